@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from eosctl.core.clients.settings import ClientSettings
     from eosctl.kafka.connections import Connections
     from eosctl.kafka.session import KafkaSession
-    from eosctl.ports import AclStore, BatchLog, ConnectWorker, TopicStore, TransactionAdmin
+    from eosctl.ports import (
+        AclStore,
+        BatchLog,
+        ConnectWorker,
+        TopicAdmin,
+        TopicReader,
+        TopicStore,
+        TopicWriter,
+        TransactionAdmin,
+    )
 
 
 def open_transactions(app: App) -> TransactionAdmin:
@@ -73,7 +82,8 @@ class App:
     """What an operation may use.
 
     `state_dir` is where backups and journals go; `target_of` gives the Target of a profile by its name,
-    `addresses_of` those of a host, none where that is unknown. Whoever gives `kafka` closes it.
+    `addresses_of` those of a host, none where that is unknown. Whoever gives `kafka` closes it. Where it is given,
+    `open_topic_reader` opens what only reads topics.
     """
 
     target: Target
@@ -83,6 +93,7 @@ class App:
     on_event: OnEvent = ignore_events
     open_transactions: Callable[[App], TransactionAdmin] = open_transactions
     open_topics: Callable[[App], TopicStore] = _open_topics
+    open_topic_reader: Callable[[App], TopicReader] | None = None
     open_batches: Callable[[App], BatchLog] = _open_batches
     open_worker: Callable[[App, str], ConnectWorker] = _open_worker
     open_acls: Callable[[App], AclStore] = _open_acls
@@ -98,8 +109,16 @@ class App:
         """A native connection to the target's Kafka cluster."""
         return self.open_transactions(self)
 
-    def topics(self) -> TopicStore:
-        """A reader and writer of the target's topics."""
+    def topics(self) -> TopicReader:
+        """Return a reader of the target's topics."""
+        return (self.open_topic_reader or self.open_topics)(self)
+
+    def topic_writer(self) -> TopicWriter:
+        """Return a writer of records to the target's topics."""
+        return self.open_topics(self)
+
+    def topic_admin(self) -> TopicAdmin:
+        """Return what creates the target's topics and changes their settings."""
         return self.open_topics(self)
 
     def batches(self) -> BatchLog:

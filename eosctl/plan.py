@@ -35,5 +35,5 @@ class Plan:
         if not dry_run:
             raise self.refusal
         why, shown = self.refusal, self.show()
-        warning = Problem(why.code, f"would be refused: {why.message}", why.hint, severity="warning")
+        warning = Problem(why.code, f"would be refused: {why.message}", why.hint).as_warning()
         return replace(shown, problems=[*shown.problems, warning])

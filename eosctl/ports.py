@@ -6,7 +6,7 @@ One contract suite (tests/contract) runs on both.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 from eosctl.core.ids import ProducerId, TransactionalId
 
@@ -120,10 +120,10 @@ class TransactionAdmin(Protocol):
         """ListGroups on every broker: group id -> protocol type, of the groups that one may DESCRIBE."""
 
 
-class TopicStore(Protocol):
-    """Reading and writing whole topics; a context manager."""
+class TopicReader(Protocol):
+    """Reading whole topics; a context manager."""
 
-    def __enter__(self) -> TopicStore: ...
+    def __enter__(self) -> Self: ...
     def __exit__(self, *_exc: object) -> None: ...
 
     def cluster_id(self) -> str:
@@ -140,21 +140,6 @@ class TopicStore(Protocol):
 
     def own_settings(self, topic: str) -> Mapping[str, str]:
         """What was set for this topic itself, not for all; raises NotFoundError, UnauthorizedError."""
-
-    def change_settings(self, topic: str, settings: Mapping[str, str | None]) -> None:
-        """Sets what is told for this topic, None takes the brokers' default again; other settings stay as they are.
-
-        Raises NotFoundError, UnauthorizedError, BrokerError for a setting that there is not.
-        """
-
-    def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Creates a topic and waits until it can be used; raises what `create_all` reports of it."""
-
-    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
-        """Creates topics by one request and waits until they can be used; why not, for each that was refused.
-
-        `validate_only` asks the brokers whether they would.
-        """
 
     def bounds(self, topic: str) -> tuple[Bounds, ...]:
         """Begin, LSO and high watermark of every partition, now; raises NotFoundError."""
@@ -227,6 +212,10 @@ class TopicStore(Protocol):
     def read_behind(self, topic: str, bounds: Sequence[Bounds]) -> tuple[Record, ...]:
         """What lies from the LSOs of `bounds` to the end, committed or not: each key's newest record per partition."""
 
+
+class TopicWriter(TopicReader, Protocol):
+    """Writing records to topics."""
+
     def write(
         self, records: Iterable[OutRecord], *, transactional_id: TransactionalId | None = None
     ) -> Sequence[Written]:
@@ -240,6 +229,29 @@ class TopicStore(Protocol):
         Returns the last offset by partition. They are `total` altogether, for those who wait. A commit fails where one
         of its records was not delivered: what was committed before stays.
         """
+
+
+class TopicAdmin(TopicReader, Protocol):
+    """Creating topics, and changing their settings."""
+
+    def change_settings(self, topic: str, settings: Mapping[str, str | None]) -> None:
+        """Sets what is told for this topic, None takes the brokers' default again; other settings stay as they are.
+
+        Raises NotFoundError, UnauthorizedError, BrokerError for a setting that there is not.
+        """
+
+    def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+        """Creates a topic and waits until it can be used; raises what `create_all` reports of it."""
+
+    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
+        """Creates topics by one request and waits until they can be used; why not, for each that was refused.
+
+        `validate_only` asks the brokers whether they would.
+        """
+
+
+class TopicStore(TopicWriter, TopicAdmin, Protocol):
+    """All that one can do with topics: what App's door leads to. A function takes the narrowest of these."""
 
 
 class BatchScan(Protocol):

@@ -7,7 +7,7 @@ can't say different facts.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum, unique
 from typing import Any, TypeVar, cast, overload
 
@@ -42,16 +42,26 @@ _STATUS_OF_EXIT = {
 
 @frozen
 class Problem:
-    """One entry of the envelope's `errors`; warnings use it too (`severity` is `error` or `warning`).
+    """One entry of the envelope's `errors`, warnings included; its severity is that of its code.
 
-    `unseen`: something could not be seen, so that a check has no answer to what it promises to judge.
+    `demoted`: it is a warning here, although its code is not a warning's. `unseen`: something could not be seen, so
+    that a check has no answer to what it promises to judge.
     """
 
     code: Code
     message: str
     hint: str | None = None
-    severity: str = "error"
     unseen: bool = False
+    demoted: bool = False
+
+    @property
+    def severity(self) -> str:
+        """Return `error` or `warning`."""
+        return "warning" if self.demoted or self.code.kind == "warning" else "error"
+
+    def as_warning(self) -> Problem:
+        """Return the same as a warning: what would be an error elsewhere does not make this command fail."""
+        return replace(self, demoted=True)
 
     @property
     def is_unseen(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Annotated
 import pytest
 from msgspec import UNSET, UnsetType
 
-from eosctl.codes import warning
+from eosctl.codes import Code, error, finding, gate, warning
 from eosctl.errors import EosctlError, ExitCode, RefusedError
 from eosctl.foreign import printable
 from eosctl.output import render_problems, render_report
@@ -26,7 +26,7 @@ def test_envelope_keys() -> None:
         summary={"n": 1},
         data={"backup": "x"},
         target={"group_id": "g"},
-        problems=[Problem(warning("c", "It is so."), "m", "h", "warning")],
+        problems=[Problem(warning("c", "It is so."), "m", "h")],
         exit_code=ExitCode.PARTIAL,
     )
     assert report.envelope() == {
@@ -55,6 +55,22 @@ def test_envelope_keys() -> None:
 )
 def test_status_follows_the_exit_code(exit_code: int, status: str) -> None:
     assert Report(kind="x", exit_code=ExitCode(exit_code)).status == status
+
+
+@pytest.mark.parametrize(
+    ("code", "severity"),
+    [
+        (warning("c", "m"), "warning"),
+        (error("c", "m"), "error"),
+        (finding("c", "m"), "error"),
+        (gate("c", "m", "n"), "error"),
+    ],
+)
+def test_a_problem_is_as_bad_as_its_code(code: Code, severity: str) -> None:
+    """A hundred constructions repeated it; nothing held them to what the code was declared with."""
+    problem = Problem(code, "m")
+    assert (problem.severity, problem.is_unseen) == (severity, severity == "error")
+    assert (problem.as_warning().severity, problem.as_warning().is_unseen) == ("warning", False)
 
 
 def test_json_is_one_document_also_for_errors() -> None:

@@ -41,7 +41,7 @@ def settle(plan: Plan, *, yes: bool, dry_run: bool) -> Report:
         return shown
     unexpected = _unexpected(plan.target, shown)
     if dry_run:
-        warnings = [] if unexpected is None else [replace(Problem.of(unexpected), severity="warning")]
+        warnings = [] if unexpected is None else [Problem.of(unexpected).as_warning()]
         return replace(shown, problems=[*shown.problems, *warnings])
     if unexpected is not None:
         raise unexpected

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 import click
 
 from eosctl.app import App
 from eosctl.core.allowances import Allowances, Waiver
-from eosctl.core.frozen import frozen
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
 from ..frame.confirm import settle
 from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
-
-if TYPE_CHECKING:
-    from eosctl.deadline import Clock
-    from eosctl.offsets.edit.edit import ResetRequest, SetRequest
 
 _VIA = click.option(
     "--via",
@@ -29,67 +24,23 @@ _VIA = click.option(
 _CONNECTOR = click.option("--connector", required=True, metavar="NAME", help="The source connector.")
 
 
-@frozen
-class SetOptions:
-    """The options of `offsets set`."""
-
-    connector: str
-    partitions: tuple[str, ...]
-    offsets: tuple[str, ...]
-    as_of: str | None
-    store: str | None
-    via: str
-    workers_down: bool
-    force_running: bool
-    force_shape: bool
-
-    def request(self, clock: Clock) -> SetRequest:
-        """What they ask for; `clock`: an age counts from now. Raises UsageError where it is not said which, or what."""
-        from eosctl.offsets.edit.edit import SetRequest
-        from eosctl.offsets.history.as_of import as_of
-
-        return SetRequest(
-            self.connector,
-            offsets=self._pairs(),
-            as_of=as_of(self.as_of, clock, self.partitions, store=self.store) if self.as_of else None,
-            via=self.via,
-            allowances=Allowances(self.workers_down, self.force_running, self.force_shape),
+def _pairs(
+    partitions: tuple[str, ...], offsets: tuple[str, ...], as_of: str | None, store: str | None
+) -> tuple[tuple[str, str], ...]:
+    """The source partitions with their new offsets; raises UsageError where it is not said which, or what."""
+    if as_of and offsets:
+        raise UsageError("--as-of and --offset both set the new offset", hint="Give one of them.")
+    if as_of:
+        return ()
+    if store:
+        raise UsageError("--from needs --as-of", hint="Give --as-of TIME or --as-of OFFSET.")
+    if not offsets:
+        raise UsageError(
+            "no offset was given", hint="Give --partition and --offset (in pairs), or --as-of TIME|OFFSET."
         )
-
-    def _pairs(self) -> tuple[tuple[str, str], ...]:
-        """The source partitions with their new offsets."""
-        if self.as_of and self.offsets:
-            raise UsageError("--as-of and --offset both set the new offset", hint="Give one of them.")
-        if self.as_of:
-            return ()
-        if self.store:
-            raise UsageError("--from needs --as-of", hint="Give --as-of TIME or --as-of OFFSET.")
-        if not self.offsets:
-            raise UsageError(
-                "no offset was given", hint="Give --partition and --offset (in pairs), or --as-of TIME|OFFSET."
-            )
-        if len(self.partitions) != len(self.offsets):
-            raise UsageError("--partition and --offset come in pairs", hint="Give each --partition one --offset.")
-        return tuple(zip(self.partitions, self.offsets, strict=True))
-
-
-@frozen
-class ResetOptions:
-    """The options of `offsets reset`."""
-
-    connector: str
-    partitions: tuple[str, ...]
-    everything: bool
-    via: str
-    workers_down: bool
-    force_running: bool
-
-    def request(self) -> ResetRequest:
-        """What they ask for."""
-        from eosctl.offsets.edit.edit import ResetRequest
-
-        allowances = Allowances(self.workers_down, self.force_running)
-        return ResetRequest(self.connector, self.partitions, self.everything, self.via, allowances)
+    if len(partitions) != len(offsets):
+        raise UsageError("--partition and --offset come in pairs", hint="Give each --partition one --offset.")
+    return tuple(zip(partitions, offsets, strict=True))
 
 
 @click.command("set", cls=EosctlCommand)
@@ -111,8 +62,20 @@ class ResetOptions:
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING, Waiver.FORCE_SHAPE)
 @write_options
 @pass_app
-@pass_request(SetOptions)
-def set_(app: App, options: SetOptions, *, yes: bool, dry_run: bool) -> Report:
+@pass_request(Allowances)
+def set_(
+    app: App,
+    allowances: Allowances,
+    *,
+    connector: str,
+    partitions: tuple[str, ...],
+    offsets: tuple[str, ...],
+    as_of: str | None,
+    store: str | None,
+    via: str,
+    yes: bool,
+    dry_run: bool,
+) -> Report:
     """Set a connector's offsets, say further back to read the end of its source again.
 
     --partition and --offset may be repeated, in pairs. The key that the connector itself wrote is found in any
@@ -132,9 +95,13 @@ def set_(app: App, options: SetOptions, *, yes: bool, dry_run: bool) -> Report:
       eosctl offsets set -b kafka:9092 --connector c --partition '{"filename":"/f"}' --offset '{"position":0}'
       eosctl offsets set -b kafka:9092 --connector c --as-of 2026-11-21T08:00:00Z
     """
-    from eosctl.offsets.edit.edit import prepare_set
+    from eosctl.offsets.edit.edit import SetRequest, plan_offsets_set, prepare_edit
+    from eosctl.offsets.history.as_of import as_of as parsed
 
-    return settle(prepare_set(app, options.request(app.clock)), yes=yes, dry_run=dry_run)
+    pairs = _pairs(partitions, offsets, as_of, store)
+    former = parsed(as_of, app.clock, partitions, store=store) if as_of else None
+    request = SetRequest(connector, pairs, former, via, allowances)
+    return settle(prepare_edit(app, partial(plan_offsets_set, request=request)), yes=yes, dry_run=dry_run)
 
 
 @click.command("reset", cls=EosctlCommand)
@@ -145,8 +112,18 @@ def set_(app: App, options: SetOptions, *, yes: bool, dry_run: bool) -> Report:
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
 @pass_app
-@pass_request(ResetOptions)
-def reset(app: App, options: ResetOptions, *, yes: bool, dry_run: bool) -> Report:
+@pass_request(Allowances)
+def reset(
+    app: App,
+    allowances: Allowances,
+    *,
+    connector: str,
+    partitions: tuple[str, ...],
+    everything: bool,
+    via: str,
+    yes: bool,
+    dry_run: bool,
+) -> Report:
     """Delete a connector's offsets, so that it reads these source partitions from their beginning.
 
     With exactly-once support and a dedicated topic, the workers' own reset is broken from Kafka 3.8 on; this command
@@ -155,6 +132,7 @@ def reset(app: App, options: ResetOptions, *, yes: bool, dry_run: bool) -> Repor
 
     Example: eosctl offsets reset -b kafka:9092 --connector orders-source --partition '{"filename":"/data/orders"}'
     """
-    from eosctl.offsets.edit.edit import prepare_reset
+    from eosctl.offsets.edit.edit import ResetRequest, plan_offsets_reset, prepare_edit
 
-    return settle(prepare_reset(app, options.request()), yes=yes, dry_run=dry_run)
+    request = ResetRequest(connector, partitions, everything, via, allowances)
+    return settle(prepare_edit(app, partial(plan_offsets_reset, request=request)), yes=yes, dry_run=dry_run)

@@ -2,55 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.errors import UsageError
 from eosctl.foreign import json_text
 from eosctl.report import Report
 
-from ..frame.options import EosctlCommand, pass_app, pass_request
+from ..frame.options import EosctlCommand, pass_app
 from ..frame.session import Session
 
 if TYPE_CHECKING:
-    from eosctl.offsets.files.export import ExportRequest
     from eosctl.offsets.files.rows import Format
-
-
-@frozen
-class ExportOptions:
-    """The argument and the options of `offsets export`."""
-
-    store: str | None
-    backup: str | None
-    connectors: tuple[str, ...]
-    form: Format
-    all_records: bool
-    with_secrets: bool
-    file: str
-
-    def request(self) -> ExportRequest | None:
-        """What they ask for of a store; None for a backup. Raises UsageError unless it is one of the two."""
-        from eosctl.offsets.files.export import ExportRequest
-
-        if (self.store is None) == (self.backup is None):
-            raise UsageError("what is to be exported?", hint="Give --store STORE, or --backup FILE.")
-        if self.store is not None:
-            return ExportRequest(
-                self.store,
-                self.connectors,
-                self.form,
-                all_records=self.all_records,
-                with_secrets=self.with_secrets,
-            )
-        if self.form != "ndjson" or self.all_records or self.with_secrets:
-            hint = "Leave out --format rest, --all-records and --with-secrets."
-            raise UsageError("a backup is exported as the lines that it stands for", hint=hint)
-        return None
 
 
 @click.command("export", cls=EosctlCommand)
@@ -75,8 +41,17 @@ class ExportOptions:
 @click.option("--with-secrets", is_flag=True, help="For the config topic: also export passwords and the session key.")
 @click.argument("file", default="-")
 @pass_app
-@pass_request(ExportOptions)
-def export_command(app: App, options: ExportOptions) -> Report | None:
+def export_command(
+    app: App,
+    *,
+    file: str,
+    store: str | None,
+    backup: str | None,
+    connectors: tuple[str, ...],
+    form: Format,
+    all_records: bool,
+    with_secrets: bool,
+) -> Report | None:
     """Export a store as NDJSON (lossless), or as a body for PATCH /connectors/NAME/offsets.
 
     NDJSON holds the newest committed record of each key and partition, including tombstones and invalid keys. The
@@ -94,29 +69,32 @@ def export_command(app: App, options: ExportOptions) -> Report | None:
       eosctl offsets export -b kafka:9092 --store global --connector orders-source --format rest body.json
       eosctl offsets export --backup backup.parquet backup.ndjson
     """
-    to_stdout = options.file == "-"
-    if to_stdout:
+    if file == "-":
         _refuse_documents(click.get_current_context().ensure_object(Session).output)
-    done = _export(app, options, to_stdout=to_stdout)
+    if store is not None and backup is None:
+        from eosctl.offsets.files.export import ExportRequest, export_blocks, export_offsets
+
+        request = ExportRequest(store, connectors, form, all_records=all_records, with_secrets=with_secrets)
+        return _shown(export_blocks(app, request) if file == "-" else export_offsets(app, request, path=file))
+    if backup is None or store is not None:
+        raise UsageError("what is to be exported?", hint="Give --store STORE, or --backup FILE.")
+    if form != "ndjson" or all_records or with_secrets:
+        hint = "Leave out --format rest, --all-records and --with-secrets."
+        raise UsageError("a backup is exported as the lines that it stands for", hint=hint)
+    from eosctl.offsets.files.unpacking import unpack_backup, unpacked_blocks
+
+    if file == "-":
+        return _shown(unpacked_blocks(backup, connectors=connectors))
+    return unpack_backup(app, backup, connectors=connectors, path=file)
+
+
+def _shown(done: Report | Iterable[bytes]) -> Report | None:
+    """Print records that go to stdout, in place of a report."""
     if isinstance(done, Report):
         return done
     for block in done:
         click.echo(json_text(block.decode()), nl=False)  # it may be a terminal
     return None
-
-
-def _export(app: App, options: ExportOptions, *, to_stdout: bool) -> Report | Iterator[bytes]:
-    request = options.request()
-    if request is not None:
-        from eosctl.offsets.files.export import export_blocks, export_offsets
-
-        return export_blocks(app, request) if to_stdout else export_offsets(app, request, path=options.file)
-    from eosctl.offsets.files.unpacking import unpack_backup, unpacked_blocks
-
-    backup, connectors = options.backup or "", options.connectors
-    if to_stdout:
-        return unpacked_blocks(backup, connectors=connectors)
-    return unpack_backup(app, backup, connectors=connectors, path=options.file)
 
 
 def _refuse_documents(output: str) -> None:

@@ -3,46 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
 
 import click
 
 from eosctl.app import App
 from eosctl.core.allowances import Allowances, Waiver
-from eosctl.core.frozen import frozen
 from eosctl.report import Report
 
 from ..frame.confirm import settle
 from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
-
-if TYPE_CHECKING:
-    from eosctl.offsets.files.importing import ImportRequest
-
-
-@frozen
-class ImportOptions:
-    """The argument and the options of `offsets import`."""
-
-    file: str
-    store: str
-    connectors: tuple[str, ...]
-    keep_partitions: bool
-    rewrite: bool
-    workers_down: bool
-    force_running: bool
-
-    def request(self, app: App, store: str) -> ImportRequest:
-        """What they ask for, with what the file holds; `store` is without the profile that leads there."""
-        from eosctl.offsets.files.importing import ImportRequest, read_offsets_file
-
-        return ImportRequest(
-            read_offsets_file(app, self.file, stdin=sys.stdin.buffer, connectors=self.connectors),
-            store=store,
-            connectors=self.connectors,
-            keep_partitions=self.keep_partitions,
-            rewrite=self.rewrite,
-            allowances=Allowances(self.workers_down, self.force_running),
-        )
 
 
 @click.command("import", cls=EosctlCommand)
@@ -58,8 +28,19 @@ class ImportOptions:
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
 @pass_app
-@pass_request(ImportOptions)
-def import_(app: App, options: ImportOptions, *, yes: bool, dry_run: bool) -> Report:
+@pass_request(Allowances)
+def import_(
+    app: App,
+    allowances: Allowances,
+    *,
+    file: str,
+    store: str,
+    connectors: tuple[str, ...],
+    keep_partitions: bool,
+    rewrite: bool,
+    yes: bool,
+    dry_run: bool,
+) -> Report:
     """Write the offsets of a file into a store.
 
     FILE is a record file, as `offsets export` writes it, a .parquet backup, or a KIP-875 body, the answer of GET
@@ -72,11 +53,14 @@ def import_(app: App, options: ImportOptions, *, yes: bool, dry_run: bool) -> Re
 
     Example: eosctl offsets import offsets.ndjson -b kafka:9092 -u http://connect:8083 --store connect-offsets
     """
-    from eosctl.offsets.files.importing import prepare_import
+    from eosctl.offsets.apply import prepare_writes
+    from eosctl.offsets.files.importing import ImportRequest, plan_offsets_import, read_offsets_file
     from eosctl.offsets.stores.gather import locate
 
-    app, store = locate(app, options.store)
-    return settle(prepare_import(app, options.request(app, store)), yes=yes, dry_run=dry_run)
+    app, store = locate(app, store)
+    records = read_offsets_file(app, file, stdin=sys.stdin.buffer, connectors=connectors)
+    request = ImportRequest(records, store, connectors, keep_partitions, rewrite, allowances)
+    return settle(prepare_writes(app, partial(plan_offsets_import, request=request)), yes=yes, dry_run=dry_run)
 
 
 @click.command("lint", cls=EosctlCommand)

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
 
 import click
 
 from eosctl.app import App
 from eosctl.core.allowances import Allowances, Waiver
-from eosctl.core.frozen import frozen
 from eosctl.report import Report
 
 from ..frame.confirm import settle
 from ..frame.options import EosctlGroup, pass_app, pass_request, waivers, write_options
-
-if TYPE_CHECKING:
-    from eosctl.offsets.files.restore import RestoreRequest
-    from eosctl.offsets.writes import MergeRequest
 
 # sub-command -> the module that it is loaded from when it is asked for (`:name` where Python reserves its own)
 _ELSEWHERE = {
@@ -61,52 +56,6 @@ def one_connector(function: Callable[..., object]) -> Callable[..., object]:
     return click.option(
         "--connector", "connectors", multiple=True, required=True, metavar="NAME", help="A connector (repeatable)."
     )(function)
-
-
-@frozen
-class MergeOptions:
-    """The options of `offsets merge`."""
-
-    connectors: tuple[str, ...]
-    everything: bool
-    into: str
-    prefer: str | None
-    source: str | None
-    dedicated_topic: str | None
-    workers_down: bool
-    force_running: bool
-
-    def request(self) -> MergeRequest:
-        """What they ask for; raises UsageError unless either connectors or all are named."""
-        from eosctl.core.offsets.views import Prefer
-        from eosctl.offsets.writes import MergeRequest, require_choice
-
-        require_choice(self.connectors, everything=self.everything)
-        return MergeRequest(
-            self.connectors,
-            into=self.into,
-            prefer=Prefer(self.prefer) if self.prefer else None,
-            dedicated_topic=self.dedicated_topic,
-            source=self.source,
-            allowances=Allowances(self.workers_down, self.force_running),
-        )
-
-
-@frozen
-class RestoreOptions:
-    """The argument and the options of `offsets restore`."""
-
-    backup: str
-    overwrite_newer: bool
-    workers_down: bool
-    force_running: bool
-
-    def request(self) -> RestoreRequest:
-        """What they ask for."""
-        from eosctl.offsets.files.restore import RestoreRequest
-
-        allowances = Allowances(self.workers_down, self.force_running)
-        return RestoreRequest(self.backup, overwrite_newer=self.overwrite_newer, allowances=allowances)
 
 
 @click.group("offsets", cls=OffsetsGroup)
@@ -210,8 +159,20 @@ def diff_command(
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
 @pass_app
-@pass_request(MergeOptions)
-def merge_command(app: App, options: MergeOptions, *, yes: bool, dry_run: bool) -> Report:
+@pass_request(Allowances)
+def merge_command(
+    app: App,
+    allowances: Allowances,
+    *,
+    connectors: tuple[str, ...],
+    everything: bool,
+    into: str,
+    prefer: str | None,
+    source: str | None,
+    dedicated_topic: str | None,
+    yes: bool,
+    dry_run: bool,
+) -> Report:
     """Copy the offsets that one store lacks from the other, so that a task finds all its offsets.
 
     Merge before the connector's config gets offsets.storage.topic; --dedicated-topic names the topic that it will get.
@@ -221,9 +182,14 @@ def merge_command(app: App, options: MergeOptions, *, yes: bool, dry_run: bool) 
 
     Example: eosctl offsets merge -b kafka:9092 -u http://connect:8083 --connector orders-source --into dedicated
     """
-    from eosctl.offsets.apply import prepare_merge
+    from eosctl.core.offsets.views import Prefer
+    from eosctl.offsets.apply import prepare_writes
+    from eosctl.offsets.writes import MergeRequest, plan_offsets_merge, require_choice
 
-    return settle(prepare_merge(app, options.request()), yes=yes, dry_run=dry_run)
+    require_choice(connectors, everything=everything)
+    preferred = Prefer(prefer) if prefer else None
+    request = MergeRequest(connectors, into, preferred, dedicated_topic, source, allowances)
+    return settle(prepare_writes(app, partial(plan_offsets_merge, request=request)), yes=yes, dry_run=dry_run)
 
 
 @offsets.command("restore")
@@ -231,8 +197,10 @@ def merge_command(app: App, options: MergeOptions, *, yes: bool, dry_run: bool) 
 @waivers(Waiver.OVERWRITE_NEWER, Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
 @pass_app
-@pass_request(RestoreOptions)
-def restore_command(app: App, options: RestoreOptions, *, yes: bool, dry_run: bool) -> Report:
+@pass_request(Allowances)
+def restore_command(
+    app: App, allowances: Allowances, *, backup: str, overwrite_newer: bool, yes: bool, dry_run: bool
+) -> Report:
     """Restore what a write replaced, byte for byte, from its backup: NDJSON, or Parquet, as eosctl keeps many keys.
 
     A key that had no record before gets a tombstone, which Connect reads as no offset. The command is refused if
@@ -240,6 +208,8 @@ def restore_command(app: App, options: RestoreOptions, *, yes: bool, dry_run: bo
 
     Example: eosctl offsets restore ~/.local/state/eosctl/backups/offsets-merge-20260102T030405000Z-0a1b2c3d.ndjson
     """
-    from eosctl.offsets.files.restore import prepare_restore
+    from eosctl.offsets.apply import prepare_writes
+    from eosctl.offsets.files.restore import RestoreRequest, plan_restore
 
-    return settle(prepare_restore(app, options.request()), yes=yes, dry_run=dry_run)
+    request = RestoreRequest(backup, overwrite_newer=overwrite_newer, allowances=allowances)
+    return settle(prepare_writes(app, partial(plan_restore, request=request)), yes=yes, dry_run=dry_run)

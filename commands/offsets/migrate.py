@@ -76,10 +76,6 @@ class MigrateOptions:
     plan_out: Path | None
     plan_file: Path | None
     resume: bool
-    allow_open_transactions: bool
-    accept_drift: tuple[str, ...]
-    workers_down: bool
-    force_running: bool
     prune: bool
 
     def refuse_planning(self) -> None:
@@ -90,16 +86,7 @@ class MigrateOptions:
             hint = "Leave out --plan-out and the options that choose offsets."
             raise UsageError("--plan can't be combined with planning options", hint=hint)
 
-    def allowances(self) -> Allowances:
-        """The checks that they waive."""
-        return Allowances(
-            workers_down=self.workers_down,
-            force_running=self.force_running,
-            allow_open_transactions=self.allow_open_transactions,
-            accept_drift=frozenset(self.accept_drift),
-        )
-
-    def request(self) -> MigrationRequest:
+    def request(self, *, allow_open_transactions: bool) -> MigrationRequest:
         """What they ask to plan."""
         from eosctl.migrate.plan import MigrationRequest
         from eosctl.migrate.targets import TopicSize
@@ -112,7 +99,7 @@ class MigrateOptions:
             policy=Policy(self.conflict or Policy.KEEP_TARGET),
             dedicated_topic=self.dedicated_topic,
             new_topics=TopicSize(self.partitions, self.replication_factor),
-            allow_open_transactions=self.allow_open_transactions,
+            allow_open_transactions=allow_open_transactions,
         )
 
 
@@ -173,7 +160,10 @@ class MigrateOptions:
 @pass_app
 @pass_request(EngineOptions)
 @pass_request(MigrateOptions)
-def migrate(app: App, where: EngineOptions, options: MigrateOptions, *, yes: bool, dry_run: bool) -> Report:
+@pass_request(Allowances)
+def migrate(
+    app: App, where: EngineOptions, options: MigrateOptions, allowances: Allowances, *, yes: bool, dry_run: bool
+) -> Report:
     """Move source offsets of many connectors between topics, with Spark.
 
     A connector that gets an offsets topic of its own starts from scratch, whatever the global topic has: its offsets
@@ -203,7 +193,7 @@ def migrate(app: App, where: EngineOptions, options: MigrateOptions, *, yes: boo
     """
     from eosctl.migrate.run import migration_from_file, prepared_migration
 
-    engine, allowances = where.engine(app), options.allowances()
+    engine = where.engine(app)
     if options.plan_file is not None:
         options.refuse_planning()
         ready = migration_from_file(
@@ -218,10 +208,9 @@ def migrate(app: App, where: EngineOptions, options: MigrateOptions, *, yes: boo
         return settle(ready, yes=yes, dry_run=dry_run)
     if options.resume:
         raise UsageError("--resume needs --plan FILE", hint="The interrupted run printed the path of its plan.")
+    request = options.request(allow_open_transactions=allowances.allow_open_transactions)
     plan_out, prune = options.plan_out, options.prune
-    with prepared_migration(
-        app, options.request(), engine, allowances=allowances, plan_out=plan_out, prune=prune
-    ) as ready:
+    with prepared_migration(app, request, engine, allowances=allowances, plan_out=plan_out, prune=prune) as ready:
         return settle(ready, yes=yes, dry_run=dry_run)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,6 @@ from .kubernetes_options import PodOptions, place_options, pod_options
 
 if TYPE_CHECKING:
     from eosctl.upgrade.drivers import Driver
-    from eosctl.upgrade.roll.prepare import RollRequest
 
 # option -> the drivers that take it
 _DRIVER_OPTIONS = {
@@ -134,39 +133,6 @@ _MAKERS: dict[str, Callable[[DriverOptions, App], Driver | None]] = {
 }
 
 
-@frozen
-class RollOptions:
-    """The other options of `upgrade apply`."""
-
-    plan_file: Path | None
-    target: str | None
-    resume: bool
-    start_over: bool
-    accept_gate: tuple[str, ...]
-    accept_gone: tuple[str, ...]
-    settle_timeout: float
-
-    def request(self, driver_words: Iterable[str]) -> RollRequest:
-        """What they ask for; raises InputFileError for a file that is no plan."""
-        from eosctl.core.workers.modes import Mode
-        from eosctl.upgrade.plan_file import read_plan
-        from eosctl.upgrade.roll.prepare import RollRequest
-
-        if self.resume and self.start_over:
-            raise UsageError("--resume and --start-over contradict each other")
-        plan = read_plan(read_text_file(self.plan_file), path=str(self.plan_file)) if self.plan_file else None
-        return RollRequest(
-            target=Mode(self.target) if self.target else None,
-            plan=plan,
-            resume=self.resume,
-            start_over=self.start_over,
-            settle_timeout_s=self.settle_timeout,
-            driver_options=tuple(driver_words),
-            accepted=frozenset(self.accept_gate),
-            gone=frozenset(self.accept_gone),
-        )
-
-
 @click.command("apply", cls=EosctlCommand)
 @click.argument("plan_file", metavar="[PLAN]", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
@@ -213,9 +179,21 @@ class RollOptions:
 @waivers(Waiver.ACCEPT_GONE, multiple=True, metavar="URL")
 @write_options
 @pass_app
-@pass_request(RollOptions)
 @pass_request(DriverOptions)
-def apply_command(app: App, options: RollOptions, by: DriverOptions, *, yes: bool, dry_run: bool) -> Report:
+def apply_command(
+    app: App,
+    by: DriverOptions,
+    *,
+    plan_file: Path | None,
+    target: str | None,
+    resume: bool,
+    start_over: bool,
+    accept_gate: tuple[str, ...],
+    accept_gone: tuple[str, ...],
+    settle_timeout: float,
+    yes: bool,
+    dry_run: bool,
+) -> Report:
     """Restart the workers one by one, in the order of the plan, and check the group after each restart.
 
     After each restart the worker must be a healthy member again, with its mode proven (or read from its own file, which
@@ -261,10 +239,24 @@ def apply_command(app: App, options: RollOptions, by: DriverOptions, *, yes: boo
 
     Needs Kafka Connect 3.3 or newer.
     """
-    from eosctl.upgrade.roll.prepare import prepare_roll
+    from eosctl.core.workers.modes import Mode
+    from eosctl.upgrade.plan_file import read_plan
+    from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
     from eosctl.upgrade.roll.roll import prepare_upgrade
 
-    roll = prepare_roll(app, options.request(by.words()), by.driver(app))
+    if resume and start_over:
+        raise UsageError("--resume and --start-over contradict each other")
+    request = RollRequest(
+        target=Mode(target) if target else None,
+        plan=read_plan(read_text_file(plan_file), path=str(plan_file)) if plan_file else None,
+        resume=resume,
+        start_over=start_over,
+        settle_timeout_s=settle_timeout,
+        driver_options=tuple(by.words()),
+        accepted=frozenset(accept_gate),
+        gone=frozenset(accept_gone),
+    )
+    roll = prepare_roll(app, request, by.driver(app))
     if by.print_patch:
         from eosctl.upgrade.roll.patches import patch_report
 

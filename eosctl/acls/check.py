@@ -30,7 +30,7 @@ from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, UnauthorizedError, UnsupportedError
 from eosctl.foreign import Lines
-from eosctl.output.parts import finding_part, unseen_parts
+from eosctl.output.parts import finding_row, unseen_parts
 from eosctl.report import Problem, Report, check_exit_code, plain
 
 SUPER_USERS, OPEN_TO_ALL = "super.users", "allow.everyone.if.no.acl.found"
@@ -165,7 +165,6 @@ def _existence_unknown(topics: Sequence[str]) -> Problem:
         codes.TOPICS_UNKNOWN,
         f"whether {', '.join(topics)} exist may not be known here; the right to create them is left out",
         hint="DESCRIBE on a topic is needed to check this.",
-        severity="warning",
         unseen=True,
     )
 
@@ -239,7 +238,7 @@ def _check_report(app: App, checked: CheckedAcls, *, strict: bool) -> Report:
     verdicts = [each.verdict for each in checked.judgements]
     return Report(
         kind=ACLS_CHECK,
-        rows=[finding_part(finding) for finding in checked.findings],
+        rows=[finding_row(finding) for finding in checked.findings],
         summary=CheckSummary(
             rights=len(verdicts), **{verdict.value: verdicts.count(verdict) for verdict in RightVerdict}
         ),

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from eosctl.acls.rules import RightVerdict
 from eosctl.foreign import lines_of, printable
 from eosctl.output.cells import format_cell, summary_lines
-from eosctl.output.parts import Counts, FindingPart, UnseenParts
+from eosctl.output.parts import Counts, FindingRow, UnseenParts
 from eosctl.output.rows import Header, Kind, Printed, Schema, Text
 from eosctl.report import Report
 
@@ -129,7 +129,7 @@ class UndoData(Printed):
 
 def _findings(report: Report) -> Iterable[str]:
     """Each finding with its fix; then the summary."""
-    for row in report.rows_of(FindingPart):
+    for row in report.rows_of(FindingRow):
         yield f"{row.severity} {row.code} {format_cell(row.subject)}: {printable(row.message)}"
         yield from (f"  fix: {line}" for line in lines_of(row.fix))
     yield from summary_lines(report)
@@ -160,7 +160,7 @@ ACLS_SCRIPT = ACLS_GENERATE.shown_as(Text(columns=(), lines=_script, prose=False
 ACLS_CHECK = Kind(
     "acls-check",
     "What is wrong with the ACLs; `rights` are all that are needed, with the ACLs that decide on them.",
-    row=FindingPart,
+    row=FindingRow,
     summary=CheckSummary,
     data=RightsData,
     text=Text(columns=(), lines=_findings, empty="Every right is there.", prose=False),

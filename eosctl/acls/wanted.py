@@ -133,7 +133,6 @@ def _topics_not_named(request: AclRequest) -> Problem:
         connector_codes.OUTPUT_TOPICS_UNKNOWN,
         f"without {' and '.join(lacking)}, rights on these topics are not part of this",
         hint="Name them; NAME* is a prefix.",
-        severity="warning",
         unseen=len(lacking) == 2,  # an application may only read, or only write
     )
 
@@ -153,7 +152,7 @@ def _look_up(
         if needed:
             raise
         message = f"what the connectors' configurations say is not known: {exc.message}"
-        problems.append(Problem(codes.CONNECTORS_UNKNOWN, message, hint=exc.hint, severity="warning", unseen=True))
+        problems.append(Problem(codes.CONNECTORS_UNKNOWN, message, hint=exc.hint, unseen=True))
         return None
 
 
@@ -193,7 +192,6 @@ def _tasks_unknown(known: KnownConnectors, connector: str, count: int) -> Proble
         f"{connector}: tasks.max is {known.most_tasks(connector)}, which only its worker can resolve, or which is no "
         f"number: rights are for {counted(count, 'task')}, and there may be more",
         hint=codes.TASKS_UNKNOWN.next,
-        severity="warning",
         unseen=True,
     )
 
@@ -262,7 +260,6 @@ def _outputs_unknown() -> Problem:
         "the topics that the connectors write to are not known, and rights on them are not part of this",
         hint="Name a worker (-u) or the cluster (-b) to look them up, or the topics: --output-topic NAME; NAME* is a "
         "prefix.",
-        severity="warning",
         unseen=True,
     )
 
@@ -273,7 +270,6 @@ def _offsets_topic_unknown(known: KnownConnectors, connector: str) -> Problem:
         connector_codes.DEDICATED_TOPICS_UNKNOWN,
         f"{describe_unknown(connector, value)}; rights on it are not part of this",
         hint="Name it with --dedicated-topic NAME.",
-        severity="warning",
         unseen=True,
     )
 
@@ -283,6 +279,5 @@ def _elsewhere(connector: str) -> Problem:
         connector_codes.OTHER_CLUSTER,
         f"{connector} writes to another cluster ({CLUSTER_PROPERTY}): the rights of its clients belong there",
         hint=f"Run the same with -b of that cluster, --connector {connector} and --tasks N.",
-        severity="warning",
         unseen=True,
     )

@@ -113,13 +113,13 @@ def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProdu
         written.setdefault(producer_id, WrittenBy(producer_id, is_transactional=True))
     identities = identify(scope.app, [each.producer_id for each in written.values() if each.is_transactional])
     doing = "whose the producers are"
-    problems = [Problem(codes.NOT_PROVEN, f"{doing}: {why}", None, "warning") for why in identities.lacks]
+    problems = [Problem(codes.NOT_PROVEN, f"{doing}: {why}") for why in identities.lacks]
     owners: Mapping[TransactionalId, Owner] = {}
     try:
         names = {each.transactional_id for each in identities.known.values()}
         owners = owners_of_ids(scope.app.with_whole_timeout(), names, connectors=scope.connectors)
     except EosctlError as exc:
-        problems.append(Problem(codes.NOT_PROVEN, f"{doing}: {exc.message}", exc.hint, "warning"))
+        problems.append(Problem(codes.NOT_PROVEN, f"{doing}: {exc.message}", exc.hint))
     has_offsets = set(read.ledger.producers())
     former = frozenset[str]()
     unclear = {
@@ -130,7 +130,7 @@ def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProdu
     try:
         former = former_connectors(scope, unclear, read.offsets_plan)
     except EosctlError as exc:
-        problems.append(Problem(codes.NOT_PROVEN, f"{doing}: {exc.message}", exc.hint, "warning"))
+        problems.append(Problem(codes.NOT_PROVEN, f"{doing}: {exc.message}", exc.hint))
     found = {}
     for producer_id, each in sorted(written.items()):
         name, by = identities.known.get(producer_id, (None, UNKNOWN))
@@ -171,7 +171,7 @@ def _more_findings(
     except DeadlineError as exc:
         read.ended_by = DeadlineError(f"{exc.message}; {JUDGED}", hint=exc.hint)
     except EosctlError as exc:
-        problems.append(Problem(codes.NOT_PROVEN, f"the records were not read: {exc.message}", exc.hint, "warning"))
+        problems.append(Problem(codes.NOT_PROVEN, f"the records were not read: {exc.message}", exc.hint))
     return found, problems, notes
 
 

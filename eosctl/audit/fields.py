@@ -18,7 +18,7 @@ from eosctl.audit.log.writers import WriterKind
 from eosctl.core.batches import Place, Span
 from eosctl.core.records import Record
 from eosctl.deadline import Deadline
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 
 OPEN_S = 5.0
 """How long a reader waits for transactions that hide records of its window."""
@@ -57,7 +57,7 @@ def read_field(
 
     What others wrote is left out; what is nobody knows whose goes to `take_unknown`. A record is forgotten as soon as
     it was looked at. A transaction that was open when the log's end was looked up gets a moment to end. Raises what
-    TopicStore.read raises; DeadlineError where the time is too short for all.
+    TopicReader.read raises; DeadlineError where the time is too short for all.
     """
     read = FieldRead()
     by_topic: defaultdict[str, list[Span]] = defaultdict(list)
@@ -104,7 +104,7 @@ def _look_at(record: Record, fields: NamedFields | ChangeEvents, read: FieldRead
         take(FieldValue(record.topic, record.partition, record.offset, record.timestamp_ms, *found))
 
 
-def _await_open_transactions(app: App, store: TopicStore, spans: Sequence[Span]) -> None:
+def _await_open_transactions(app: App, store: TopicReader, spans: Sequence[Span]) -> None:
     """Wait until nothing in the spans of one topic is hidden, or OPEN_S have passed: a source at work is nearly always
     in a transaction, and short ones end at once."""
     stops = {span.partition: span.stop for span in spans}

@@ -24,7 +24,7 @@ from eosctl.report import Problem
 from eosctl.state.history import since_ms
 
 if TYPE_CHECKING:
-    from eosctl.ports import TopicStore
+    from eosctl.ports import TopicReader
 
 BEGINNING = "beginning"
 _MARGIN_MS = 900_000  # as long as a transaction may last, unless brokers were told otherwise
@@ -218,7 +218,7 @@ def _wanted_topics(
     return list(dict.fromkeys(wanted)), ()
 
 
-def _existing(store: TopicStore, topics: Collection[str]) -> frozenset[str]:
+def _existing(store: TopicReader, topics: Collection[str]) -> frozenset[str]:
     return frozenset(store.describe(sorted(topics)))
 
 

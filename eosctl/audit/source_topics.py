@@ -57,7 +57,7 @@ def compare_with_source(
 
 
 def _unproven(text: str, hint: str | None = None) -> Problem:
-    return Problem(codes.NOT_PROVEN, text, hint, "warning")
+    return Problem(codes.NOT_PROVEN, text, hint)
 
 
 def _source_app(app: App, scope: Scope) -> App:

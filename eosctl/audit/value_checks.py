@@ -109,11 +109,11 @@ def check_values(
         rows, unsure = values.judge(seen)
         done.found += [each for each in rows if each not in done.found]  # a number that came twice is not unique
         texts = [*_lacks(check, told, values), *unsure]
-        done.problems += [Problem(codes.NOT_PROVEN, text, severity="warning") for text in texts]
+        done.problems += [Problem(codes.NOT_PROVEN, text) for text in texts]
         if check.option.endswith(AUTO) or told.passed:
             done.notes.append(f"{check.option}: {check.fields}{_passed(told)}")
     done.problems += [
-        Problem(codes.NOT_PROVEN, f"compaction removed values from {span.topic}-{span.partition}", severity="warning")
+        Problem(codes.NOT_PROVEN, f"compaction removed values from {span.topic}-{span.partition}")
         for span in spans
         if _is_compacted(read, span)
     ]

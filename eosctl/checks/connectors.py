@@ -68,12 +68,12 @@ def _unread(observation: Observation) -> list[Problem]:
         return []
     message = f"how many ids are recorded of each connector is not known: {observation.why_unseen('config topic')}"
     hint = "Give -b, and READ and DESCRIBE on the config topic (--config-topic)."
-    return [Problem(codes.CONFIG_TOPIC_UNREAD, message, hint, "warning", unseen=True)]
+    return [Problem(codes.CONFIG_TOPIC_UNREAD, message, hint, unseen=True)]
 
 
 def _as_written() -> Problem:
     message = f"no worker says what runs: each {NO_REST}; configs and states are those of its config and status topics"
-    return Problem(codes.CONNECTORS_AS_WRITTEN, message, NO_REST_HINT, "warning")
+    return Problem(codes.CONNECTORS_AS_WRITTEN, message, NO_REST_HINT)
 
 
 def _chosen(connectors: Sequence[ObservedConnector], names: Sequence[str]) -> list[ObservedConnector]:

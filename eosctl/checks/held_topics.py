@@ -98,7 +98,6 @@ def _unjudged_connectors(topics: FoundTopics, holders: Sequence[TransactionDescr
             f"whether the transaction of {first} holds up {', '.join(names)} is not known: no worker reports the "
             "topics that they write to, and their configs name none",
             hint=f"See its topics: `eosctl txn describe {arguments(first)}`.",
-            severity="warning",
             unseen=True,
         )
     ]

@@ -118,7 +118,7 @@ def _limits(app: App, seen: Sequence[_Seen]) -> tuple[Mapping[str, TimeLimits], 
             described = admin.describe_transactions(ids)
     except EosctlError as error:
         message = f"transaction timeouts are unknown: {error.message}"
-        return {}, [Problem(codes.TIMEOUTS_UNKNOWN, message, error.hint, severity="warning")]
+        return {}, [Problem(codes.TIMEOUTS_UNKNOWN, message, error.hint)]
     known = {name: state for name, state in described.items() if isinstance(state, TransactionDescription)}
     return {name: _time_limits(state, app.clock.now_ms()) for name, state in known.items()}, []
 
@@ -162,7 +162,7 @@ def _report(
         hint = "A worker without source tasks has none; or the exporter's rules leave kafka.connect MBeans out."
         problems = [
             *problems,
-            Problem(codes.NO_SOURCE_TASKS, "no endpoint has metrics of a source task", hint, WARNING),
+            Problem(codes.NO_SOURCE_TASKS, "no endpoint has metrics of a source task", hint),
         ]
     bad = is_bad(findings, strict=strict)
     return Report(

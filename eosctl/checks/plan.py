@@ -53,7 +53,7 @@ from eosctl.observation.connectors.folds import fold_alike
 from eosctl.observation.connectors.rules import connector_findings, group_findings
 from eosctl.offsets.lint.lint import offset_findings
 from eosctl.offsets.lint.past_writes import with_past_fences
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 from eosctl.report import Problem, Report, plain
 from eosctl.task_counts.gather import find_task_count_problems
 from eosctl.txn import codes as txn_codes
@@ -191,7 +191,7 @@ def _offsets_topics(visit: Visit, *, known: Mapping[str, TopicDescription]) -> l
     return [topic for name, topic in topics.items() if name not in known]
 
 
-def _known_bounds(store: TopicStore, topic: TopicDescription) -> KnownBounds:
+def _known_bounds(store: TopicReader, topic: TopicDescription) -> KnownBounds:
     """Of a topic none of whose partitions has a leader nobody can be asked."""
     if any(each.leader is not None for each in topic.placements):
         return store.known_bounds(topic.name)

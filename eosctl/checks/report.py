@@ -127,7 +127,7 @@ def _problems(failed: Mapping[str, EosctlError], *, checks: Collection[str]) -> 
     if _nothing_ran(failed, checks):
         return [Problem.of(_reason(failed))]
     message = f"{counted(len(failed), 'check')} of {len(checks)} could not run: {', '.join(failed)}"
-    return [Problem(txn_codes.NOT_CHECKED, message, "The rows say why.", severity="warning")]
+    return [Problem(txn_codes.NOT_CHECKED, message, "The rows say why.").as_warning()]
 
 
 def _nothing_ran(failed: Mapping[str, EosctlError], checks: Collection[str]) -> bool:

@@ -73,7 +73,7 @@ def _with_lag(app: App, group: GroupObservation) -> tuple[GroupObservation, list
             offsets = [record.offset for record in read_config_topic(app, store).read.records]
     except EosctlError as exc:
         message = f"how far the workers are behind the config topic is not known: {exc.message}"
-        return group, [Problem(codes.CONFIG_TOPIC_UNREAD, message, exc.hint, "warning", unseen=True)]
+        return group, [Problem(codes.CONFIG_TOPIC_UNREAD, message, exc.hint, unseen=True)]
 
     def lag(member: WorkerObservation) -> int | None:
         told = member.config_offset
@@ -109,7 +109,7 @@ def _problems(group: GroupObservation, before: Sequence[Problem]) -> Iterator[Pr
     yield from before
     if group.state not in (None, STABLE, EMPTY, DEAD):
         message = f"the group {group.group_id} is not stable but {group.state}; who runs what is not known now"
-        yield Problem(codes.GROUP_NOT_STABLE, message, "Run again when the rebalance is over.", "warning", unseen=True)
+        yield Problem(codes.GROUP_NOT_STABLE, message, "Run again when the rebalance is over.", unseen=True)
     yield from _of_the_group(group)
     for member in group.members:
         yield from member.problems
@@ -125,7 +125,6 @@ def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
             codes.SHARED_URL,
             doubt,
             _own_routes([each for each in members if each.doubt == doubt], hint),
-            "warning",
             unseen=True,
         )
     for member in members:
@@ -135,11 +134,11 @@ def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
             f"the member that is connected to Kafka from {member.client_host} advertises {member.url}, {THEMSELVES}: "
             "other workers, and eosctl elsewhere, do not reach it there"
         )
-        yield Problem(codes.LOOPBACK_URL, message, hint, "warning")
+        yield Problem(codes.LOOPBACK_URL, message, hint)
     if group.protocol in UNSIGNED_PROTOCOLS:
         message = f"the group's protocol is {group.protocol}: PUT /connectors/C/fence needs no signature of a worker"
         hint = "Set connect.protocol=sessioned, the default since Kafka 2.4 (KIP-507), on every worker."
-        yield Problem(codes.UNSIGNED_PROTOCOL, message, hint, "warning")
+        yield Problem(codes.UNSIGNED_PROTOCOL, message, hint)
 
 
 def _own_routes(members: Sequence[WorkerObservation], otherwise: str) -> str:

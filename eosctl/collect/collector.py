@@ -105,7 +105,7 @@ class Collector:
             self._app,
             deadline=Deadline.after(source.deadline_s, clock),
             on_event=ignore_events,
-            open_topics=following(self._app.open_topics, self._configs[source.name]),
+            open_topic_reader=following(self._configs[source.name]),
         )
         before = self._collected[source.name]
         done = replace(before, looks=before.looks + 1, looking_since_ms=None)

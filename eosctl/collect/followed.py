@@ -1,4 +1,4 @@
-"""A TopicStore for one source: follows the config topic from where its last look ended, and never writes.
+"""A TopicReader for one source: follows the config topic from where its last look ended.
 
 Compaction and the folding of records go on side by side: what is kept is what a worker holds that has read on since,
 and every hour the topic is read from its beginning again, as a worker that starts would.
@@ -6,32 +6,20 @@ and every hour the topic is read from its beginning again, as a worker that star
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.collect import codes
 from eosctl.core.configs.records import RecordKind, UnparsableValueError, decode_key_text, decode_value, parse_key
 from eosctl.core.frozen import frozen
-from eosctl.core.ids import TransactionalId
-from eosctl.core.records import (
-    Bounds,
-    KnownBounds,
-    NewTopic,
-    OutRecord,
-    Record,
-    Sieve,
-    TopicDescription,
-    TopicRead,
-    Written,
-)
+from eosctl.core.records import Bounds, KnownBounds, Record, Sieve, TopicDescription, TopicRead
 from eosctl.deadline import Clock
-from eosctl.errors import EosctlError, RefusedError, UnsupportedError
-from eosctl.ports import TopicStore
+from eosctl.errors import UnsupportedError
+from eosctl.ports import TopicReader
 
 if TYPE_CHECKING:
-    from eosctl.engine.columns import Table
     from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
     from eosctl.engine.reading.ranges import OffsetRange
@@ -78,8 +66,8 @@ class FollowedConfigs:
     views: dict[str, _View] = field(default_factory=dict)
     restarts: int = 0
 
-    def read(self, store: TopicStore, topic: str, isolation: str) -> TopicRead:
-        """All of it, of which only what is new is read now; raises what `TopicStore.read` raises."""
+    def read(self, store: TopicReader, topic: str, isolation: str) -> TopicRead:
+        """All of it, of which only what is new is read now; raises what `TopicReader.read` raises."""
         view = self._usable(store, topic, isolation)
         read = store.read(topic, isolation=isolation, since=view.next, sieve=_without_task_configs)
         ends = {each.partition: each.lso if isolation == "read_committed" else each.end for each in read.bounds}
@@ -90,7 +78,7 @@ class FollowedConfigs:
         self.views[isolation] = replace(view, next=ends, records=records, begun_with=begun_with)
         return replace(read, records=records, records_read=len(records))
 
-    def _usable(self, store: TopicStore, topic: str, isolation: str) -> _View:
+    def _usable(self, store: TopicReader, topic: str, isolation: str) -> _View:
         """The view to go on with, or an empty one."""
         now_s = self.clock.monotonic_s()
         described = store.describe([topic]).get(topic)
@@ -118,13 +106,13 @@ def _is_task_config(record: Record) -> bool:
     return isinstance(value, dict) and isinstance(value.get("properties"), dict)
 
 
-class FollowedStore:
-    """The store behind it, but for the config topic, for topics that are large, and for writes, which are refused."""
+class FollowedReader:
+    """The store behind it, but for the config topic and for topics that are large."""
 
-    def __init__(self, store: TopicStore, configs: FollowedConfigs, config_topic: str) -> None:
+    def __init__(self, store: TopicReader, configs: FollowedConfigs, config_topic: str) -> None:
         self._store, self._configs, self._config_topic = store, configs, config_topic
 
-    def __enter__(self) -> FollowedStore:
+    def __enter__(self) -> FollowedReader:
         self._store.__enter__()
         return self
 
@@ -143,7 +131,7 @@ class FollowedStore:
         sieve: Sieve | None = None,
         renews: bool = False,
     ) -> TopicRead:
-        """As `TopicStore.read`; raises TooLargeError for the whole of a topic with more than MOST_OFFSETS offsets."""
+        """As `TopicReader.read`; raises TooLargeError for the whole of a topic with more than MOST_OFFSETS offsets."""
         if topic == self._config_topic and since is None and until is None and not partly:
             read = self._configs.read(self._store, topic, isolation)
             records = read.records if sieve is None else tuple(sieve(read.records))
@@ -164,7 +152,7 @@ class FollowedStore:
         partitions: Collection[int] | None = None,
         bare: bool = False,
     ) -> TopicColumns:
-        """As `TopicStore.read_columns`; raises TooLargeError as `read`."""
+        """As `TopicReader.read_columns`; raises TooLargeError as `read`."""
         if since is None and partitions is None:
             self._require_small(topic)
         return self._store.read_columns(topic, isolation=isolation, since=since, partitions=partitions, bare=bare)
@@ -229,41 +217,13 @@ class FollowedStore:
         """As the store behind it."""
         return self._store.read_behind(topic, bounds)
 
-    def change_settings(self, topic: str, settings: Mapping[str, str | None]) -> None:
-        """Refused."""
-        _refuse(f"change the settings {', '.join(settings)} of {topic}")
-
-    def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Refused."""
-        _refuse(f"create {topic} ({partitions}, {replication_factor}, {len(config)})")
-
-    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
-        """Refused."""
-        _refuse(f"create {len(topics)} topics (validate_only={validate_only})")
-
-    def write(
-        self, records: Iterable[OutRecord], *, transactional_id: TransactionalId | None = None
-    ) -> Sequence[Written]:
-        """Refused."""
-        _refuse(f"write {sum(1 for _ in records)} records as {transactional_id}")
-
-    def write_columns(
-        self, transactions: Iterable[Table], *, total: int, transactional_id: TransactionalId
-    ) -> Mapping[tuple[str, int], int]:
-        """Refused."""
-        _refuse(f"write {total} records in {sum(1 for _ in transactions)} transactions as {transactional_id}")
-
-
-def _refuse(what: str) -> NoReturn:
-    raise RefusedError(f"a collector only reads, and would {what}")
-
 
 def _newest(records: Sequence[Record]) -> tuple[Record, ...]:
-    """The newest record of each key, as `TopicStore.read` has them; all of those without a key."""
+    """The newest record of each key, as `TopicReader.read` has them; all of those without a key."""
     last = {(each.partition, each.key): each.offset for each in records}
     return tuple(each for each in records if each.key is None or last[each.partition, each.key] == each.offset)
 
 
-def following(open_topics: Callable[[App], TopicStore], configs: FollowedConfigs) -> Callable[[App], TopicStore]:
+def following(configs: FollowedConfigs) -> Callable[[App], TopicReader]:
     """App's door to topics, for looks of one source."""
-    return lambda app: FollowedStore(open_topics(app), configs, app.target.config_topic)
+    return lambda app: FollowedReader(app.open_topics(app), configs, app.target.config_topic)

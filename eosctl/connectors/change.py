@@ -139,7 +139,6 @@ def _stay_failed(plan: ChangePlan) -> list[Problem]:
             codes.FAILED_STAYS,
             f"{plan.verb} does not change what is FAILED: {counted(len(failed), 'part')} of {plan.connector}",
             f"eosctl connectors restart --failed {arguments(plan.connector)}",
-            severity="warning",
         )
     ]
 

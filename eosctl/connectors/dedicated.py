@@ -15,7 +15,7 @@ from eosctl.core.topic_names import is_topic_name
 from eosctl.errors import EosctlError, UsageError
 from eosctl.group.gather import in_turn
 from eosctl.group.topics.config_reader import find_config_topic
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 from eosctl.report import Problem
 
 TOPIC_PROPERTY = "offsets.storage.topic"
@@ -60,7 +60,7 @@ class DedicatedTopics:
         return topic_for(self.pattern, connector)
 
 
-def gather_dedicated_topics(app: App, topics: TopicStore, *, pattern: str | None = None) -> DedicatedTopics:
+def gather_dedicated_topics(app: App, topics: TopicReader, *, pattern: str | None = None) -> DedicatedTopics:
     """Asks the first worker that answers, else reads the config topic; what could not be known is a problem.
 
     Raises UsageError for a pattern that gives all connectors one topic name by accident.
@@ -103,7 +103,7 @@ def describe_unknown(connector: str, value: str) -> str:
 def _unknown_problem(connector: str, value: str) -> Problem:
     message = f"{describe_unknown(connector, value)}; what it has there is not looked at"
     hint = "Name that topic as a store, or by --dedicated-topic where the command takes it."
-    return Problem(codes.DEDICATED_TOPICS_UNKNOWN, message, hint=hint, severity="warning", unseen=True)
+    return Problem(codes.DEDICATED_TOPICS_UNKNOWN, message, hint=hint, unseen=True)
 
 
 def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
@@ -112,13 +112,13 @@ def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
         try:
             there = worker.connectors()
         except EosctlError as exc:
-            problems.append(Problem(codes.CONNECT_NOT_ASKED, exc.message, hint=exc.hint, severity="warning"))
+            problems.append(Problem(codes.CONNECT_NOT_ASKED, exc.message, hint=exc.hint))
             continue
         return {name: entry.config for name, entry in there.items()}
     return None
 
 
-def _from_config_topic(app: App, topics: TopicStore, problems: list[Problem]) -> Configs | None:
+def _from_config_topic(app: App, topics: TopicReader, problems: list[Problem]) -> Configs | None:
     found = find_config_topic(app, topics)
     if found is None:
         problems.append(
@@ -127,7 +127,6 @@ def _from_config_topic(app: App, topics: TopicStore, problems: list[Problem]) ->
                 "which connectors have offsets topics of their own is not known: no worker, no config topic "
                 f"{app.target.config_topic}",
                 hint="Give --connect-url, --config-topic, or --dedicated-topic 'offsets-{connector}'.",
-                severity="warning",
                 unseen=True,
             )
         )

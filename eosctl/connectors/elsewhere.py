@@ -67,7 +67,7 @@ def ids_are_there(connector: str, at: Elsewhere, cluster_id: str) -> Problem:
     """Where the ids of a connector are, which is not where the command was sent."""
     servers = ",".join(at.client.bootstrap_servers)
     message = f"{connector} writes to Kafka cluster {cluster_id} ({servers}): its transactional ids are looked at there"
-    return Problem(codes.OTHER_CLUSTER, message, severity="warning")
+    return Problem(codes.OTHER_CLUSTER, message)
 
 
 def servers_of(app: App) -> tuple[str, ...]:

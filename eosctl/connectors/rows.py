@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from eosctl.foreign import printable
 from eosctl.output.cells import format_cell, summary_lines
-from eosctl.output.rows import Kind, Printed, Text
+from eosctl.output.rows import Kind, Printed, Text, plan_and_result
 from eosctl.report import Report
 
 
@@ -88,16 +88,9 @@ def _trace_lines(report: Report) -> Iterable[str]:
 
 
 _CHANGE = Text(empty="There is nothing to do.")
-CONNECTORS_CHANGE_PLAN = Kind(
-    "connectors-change-plan",
+CONNECTORS_CHANGE_PLAN, CONNECTORS_CHANGE_RESULT = plan_and_result(
+    "connectors-change",
     "What would stop, pause, resume or restart.",
-    row=ChangeRow,
-    summary=ChangeSummary,
-    data=ChangeData,
-    text=_CHANGE,
-)
-CONNECTORS_CHANGE_RESULT = Kind(
-    "connectors-change-result",
     "What was stopped, paused, resumed or restarted.",
     row=ChangeRow,
     summary=ChangeSummary,

@@ -88,4 +88,4 @@ def _ask_workers(app: App, connectors: Sequence[str]) -> tuple[Mapping[str, Sequ
 
 def _unknown(message: str, what: str) -> Problem:
     hint = f"Name {what} with --output-topic NAME; NAME* is a prefix."
-    return Problem(codes.OUTPUT_TOPICS_UNKNOWN, message, hint=hint, severity="warning", unseen=True)
+    return Problem(codes.OUTPUT_TOPICS_UNKNOWN, message, hint=hint, unseen=True)

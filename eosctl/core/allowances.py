@@ -5,6 +5,7 @@ The options of the commands and their help, the hints of refusals and the overri
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum, unique
 
 from eosctl.core.frozen import frozen
@@ -72,7 +73,7 @@ class Allowances:
     force_running: bool = False
     force_shape: bool = False
     allow_open_transactions: bool = False
-    accept_drift: frozenset[str] = frozenset()
+    accept_drift: Collection[str] = ()
 
     def names(self) -> list[str]:
         """The flags as given, for reports."""
@@ -83,7 +84,7 @@ class Allowances:
             Waiver.ALLOW_OPEN_TRANSACTIONS: self.allow_open_transactions,
         }
         flags = [waiver.word for waiver, is_given in given.items() if is_given]
-        return flags + [f"{Waiver.ACCEPT_DRIFT.word} {side}" for side in sorted(self.accept_drift)]
+        return flags + [f"{Waiver.ACCEPT_DRIFT.word} {side}" for side in sorted(set(self.accept_drift))]
 
     def write_unstopped(self) -> bool:
         """Whether the connector may be in another state than STOPPED."""

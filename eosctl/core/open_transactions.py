@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eosctl.codes import warning
+from eosctl.codes import finding
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Bounds
 from eosctl.core.transactions import ActiveProducer, TransactionDescription
 from eosctl.foreign import shell_words
 
-OPEN_TRANSACTION = warning(
+OPEN_TRANSACTION = finding(
     "open_transaction",
     "A transaction is open in a topic: what lies behind it can't be read, and starting workers wait for it.",
     "`eosctl txn hanging --topic TOPIC`, then `eosctl fence`, `eosctl txn complete` or `eosctl txn abort`.",

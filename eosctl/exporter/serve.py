@@ -124,7 +124,7 @@ def _report(overview: Overview, exit_code: ExitCode) -> Report:
     rows = [_row(each, overview.taken_ms) for each in overview.collected.values()]
     failed = [row for row in rows if row.error is not None]
     problems = (
-        [Problem(EosctlError.code, f"{row.source}: {row.error}: {row.message}", severity="warning") for row in failed]
+        [Problem(EosctlError.code, f"{row.source}: {row.error}: {row.message}").as_warning() for row in failed]
         if exit_code is not ExitCode.OK
         else []
     )

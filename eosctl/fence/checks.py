@@ -96,7 +96,6 @@ def cautions(
         cautions.append(
             Problem(
                 code=codes.PREPARED_TRANSACTIONS,
-                severity="warning",
                 message=f"fencing {_some(item.transactional_id for item in prepared)} may lose data: {PREPARED}",
                 hint="What Flink has checkpointed and not yet committed can't be written again by it.",
             )
@@ -105,7 +104,6 @@ def cautions(
         cautions.append(
             Problem(
                 code=codes.LEADER_ID,
-                severity="warning",
                 message="a leader that loses its id notices at its next write, which fails once with HTTP 500",
                 hint="PUT the unchanged config of any connector right after; do so before any restart with "
                 "includeTasks=true, which can leave the leader stuck.",
@@ -115,7 +113,6 @@ def cautions(
         cautions.append(
             Problem(
                 code=codes.LIVE_TASKS,
-                severity="warning",
                 message="running tasks are fenced: they go FAILED at their next commit and stay so",
                 hint=Lines.of("Afterwards run:", *restart_commands(app, items)),
             )
@@ -142,4 +139,4 @@ def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
 def liveness_unknown(reason: str, hint: str | None = None) -> Problem:
     """The warning that nobody can say whether tasks hold some ids."""
     message = f"whether running tasks hold these ids is unknown: {reason}"
-    return Problem(codes.LIVENESS_UNKNOWN, message, hint, severity="warning")
+    return Problem(codes.LIVENESS_UNKNOWN, message, hint)

@@ -74,13 +74,11 @@ def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[P
     if pace_of(seconds, workers=1) is Pace.IMPOSSIBLE:
         policy = override_policy([worker.properties.values for worker in app.target.worker_configs])
         hint = f"Fence without --via connect, or set {cure_text(policy)} first."
-        return [
-            Problem(codes.FENCING_IMPOSSIBLE, f"{message}, and it gives up after {ROUND_S:g}", hint, severity="warning")
-        ]
+        return [Problem(codes.FENCING_IMPOSSIBLE, f"{message}, and it gives up after {ROUND_S:g}", hint).as_warning()]
     if seconds < left_s:
         return []
     hint = f"Give it --timeout {seconds + _MARGIN_S:.0f}s; the round goes on all the same when eosctl waits no longer."
-    return [Problem(codes.FENCING_SLOW, f"{message}, and --timeout leaves {left_s:.0f}", hint, severity="warning")]
+    return [Problem(codes.FENCING_SLOW, f"{message}, and --timeout leaves {left_s:.0f}", hint).as_warning()]
 
 
 def fence_through_connect(

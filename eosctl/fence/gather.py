@@ -135,7 +135,7 @@ def _with_connector(
         count = request.tasks
         tasks = {0: "no task", 1: "task 0"}.get(count, f"tasks 0 to {count - 1}")
         message = f"fencing {tasks} of {connector}: the number is from --tasks, not from the task-count record"
-        problems.append(Problem(codes.TASK_COUNT_OVERRIDDEN, message, severity="warning"))
+        problems.append(Problem(codes.TASK_COUNT_OVERRIDDEN, message))
     at = where_ids_are(app, connector, found.config)
     if at is not None and ids:
         raise UsageError(

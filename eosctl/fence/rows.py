@@ -6,7 +6,7 @@ from typing import Annotated
 
 from eosctl.fence.rules import FenceOutcome
 from eosctl.output.parts import Counts, KafkaError
-from eosctl.output.rows import Header, Kind, Printed, Text
+from eosctl.output.rows import Header, Printed, Text, plan_and_result
 from eosctl.report import Report
 from eosctl.txn.parts import OwnerPart, ShownCoordinator, ShownEpoch, ShownId, ShownProducerId, ShownTimeout, open_for
 
@@ -86,9 +86,10 @@ _BEFORE = (
     *("before.transaction_timeout_ms", "before.open_for"),
 )
 _MOST_ROWS = 20
-FENCE_PLAN = Kind(
-    "fence-plan",
+FENCE_PLAN, FENCE_RESULT = plan_and_result(
+    "fence",
     "The ids that would be fenced.",
+    "The ids that were fenced, and those that were not.",
     row=FenceRow,
     summary=FenceSummary,
     text=Text(
@@ -97,16 +98,12 @@ FENCE_PLAN = Kind(
         empty="There is nothing to fence.",
         most_rows=_MOST_ROWS,
     ),
-)
-FENCE_RESULT = Kind(
-    "fence-result",
-    "The ids that were fenced, and those that were not.",
-    row=FenceRow,
-    summary=FenceSummary,
-    text=Text(
-        columns=(*_BEFORE, "after.producer_id", "after.producer_epoch", "outcome", "error.message"),
-        wide=("confirmed_by", "live.worker"),
-        empty="There was nothing to fence.",
-        most_rows=_MOST_ROWS,
-    ),
+    result={
+        "text": Text(
+            columns=(*_BEFORE, "after.producer_id", "after.producer_epoch", "outcome", "error.message"),
+            wide=("confirmed_by", "live.worker"),
+            empty="There was nothing to fence.",
+            most_rows=_MOST_ROWS,
+        )
+    },
 )

@@ -251,17 +251,17 @@ def _problems_of(
 ) -> Iterator[Problem]:
     if _is_elsewhere(view, kafka_cluster_id):
         message = f"the worker at {url} uses Kafka cluster {view.kafka_cluster_id}, not {kafka_cluster_id}"
-        yield Problem(codes.OTHER_KAFKA_CLUSTER, message, codes.OTHER_KAFKA_CLUSTER.next, "warning")
+        yield Problem(codes.OTHER_KAFKA_CLUSTER, message, codes.OTHER_KAFKA_CLUSTER.next)
     for plugin, reason in sorted(view.unloadable.items()):
         message = f"the worker at {url}, which runs Kafka {view.version}, can't load the plugin {plugin}: {reason}"
-        yield Problem(codes.PLUGIN_NOT_LOADED, message, codes.PLUGIN_NOT_LOADED.next, "warning")
+        yield Problem(codes.PLUGIN_NOT_LOADED, message, codes.PLUGIN_NOT_LOADED.next)
     if STANDALONE in view.evidence:
         message = f"the worker at {url} is {STANDALONE}"
-        yield Problem(codes.STANDALONE_WORKER, message, "Give -u of a distributed worker.", "warning")
+        yield Problem(codes.STANDALONE_WORKER, message, "Give -u of a distributed worker.")
     if refined.contradiction is not None:
         message = f"the worker at {url} is {view.mode.value}: {refined.contradiction}"
         hint = "Restart the worker with the file that is meant, or give the file that it reads with -w."
-        yield Problem(codes.FILE_CONTRADICTS_PROBE, message, hint, "warning")
+        yield Problem(codes.FILE_CONTRADICTS_PROBE, message, hint)
 
 
 def _proven(

@@ -65,12 +65,12 @@ class WorkerObservation:
         """The same, with the problem that it is a worker of another group."""
         message = f"the worker at {self.url} {how}: it is of another group"
         hint = "Compare -u, and -g with the worker's group.id. A worker that has just started joins within a second."
-        return replace(self, problems=(*self.problems, Problem(codes.OTHER_GROUP, message, hint, "warning")))
+        return replace(self, problems=(*self.problems, Problem(codes.OTHER_GROUP, message, hint)))
 
     def not_a_member(self, how: str) -> WorkerObservation:
         """The same, with the problem that it runs and is outside of its group."""
         message = f"the worker at {self.url} runs, its health is {self.health}, and {how}"
-        problem = Problem(codes.WORKER_NOT_A_MEMBER, message, codes.WORKER_NOT_A_MEMBER.next, "warning")
+        problem = Problem(codes.WORKER_NOT_A_MEMBER, message, codes.WORKER_NOT_A_MEMBER.next).as_warning()
         return replace(self, problems=(*self.problems, problem), outside=how)
 
     @property

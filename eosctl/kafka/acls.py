@@ -25,7 +25,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UnauthorizedError, UnsupportedError
 from eosctl.kafka.access import Access
-from eosctl.kafka.admin import TopicAdmin
+from eosctl.kafka.admin import KafkaTopicAdmin
 from eosctl.kafka.native.admin_connection import AdminConnection
 from eosctl.kafka.topics.librdkafka import error_of
 
@@ -117,7 +117,7 @@ class KafkaAclStore:
     def _has_authorizer(self) -> bool:
         """Whether any broker names one; who may not read the brokers' settings has met it."""
         try:
-            classes = TopicAdmin(self._settings, deadline=self._deadline).broker_settings("authorizer.class.name")
+            classes = KafkaTopicAdmin(self._settings, deadline=self._deadline).broker_settings("authorizer.class.name")
         except UnauthorizedError:
             return True
         return any(classes.values())

@@ -64,7 +64,7 @@ Answers = dict[Place, int | EosctlError]
 _PASSING = (_LeaderMovesError, NotFoundError)  # a leader may not have heard yet that its topic is there
 
 
-class TopicAdmin:
+class KafkaTopicAdmin:
     """Questions about topics; the client is made at the first one and kept until `close`."""
 
     def __init__(self, settings: ClientSettings, *, deadline: Deadline) -> None:

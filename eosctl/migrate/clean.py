@@ -20,7 +20,7 @@ def delete_copies(app: App, plan: MigrationPlan, copies: Iterable[Record], *, ti
     """
     here, count = app_of(app, plan.targets[0]), 0
     for rows in in_transactions(tombstones(copies, timestamp_ms=timestamp_ms)):
-        with here.with_whole_timeout().topics() as topics:
+        with here.with_whole_timeout().topic_writer() as topics:
             last_offsets = topics.write_columns([rows], total=len(rows), transactional_id=plan.cleaning_id())
         with (waiting := here.with_whole_timeout()).topics() as topics:
             visible_bounds(waiting, topics, last_offsets)

@@ -35,7 +35,7 @@ class OldSnapshots:
             return None
         take = counted(self.folders, "older snapshot takes", "older snapshots take")
         message = f"{take} {_in_words(self.size)} in {snapshots}"
-        return Problem(codes.OLD_SNAPSHOTS, message, hint="--prune removes them; backups stay.", severity="warning")
+        return Problem(codes.OLD_SNAPSHOTS, message, hint="--prune removes them; backups stay.")
 
     def remove(self) -> None:
         """Removes them; what can't be removed stays, and is counted again the next time."""

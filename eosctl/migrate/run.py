@@ -203,7 +203,7 @@ def _show(app: App, plan: MigrationPlan, plan_file: Path, untold: EosctlError | 
     if untold is None:
         return report
     message = f"whether the plan still holds is not known yet: {untold.message}"
-    warning = Problem(untold.code, message, hint=untold.hint, severity="warning")
+    warning = Problem(untold.code, message, hint=untold.hint).as_warning()
     return replace(report, problems=[*report.problems, warning])
 
 
@@ -229,7 +229,6 @@ def _others_problem(plan: MigrationPlan) -> Problem:
         f"{keys} not taken from {some(sorted(plan.tally.others))}, as their connectors have another topic of their "
         f"own, or none; topic {topic} has some of {some(sorted(there))}",
         hint=codes.OTHERS_OFFSETS.next,
-        severity="warning",
     )
 
 
@@ -265,7 +264,7 @@ def _running(app: App, plan: MigrationPlan) -> tuple[Problem, ...]:
     if not running:
         return ()
     message = f"not stopped: {', '.join(running)}"
-    return (Problem(codes.RUNNING, message, hint="The plan can't be applied while they run.", severity="warning"),)
+    return (Problem(codes.RUNNING, message, hint="The plan can't be applied while they run."),)
 
 
 def _unchecked(app: App, plan: MigrationPlan) -> Iterator[Problem]:

@@ -18,7 +18,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import InputFileError, NotFoundError, RefusedError, StalePlanError
 from eosctl.offsets.comparison import HIDDEN
 from eosctl.offsets.stores.targets import other_partitions, refuse_unfit_sources
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
 """How long a transaction may stay open before it stands in the way: running tasks open and end them all the time."""
@@ -71,7 +71,7 @@ def look_up(app: App, names: Sequence[str], *, after: LastOffsets = NOTHING_SENT
         name: _file(name, partitions=CONNECT_PARTITIONS) for name in names if name.startswith(FILE_PREFIX)
     }
 
-    def look(here: App, topics: TopicStore, some_names: Sequence[str]) -> None:
+    def look(here: App, topics: TopicReader, some_names: Sequence[str]) -> None:
         there = topics.describe([topic_of(name) for name in some_names], configs=False)
         sizes = {topic: found.partitions for topic, found in there.items()}
         bounds = visible_bounds(here, topics, after, sizes) if after else {}
@@ -89,7 +89,7 @@ def _planned(name: str, found: TopicDescription, bounds: tuple[Bounds, ...], clu
     return PlannedTopic(name, found.topic_id, found.partitions, found.replication_factor, bounds, cluster_id)
 
 
-def per_cluster(app: App, names: Iterable[str], act: Callable[[App, TopicStore, list[str]], None]) -> None:
+def per_cluster(app: App, names: Iterable[str], act: Callable[[App, TopicReader, list[str]], None]) -> None:
     """Calls `act` once for each cluster that the names are of; files are of none."""
     clusters: dict[str | None, list[str]] = {}
     for name in names:
@@ -130,7 +130,7 @@ def present_topics(
 
 
 def _settled_bounds(
-    app: App, topics: TopicStore, sizes: Mapping[str, int], known: Mapping[str, tuple[Bounds, ...]]
+    app: App, topics: TopicReader, sizes: Mapping[str, int], known: Mapping[str, tuple[Bounds, ...]]
 ) -> dict[str, tuple[Bounds, ...]]:
     """The bounds of topics with so many partitions, some `known`; waits a little for open transactions to end."""
     bounds = {name: known[name] for name in sizes if name in known}
@@ -149,7 +149,7 @@ def _is_held_back(bounds: tuple[Bounds, ...]) -> bool:
 
 
 def visible_bounds(
-    app: App, topics: TopicStore, last_offsets: LastOffsets, sizes: Mapping[str, int] | None = None
+    app: App, topics: TopicReader, last_offsets: LastOffsets, sizes: Mapping[str, int] | None = None
 ) -> dict[str, tuple[Bounds, ...]]:
     """The bounds of the topics that `last_offsets` are in, once a committed reader sees these.
 

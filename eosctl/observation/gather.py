@@ -42,7 +42,7 @@ from eosctl.observation.own_offsets import with_stale_offsets
 from eosctl.observation.transactions import MAX_TIMEOUT_SETTING, least_maximum_ms, with_transactions
 from eosctl.observation.validations import with_validations, without_validations
 from eosctl.observation.written_connectors import written_connectors
-from eosctl.ports import ConnectWorker, TopicStore
+from eosctl.ports import ConnectWorker, TopicReader
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
 _POLL_S = 0.5
@@ -141,7 +141,7 @@ def _absent_workers(app: App, group: GroupObservation) -> list[UpgradeWorker]:
     ]
 
 
-_Part = Callable[[App, TopicStore, Observation], Observation]
+_Part = Callable[[App, TopicReader, Observation], Observation]
 
 
 def _with_topics(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Observation:
@@ -157,13 +157,13 @@ def _with_topics(app: App, observation: Observation, parts: Mapping[str, _Part])
     return observation
 
 
-def _with_descriptions(app: App, store: TopicStore, observation: Observation) -> Observation:
+def _with_descriptions(app: App, store: TopicReader, observation: Observation) -> Observation:
     named = {each.config.get(OFFSETS_TOPIC) or "" for each in observation.sources()}
     own = {topic for topic in named if is_topic_name(topic)}
     return replace(observation, topics=store.describe({app.target.config_topic, app.target.offset_topic, *own}))
 
 
-def _with_aborted_offsets(app: App, store: TopicStore, observation: Observation) -> Observation:
+def _with_aborted_offsets(app: App, store: TopicReader, observation: Observation) -> Observation:
     """Only the global topic: workers read the connectors' own topics as committed in every mode, unless told not to.
 
     Where a worker is not enabled, it also reports when each connector committed an offset.
@@ -177,18 +177,18 @@ def _with_aborted_offsets(app: App, store: TopicStore, observation: Observation)
     return replace(seen, committed_ms=newest_commits(committed.records))
 
 
-def _with_broker_settings(_app: App, store: TopicStore, observation: Observation) -> Observation:
+def _with_broker_settings(_app: App, store: TopicReader, observation: Observation) -> Observation:
     maximum_ms = least_maximum_ms(store)
     if maximum_ms is None:
         return observation.without([BROKER_SETTINGS], f"no broker reports its {MAX_TIMEOUT_SETTING}")
     return replace(observation, max_transaction_timeout_ms=maximum_ms)
 
 
-def _with_open_transactions(app: App, store: TopicStore, observation: Observation) -> Observation:
+def _with_open_transactions(app: App, store: TopicReader, observation: Observation) -> Observation:
     return replace(observation, open_transactions=_open_transactions(app, store))
 
 
-def _open_transactions(app: App, store: TopicStore) -> tuple[OpenTransaction, ...]:
+def _open_transactions(app: App, store: TopicReader) -> tuple[OpenTransaction, ...]:
     """Partitions of the internal topics that stay behind their end; tasks that commit now and then move on."""
     topics = (app.target.config_topic, app.target.offset_topic)
     first = {(topic, bound.partition): bound for topic in topics for bound in _open_bounds(store, topic)}
@@ -201,11 +201,11 @@ def _open_transactions(app: App, store: TopicStore) -> tuple[OpenTransaction, ..
     return tuple(OpenTransaction(topic, bound) for (topic, _partition), bound in sorted(stuck.items()))
 
 
-def _open_bounds(store: TopicStore, topic: str) -> list[Bounds]:
+def _open_bounds(store: TopicReader, topic: str) -> list[Bounds]:
     return [bound for bound in store.bounds(topic) if bound.lso < bound.end]
 
 
-def _with_config_state(app: App, store: TopicStore, observation: Observation) -> Observation:
+def _with_config_state(app: App, store: TopicReader, observation: Observation) -> Observation:
     committed, uncommitted = read_both_views(app, store)
     written = {record.offset: record.timestamp_ms for record in committed.read.records}
     task_sets = {name: written.get(each.commit_offset or 0, -1) for name, each in committed.state.connectors.items()}

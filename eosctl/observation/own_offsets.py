@@ -11,10 +11,10 @@ from eosctl.core.offsets.views import fold_store
 from eosctl.core.workers.modes import Mode
 from eosctl.group.observation.rules import Observation
 from eosctl.group.observation.stale import stale_offsets
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 
 
-def with_stale_offsets(app: App, store: TopicStore, observation: Observation) -> Observation:
+def with_stale_offsets(app: App, store: TopicReader, observation: Observation) -> Observation:
     """Adds the connectors whose own topic is older than the global one; nothing is read where none has one.
 
     Topics that do not exist, or are of another cluster, are judged elsewhere. Where a worker is enabled it is too

@@ -23,7 +23,7 @@ from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedCo
 from eosctl.group.protocol import Work
 from eosctl.observation.connectors.exactly_once import is_forgotten_by_now
 from eosctl.observation.timed_out import with_timed_out
-from eosctl.ports import TopicStore, TransactionAdmin
+from eosctl.ports import TopicReader, TransactionAdmin
 from eosctl.task_counts.rules import MAX_LISTED_IDS
 from eosctl.txn.hanging import is_forgotten
 
@@ -108,7 +108,7 @@ def _with_maximum_there(app: App, observation: Observation, names: Collection[st
     return replace(observation, own_clusters={**observation.own_clusters, **known})
 
 
-def least_maximum_ms(store: TopicStore) -> int | None:
+def least_maximum_ms(store: TopicReader) -> int | None:
     """The smallest of the brokers' transaction.max.timeout.ms, for any of them may coordinate a task's id."""
     numbers = [java_number(text) for text in store.broker_settings(MAX_TIMEOUT_SETTING).values()]
     return min((number for number in numbers if number is not None), default=None)

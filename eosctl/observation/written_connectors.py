@@ -11,7 +11,7 @@ from eosctl.errors import NotFoundError
 from eosctl.group.protocol import Work
 from eosctl.group.topics.config import read_config_topic
 from eosctl.group.topics.statuses import connectors_as_written, read_statuses
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 
 
 @frozen
@@ -22,7 +22,7 @@ class WrittenConnectors:
     statuses: Mapping[Work, Mapping[str, object]]
 
 
-def written_connectors(app: App, store: TopicStore | None = None) -> WrittenConnectors:
+def written_connectors(app: App, store: TopicReader | None = None) -> WrittenConnectors:
     """What the topics say now.
 
     Raises NotFoundError where there is no such topic, and what reading raises.

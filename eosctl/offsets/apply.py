@@ -39,18 +39,16 @@ from eosctl.offsets.stores.new_topics import create_topics
 from eosctl.offsets.stores.targets import other_partitions
 from eosctl.offsets.write_rows import SETTLED, ResultData, ResultSummary
 from eosctl.offsets.writes import (
-    MergeRequest,
     OffsetWritePlan,
     check_writable,
     plan_data,
-    plan_offsets_merge,
     plan_summary,
     refusal_of,
     show_plan,
     touches,
 )
 from eosctl.plan import Plan
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 from eosctl.report import Problem, Report
 from eosctl.state.backups import keep_backup, undo_command
 
@@ -63,23 +61,17 @@ Send = Callable[[App, OffsetWritePlan], None]
 """Puts the records of a plan where they belong."""
 
 
-def prepare_merge(app: App, request: MergeRequest) -> Plan:
-    """The plan to complete a store; raises as `plan_offsets_merge`."""
-    plan = partial(plan_offsets_merge, request=request)
-    return prepare_writes(app, plan(app), lambda: plan(app.with_whole_timeout()))
+def prepare_writes(app: App, plan_of: Callable[[App], OffsetWritePlan]) -> Plan:
+    """Return the plan to send what `plan_of` plans, now and anew where the topics have moved; raises what it raises."""
+    plan = plan_of(app)
+    apply = partial(apply_plan, app, plan, lambda: plan_of(app.with_whole_timeout()))
+    return plan_to_write(app, plan, partial(show_plan, app, plan), apply)
 
 
-def prepare_writes(
-    app: App, plan: OffsetWritePlan, again: Callable[[], OffsetWritePlan], *, verb: str = "Write"
-) -> Plan:
-    """The plan to send what `plan` holds; `again` makes that anew where the topics have moved."""
-    apply = partial(apply_plan, app, plan, again) if plan.sends() else None
-    return Plan(partial(show_plan, app, plan), write_question(plan, verb), apply, app.target, refusal_of(app, plan))
-
-
-def write_question(plan: OffsetWritePlan, verb: str) -> str:
-    """What is asked before `plan` is applied."""
-    return f"{verb} {counted(len(plan.sends()), 'offset')}?"
+def plan_to_write(app: App, plan: OffsetWritePlan, show: Callable[[], Report], apply: Callable[[], Report]) -> Plan:
+    """Return `plan` as it is settled; where it sends nothing there is nothing to apply."""
+    question = f"{plan.kinds.verb} {counted(len(plan.sends()), 'offset')}?"
+    return Plan(show, question, apply if plan.sends() else None, app.target, refusal_of(app, plan))
 
 
 def apply_plan(
@@ -131,7 +123,7 @@ def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
     """Creates the missing topics, then writes in the plan's transactions, under an id of eosctl's own."""
     for refusal in create_topics(app, plan.creates).refused.values():
         raise refusal
-    with app.with_whole_timeout().topics() as topics:
+    with app.with_whole_timeout().topic_writer() as topics:
         topics.write_columns(
             in_transactions(plan.writes.in_order_of_sending()),
             total=len(plan.sends()),
@@ -184,7 +176,7 @@ def _read_when_there(app: App, plan: OffsetWritePlan, *, failed: bool) -> _ReadB
     raise AssertionError("the last round returns or raises")
 
 
-def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: bool) -> _ReadBack:
+def _read_back(app: App, topics: TopicReader, plan: OffsetWritePlan, *, failed: bool) -> _ReadBack:
     """What the topics hold; what was accepted may come a little later.
 
     A worker answers PATCH before it has written to the second of a connector's two stores (Kafka 4.3.1,
@@ -193,7 +185,7 @@ def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: b
     there = list(topics.describe(plan.sends().topics))
     patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
 
-    def read_part(app: App, topics: TopicStore, sends: Table) -> tuple[Held, int]:
+    def read_part(app: App, topics: TopicReader, sends: Table) -> tuple[Held, int]:
         if not failed and _came_as_sent(topics, plan.found, there, sends):
             return all_held(len(sends)), 0
         for _ in patience.rounds(_POLL_S):
@@ -207,7 +199,7 @@ def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: b
     return _ReadBack([part for part, _aborted in parts], sum(aborted for _part, aborted in parts))
 
 
-def _came_as_sent(topics: TopicStore, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> bool:
+def _came_as_sent(topics: TopicReader, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> bool:
     """Whether what came since the plan was made is what was sent, as it was sent, and nothing else hides behind it.
 
     This needs no look for a key. Where it is not so, for whatever reason, nothing is wrong yet.
@@ -231,7 +223,7 @@ def _ends_then(found: StoresOf[AnyStore], topic: str) -> dict[int, int]:
     return {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
 
 
-def _read_since(app: App, topics: TopicStore, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> Since:
+def _read_since(app: App, topics: TopicReader, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> Since:
     """Reads what some writes concern from where it ended, as committed readers see it, when the plan was made."""
     reads, behind = list[TopicColumns](), list[Record]()
     for topic, partitions in places_in(sends).items():
@@ -244,7 +236,7 @@ def _read_since(app: App, topics: TopicStore, found: StoresOf[AnyStore], there: 
     return Since(there, all_records(reads), behind, blocked)
 
 
-def _aborted(topics: TopicStore, found: StoresOf[AnyStore], there: Sequence[str], sends: Table, read: Held) -> int:
+def _aborted(topics: TopicReader, found: StoresOf[AnyStore], there: Sequence[str], sends: Table, read: Held) -> int:
     """How many of the writes that are certainly not there a reader of uncommitted records finds behind the plan."""
     reads = [
         topics.read_columns(
@@ -304,13 +296,13 @@ def _behind_problems(behind: int) -> Iterator[Problem]:
         message = f"{behind} of them are committed, but lie behind somebody's open transaction: workers that read "
         message += "committed records get them when it ends"
         hint = "`eosctl txn hanging` shows its producer."
-        yield Problem(OPEN_TRANSACTION, message, hint=hint, severity="warning")
+        yield Problem(OPEN_TRANSACTION, message, hint=hint).as_warning()
 
 
 def _failure_problems(failure: EosctlError | None, read: _ReadBack, *, wrong: int) -> Iterator[Problem]:
     if failure is not None and not wrong:
         message = f"the write was reported as failed ({failure.message}), and yet all of it is there"
-        yield Problem(codes.ANSWER_LOST, message, severity="warning")
+        yield Problem(codes.ANSWER_LOST, message)
         return
     if failure is not None:
         yield Problem.of(failure)
@@ -318,4 +310,4 @@ def _failure_problems(failure: EosctlError | None, read: _ReadBack, *, wrong: in
         some = counted(read.aborted, "of them is", "of them are")
         message = f"{some} in an aborted transaction, which workers that are not enabled still read"
         hint = "Run the same command again, before such a worker starts or rebalances: what is committed last counts."
-        yield Problem(codes.ABORTED_BUT_VISIBLE, message, hint=hint, severity="warning")
+        yield Problem(codes.ABORTED_BUT_VISIBLE, message, hint=hint)

@@ -74,7 +74,6 @@ def source_problem(there: App, profile: str) -> Problem | None:
         f"whether the connectors still run on the cluster of profile {profile} is not known: it names no worker, and "
         "no group that has one",
         hint="Stop them there first, or add connect_url to the profile: else both clusters read on from here.",
-        severity="warning",
     )
 
 

@@ -46,4 +46,4 @@ def cut_off_problems(app: App, cluster_id: str) -> list[Problem]:
     message = f"{last.name} of {when} ({offsets}) was cut off before its end was seen"
     undo = undo_command(Path(last.backup))
     hint = f"`eosctl offsets verify {arguments(last.backup)}` shows how much of it was written; `{undo}` takes it back."
-    return [Problem(codes.WRITE_CUT_OFF, message, hint=hint, severity="warning")]
+    return [Problem(codes.WRITE_CUT_OFF, message, hint=hint)]

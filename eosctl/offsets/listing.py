@@ -276,12 +276,12 @@ def _gone_problems(views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
         f"nothing from before them. For a new beginning: `eosctl offsets reset --connector {shell_word(gone[0])} "
         "--all-partitions`. If the connector does exist, -u or --config-topic is of another group."
     )
-    return [Problem(codes.CONNECTOR_GONE, message, hint=hint, severity="warning")]
+    return [Problem(codes.CONNECTOR_GONE, message, hint=hint)]
 
 
 def _problems(app: App, found: StoresOf[AnyStore]) -> list[Problem]:
     """What could not be seen, and who holds open the transactions that hide it."""
     open_ones, unknown = find_open_transactions(app, found.stuck())
     named = [open_transaction_finding(each, now_ms=app.clock.now_ms()) for each in open_ones]
-    hidden = [Problem(it.code, f"{it.subject}: {it.message}", hint=it.fix, severity="warning") for it in named]
+    hidden = [Problem(it.code, f"{it.subject}: {it.message}", hint=it.fix).as_warning() for it in named]
     return [*found.problems(), *hidden, *unknown]

@@ -111,4 +111,4 @@ def _problems(differing: int, url: str) -> list[Problem]:
         f"the worker at {url} answers something else than the topics hold for {counted(differing, 'source partition')}"
     )
     hint = "null: it looks under another spelling of the key, so PATCH and DELETE would change the wrong one."
-    return [Problem(codes.REST_DIFFERS, message, hint=hint, severity="warning")]
+    return [Problem(codes.REST_DIFFERS, message, hint=hint)]

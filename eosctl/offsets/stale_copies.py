@@ -15,5 +15,4 @@ def stale_problem(copies: int, *, where: str = "") -> Problem:
         "get tombstones",
         hint="Until compaction has removed those (delete.retention.ms) a worker that starts may read one last: "
         "restart none before, or look at its offsets afterwards.",
-        severity="warning",
     )

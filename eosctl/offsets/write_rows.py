@@ -325,17 +325,18 @@ OFFSETS_RESET_RESULT = _result("reset", "reset", data=EditResultData, text=_text
 
 
 class WriteKinds(NamedTuple):
-    """The reports of one operation, and its name, which backups and journals have too."""
+    """The reports of one operation, its name, which backups and journals have too, and what a question calls it."""
 
     name: str
     plan: Kind
     result: Kind
+    verb: str = "Write"
 
 
 MERGE = WriteKinds("offsets-merge", OFFSETS_MERGE_PLAN, OFFSETS_MERGE_RESULT)
 IMPORT = WriteKinds("offsets-import", OFFSETS_IMPORT_PLAN, OFFSETS_IMPORT_RESULT)
-RESTORE = WriteKinds("offsets-restore", OFFSETS_RESTORE_PLAN, OFFSETS_RESTORE_RESULT)
+RESTORE = WriteKinds("offsets-restore", OFFSETS_RESTORE_PLAN, OFFSETS_RESTORE_RESULT, "Restore")
 SET = WriteKinds("offsets-set", OFFSETS_SET_PLAN, OFFSETS_SET_RESULT)
-RESET = WriteKinds("offsets-reset", OFFSETS_RESET_PLAN, OFFSETS_RESET_RESULT)
+RESET = WriteKinds("offsets-reset", OFFSETS_RESET_PLAN, OFFSETS_RESET_RESULT, "Delete")
 SWITCH = WriteKinds("offsets-switch", OFFSETS_MERGE_PLAN, OFFSETS_MERGE_RESULT)
 """The merge within a switch: its report is a part of that of the switch."""

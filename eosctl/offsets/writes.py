@@ -265,8 +265,7 @@ def _scattered_problems(writes: PlannedWrites, stores: Mapping[str, AnyStore]) -
             "to read last",
             hint=f"`eosctl offsets lint --store {shell_word(write.topic)}` gives the repair; apply it when the "
             "connector has written once.",
-            severity="warning",
-        )
+        ).as_warning()
 
 
 def check_writable(app: App, plan: OffsetWritePlan) -> None:
@@ -328,7 +327,7 @@ def _split_problems(plan: OffsetWritePlan) -> list[Problem]:
     if not are_several(plan.sends().in_order_of_sending()):
         return []
     message = f"{len(plan.sends())} offsets are too many for one transaction: they go in several, one after the other"
-    return [Problem(codes.SPLIT, message, hint=codes.SPLIT.next, severity="warning")]
+    return [Problem(codes.SPLIT, message, hint=codes.SPLIT.next)]
 
 
 def plan_summary(plan: OffsetWritePlan) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Literal, cast
 
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, UnsetType
 
 from eosctl.core.findings import Finding, is_unseen
 from eosctl.foreign import printable
@@ -107,8 +107,3 @@ def finding_row(finding: Finding) -> FindingRow:
         evidence=dict(finding.evidence),
         fix=finding.fix,
     )
-
-
-def finding_part(finding: Finding) -> FindingPart:
-    """A finding as a part of a row, or as a row that may have less."""
-    return FindingPart(**structs.asdict(finding_row(finding)))

@@ -10,9 +10,10 @@ A feature declares in its `rows.py` what it prints, and nothing else says it aga
         def open_for(self) -> str | None:
             "How long its transaction has been open."
 
-    FENCE_PLAN = Kind(
-        "fence-plan",
+    FENCE_PLAN, FENCE_RESULT = plan_and_result(
+        "fence",
         "The ids that would be fenced.",
+        "The ids that were fenced, and those that were not.",
         row=FenceRow,
         summary=FenceSummary,
         text=Text(columns=("transactional_id", "before.state", "open_for"), wide=("live.worker",)),
@@ -34,7 +35,7 @@ To add a column: a field (or a method) of the row, and its name among the `colum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import msgspec
@@ -155,3 +156,13 @@ class Kind(str):
         kind = Kind(self, self.what, row=self.row, summary=self.summary, data=self.data, text=text)
         kind.is_variant = True
         return kind
+
+
+def plan_and_result(
+    name: str, planned: str, done: str, *, result: Mapping[str, Any] | None = None, **parts: Any
+) -> tuple[Kind, Kind]:
+    """Return the kinds of what would be written and of what was: `NAME-plan` and `NAME-result`.
+
+    Both are made of the same `parts`, as `Kind` takes them, but for those that the `result` has otherwise.
+    """
+    return Kind(f"{name}-plan", planned, **parts), Kind(f"{name}-result", done, **{**parts, **(result or {})})

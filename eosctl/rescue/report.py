@@ -61,7 +61,7 @@ def _earlier(plan: RescuePlan) -> list[Problem]:
         f"a rescue of {plan.connector} was begun at {rfc3339(begun.began_ms)} and not finished; "
         f"done then: {', '.join(begun.done) or 'nothing'}"
     )
-    return [Problem(codes.RESCUE_UNFINISHED, message, severity="warning")]
+    return [Problem(codes.RESCUE_UNFINISHED, message)]
 
 
 def _rows(plan: RescuePlan, said: Mapping[str, tuple[str, str]]) -> Sequence[RescueRow]:

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from eosctl.fence.rows import FencePart
 from eosctl.output.cells import format_cell, summary_lines
-from eosctl.output.rows import Kind, Printed, Text
+from eosctl.output.rows import Printed, Text, plan_and_result
 from eosctl.report import Report
 
 
@@ -60,14 +60,13 @@ def _lines(report: Report) -> Iterator[str]:
 _TEXT = Text(
     columns=("step", "action", "detail", "outcome"), lines=_lines, empty="There is nothing to rescue: all tasks run."
 )
-RESCUE_PLAN = Kind(
-    "rescue-plan", "What would heal the connector.", row=RescueRow, summary=RescueSummary, data=RescueData, text=_TEXT
-)
-RESCUE_RESULT = Kind(
-    "rescue-result",
+RESCUE_PLAN, RESCUE_RESULT = plan_and_result(
+    "rescue",
+    "What would heal the connector.",
     "What was done to heal the connector.",
     row=RescueRow,
     summary=RescueSummary,
-    data=RescueResultData,
+    data=RescueData,
     text=_TEXT,
+    result={"data": RescueResultData},
 )

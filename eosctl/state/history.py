@@ -40,7 +40,7 @@ def read_history(log: AuditLog, *, since_ms: int | None = None, command: str | N
     if damaged:
         message = f"{log.path}: {damaged} damaged lines are left out"
         hint = "A crash or a full disk cut them off, or somebody changed them."
-        problems.append(Problem(codes.DAMAGED_HISTORY, message, hint, severity="warning"))
+        problems.append(Problem(codes.DAMAGED_HISTORY, message, hint))
     outcomes = Counter(str(row.get("outcome")) for row in rows)
     writes = len(rows) - outcomes[REFUSED]
     summary = HistorySummary(writes=writes, outcomes=dict(sorted(outcomes.items())), damaged=damaged)
@@ -53,11 +53,8 @@ def _add_killed(log: AuditLog) -> list[Problem]:
         others = log.add_killed()
     except OSError as exc:
         message = f"a write that was killed can't be added to {log.path}: {exc.strerror or exc}"
-        return [Problem(codes.AUDIT_FAILED, message, severity="warning")]
-    return [
-        Problem(codes.PENDING_NOT_OURS, f"{each.strerror}; it is left out", hint=each.hint, severity="warning")
-        for each in others
-    ]
+        return [Problem(codes.AUDIT_FAILED, message).as_warning()]
+    return [Problem(codes.PENDING_NOT_OURS, f"{each.strerror}; it is left out", hint=each.hint) for each in others]
 
 
 def _is_wanted(entry: AuditEntry, since_ms: int | None, command: list[str]) -> bool:

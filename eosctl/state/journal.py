@@ -101,7 +101,7 @@ class Journal:
             self.write(event, **members)
         except EosctlError as exc:
             hint = "The next run says that this one was cut off; it was not."
-            return [Problem(codes.JOURNAL_NOT_CLOSED, exc.message, hint=hint, severity="warning")]
+            return [Problem(codes.JOURNAL_NOT_CLOSED, exc.message, hint=hint)]
         return []
 
     @contextmanager

@@ -212,7 +212,6 @@ def _cautions(plan: CleanPlan, rows: Sequence[CleanRow]) -> list[Problem]:
                 codes.RESTART_NO_WORKER,
                 "do not restart a worker until the records are gone: it would stay behind the config topic for ever",
                 hint="Workers that run have passed them already.",
-                severity="warning",
             )
         )
     for name in forgotten_by_compaction(plan.topic.state, plan.topic.read.records) if plan.records else ():
@@ -221,15 +220,13 @@ def _cautions(plan: CleanPlan, rows: Sequence[CleanRow]) -> list[Problem]:
                 codes.TASKS_FORGOTTEN,
                 f"compaction leaves the config of {name} behind its tasks: a worker that starts then has none of them",
                 hint=f"{stop_and_resume(name)}, before a worker is restarted: it writes its tasks again.",
-                severity="warning",
-            )
+            ).as_warning()
         )
     if plan.begun is not None:
         found.append(
             Problem(
                 codes.CLEAN_UNFINISHED,
                 f"a run of {rfc3339(plan.begun.began_ms)} was cut off: the settings that it found are set back",
-                severity="warning",
             )
         )
     return found

@@ -122,7 +122,7 @@ def _overwrite(app: App, plan: CleanPlan) -> None:
         return
     group_id, topic = app.target.require_group_id(), plan.topic.read.topic
     ours = own_transactional_id(group_id) if plan.has_members else leader_transactional_id(group_id)
-    with app.topics() as store:
+    with app.topic_writer() as store:
         if _commits(read_config_topic(app, store), wanted) != _commits(plan.topic, wanted):
             raise StalePlanError("a connector has new tasks since the plan was made; nothing was written", hint=_AGAIN)
         out = [OutRecord(topic, *_good(each), partition=0) for each in wanted]
@@ -147,7 +147,7 @@ def _commits(topic: ConfigTopic, wanted: list[BadRecord]) -> list[int | None]:
 
 def _await_cleaner(app: App, plan: CleanPlan) -> None:
     """Raises DeadlineError where records are left when the time is over."""
-    with app.topics() as store:
+    with app.topic_admin() as store:
         store.change_settings(plan.topic.read.topic, WHILE_CLEANING)
     app.deadline.sleep(1.1 * SEGMENT_S)
     rolled_s = -_ROLL_EVERY_S
@@ -168,7 +168,7 @@ def _await_cleaner(app: App, plan: CleanPlan) -> None:
 
 def _roll(app: App, plan: CleanPlan) -> None:
     """A record behind the others: the cleaner never takes what is in the segment that is written to."""
-    with app.topics() as store:
+    with app.topic_writer() as store:
         store.write([OutRecord(plan.topic.read.topic, ROLLING_KEY, None, partition=0)])
 
 
@@ -183,7 +183,7 @@ def _set_back(app: App, plan: CleanPlan) -> Problem | None:
     """The settings of before, and whether the brokers tell them; what is wrong if not."""
     topic = plan.topic.read.topic
     try:
-        with app.topics() as store:
+        with app.topic_admin() as store:
             store.change_settings(topic, plan.before)
             patience = Deadline.after(min(_TOLD_WITHIN_S, app.deadline.remaining_s()), app.clock)
             for _ in patience.rounds(_POLL_S / 10):

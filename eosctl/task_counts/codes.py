@@ -101,7 +101,7 @@ CLEAN_UNFINISHED = warning(
     "A run of `task-counts clean` was cut off: the config topic still has the settings that it set meanwhile.",
     "Run `eosctl task-counts clean` again: it sets them back.",
 )
-SETTINGS_NOT_SET_BACK = warning(
+SETTINGS_NOT_SET_BACK = error(
     "settings_not_set_back",
     "`task-counts clean` could not set the config topic's settings back.",
     "Run it again.",

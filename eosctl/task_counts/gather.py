@@ -109,10 +109,10 @@ def _group_problems(app: App, topic: ConfigTopic, listings: Sequence[Transaction
         raise
     except EosctlError as exc:
         message = f"it is unknown whether the group {app.target.group_id} exists: {exc.message}"
-        return [Problem(codes.GROUP_UNKNOWN, message, hint=exc.hint, severity="warning", unseen=True)]
+        return [Problem(codes.GROUP_UNKNOWN, message, hint=exc.hint, unseen=True)]
     ids = [listing.transactional_id for listing in listings]
     doubt = doubt_about(app, group, topic.state.connectors, Known(ids, Recorded.of(topic.state, topic.read)))
-    return [] if doubt is None else [Problem(codes.GROUP_WITHOUT_MEMBERS, doubt, severity="warning")]
+    return [] if doubt is None else [Problem(codes.GROUP_WITHOUT_MEMBERS, doubt)]
 
 
 def _list_transactions(app: App, problems: list[Problem]) -> Sequence[TransactionListing] | None:
@@ -122,7 +122,7 @@ def _list_transactions(app: App, problems: list[Problem]) -> Sequence[Transactio
             return admin.list_transactions().complete()
     except EosctlError as exc:
         message = f"it is unknown which transactional ids are alive: {exc.message}"
-        problems.append(Problem(codes.ALIVE_IDS_UNKNOWN, message, hint=exc.hint, severity="warning", unseen=True))
+        problems.append(Problem(codes.ALIVE_IDS_UNKNOWN, message, hint=exc.hint, unseen=True))
         return None
 
 
@@ -147,7 +147,7 @@ def _listed_elsewhere(
             found |= dict.fromkeys(names)
     for name, reason in sorted(reasons.items()):
         message = f"{name} writes to another Kafka cluster: which of its transactional ids are alive there is unknown: "
-        problems.append(Problem(codes.ALIVE_IDS_UNKNOWN, f"{message}{reason}", severity="warning", unseen=True))
+        problems.append(Problem(codes.ALIVE_IDS_UNKNOWN, f"{message}{reason}", unseen=True))
     return found
 
 
@@ -178,7 +178,7 @@ def _ask_connect(app: App, topic: ConfigTopic, problems: list[Problem]) -> Mappi
 
 def _not_asked(message: str, hint: str | None = None) -> Problem:
     code = connector_codes.CONNECT_NOT_ASKED
-    return Problem(code, message, hint=hint or code.next, severity="warning", unseen=True)
+    return Problem(code, message, hint=hint or code.next, unseen=True)
 
 
 def _foreign_topic_problems(topic: ConfigTopic, url: str, at_connect: set[str]) -> list[Problem]:
@@ -193,7 +193,6 @@ def _foreign_topic_problems(topic: ConfigTopic, url: str, at_connect: set[str]) 
             f"topic {topic.read.topic} and the worker at {url} know different connectors: only in the topic "
             f"{only_topic}, only at the worker {only_connect}",
             hint="Is this the group's config.storage.topic? A connector that was just made or deleted also shows so.",
-            severity="warning",
         )
     ]
 
@@ -254,5 +253,4 @@ def _aborted_problem(topic: str, differing: Sequence[str]) -> Problem:
         codes.ABORTED_RECORDS_MATTER,
         f"topic {topic} holds aborted records that preparing and disabled workers would take: {', '.join(differing)}",
         hint="Before changing any worker's mode, overwrite them: `eosctl task-counts replay --topic` names each.",
-        severity="warning",
     )

@@ -118,7 +118,7 @@ def write_record(app: App, scene: Scene, count: int, *, name: str) -> RecordWrit
     failure: EosctlError | None = None
     now = None
     try:
-        with app.topics() as store:
+        with app.topic_writer() as store:
             store.write([OutRecord(topic, key, value, partition=0)], transactional_id=transactional_id)
     except (EosctlError, KeyboardInterrupt) as exc:  # whether it was written is found out by reading, not by guessing
         failure = _failure(exc)

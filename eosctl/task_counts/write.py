@@ -116,7 +116,6 @@ def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:
             codes.NOT_FENCED,
             f"{Waiver.NO_FENCE}: {stay}{lost}",
             hint=f"eosctl fence --connector {shell_word(request.connector)} --tasks {recorded}",
-            severity="warning",
         )
     ]
 
@@ -132,7 +131,6 @@ def _connect_can(request: WriteRequest, scene: Scene) -> list[Problem]:
             f"Connect can do this itself: its leader ({scene.leader_url}) would fence "
             f"{counted(due.fence_count, 'recorded id')} and write a record of {due.writes}",
             hint=f"eosctl fence --connector {shell_word(request.connector)} --via connect",
-            severity="warning",
         )
     ]
 

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from eosctl.fence.rows import FencePart
 from eosctl.output.cells import format_cell, summary_lines
-from eosctl.output.rows import Header, Kind, Printed, Text
+from eosctl.output.rows import Header, Printed, Text, plan_and_result
 from eosctl.report import Report
 
 
@@ -119,21 +119,15 @@ _WRITE = Text(
     columns=("connector", "before.task_count", "before.offset", "after.task_count", "after.offset", "outcome"),
     lines=_write_lines,
 )
-TASK_COUNTS_WRITE_PLAN = Kind(
-    "task-counts-write-plan",
+TASK_COUNTS_WRITE_PLAN, TASK_COUNTS_WRITE_RESULT = plan_and_result(
+    "task-counts-write",
     "The task-count record that would be written.",
+    "The task-count record that was written.",
     row=CountWriteRow,
     summary=WriteSummary,
     data=CountPlanData,
     text=_WRITE,
-)
-TASK_COUNTS_WRITE_RESULT = Kind(
-    "task-counts-write-result",
-    "The task-count record that was written.",
-    row=CountWriteRow,
-    summary=WriteSummary,
-    data=WriteResultData,
-    text=_WRITE,
+    result={"data": WriteResultData},
 )
 
 
@@ -194,16 +188,9 @@ _CLEAN = Text(
     lines=_clean_lines,
     empty="There is no bad task-count record in the topic.",
 )
-TASK_COUNTS_CLEAN_PLAN = Kind(
-    "task-counts-clean-plan",
+TASK_COUNTS_CLEAN_PLAN, TASK_COUNTS_CLEAN_RESULT = plan_and_result(
+    "task-counts-clean",
     "The records that would be compacted away.",
-    row=CleanRow,
-    summary=CleanSummary,
-    data=CleanData,
-    text=_CLEAN,
-)
-TASK_COUNTS_CLEAN_RESULT = Kind(
-    "task-counts-clean-result",
     "The records that were compacted away.",
     row=CleanRow,
     summary=CleanSummary,

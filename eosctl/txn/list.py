@@ -221,7 +221,7 @@ def _log_partitions(app: App, admin: TransactionAdmin) -> tuple[int | None, list
     except UnauthorizedError as error:
         message = f"the partition of each id is unknown: {error.message}"
         hint = grant_hint("DESCRIBE", "Topic", [TOPIC], settings=app.target.client)
-        return None, [Problem(error.code, message, hint, severity="warning")]
+        return None, [Problem(error.code, message, hint).as_warning()]
 
 
 def _coordinator_row(

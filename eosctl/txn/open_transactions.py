@@ -30,7 +30,7 @@ def find_open_transactions(app: App, stuck: Stuck) -> tuple[list[OpenTransaction
             return _ask(admin, stuck)
     except EosctlError as exc:
         nobody = [OpenTransaction(topic, bound) for topic, bound in stuck]
-        return nobody, [Problem(exc.code, exc.message, hint=exc.hint, severity="warning")]
+        return nobody, [Problem.of(exc).as_warning()]
 
 
 def _ask(admin: TransactionAdmin, stuck: Stuck) -> tuple[list[OpenTransaction], list[Problem]]:
@@ -51,10 +51,7 @@ def _users_of(
     ids = sorted({holder.producer_id for holder in holders})
     listings = admin.list_transactions(producer_ids=ids) if ids else TransactionListings(())
     text = "some transactional ids are not known, so nothing is said of producers without one"
-    missing = [
-        Problem(codes.PRODUCERS_UNKNOWN, f"{text}: {fault}", severity="warning", unseen=True)
-        for fault in listings.missing
-    ]
+    missing = [Problem(codes.PRODUCERS_UNKNOWN, f"{text}: {fault}", unseen=True) for fault in listings.missing]
     return {one.producer_id: one.transactional_id for one in listings.found}, missing
 
 
@@ -80,7 +77,7 @@ def _unknown_producers(answers: Mapping[Place, Sequence[ActiveProducer] | KafkaF
     for (topic, partition), answer in answers.items():
         if isinstance(answer, KafkaFault):
             message = f"the producers of {topic}-{partition} are unknown: {answer.name} {answer.message}".rstrip()
-            yield Problem(codes.PRODUCERS_UNKNOWN, message, severity="warning", unseen=True)
+            yield Problem(codes.PRODUCERS_UNKNOWN, message, unseen=True)
 
 
 def _holder(answer: Sequence[ActiveProducer] | KafkaFault) -> ActiveProducer | None:

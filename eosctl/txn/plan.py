@@ -113,7 +113,7 @@ class EndPlan:
             code = ExitCode.REFUSED if self.transactions else self._nothing_found()
         problems = [*self.refusals(), *self.cautions(), *self.unlooked(app)]
         if code is ExitCode.OK:
-            problems = [replace(each, severity="warning") for each in problems]
+            problems = [each.as_warning() for each in problems]
         kind = TXN_COMPLETE_PLAN if self.commit else TXN_ABORT_PLAN
         return Report(kind, rows, summary, target=self.target(app), problems=problems, exit_code=code)
 
@@ -140,15 +140,15 @@ class EndPlan:
         for one in self.wanted():
             for code, why in one.refused.items():
                 shown = codes.NOT_HANGING if code == codes.COORDINATOR_HAS_IT else code
-                found.append(Problem(shown, f"{named(one)}: {why}", severity="warning"))
+                found.append(Problem(shown, f"{named(one)}: {why}").as_warning())
             if Waiver.ONLY_THIS_PARTITION in self.waived:
                 alone = (
                     f"{named(one)} is ended on {_place(one.parts[0])} alone: it stays open elsewhere, if it is there"
                 )
-                found.append(Problem(codes.PART_ENDED_ALONE, alone, codes.PART_ENDED_ALONE.next, severity="warning"))
+                found.append(Problem(codes.PART_ENDED_ALONE, alone, codes.PART_ENDED_ALONE.next))
             if not self.commit and one.decided is None and one.reason not in (None, Reason.NO_TRANSACTIONAL_ID):
                 why = f"{named(one)}: whether {one.transactional_id} committed it is not known any more"
-                found.append(Problem(codes.DECISION_UNKNOWN, why, codes.DECISION_UNKNOWN.next, severity="warning"))
+                found.append(Problem(codes.DECISION_UNKNOWN, why, codes.DECISION_UNKNOWN.next))
         return found
 
     def unlooked(self, app: App) -> list[Problem]:
@@ -272,7 +272,7 @@ def stable_offsets(app: App, parts: Iterable[ActiveProducer]) -> tuple[dict[Part
         with app.topics() as store:
             found = store.known_bounds_of(topics)
     except EosctlError as exc:
-        return {}, [Problem(exc.code, exc.message, hint=exc.hint, severity="warning")]
+        return {}, [Problem.of(exc).as_warning()]
     return {(topic, bound.partition): bound.lso for topic, known in found.items() for bound in known.known}, []
 
 

@@ -90,7 +90,6 @@ def unseen_ids_warning(reasons: Iterable[str | None]) -> list[Problem]:
             codes.IDS_MAY_BE_HIDDEN,
             "no listed id uses this producer id; an id that this principal may not DESCRIBE is not listed either",
             hint="Be sure that the principal may DESCRIBE every TransactionalId before you abort anything.",
-            severity="warning",
         )
     ]
 
@@ -107,7 +106,6 @@ def hidden_ids_warning(app: App, found: Sequence[object]) -> list[Problem]:
             codes.IDS_MAY_BE_HIDDEN,
             f"ids may be hidden: brokers list only those that {user} may DESCRIBE, and do not say so",
             hint=Lines.of("To let it see all of them:", line),
-            severity="warning",
         )
     ]
 

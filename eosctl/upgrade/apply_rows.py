@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from eosctl.foreign import printable
 from eosctl.output.cells import summary_lines
-from eosctl.output.rows import Header, Kind, Printed, Text
+from eosctl.output.rows import Header, Kind, Printed, Text, plan_and_result
 from eosctl.report import Json, Report
 from eosctl.upgrade.drivers.manifests.fields import PatchType
 from eosctl.upgrade.rows import (
@@ -124,16 +124,9 @@ def _patch_lines(report: Report) -> Iterable[str]:
 _APPLY = Text(
     columns=("mode", "worker", "leader", "outcome", "told"), lines=_apply_lines, empty="No worker has to change."
 )
-UPGRADE_APPLY_PLAN = Kind(
-    "upgrade-apply-plan",
+UPGRADE_APPLY_PLAN, UPGRADE_APPLY_RESULT = plan_and_result(
+    "upgrade-apply",
     "What an upgrade will do, worker by worker.",
-    row=ApplyRow,
-    summary=ApplySummary,
-    data=ApplyData,
-    text=_APPLY,
-)
-UPGRADE_APPLY_RESULT = Kind(
-    "upgrade-apply-result",
     "What an upgrade did, worker by worker.",
     row=ApplyRow,
     summary=ApplySummary,

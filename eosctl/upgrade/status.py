@@ -142,8 +142,8 @@ def _journal(app: App) -> tuple[Journal, str]:
 def _unfinished(roll: Roll, holder: str | None) -> Problem:
     if holder is not None:
         message = f"{describe_roll(roll)}; eosctl is at work on it now ({holder})"
-        return Problem(codes.UPGRADE_UNFINISHED, message, "Wait for it.", "warning")
-    return Problem(codes.UPGRADE_UNFINISHED, describe_roll(roll), "--resume goes on.", "warning")
+        return Problem(codes.UPGRADE_UNFINISHED, message, "Wait for it.").as_warning()
+    return Problem(codes.UPGRADE_UNFINISHED, describe_roll(roll), "--resume goes on.").as_warning()
 
 
 def _open_gates(view: GroupLook) -> list[Gate]:
@@ -162,7 +162,7 @@ def _may_stay_unknown(gate: Gate, seen: Observation) -> bool:
 
 def _gate_problem(gate: Gate) -> Problem:
     more = f"; it is accepted as it is ({Waiver.ACCEPT_GATE})" if gate.accepted else ""
-    return Problem(gate.id, f"gate {gate.id} {gate.verb}: {gate.evidence}{more}", gate.fix, "warning")
+    return Problem(gate.id, f"gate {gate.id} {gate.verb}: {gate.evidence}{more}", gate.fix).as_warning()
 
 
 def _worker_finding(worker: UpgradeWorker, target: Mode) -> Finding:

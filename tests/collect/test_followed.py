@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,7 @@ import pytest
 from eosctl.collect import followed
 from eosctl.collect.followed import FollowedConfigs, TooLargeError, following
 from eosctl.core.configs.fold import fold_config_topic
-from eosctl.core.records import NewTopic, OutRecord
-from eosctl.errors import RefusedError
-from eosctl.ports import TopicStore
+from eosctl.core.records import OutRecord
 from tests.collect.scene import CONFIG_TOPIC, app_of, group
 from tests.fakes.doctor_scene import OFFSETS
 
@@ -28,7 +25,7 @@ class Scene:
         self.world = group()
         self.app = app_of(self.world, tmp_path)
         self.configs = FollowedConfigs(self.app.clock)
-        self.store = following(self.app.open_topics, self.configs)(self.app)
+        self.store = following(self.configs)(self.app)
 
     def put(self, key: str, value: bytes | None) -> None:
         self.world.topics.put(CONFIG_TOPIC, key.encode(), value)
@@ -132,18 +129,3 @@ def test_a_large_topic_is_not_read_as_a_whole(scene: Scene, monkeypatch: pytest.
     with pytest.raises(TooLargeError, match="4 offsets"):
         scene.store.read(OFFSETS, newest_per_key=True)
     assert scene.store.read(OFFSETS, since={}).records_read == 4
-
-
-WRITES: dict[str, Callable[[TopicStore], object]] = {
-    "write": lambda store: store.write([OutRecord(OFFSETS, b"k", b"v")]),
-    "create": lambda store: store.create("new", partitions=1, replication_factor=1, config={}),
-    "create_all": lambda store: store.create_all([NewTopic("new", 1, 1)]),
-    "change_settings": lambda store: store.change_settings(OFFSETS, {"retention.ms": "1"}),
-}
-
-
-@pytest.mark.parametrize("method", WRITES)
-def test_it_never_writes(scene: Scene, method: str) -> None:
-    with pytest.raises(RefusedError):
-        WRITES[method](scene.store)
-    assert scene.world.topics.written == []

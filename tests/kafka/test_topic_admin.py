@@ -14,11 +14,11 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import Bounds, KnownBounds, NewTopic
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnreachableError
-from eosctl.kafka.admin import Answers, Place, TopicAdmin
+from eosctl.kafka.admin import Answers, KafkaTopicAdmin, Place
 from tests.fakes.clock import FakeTime
 
 
-class LaggingLeader(TopicAdmin):
+class LaggingLeader(KafkaTopicAdmin):
     """Its brokers tell of topic t, until it is `deleted`; the leader knows nothing of it for so many questions."""
 
     def __init__(self, questions: int, *, deleted: bool = False) -> None:

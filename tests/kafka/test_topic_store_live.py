@@ -17,7 +17,7 @@ from eosctl.engine.columns import SENT, Table, batch_of_columns
 from eosctl.errors import BrokerError
 from eosctl.events import Event, ignore_events
 from eosctl.kafka.topics.store import KafkaTopicStore
-from eosctl.kafka.topics.writer import TopicWriter
+from eosctl.kafka.topics.writer import KafkaTopicWriter
 from eosctl.sandbox.stack import Stack
 from tests.contract.clusters import RealProducer
 from tests.sandbox_fixtures import wait_until
@@ -74,7 +74,7 @@ def test_columns_whose_id_was_taken_over_say_so(stack: Stack, store: KafkaTopicS
         RealProducer(stack.bootstrap_servers, transactional_id)
         return 1
 
-    writer = TopicWriter(
+    writer = KafkaTopicWriter(
         ClientSettings((stack.bootstrap_servers,)), partitions_of,
         transactional_id=transactional_id, deadline=Deadline.after(60), on_event=ignore_events,
     )  # fmt: skip

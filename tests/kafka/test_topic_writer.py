@@ -15,7 +15,7 @@ from eosctl.deadline import Deadline
 from eosctl.engine.columns import SENT, batch_of_rows
 from eosctl.engine.reading.headers import headers_text
 from eosctl.errors import BrokerError, RefusedError
-from eosctl.kafka.topics.writer import TopicWriter
+from eosctl.kafka.topics.writer import KafkaTopicWriter
 
 
 class RecordedProducer:
@@ -38,8 +38,8 @@ class RecordedProducer:
         return call
 
 
-def writer_with(producer: RecordedProducer) -> TopicWriter:
-    return TopicWriter(
+def writer_with(producer: RecordedProducer) -> KafkaTopicWriter:
+    return KafkaTopicWriter(
         ClientSettings(bootstrap_servers=("b:1",)), lambda _topic: 1,
         transactional_id=TransactionalId("mine"), deadline=Deadline.after(5), on_event=lambda _event: None,
         open_producer=lambda _properties: producer,

@@ -11,7 +11,7 @@ from eosctl.core.records import Bounds
 from eosctl.events import Event
 from eosctl.offsets.files.backup import earliest
 from eosctl.offsets.stores.columns import by_parts
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 from tests.fakes.offset_topics import OffsetWorld, merge_world
 
 
@@ -33,7 +33,7 @@ def test_what_came_between_two_looks_at_a_topic_does_not_count_as_seen() -> None
 def test_parts_that_are_read_at_the_same_time_are_told_apart(app: App) -> None:
     heard = list[Event]()
 
-    def look(here: App, _topics: TopicStore, part: str) -> str:
+    def look(here: App, _topics: TopicReader, part: str) -> str:
         here.on_event(Event(f"reading {part}", done=1, total=2))
         here.on_event(Event("a sentence"))
         return part.upper()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -17,10 +18,10 @@ from eosctl.engine import grouped
 from eosctl.errors import EosctlError, InputFileError, RefusedError, StalePlanError
 from eosctl.migrate.rows import MismatchRow
 from eosctl.migrate.verify import verify_backup
-from eosctl.offsets.apply import apply_plan, prepare_merge
+from eosctl.offsets.apply import apply_plan, prepare_writes
 from eosctl.offsets.edit.edit import ResetRequest, plan_offsets_reset
 from eosctl.offsets.files import backup
-from eosctl.offsets.files.restore import RestoreRequest, plan_restore, prepare_restore
+from eosctl.offsets.files.restore import RestoreRequest, plan_restore
 from eosctl.offsets.writes import MergeRequest, plan_offsets_merge
 from eosctl.ports import TopicStore
 from eosctl.state.backups import read_backup, write_lines
@@ -134,7 +135,7 @@ def test_a_plan_that_is_made_again_has_the_whole_time_too(app: App, world: Offse
         left.append(here.deadline.remaining_s())
         return world.topics.open(here)
 
-    plan = prepare_restore(replace(app, open_topics=open_topics), request)
+    plan = prepare_writes(replace(app, open_topics=open_topics), partial(plan_restore, request=request))
     world.time.sleep(10 * app.deadline.timeout_s)
     world.topics.put(OWN, b"of nobody", b"1")
     left.clear()
@@ -205,8 +206,8 @@ def test_a_connector_that_was_started_after_the_question_stops_the_write(app: Ap
 def test_what_would_be_refused_is_never_asked_for_and_a_dry_run_says_so(app: App, world: OffsetWorld) -> None:
     world.connect.add("c", IN_OWN)
     with pytest.raises(RefusedError, match="not stopped: c"):
-        prepare_merge(app, INTO_OWN).report()
-    (problem,) = prepare_merge(app, INTO_OWN).report(dry_run=True).problems
+        prepare_writes(app, partial(plan_offsets_merge, request=INTO_OWN)).report()
+    (problem,) = prepare_writes(app, partial(plan_offsets_merge, request=INTO_OWN)).report(dry_run=True).problems
     assert (problem.code, problem.severity) == ("refused", "warning")
     assert problem.message.startswith("would be refused: not stopped: c")
 
@@ -216,7 +217,7 @@ def test_where_nothing_is_to_be_written_nobody_is_asked_whether_tasks_run(app: A
     request = RestoreRequest(apply(app))
     apply_plan(app, plan_restore(app, request), lambda: plan_restore(app, request))
     world.connect.down.add(WORKER)
-    assert prepare_restore(app, request).report().problems == []
+    assert prepare_writes(app, partial(plan_restore, request=request)).report().problems == []
 
 
 def test_a_topic_is_only_made_for_offsets_that_are_written(app: App, world: OffsetWorld) -> None:

@@ -29,7 +29,7 @@ _MB = 1_000_000
 def read_logs(scope: Scope, window: Window, *, check_crcs: bool, begin: Mapping[Place, int] | None = None) -> LogRead:
     """Read the logs; `begin` are the offsets at which the window begins, where it is not one of time.
 
-    Raises what a BatchLog and a TopicStore raise, but for the end of the time.
+    Raises what a BatchLog and a TopicReader raise, but for the end of the time.
     """
     read = LogRead(planned_ms=scope.app.clock.now_ms())
     with scope.app.batches() as log:

@@ -33,7 +33,7 @@ class OffsetPlaces:
     _newest: dict[tuple[bytes, int], Record] = field(default_factory=dict)
 
     def sieve(self, connector: str, *, is_mirror: bool) -> Callable[[Sequence[Record]], Sequence[Record]]:
-        """Return what TopicStore.read hands its records to; it keeps none."""
+        """Return what TopicReader.read hands its records to; it keeps none."""
         its = ConnectorSieve(connector)
 
         def look(records: Sequence[Record]) -> Sequence[Record]:

@@ -12,7 +12,7 @@ from eosctl.collect.looks.topics import OFFSETS
 from eosctl.collect.overview import Overview
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.records import Bounds, Record
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 
 PIECE = 50_000
 """Partitions with so many new offsets are read together, or one with more: a look that is cut off has got so far."""
@@ -44,7 +44,7 @@ class OffsetsLook:
                 self._follow(store, topic)
         return OffsetFacts(dict(self.newest_ms), self.records, self.restarts)
 
-    def _follow(self, store: TopicStore, topic: str) -> None:
+    def _follow(self, store: TopicReader, topic: str) -> None:
         there = store.describe([topic]).get(topic)
         if there is None:
             self.followed.pop(topic, None)

@@ -19,7 +19,7 @@ from eosctl.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 
 CONFIG, OFFSETS, OUTPUT = "config", "offsets", "output"
 NAMES_EVERY = 10
@@ -102,7 +102,7 @@ class TopicsLook:
             doubtful += [topic for topic in self.output if topic not in held]
         return doubtful[:MOST_OUTPUT_TOPICS], len(doubtful[MOST_OUTPUT_TOPICS:])
 
-    def _bounds(self, store: TopicStore, topics: Sequence[str]) -> Mapping[str, KnownBounds]:
+    def _bounds(self, store: TopicReader, topics: Sequence[str]) -> Mapping[str, KnownBounds]:
         """Of all by the same few requests; where that fails for one of them, of each half, until it is found."""
         counted = {name: self.partitions[name] for name in topics if name in self.partitions}
         try:

@@ -118,7 +118,7 @@ class Store(AnyStore):
 
 
 def fold_store(read: TopicRead, behind: Iterable[Record] = ()) -> Store:
-    """The newest record per key; `behind` is what lies behind open transactions (`TopicStore.read_behind`).
+    """The newest record per key; `behind` is what lies behind open transactions (`TopicReader.read_behind`).
 
     Within a partition the offset decides. Across partitions Kafka keeps no order and a worker takes what it happens
     to read last, so the timestamp decides here, then the home partition; such keys are in `several`.

@@ -12,11 +12,11 @@ from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError
 from eosctl.group.absent import require_ever_there
 from eosctl.group.topics.config_reader import ConfigTopic, find_config_topic
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 from eosctl.report import Problem
 
 
-def read_config_topic(app: App, store: TopicStore, *, isolation: str = "read_committed") -> ConfigTopic:
+def read_config_topic(app: App, store: TopicReader, *, isolation: str = "read_committed") -> ConfigTopic:
     """Reads and folds the target's config topic; raises NotFoundError, or EosctlError if it can't be a config topic."""
     found = find_config_topic(app, store, isolation=isolation, strict=True)
     if found is None:
@@ -28,7 +28,7 @@ def read_config_topic(app: App, store: TopicStore, *, isolation: str = "read_com
     return found
 
 
-def read_both_views(app: App, store: TopicStore) -> tuple[ConfigTopic, ConfigTopic]:
+def read_both_views(app: App, store: TopicReader) -> tuple[ConfigTopic, ConfigTopic]:
     """The config topic as committed, and as a worker sees it that takes aborted records too, at the same moment.
 
     Both end where the first read ended: a record that came in between is neither aborted nor missing.
@@ -49,8 +49,7 @@ def blocked_problems(read: TopicRead) -> list[Problem]:
             f"topic {read.topic}, partition {bound.partition}: a transaction is open since offset {bound.lso}; "
             f"{counted(bound.end - bound.lso, 'offset behind it is', 'offsets behind it are')} not visible",
             hint="If it stays open, workers hang on it too: see `eosctl txn hanging`.",
-            severity="warning",
             unseen=True,
-        )
+        ).as_warning()
         for bound in read.blocked()
     ]

@@ -7,7 +7,7 @@ from eosctl.core.configs.fold import ConfigState, fold_config_topic
 from eosctl.core.frozen import frozen
 from eosctl.core.records import TopicDescription, TopicRead
 from eosctl.errors import EosctlError
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 
 
 @frozen
@@ -21,7 +21,7 @@ class ConfigTopic:
 
 
 def find_config_topic(
-    app: App, store: TopicStore, *, isolation: str = "read_committed", strict: bool = False
+    app: App, store: TopicReader, *, isolation: str = "read_committed", strict: bool = False
 ) -> ConfigTopic | None:
     """Reads and folds the target's config topic, whatever it is; None where there is none.
 

@@ -18,7 +18,7 @@ from eosctl.engine.columns import Table
 from eosctl.engine.reading.ranges import Place, ProgressMeter
 from eosctl.engine.write import TRANSACTION_S, QuotaPace, by_partition, partitions_of
 from eosctl.events import Event
-from eosctl.kafka.topics.writer import OpenProducer, TopicWriter, WriteTerms
+from eosctl.kafka.topics.writer import KafkaTopicWriter, OpenProducer, WriteTerms
 
 Counts = dict[Place, tuple[int, int, int]]
 """(topic, partition) -> (records written, tombstones among them, offset of the last)."""
@@ -41,7 +41,7 @@ def write_in_bulk(
     """Writes `rows` (topic, partition, key, value), partition by partition, and returns what was committed.
 
     Nothing is opened for no rows, and one transaction is enough where nothing holds the writer up: see `QuotaPace`. The
-    partitions exist: the plan has checked them. Raises what `TopicWriter.write_rows` raises.
+    partitions exist: the plan has checked them. Raises what `KafkaTopicWriter.write_rows` raises.
     """
     if not len(rows):
         return {}
@@ -58,7 +58,7 @@ def write_in_bulk(
         if progress is not None and event.done is not None:
             progress.tell(lambda: event.done or 0, last=event.done == len(rows))
 
-    writer = TopicWriter(
+    writer = KafkaTopicWriter(
         settings, lambda _topic: _MANY,
         transactional_id=transactional_id, deadline=Deadline.after(TRANSACTION_S, clock), on_event=tell,
         terms=_TERMS, limited=False, open_producer=open_producer,

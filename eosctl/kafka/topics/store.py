@@ -28,11 +28,11 @@ from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import EosctlError, UsageError
 from eosctl.events import Event, OnEvent, ignore_events
-from eosctl.kafka.admin import TopicAdmin
+from eosctl.kafka.admin import KafkaTopicAdmin
 from eosctl.kafka.topics.meter import OffsetMeter
 from eosctl.kafka.topics.reader import collector_paused, read_tails, rows_of
 from eosctl.kafka.topics.runs import RunReading
-from eosctl.kafka.topics.writer import TopicWriter
+from eosctl.kafka.topics.writer import KafkaTopicWriter
 from eosctl.machine.ahead import ahead
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class KafkaTopicStore:
 
     def __init__(self, settings: ClientSettings, *, deadline: Deadline, on_event: OnEvent = ignore_events) -> None:
         self._settings, self._deadline, self._on_event = settings, deadline, on_event
-        self._admin = TopicAdmin(settings, deadline=deadline)
+        self._admin = KafkaTopicAdmin(settings, deadline=deadline)
 
     def __enter__(self) -> KafkaTopicStore:
         return self
@@ -264,8 +264,8 @@ class KafkaTopicStore:
         self._wait_for_markers(last)
         return last
 
-    def _writer(self, transactional_id: TransactionalId | None) -> TopicWriter:
-        return TopicWriter(
+    def _writer(self, transactional_id: TransactionalId | None) -> KafkaTopicWriter:
+        return KafkaTopicWriter(
             self._settings,
             lambda topic: self._admin.partition_counts([topic])[topic],
             transactional_id=transactional_id,

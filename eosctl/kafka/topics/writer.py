@@ -79,7 +79,7 @@ def writer_properties(
     }
 
 
-class TopicWriter:
+class KafkaTopicWriter:
     """One write of many records; `partitions_of` reports how many partitions a topic has (and that it exists).
 
     The time of `deadline` begins anew with each transaction, unless the write is `limited`.

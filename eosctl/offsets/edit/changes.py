@@ -116,7 +116,7 @@ def change_problems(changes: Sequence[KeyChange], *, read_before: bool = False) 
             if read_before
             else "Records of the source that are skipped here are nowhere in Kafka."
         )
-        yield Problem(codes.GOES_FORWARD, message, hint=hint, severity="warning")
+        yield Problem(codes.GOES_FORWARD, message, hint=hint)
     unknown = [json_text(key.partition) for key in changes if key.may_go_forward()]
     if unknown:
         message = (
@@ -124,8 +124,8 @@ def change_problems(changes: Sequence[KeyChange], *, read_before: bool = False) 
             f"({', '.join(unknown[:3])}{', ...' if len(unknown) > 3 else ''}): what lies between may not be read"
         )
         hint = "Records of the source that are skipped are nowhere in Kafka: compare with what the server has executed."
-        yield Problem(codes.GOES_FORWARD, message, hint=hint, severity="warning")
+        yield Problem(codes.GOES_FORWARD, message, hint=hint)
     back = [key.source for key in changes if key.source is not None and key.may_go_back()]
     for source in {each.name: each for each in back}.values():
         message = f"this looks like an offset of {source.name}: {source.keeps}"
-        yield Problem(codes.SOURCE_KEEPS, message, hint=source.instead, severity="warning")
+        yield Problem(codes.SOURCE_KEEPS, message, hint=source.instead)

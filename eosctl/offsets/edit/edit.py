@@ -22,7 +22,7 @@ from eosctl.core.offsets.views import Flag, PlannedWrite, Store, connector_keys,
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.foreign import shell_word
-from eosctl.offsets.apply import apply_plan, send_to_topics, write_question
+from eosctl.offsets.apply import apply_plan, plan_to_write, send_to_topics
 from eosctl.offsets.edit import codes
 from eosctl.offsets.edit.changes import KeyChange, change_problems, key_changes, shape_refusal
 from eosctl.offsets.edit.route import AUTO, REST, EditRoute, choose_route, refuse_sink, send_by_rest
@@ -35,7 +35,6 @@ from eosctl.offsets.stores.gather import OffsetStores, gather_stores
 from eosctl.offsets.write_rows import RESET, SET, WriteKinds
 from eosctl.offsets.writes import (
     OffsetWritePlan,
-    refusal_of,
     refuse_elsewhere,
     refuse_hidden,
     refuse_unfit,
@@ -85,22 +84,11 @@ class EditPlan:
     former: tuple[Version, ...] = ()
 
 
-def prepare_set(app: App, request: SetRequest) -> Plan:
-    """The plan to put a connector's offset elsewhere; raises as `plan_offsets_set`."""
-    plan = plan_offsets_set(app, request)
-    return _prepare(app, plan, partial(apply_set, app, plan, request), verb="Write")
-
-
-def prepare_reset(app: App, request: ResetRequest) -> Plan:
-    """The plan to delete a connector's offsets; raises as `plan_offsets_reset`."""
-    plan = plan_offsets_reset(app, request)
-    return _prepare(app, plan, partial(apply_reset, app, plan, request), verb="Delete")
-
-
-def _prepare(app: App, plan: EditPlan, apply: Callable[[], Report], *, verb: str) -> Plan:
-    writes, show = plan.writes, partial(show_edit, app, plan)
-    question, sends = write_question(writes, verb), bool(writes.sends())
-    return Plan(show, question, apply if sends else None, app.target, refusal_of(app, writes))
+def prepare_edit(app: App, plan_of: Callable[[App], EditPlan]) -> Plan:
+    """Return the plan to put a connector's offsets elsewhere, or to delete them; raises what `plan_of` raises."""
+    plan = plan_of(app)
+    apply = partial(apply_edit, app, plan, lambda: plan_of(app.with_whole_timeout()).writes)
+    return plan_to_write(app, plan.writes, partial(show_edit, app, plan), apply)
 
 
 def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
@@ -196,14 +184,14 @@ def _spelling_problems(found: OffsetStores, connector: str, writes: Sequence[Pla
     problems = []
     if any(write.key.raw in doubled for write in writes):
         message = "a source partition has keys in several spellings; all that have a value are written"
-        problems.append(Problem(codes.SEVERAL_SPELLINGS, message, severity="warning"))
+        problems.append(Problem(codes.SEVERAL_SPELLINGS, message))
     known = {view.key.raw for view in views}
     made = sorted({write.key.raw for write in writes if write.key.raw not in known})
     if made:
         new = counted(len(made), "key is", "keys are")
         message = f"{new} new, first {made[0].decode()}: a connector that spells them otherwise never looks"
         hint = "Let the connector write an offset first; then its own key is used."
-        problems.append(Problem(codes.NEW_KEY, message, hint=hint, severity="warning"))
+        problems.append(Problem(codes.NEW_KEY, message, hint=hint))
     return problems
 
 
@@ -212,17 +200,8 @@ def show_edit(app: App, plan: EditPlan) -> Report:
     return _with_route(show_plan(app, plan.writes), plan, plan.writes.kinds.plan)
 
 
-def apply_set(app: App, plan: EditPlan, request: SetRequest) -> Report:
-    """Writes, by REST or to the topics, and reads the raw keys back whichever it was."""
-    return _apply(app, plan, lambda: plan_offsets_set(app.with_whole_timeout(), request).writes)
-
-
-def apply_reset(app: App, plan: EditPlan, request: ResetRequest) -> Report:
-    """As `apply_set`."""
-    return _apply(app, plan, lambda: plan_offsets_reset(app.with_whole_timeout(), request).writes)
-
-
-def _apply(app: App, plan: EditPlan, again: Callable[[], OffsetWritePlan]) -> Report:
+def apply_edit(app: App, plan: EditPlan, again: Callable[[], OffsetWritePlan]) -> Report:
+    """Write, by REST or to the topics, and read the raw keys back whichever it was."""
     send = send_by_rest if plan.route.via == REST else send_to_topics
     return _with_route(apply_plan(app, plan.writes, again, send=send), plan, plan.writes.kinds.result)
 

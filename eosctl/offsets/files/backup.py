@@ -41,7 +41,7 @@ from eosctl.machine.ahead import ahead
 from eosctl.offsets.stores.columns import ColumnStores, by_parts, column_store, settled_columns
 from eosctl.offsets.stores.gather import StoresOf, require_topics
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 from eosctl.report import Problem
 from eosctl.state.backups import read_backup, refuse_config
 
@@ -172,7 +172,7 @@ def look_at_parts(
         there = topics.describe(sorted(entries.partitions))
 
         def looks(beside: _Beside | None) -> list[tuple[T, _Read]]:
-            def look_at_part(app: App, topics: TopicStore, table: Table) -> tuple[T, _Read]:
+            def look_at_part(app: App, topics: TopicReader, table: Table) -> tuple[T, _Read]:
                 kept = without_absent(table, there) if absent_topics else table
                 return _looked(app, topics, entries, kept, there, beside, look)
 
@@ -209,13 +209,12 @@ def away_problems(found: Looked[Any]) -> Iterator[Problem]:
             f"topic {topic} has {counted(size, 'partition')}, and {keys} on another than the one where Connect's "
             "producer puts it now: were partitions added since? Where the connector has written its own there are two",
             hint=f"`eosctl offsets lint --store {shell_word(topic)}` shows such keys and gives the repair.",
-            severity="warning",
-        )
+        ).as_warning()
 
 
 def _looked(
     app: App,
-    topics: TopicStore,
+    topics: TopicReader,
     entries: BackupEntries,
     kept: Table,
     there: Mapping[str, TopicDescription],

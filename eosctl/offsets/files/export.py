@@ -26,7 +26,7 @@ from eosctl.offsets.files import codes
 from eosctl.offsets.files.rows import OFFSETS_EXPORT, ExportData, ExportSummary, Format
 from eosctl.offsets.files.rules import rest_body
 from eosctl.offsets.stores.gather import locate, settled_bounds
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 from eosctl.report import Problem, Report
 from eosctl.state.backups import write_blocks
 
@@ -66,14 +66,14 @@ class _Export:
         self.records = self.tombstones = self.records_read = 0
         self._with_secrets, self._left_out = 0, Counter[Code]()
 
-    def blocks(self, topics: TopicStore) -> Iterator[bytes]:
+    def blocks(self, topics: TopicReader) -> Iterator[bytes]:
         """The file's lines, many at a time; no more is in memory than for the newest records of some partitions.
 
         The next ones are made while some are written, two blocks at a time.
         """
         return ahead(self._blocks(topics))
 
-    def _blocks(self, topics: TopicStore) -> Generator[bytes, None, None]:
+    def _blocks(self, topics: TopicReader) -> Generator[bytes, None, None]:
         newest = not self._request.all_records
         parts = topics.stream(self.topic, self._bounds, newest_per_key=newest)
         if self._request.format == NDJSON:
@@ -136,7 +136,7 @@ def export_blocks(app: App, request: ExportRequest) -> Iterator[bytes]:
 
 
 @contextmanager
-def _opened(app: App, request: ExportRequest) -> Iterator[tuple[_Export, TopicStore]]:
+def _opened(app: App, request: ExportRequest) -> Iterator[tuple[_Export, TopicReader]]:
     _require_sense(request)
     app, store = locate(app, request.store)
     with app.topics() as topics:
@@ -155,7 +155,7 @@ def _require_sense(request: ExportRequest) -> None:
         raise UsageError("a KIP-875 body has one offset per source partition", hint="Leave --all-records out.")
 
 
-def store_topic(app: App, topics: TopicStore, store: str, connectors: Sequence[str]) -> str:
+def store_topic(app: App, topics: TopicReader, store: str, connectors: Sequence[str]) -> str:
     """The one topic that `store` means; raises UsageError where `dedicated` leaves a choice.
 
     Raises RefusedError for a connector whose dedicated topic is on brokers of its own.
@@ -185,7 +185,7 @@ def _blocked_problems(topic: str, bounds: Sequence[Bounds]) -> list[Problem]:
     if not partitions:
         return []
     message = f"topic {topic}, partition {partitions}: what lies behind an open transaction is not in the file"
-    return [Problem(OPEN_TRANSACTION, message, hint="`eosctl txn hanging` shows its producer.", severity="warning")]
+    return [Problem(OPEN_TRANSACTION, message, hint="`eosctl txn hanging` shows its producer.").as_warning()]
 
 
 def _hidden_problems(topic: str, count: int) -> list[Problem]:
@@ -195,7 +195,7 @@ def _hidden_problems(topic: str, count: int) -> list[Problem]:
         f"topic {topic} holds configs: in {count} of them, what is not known to be harmless is *** in the file, and "
         "addresses are cut behind the host"
     )
-    return [Problem(codes.SECRETS_HIDDEN, message, hint="--with-secrets keeps the file exact.", severity="warning")]
+    return [Problem(codes.SECRETS_HIDDEN, message, hint="--with-secrets keeps the file exact.")]
 
 
 def _left_out_problems(left_out: Counter[Code]) -> list[Problem]:
@@ -204,7 +204,6 @@ def _left_out_problems(left_out: Counter[Code]) -> list[Problem]:
             reason,
             f"{counted(count, 'offset')} {_LEFT_OUT[reason]}: not in the file",
             hint="--format ndjson holds everything.",
-            severity="warning",
         )
         for reason, count in sorted(left_out.items())
     ]

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from functools import partial
 from heapq import nsmallest
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from eosctl.app import App
-from eosctl.codes import Code
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.frozen import frozen
@@ -39,7 +37,6 @@ from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, NotFoundError
 from eosctl.foreign import shell_word
 from eosctl.offsets import codes as offset_codes
-from eosctl.offsets.apply import prepare_writes
 from eosctl.offsets.files import codes
 from eosctl.offsets.files.export import store_topic
 from eosctl.offsets.files.offsets_file import BACKUP, BODY, OffsetsFile, of_tables, parse_offsets_file, spelled
@@ -49,7 +46,6 @@ from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.write_rows import IMPORT
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
-from eosctl.plan import Plan
 from eosctl.report import Problem
 from eosctl.state.backups import refuse_config
 
@@ -109,12 +105,6 @@ def _backup_tables(path: Path) -> Iterator[Table]:
     for batch in open_backup(path).batches():
         yield of_backup(batch, first=first)
         first += batch.num_rows
-
-
-def prepare_import(app: App, request: ImportRequest) -> Plan:
-    """The plan to write what a file holds; raises as `plan_offsets_import`."""
-    plan = partial(plan_offsets_import, request=request)
-    return prepare_writes(app, plan(app), lambda: plan(app.with_whole_timeout()))
 
 
 def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
@@ -234,30 +224,26 @@ def _problems(file: OffsetsFile, planned: ImportPlan) -> Iterable[Problem]:
     yield from _elsewhere(planned.writes)
 
 
-def _warning(code: Code, message: str, hint: str | None = None) -> Problem:
-    return Problem(code, message, hint, severity="warning")
-
-
 def _keyless(file: OffsetsFile) -> Iterator[Problem]:
     if file.keyless:
         message = f"{counted(file.keyless, 'record')} of {file.name} without a key"
-        yield _warning(codes.NO_KEY, f"{message}: a compacted topic takes none; they are not imported")
+        yield Problem(codes.NO_KEY, f"{message}: a compacted topic takes none; they are not imported")
 
 
 def _ignored(writes: PlannedWrites) -> Iterator[Problem]:
     faults = Counter(fault for table in writes.tables() for fault in ignored_faults(table))
     if faults:
         message = f"{faults.total()} of the keys are such that Connect ignores them ({', '.join(sorted(faults))})"
-        yield _warning(offset_codes.IGNORED_KEYS, f"{message}; they are written as they are")
+        yield Problem(offset_codes.IGNORED_KEYS, f"{message}; they are written as they are")
 
 
 def _superseded(file: OffsetsFile, planned: ImportPlan) -> Iterator[Problem]:
     for each in planned.first:
         message = f"{file.place(each.line)} is not written: {file.place(each.by)} is newer and falls on the same key"
-        yield _warning(codes.SUPERSEDED, message)
+        yield Problem(codes.SUPERSEDED, message)
     if planned.superseded > len(planned.first):
         records = counted(planned.superseded, "record is", "records are")
-        yield _warning(codes.SUPERSEDED, f"{records} not written in all, as newer ones fall on the same keys")
+        yield Problem(codes.SUPERSEDED, f"{records} not written in all, as newer ones fall on the same keys")
 
 
 def _over_newer(writes: PlannedWrites) -> Iterator[Problem]:
@@ -265,7 +251,7 @@ def _over_newer(writes: PlannedWrites) -> Iterator[Problem]:
     if older:
         newer = counted(older, "offset of the store is", "offsets of the store are")
         over = "it" if older == 1 else "them"
-        yield _warning(codes.OVER_NEWER, f"{newer} newer than what the file puts over {over}")
+        yield Problem(codes.OVER_NEWER, f"{newer} newer than what the file puts over {over}")
 
 
 def _deletions(file: OffsetsFile, writes: PlannedWrites) -> Iterator[Problem]:
@@ -273,7 +259,7 @@ def _deletions(file: OffsetsFile, writes: PlannedWrites) -> Iterator[Problem]:
     if deletions and file.places == BODY:
         message = f"{counted(deletions, 'offset is', 'offsets are')} null in the file and will be deleted"
         hint = "A worker's GET also answers null for offsets that it can't find under REST's spelling of the key."
-        yield _warning(codes.DELETES, message, hint)
+        yield Problem(codes.DELETES, message, hint)
 
 
 def _elsewhere(writes: PlannedWrites) -> Iterator[Problem]:
@@ -287,10 +273,10 @@ def _elsewhere(writes: PlannedWrites) -> Iterator[Problem]:
             f"topic {writes.topics[0]} has a key on partition {before} too, its new record goes to {partition}: a "
             "worker takes the one that it happens to read last"
         )
-        yield _warning(topic_codes.SEVERAL_PARTITIONS, message, _repair(writes.topics[0]))
+        yield Problem(topic_codes.SEVERAL_PARTITIONS, message, _repair(writes.topics[0])).as_warning()
     if count > len(first):
         message = f"topic {writes.topics[0]} has {count:,} such keys in all, which are then on two partitions"
-        yield _warning(topic_codes.SEVERAL_PARTITIONS, message, _repair(writes.topics[0]))
+        yield Problem(topic_codes.SEVERAL_PARTITIONS, message, _repair(writes.topics[0])).as_warning()
 
 
 def _repair(topic: str) -> str:

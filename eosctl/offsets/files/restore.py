@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
@@ -14,7 +13,6 @@ from eosctl.engine.backups.entries import BackupEntries, keys_of, restored, valu
 from eosctl.engine.planned import PlannedWrites
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import arguments, shell_word
-from eosctl.offsets.apply import prepare_writes
 from eosctl.offsets.files import codes
 from eosctl.offsets.files.backup import BackupPart, away_problems, look_at_parts, read_entries
 from eosctl.offsets.files.newer_records import likely_writers
@@ -23,7 +21,6 @@ from eosctl.offsets.stores.columns import ColumnStores
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.write_rows import RESTORE, Newer
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
-from eosctl.plan import Plan
 from eosctl.report import Problem
 from eosctl.txn.parts import owner_part
 
@@ -39,12 +36,6 @@ class RestoreRequest:
     path: str
     overwrite_newer: bool = False
     allowances: Allowances = NOTHING_WAIVED
-
-
-def prepare_restore(app: App, request: RestoreRequest) -> Plan:
-    """The plan to put back what a backup holds; raises as `plan_restore`."""
-    plan = partial(plan_restore, request=request)
-    return prepare_writes(app, plan(app), lambda: plan(app.with_whole_timeout()), verb="Restore")
 
 
 def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
@@ -131,7 +122,6 @@ def _problems(backup: BackupEntries, writes: PlannedWrites) -> Iterable[Problem]
         yield Problem(
             codes.ABSENT_BEFORE,
             f"{counted(absent, 'key')} had no record before; such a key gets a tombstone, read as no offset",
-            severity="warning",
         )
     unchecked = backup.unchecked
     if unchecked:
@@ -139,5 +129,4 @@ def _problems(backup: BackupEntries, writes: PlannedWrites) -> Iterable[Problem]
             codes.UNCHECKED,
             f"for {counted(unchecked, 'key')} the file does not have what was written there, so a later write by "
             "someone else would not be noticed",
-            severity="warning",
         )

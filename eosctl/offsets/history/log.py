@@ -170,7 +170,7 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, places
             else:
                 created = creates_topics(worker.properties.values for worker in app.target.worker_configs)
                 missing = missing_topic_finding(topic, [connector], there.target.client, is_created=created)
-                places.problems.append(Problem(missing.code, missing.message, hint=missing.fix, severity="warning"))
+                places.problems.append(Problem(missing.code, missing.message, missing.fix).as_warning())
 
 
 def _read(app: App, topic: str, connector: str) -> TopicLog:

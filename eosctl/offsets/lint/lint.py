@@ -33,7 +33,7 @@ from eosctl.offsets.lint.rows import OFFSETS_LINT, LintData, LintSummary
 from eosctl.offsets.lint.rules import WatchedTopic
 from eosctl.offsets.stores.own import OwnPlace, own_topics
 from eosctl.output.parts import finding_row, unseen_parts
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 from eosctl.report import Problem, Report, check_exit_code
 from eosctl.txn.open_transactions import find_open_transactions
 
@@ -85,7 +85,7 @@ def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[Ap
         message = (
             f"these stores are on the cluster of profile {profile}: give -p {profile} to the commands that fix them"
         )
-        looked.problems.append(Problem(connector_codes.OTHER_CLUSTER, message, severity="warning"))
+        looked.problems.append(Problem(connector_codes.OTHER_CLUSTER, message))
     findings = _findings(app, looked)
     for place in looked.elsewhere:
         try:
@@ -179,7 +179,7 @@ def _look(app: App, stores: Sequence[str], *, watch: bool = False) -> _Looked:
     return looked
 
 
-def _configured(app: App, topics: TopicStore, looked: _Looked) -> list[str]:
+def _configured(app: App, topics: TopicReader, looked: _Looked) -> list[str]:
     """The dedicated topics, as far as they are known and on this cluster; `looked` has where the others are."""
     dedicated = looked.dedicated = gather_dedicated_topics(app, topics)
     looked.problems += dedicated.problems
@@ -193,7 +193,7 @@ def _configured(app: App, topics: TopicStore, looked: _Looked) -> list[str]:
 
 
 def _read(
-    topics: TopicStore, topic: str, patience: Deadline, sieve: Sieve | None = None
+    topics: TopicReader, topic: str, patience: Deadline, sieve: Sieve | None = None
 ) -> tuple[TopicRead, list[Bounds]]:
     """The topic, and the partitions whose LSO stood still behind the end until `patience` was over.
 

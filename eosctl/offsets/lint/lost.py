@@ -18,7 +18,7 @@ from eosctl.core.wording import rfc3339
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.offsets.history.rules import OffsetHistory
 from eosctl.offsets.lint.rules import WatchedTopic, lost_offsets
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 
 
 def find_lost_offsets(app: App, watched: Mapping[str, WatchedTopic], dedicated: DedicatedTopics) -> list[Finding]:
@@ -53,7 +53,7 @@ def _former_stores(app: App, watched: Mapping[str, WatchedTopic], connectors: Co
     return {name: stores[topic] for name, topic in named.items() if topic in stores}
 
 
-def _former_topics(app: App, topics: TopicStore, connectors: Collection[str]) -> dict[str, str]:
+def _former_topics(app: App, topics: TopicReader, connectors: Collection[str]) -> dict[str, str]:
     config_topic, offset_topic = app.target.config_topic, app.target.offset_topic
     if config_topic not in topics.describe([config_topic]):
         return {}

@@ -14,7 +14,7 @@ from eosctl.engine.stores import ColumnStore
 from eosctl.events import Event, OnEvent
 from eosctl.machine.side_by_side import two_at_a_time
 from eosctl.offsets.stores.gather import Reader, StoresOf, gather_with, patience
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
@@ -31,7 +31,7 @@ def gather_columns(
     return gather_with(reader, app, connectors=connectors, pattern=pattern, extra=extra)
 
 
-def _read(app: App, topics: TopicStore, topic: str) -> tuple[ColumnStore, tuple[Bounds, ...]]:
+def _read(app: App, topics: TopicReader, topic: str) -> tuple[ColumnStore, tuple[Bounds, ...]]:
     read, behind = settled_columns(app, topics, topic)
     return column_store(read, behind), read.bounds
 
@@ -51,7 +51,7 @@ def column_store(read: TopicColumns, behind: Sequence[Record]) -> ColumnStore:
 
 def settled_columns(
     app: App,
-    topics: TopicStore,
+    topics: TopicReader,
     topic: str,
     *,
     since: Mapping[int, int] | None = None,
@@ -71,7 +71,7 @@ def settled_columns(
 
 
 def by_parts(
-    app: App, parts: Iterable[Table], *, count: int, doing: str, look: Callable[[App, TopicStore, Table], T]
+    app: App, parts: Iterable[Table], *, count: int, doing: str, look: Callable[[App, TopicReader, Table], T]
 ) -> Iterator[T]:
     """What `look` finds in each of `count` parts, in order. It looks at two at a time, each with a store of its own.
 

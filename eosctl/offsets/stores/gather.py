@@ -20,7 +20,7 @@ from eosctl.errors import EosctlError, NotFoundError
 from eosctl.group.absent import Known, require_ever_there
 from eosctl.offsets.stores.own import own_topics
 from eosctl.offsets.stores.targets import refuse_unfit_sources
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 from eosctl.report import Problem
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
@@ -113,7 +113,7 @@ class Reader(Generic[S]):
     `read` reads again and again for a moment while an open transaction hides something.
     """
 
-    read: Callable[[App, TopicStore, str], tuple[S, tuple[Bounds, ...]]]
+    read: Callable[[App, TopicReader, str], tuple[S, tuple[Bounds, ...]]]
     empty: Callable[[str, int, Partitioner], S]
 
 
@@ -165,7 +165,7 @@ def gather_with(
 class _Reading(Generic[S]):
     """Topics of one cluster, each described and read once."""
 
-    def __init__(self, reader: Reader[S], app: App, topics: TopicStore) -> None:
+    def __init__(self, reader: Reader[S], app: App, topics: TopicReader) -> None:
         self.global_topic = app.target.offset_topic
         self._reader, self._app, self._topics = reader, app, topics
         self._descriptions: dict[str, TopicDescription] = {}
@@ -241,7 +241,7 @@ def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:
         return reading.found()
 
 
-def read_settled(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple[Bounds, ...]]:
+def read_settled(app: App, topics: TopicReader, topic: str) -> tuple[Store, tuple[Bounds, ...]]:
     """Reads `topic`, again and again for a moment while an open transaction hides something.
 
     What is hidden then is read too, uncommitted: a key that nothing shows yet may be among it.
@@ -253,7 +253,7 @@ def read_settled(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple
     return fold_store(read, topics.read_behind(topic, read.blocked())), read.bounds
 
 
-def settled_bounds(app: App, topics: TopicStore, topic: str) -> tuple[Bounds, ...]:
+def settled_bounds(app: App, topics: TopicReader, topic: str) -> tuple[Bounds, ...]:
     """The bounds of `topic`; while an open transaction hides something, it is waited for a moment."""
     for _ in patience(app).rounds(0.5):
         bounds = topics.bounds(topic)
@@ -321,5 +321,4 @@ def _blocked_problem(store: AnyStore) -> Problem:
         OPEN_TRANSACTION,
         f"topic {store.topic}, partition {partitions}: what lies behind an open transaction can't be seen",
         hint="`eosctl txn hanging` shows its producer; workers that read this topic wait for it too.",
-        severity="warning",
-    )
+    ).as_warning()

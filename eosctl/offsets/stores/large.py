@@ -21,7 +21,7 @@ from eosctl.core.offsets.views import (
 )
 from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.offsets.stores.gather import Reader, StoresOf, read_settled, settled_bounds
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
@@ -69,7 +69,7 @@ class LargeStore(AnyStore):
         return fold_store(read, behind)
 
 
-def _read(app: App, topics: TopicStore, topic: str) -> tuple[Store | LargeStore, tuple[Bounds, ...]]:
+def _read(app: App, topics: TopicReader, topic: str) -> tuple[Store | LargeStore, tuple[Bounds, ...]]:
     offsets = {bound.partition: bound.lso - bound.begin for bound in topics.bounds(topic)}
     if sum(offsets.values()) < MANY_OFFSETS:
         return read_settled(app, topics, topic)

@@ -42,7 +42,7 @@ def create_topics(app: App, topics: Sequence[NewTopic]) -> TopicsMade:
     try:
         for batch in _batches(topics):
             tell()
-            with app.with_whole_timeout().topics() as store:
+            with app.with_whole_timeout().topic_admin() as store:
                 refused |= store.create_all(batch)
             created += [new.topic for new in batch if new.topic not in refused]
         if topics:
@@ -57,7 +57,7 @@ def create_topics(app: App, topics: Sequence[NewTopic]) -> TopicsMade:
 def refused_topics(app: App, topics: Sequence[NewTopic]) -> Mapping[str, EosctlError]:
     """Which of `topics` the brokers would not create, and why; creates none."""
     refused: dict[str, EosctlError] = {}
-    with app.topics() as store:
+    with app.topic_admin() as store:
         for batch in _batches(topics):
             refused |= store.create_all(batch, validate_only=True)
     return refused

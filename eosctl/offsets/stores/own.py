@@ -42,9 +42,7 @@ class OwnPlace:
     def seen(self, cluster_id: str) -> Problem:
         """Where the topic was read, which is not where the command was sent."""
         message = f"{self.connector}: its own offsets are in topic {self.topic} on cluster {cluster_id}"
-        return Problem(
-            connector_codes.OTHER_CLUSTER, f"{message} ({self.servers}), and are read there", severity="warning"
-        )
+        return Problem(connector_codes.OTHER_CLUSTER, f"{message} ({self.servers}), and are read there")
 
     def unseen(self, why: str) -> Problem:
         """Why it is not read, and what leads there."""
@@ -54,7 +52,6 @@ class OwnPlace:
             connector_codes.OTHER_CLUSTER,
             f"{message} there are not looked at",
             hint=hint,
-            severity="warning",
             unseen=True,
         )
 

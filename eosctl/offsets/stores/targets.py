@@ -17,11 +17,11 @@ from eosctl.core.offsets.targets import (
 from eosctl.core.wording import counted
 from eosctl.errors import RefusedError, StalePlanError, UnauthorizedError
 from eosctl.events import Event
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 
 
 def refuse_unfit_targets(
-    app: App, topics: TopicStore, names: Collection[str], *, configs: Configs | None = None
+    app: App, topics: TopicReader, names: Collection[str], *, configs: Configs | None = None
 ) -> None:
     """Raises RefusedError for the first of `names` that offsets do not belong in, or that would lose them.
 
@@ -39,7 +39,7 @@ def refuse_unfit_targets(
             app.on_event(Event(f"{message} (DESCRIBE_CONFIGS on Topic {name} is needed)", warning=True))
 
 
-def refuse_unfit_sources(app: App, topics: TopicStore, names: Collection[str]) -> None:
+def refuse_unfit_sources(app: App, topics: TopicReader, names: Collection[str]) -> None:
     """Raises RefusedError for the first of `names` that offsets are not read from: it was never an offsets topic."""
     for name in names:
         _refuse(name, _by_name(app, name))
@@ -48,7 +48,7 @@ def refuse_unfit_sources(app: App, topics: TopicStore, names: Collection[str]) -
         _refuse(name, objection_to_records(newest))
 
 
-def _configs(app: App, topics: TopicStore) -> Configs:
+def _configs(app: App, topics: TopicReader) -> Configs:
     try:
         return gather_dedicated_topics(app, topics).configs
     except UnauthorizedError:

@@ -186,7 +186,7 @@ def _check(app: App, plan: SwitchPlan) -> StepDone:
         )
     keys = counted(len(nulls), "source partition has a key", "source partitions have keys")
     message = f"{keys} in an order that Connect's REST interface can't find; the tasks do"
-    return StepDone(message, problems=(Problem(codes.REST_FINDS_OTHER_KEYS, message, severity="warning"),))
+    return StepDone(message, problems=(Problem(codes.REST_FINDS_OTHER_KEYS, message),))
 
 
 def _live_identities(store: Store, connector: str) -> set[str]:
@@ -226,7 +226,6 @@ def _committed(app: App, plan: SwitchPlan, commits: CommitWatch, tasks: int, sai
         f"{plan.connector} is RUNNING, which does not prove that it reads its source: {more}",
         hint="An idle source commits nothing. If this one is not idle, see the worker's log; `eosctl offsets list "
         f"--connector {shell_word(plan.connector)}` shows how old its offsets are.",
-        severity="warning",
     )
     return StepDone(f"{said}; {more}", problems=(problem,))
 

@@ -296,4 +296,4 @@ def _only_in_target(merge: OffsetWritePlan) -> list[Problem]:
     topic = merge.writes[0].topic
     there = counted(count, "offset is", "offsets are")
     message = f"{there} in topic {topic} only; the tasks will get them there, and do not get them today"
-    return [Problem(codes.ONLY_IN_TARGET, message, hint="`eosctl offsets list` shows which.", severity="warning")]
+    return [Problem(codes.ONLY_IN_TARGET, message, hint="`eosctl offsets list` shows which.")]

@@ -163,7 +163,7 @@ def _earlier(plan: SwitchPlan) -> list[Problem]:
     )
     if plan.state != begun.state:
         message += f", and is {plan.state} now, which it stays"
-    return [Problem(codes.SWITCH_UNFINISHED, message, severity="warning")]
+    return [Problem(codes.SWITCH_UNFINISHED, message).as_warning()]
 
 
 def _in_order(plan: SwitchPlan) -> list[str]:

@@ -76,7 +76,7 @@ def _judge(
             hint=Lines.of(*(each.fix for each in findings)),
         )
     warnings = [
-        Problem(codes.RIGHTS_UNSURE, f"{each.subject}: {each.message}", hint=each.fix, severity="warning")
+        Problem(codes.RIGHTS_UNSURE, f"{each.subject}: {each.message}", hint=each.fix)
         for each in acl_findings(app, unsure)
     ]
     return [*problems, *more, *warnings]
@@ -104,5 +104,4 @@ def _unknown(connector: str, reason: str) -> Problem:
         codes.RIGHTS_UNKNOWN,
         f"whether {connector} may use that topic is not known: {reason}",
         hint="-w names the worker's file, which has the principals; `eosctl acls check` checks all rights.",
-        severity="warning",
     )

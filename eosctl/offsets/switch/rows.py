@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from eosctl.foreign import printable
 from eosctl.offsets.write_rows import CopiedRow, TopicPart, new_topic_lines
 from eosctl.output.cells import format_cell, summary_lines
-from eosctl.output.rows import Kind, Printed, Text
+from eosctl.output.rows import Printed, Text, plan_and_result
 from eosctl.report import Report
 
 Outcome = Literal["planned", "done", "done_before", "failed", "not_reached"]
@@ -76,16 +76,9 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 _TEXT = Text(columns=("step", "outcome", "action", "before", "after", "detail"), lines=_lines, empty="Nothing to do.")
-OFFSETS_SWITCH_PLAN = Kind(
-    "offsets-switch-plan",
+OFFSETS_SWITCH_PLAN, OFFSETS_SWITCH_RESULT = plan_and_result(
+    "offsets-switch",
     "The steps of a move between offsets topics.",
-    row=StepRow,
-    summary=SwitchSummary,
-    data=SwitchData,
-    text=_TEXT,
-)
-OFFSETS_SWITCH_RESULT = Kind(
-    "offsets-switch-result",
     "How far a move between offsets topics has come.",
     row=StepRow,
     summary=SwitchSummary,

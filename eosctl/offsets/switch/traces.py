@@ -24,7 +24,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.offsets.lint.past_writes import offsets_set_on_purpose
 from eosctl.offsets.switch import codes
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 from eosctl.txn import codes as txn_codes
 
 MOST_CANDIDATES = 100
@@ -107,7 +107,7 @@ def _candidates(app: App, there: Collection[str], connectors: Collection[str], c
     return likely + [topic for topic in others if "offset" not in topic and of_connectors.search(topic)]
 
 
-def _newest_of_candidates(topics: TopicStore, names: Sequence[str]) -> _Newest:
+def _newest_of_candidates(topics: TopicReader, names: Sequence[str]) -> _Newest:
     """The compacted ones, and those that may be: without DESCRIBE_CONFIGS the policy is not told."""
     looked_at = names[:MOST_CANDIDATES]
     unread = dict.fromkeys(names[MOST_CANDIDATES:], f"no more than {MOST_CANDIDATES} are looked at")
@@ -123,7 +123,7 @@ def _newest_of_candidates(topics: TopicStore, names: Sequence[str]) -> _Newest:
         return _one_by_one(topics, compacted, unread)
 
 
-def _one_by_one(topics: TopicStore, names: Iterable[str], unread: Mapping[str, str]) -> _Newest:
+def _one_by_one(topics: TopicReader, names: Iterable[str], unread: Mapping[str, str]) -> _Newest:
     found: dict[str, Sequence[Record]] = {}
     failed: dict[str, str] = {}
     for name in names:
@@ -157,7 +157,7 @@ def _went_there(connector: str, records: Iterable[Record], since_ms: int | None,
     return False
 
 
-def _offsets_of(app: App, topics: TopicStore, origin: str, connector: str) -> _Offsets:
+def _offsets_of(app: App, topics: TopicReader, origin: str, connector: str) -> _Offsets:
     """What the connector has in the topics that it reads from: its own, and the global one as far as that lacks any."""
 
     def of_connector(records: Sequence[Record]) -> Sequence[Record]:

@@ -106,7 +106,7 @@ def _smallest(values: Mapping[int, str]) -> int | None:
 
 
 def _unread(what: str, error: EosctlError) -> Problem:
-    return Problem(codes.NOT_CHECKED, f"{what} can't be read: {error.message}", error.hint, severity="warning")
+    return Problem(codes.NOT_CHECKED, f"{what} can't be read: {error.message}", error.hint).as_warning()
 
 
 def describe_some(

@@ -121,7 +121,7 @@ def _remarks(facts: Sequence[ApplicationFacts], limits: BrokerLimits) -> Iterato
         if names:
             shown = ", ".join(name or "(ids with nothing in common)" for name in names[:_MOST_NAMED])
             more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-            yield Problem(code, f"{shown}{more}: {code.meaning}", code.next, severity="warning")
+            yield Problem(code, f"{shown}{more}: {code.meaning}", code.next)
 
 
 def _not_described(faults: Mapping[TransactionalId, KafkaFault]) -> Iterator[Problem]:
@@ -141,4 +141,4 @@ def _kept(app: App, cluster: IdsOfCluster, applications: Sequence[AnApplication]
         keep_seen(app, cluster.cluster_id, Seen(app.clock.now_ms(), counts))
     except OSError as error:
         message = f"what was counted can't be kept in {app.state_dir}: {error.strerror or error}"
-        yield Problem(codes.LOOK_NOT_KEPT, message, codes.LOOK_NOT_KEPT.next, severity="warning")
+        yield Problem(codes.LOOK_NOT_KEPT, message, codes.LOOK_NOT_KEPT.next)

@@ -44,7 +44,7 @@ def patch_report(app: App, roll: PreparedRoll, *, with_secrets: bool = False) ->
             *_hidden_problems(hidden),
             *_by_hand_problems(driver),
             *(
-                Problem(gate.id, f"gate {gate.id} {gate.verb}: {gate.evidence}", hint=gate.fix, severity="warning")
+                Problem(gate.id, f"gate {gate.id} {gate.verb}: {gate.evidence}", gate.fix).as_warning()
                 for gate in roll.blocking
             ),
         ],
@@ -72,7 +72,7 @@ def _by_hand_problems(driver: OwnsWorkers) -> list[Problem]:
         f"{names} has updateStrategy OnDelete: after the patch of each pass somebody must delete its pods, one by one"
     )
     hint = "Delete the next one when the pod before is Ready, and its worker in the group again."
-    return [Problem(codes.PODS_DELETED_BY_HAND, message, hint=hint, severity="warning")]
+    return [Problem(codes.PODS_DELETED_BY_HAND, message, hint=hint)]
 
 
 def _hidden_problems(count: int) -> list[Problem]:
@@ -80,7 +80,7 @@ def _hidden_problems(count: int) -> list[Problem]:
         return []
     message = f"{counted(count, 'patch', 'patches')} may show secrets: only the change is shown"
     hint = "--with-secrets prints the whole patch: keep it out of logs."
-    return [Problem(file_codes.SECRETS_HIDDEN, message, hint=hint, severity="warning")]
+    return [Problem(file_codes.SECRETS_HIDDEN, message, hint=hint)]
 
 
 def _watch(roll: PreparedRoll) -> str:

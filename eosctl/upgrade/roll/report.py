@@ -144,7 +144,7 @@ def _earlier(roll: PreparedRoll) -> list[Problem]:
     if roll.begun is None:
         return []
     stopped = f"; it stopped because {roll.begun.stopped}" if roll.begun.stopped else ""
-    return [Problem(codes.UPGRADE_UNFINISHED, describe_roll(roll.begun) + stopped, severity="warning")]
+    return [Problem(codes.UPGRADE_UNFINISHED, describe_roll(roll.begun) + stopped).as_warning()]
 
 
 def _of_mirror_maker(roll: PreparedRoll) -> list[Problem]:
@@ -153,12 +153,12 @@ def _of_mirror_maker(roll: PreparedRoll) -> list[Problem]:
         return []
     message = "these are nodes of a dedicated MirrorMaker: each step goes " + UNPROVEN
     hint = "If a node leads, its claim of the leader's transactional id shows the mode; if it runs tasks, their ids do."
-    problems = [Problem(codes.MODE_BY_FILE_AND_MEMBERSHIP, message, hint, "warning")]
+    problems = [Problem(codes.MODE_BY_FILE_AND_MEMBERSHIP, message, hint)]
     groups = sorted({group for each in roll.configs for group in each.moved_with})
     if groups:
         message = f"the same property sets the mode of group {', '.join(groups)}, whose workers are in the same nodes"
         hint = "See `eosctl workers list` with -g of each: only these nodes may be its members."
-        problems.append(Problem(codes.GROUPS_MOVED_TOGETHER, message, hint, "warning"))
+        problems.append(Problem(codes.GROUPS_MOVED_TOGETHER, message, hint))
     return problems
 
 
@@ -167,7 +167,7 @@ def _of_pods(roll: PreparedRoll) -> list[Problem]:
     driver = roll.driver
     hint = "Its controller does not replace such a pod when the workload changes: it is deleted unless it gets Ready."
     told = driver.deletes().values() if isinstance(driver, DeletesPods) and roll.steps() else ()
-    return [Problem(codes.POD_NOT_READY, each, hint, "warning") for each in told]
+    return [Problem(codes.POD_NOT_READY, each, hint) for each in told]
 
 
 def question(roll: PreparedRoll, *, watching: bool) -> str:
