@@ -39,7 +39,8 @@ class DedicatedTopics:
     pattern: str | None = None
     unknown: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    configs: Configs = field(default_factory=dict, repr=False)
+    configs: Configs = field(default_factory=dict)
+    __repr__ = object.__repr__  # the configs may hold secrets
 
     @property
     def elsewhere(self) -> frozenset[str]:

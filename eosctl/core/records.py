@@ -96,7 +96,7 @@ class TopicRead:
     records: tuple[Record, ...]
     records_read: int
     missing: Mapping[int, str] = field(default_factory=dict)
-    partition_for: Partitioner = field(default=partition_for, compare=False, repr=False)
+    partition_for: Partitioner = partition_for
 
     def blocked(self) -> tuple[Bounds, ...]:
         """Partitions where an open transaction hides committed records behind it."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.frozen import frozen
@@ -19,7 +17,8 @@ class Access:
     operation: str
     resource_type: str
     name: str
-    settings: ClientSettings = field(repr=False)
+    settings: ClientSettings
+    __repr__ = object.__repr__  # the settings may hold secrets
 
     def __str__(self) -> str:
         return f"{self.operation} on {self.resource_type} {self.name}"

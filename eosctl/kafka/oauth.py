@@ -9,7 +9,6 @@ import ssl
 import threading
 import urllib.parse
 import urllib.request
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +39,10 @@ _RENEW_AFTER = 0.8  # of its lifetime: sasl.login.refresh.window.factor of Java
 class Token:
     """A bearer token, and when it ends, in seconds since the epoch; `source` is said in messages."""
 
-    text: str = field(repr=False)
+    text: str
     expires_s: float
     source: str
+    __repr__ = object.__repr__  # the token is not shown
 
 
 class TokenSource:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING
 
 from eosctl.core.clients.properties import ClientProperties
@@ -31,7 +30,8 @@ class _Opened:
 
     trusted: Sequence[bytes]
     chain: Sequence[bytes] = ()
-    key: bytes | None = field(default=None, repr=False)
+    key: bytes | None = None
+    __repr__ = object.__repr__  # the key is not shown
 
 
 def with_stores(client: ClientProperties, files: NamedFiles) -> ClientSettings:

@@ -48,7 +48,8 @@ class GivenConnector:
     """A connector as `PUT /connectors/NAME/config` takes it; there may be passwords in the config."""
 
     name: str
-    config: Mapping[str, str] = field(repr=False)
+    config: Mapping[str, str]
+    __repr__ = object.__repr__
 
 
 @frozen
@@ -60,11 +61,12 @@ class FitConnector:
     """
 
     name: str
-    config: Mapping[str, str] = field(repr=False)
+    config: Mapping[str, str]
     brokers: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     outside: Mapping[str, str] = field(default_factory=dict)
     shared: Mapping[str, str] = field(default_factory=dict)
+    __repr__ = object.__repr__  # the config may hold secrets
 
     def config_at(self, bootstrap_servers: str, login: Mapping[str, str]) -> dict[str, str]:
         """The config with the brokers of the sandbox in it, and the client properties that log in to them."""
@@ -84,9 +86,10 @@ class FitWorker:
     `outside` says name by name which systems those lead to that are taken over.
     """
 
-    taken: Mapping[str, str] = field(default_factory=dict, repr=False)
+    taken: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     outside: Mapping[str, str] = field(default_factory=dict)
+    __repr__ = object.__repr__  # the properties may hold secrets
 
 
 def requires_exactly_once(config: Mapping[str, str]) -> bool:

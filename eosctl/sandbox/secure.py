@@ -9,7 +9,6 @@ import os
 import secrets
 import subprocess
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from pathlib import Path
 
 from eosctl.core.frozen import frozen
@@ -31,10 +30,11 @@ class SecureListener:
     `hosts`. With `unsecured_tokens` whoever can reach the listener is whom an unsigned token names: for tests alone.
     """
 
-    passwords: Mapping[str, str] = field(repr=False)
+    passwords: Mapping[str, str]
     super_users: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ("127.0.0.1", "localhost")
     unsecured_tokens: bool = False
+    __repr__ = object.__repr__  # the passwords are not shown
 
     @classmethod
     def with_users(cls, users: Iterable[str]) -> SecureListener:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import field
 
 from eosctl.core.clients.properties import client_from_properties
 from eosctl.core.clients.settings import ClientSettings
@@ -38,8 +37,9 @@ class OwnBrokers:
     """
 
     servers: str
-    settings: ClientSettings | None = field(default=None, repr=False)
+    settings: ClientSettings | None = None
     why_not: str = ""
+    __repr__ = object.__repr__  # the settings may hold secrets
 
 
 def own_brokers(config: Mapping[str, str], *, here: Collection[str]) -> OwnBrokers | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 
 from eosctl.core.frozen import frozen
 
@@ -28,7 +27,8 @@ class LoginModule:
     """One entry of sasl.jaas.config; `name` is the class without its package. Its options hold secrets."""
 
     name: str
-    options: Mapping[str, str] = field(repr=False)
+    options: Mapping[str, str]
+    __repr__ = object.__repr__
 
 
 def parse_jaas(text: str) -> LoginModule:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import field
 
 from eosctl.core.frozen import frozen
 
@@ -24,8 +23,9 @@ _PRIVATE_KEY, _TRUSTED = 1, 2
 class KeyEntry:
     """A private key, still protected, and its certificates in DER, its own first."""
 
-    protected: bytes = field(repr=False)
+    protected: bytes
     chain: tuple[bytes, ...]
+    __repr__ = object.__repr__  # the key is not shown
 
 
 @frozen

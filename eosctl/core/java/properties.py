@@ -30,8 +30,9 @@ class Properties:
     """The settings of one file, `source`, with the line each of them ends on; there are passwords among them."""
 
     source: str
-    values: Mapping[str, str] = field(repr=False)
+    values: Mapping[str, str]
     lines: Mapping[str, int] = field(default_factory=dict)
+    __repr__ = object.__repr__
 
     def error(self, key: str, problem: str, *, hint: str | None = None) -> InputFileError:
         """The error that says what is wrong with `key`, and where."""

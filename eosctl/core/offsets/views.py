@@ -69,7 +69,7 @@ class AnyStore:
     blocked: frozenset[int] = field(default=frozenset(), kw_only=True)
     hidden: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict, kw_only=True)
     hidden_keys: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict, kw_only=True)
-    partition_for: Partitioner = field(default=partition_for, compare=False, repr=False, kw_only=True)
+    partition_for: Partitioner = field(default=partition_for, kw_only=True)
 
     def shown(self) -> set[str]:
         """The connectors whose offsets can be seen."""
