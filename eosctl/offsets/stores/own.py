@@ -6,7 +6,7 @@ Here they are only looked at; `switch_elsewhere` writes there.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from eosctl.app import App
 from eosctl.connectors import codes as connector_codes
@@ -30,7 +30,7 @@ class OwnPlace:
     topic: str
     named: bool
     servers: str
-    app: App | None = field(repr=False)
+    app: App | None
     why_not: str = ""
 
     def there(self) -> App:
