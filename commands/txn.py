@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+from msgspec import Struct
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
@@ -187,8 +187,7 @@ def hanging_command(app: App, topic: str | None, all_topics: bool, max_transacti
     return find_hanging_transactions(app, topic, max_transaction_timeout_ms=int(max_transaction_timeout * 1000))
 
 
-@dataclass(frozen=True)
-class _Waived:
+class _Waived(Struct, frozen=True):
     """The checks that are set aside, by their options."""
 
     force: bool = False
@@ -202,8 +201,7 @@ class _Waived:
         return frozenset(waiver for waiver in Waiver if getattr(self, waiver.option, False))
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """A partition of a transaction, and what names it there."""
 
     topic: str | None

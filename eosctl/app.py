@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import UsageError
 from eosctl.events import OnEvent, ignore_events
@@ -77,8 +78,7 @@ def _no_profiles(profile: str) -> Target:
     raise UsageError(f"there are no profiles here, so no {profile}")
 
 
-@frozen
-class App:
+class App(Struct, frozen=True):
     """What an operation may use.
 
     `state_dir` is where backups and journals go; `target_of` gives the Target of a profile by its name,

@@ -6,14 +6,14 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import field, replace
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from eosctl.errors import DeadlineError
 
 
-@frozen
-class Clock:
+class Clock(Struct, frozen=True):
     """Wall time, monotonic time and sleep; tests pass their own."""
 
     now_s: Callable[[], float] = time.time
@@ -42,8 +42,7 @@ class Stopwatch:
             self._stopped_s += self._real.monotonic_s() - since_s
 
 
-@frozen
-class Deadline:
+class Deadline(Struct, frozen=True):
     """A point in monotonic time (`at_s`) that every wait of a command respects."""
 
     at_s: float

@@ -13,8 +13,10 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.ids import task_transactional_id

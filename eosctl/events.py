@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 
-@frozen
-class Standing:
+class Standing(Struct, frozen=True):
     """Where one of many stands in a long operation: a worker, the step it takes, and how far that is."""
 
     subject: str
@@ -17,8 +16,7 @@ class Standing:
     state: str
 
 
-@frozen
-class Event:
+class Event(Struct, frozen=True):
     """Progress (`done` of `total`, counted in `unit`) or a sentence (`message` alone); `warning`: it must be seen.
 
     What is in progress has the same `message` from event to event, and is over once `done` is `total`.

@@ -6,16 +6,16 @@ Every feature makes its own by a function `prepare_…`, beside what applies it;
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.errors import RefusedError
 from eosctl.report import Problem, Report
 from eosctl.target import Target
 
 
-@frozen
-class Plan:
+class Plan(Struct, frozen=True):
     """Something to write, ready to be shown, asked about and applied; nothing was written so far.
 
     `show` makes its report, `question` asks whether to go on. `apply` is None where nothing is to be written, or must

@@ -7,13 +7,14 @@ can't say different facts.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from enum import StrEnum, unique
 from typing import Any, TypeVar, cast, overload
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.codes import Code
 from eosctl.core.findings import Finding, is_bad, is_unseen
-from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, ExitCode
 
 Json = object  # whatever json.dumps takes; a recursive alias makes messages unreadable
@@ -40,8 +41,7 @@ _STATUS_OF_EXIT = {
 }
 
 
-@frozen
-class Problem:
+class Problem(Struct, frozen=True):
     """One entry of the envelope's `errors`, warnings included; its severity is that of its code.
 
     `demoted`: it is a warning here, although its code is not a warning's. `unseen`: something could not be seen, so
@@ -74,8 +74,7 @@ class Problem:
         return cls(code=error.code, message=error.message, hint=error.hint)
 
 
-@frozen
-class Report:
+class Report(Struct, frozen=True):
     """Rows, a summary and what went wrong.
 
     `kind` is the Kind that declares them (`fence-result`), which is its name; `data` has members beside `rows` and
@@ -85,9 +84,9 @@ class Report:
 
     kind: str
     rows: Sequence[Any] = ()
-    summary: Any = field(default_factory=dict)
-    data: Any = field(default_factory=dict)
-    target: Row = field(default_factory=dict)
+    summary: Any = {}
+    data: Any = {}
+    target: Row = {}
     problems: Sequence[Problem] = ()
     exit_code: ExitCode = ExitCode.OK
     touches: Mapping[str, Collection[str]] | None = None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct, field
+
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.errors import UsageError
 
@@ -22,8 +22,7 @@ DEFAULT_TOPICS = {
 }
 
 
-@frozen
-class Target:
+class Target(Struct, frozen=True):
     """What a command was told of its surroundings; None and empty where it was told nothing.
 
     `origins` tells for each value who won: `flag`, `env EOSCTL_…`, `profile NAME`, a file, or `default`. `expect` holds
@@ -40,10 +39,10 @@ class Target:
     offset_topic: str = DEFAULT_TOPICS["offset_topic"]
     status_topic: str = DEFAULT_TOPICS["status_topic"]
     worker_configs: tuple[WorkerConfig, ...] = ()
-    expect: Mapping[str, str] = field(default_factory=dict)
+    expect: Mapping[str, str] = {}
     ignore: tuple[str, ...] = ()
     audit_log: str | None = None
-    origins: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     profile: str | None = None

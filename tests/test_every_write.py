@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.deadline import Clock
 from tests.command_lines import WITHOUT_LINE, WRITES, Line, prepare, run_line

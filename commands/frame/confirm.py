@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from eosctl.core.allowances import Waiver
 from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError, UnconfirmedError, UsageError

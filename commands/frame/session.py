@@ -10,10 +10,11 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from eosctl.foreign import printable
 

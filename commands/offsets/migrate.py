@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from eosctl.core.allowances import Allowances, Waiver
 from eosctl.core.configs.selection import Selection
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import MigrationPlan, read_plan
 from eosctl.errors import UsageError
@@ -44,8 +44,7 @@ def engine_options(function: Any) -> Any:
     return function
 
 
-@frozen
-class EngineOptions:
+class EngineOptions(Struct, frozen=True):
     """Where the Spark job runs and keeps its snapshot."""
 
     master: str
@@ -59,8 +58,7 @@ class EngineOptions:
         return Engine(self.snapshot_dir or app.state_dir / "migrations", self.master, _pairs(self.conf, "--conf"))
 
 
-@frozen
-class MigrateOptions:
+class MigrateOptions(Struct, frozen=True):
     """The other options of `offsets migrate`."""
 
     sources: tuple[str, ...]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
-from eosctl.core.frozen import frozen
 from eosctl.errors import InputFileError, UsageError
 from eosctl.report import Report
 from eosctl.target import Target
@@ -25,8 +25,7 @@ _RECOVERY_TIMEOUT_S = 180.0
 _NOT_REPEATED = {"seed", "yes", "dry_run", "report", "keep"}
 
 
-@frozen
-class RehearseOptions:
+class RehearseOptions(Struct, frozen=True):
     """The options that say what is rehearsed."""
 
     config_file: Path | None

@@ -10,7 +10,6 @@ import click
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
-from eosctl.core.frozen import frozen
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
@@ -44,8 +43,7 @@ _DRIVER_OPTIONS = {
 _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file"), "kubernetes": ("workload",)}
 
 
-@frozen
-class DriverOptions(PodOptions):
+class DriverOptions(PodOptions, frozen=True):
     """The options of the driver, which changes and restarts the workers."""
 
     driver_name: str = "print"

@@ -7,9 +7,9 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+from msgspec import Struct
 
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ def pod_options(*, prefix: str = "") -> Callable[[_F], _F]:
     return add
 
 
-@frozen
-class PodOptions:
+class PodOptions(Struct, frozen=True):
     """Where in Kubernetes the workers run, and how the mode is set in a pod."""
 
     workload: tuple[str, ...] = ()

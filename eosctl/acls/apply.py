@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from eosctl.acls.check import judge_all, judged_row
@@ -26,7 +27,6 @@ from eosctl.app import App
 from eosctl.core.acls.binding import Acl
 from eosctl.core.acls.lines import kafka_acls_lines
 from eosctl.core.acls.request import AclRequest
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.errors import (
     DeadlineError,
@@ -48,8 +48,7 @@ _POLL_S = 0.1
 _NO_ANSWER = (DeadlineError, UnreachableError)
 
 
-@frozen
-class AclPlan:
+class AclPlan(Struct, frozen=True):
     """What was found, and the ACLs that are to be added."""
 
     request: AclRequest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from eosctl.acls import codes
@@ -27,7 +28,6 @@ from eosctl.core.acls.lines import kafka_acls_lines, terraform_yaml
 from eosctl.core.acls.request import AclRequest
 from eosctl.core.acls.table import Right
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, UnauthorizedError, UnsupportedError
 from eosctl.foreign import Lines
 from eosctl.output.parts import finding_row, unseen_parts
@@ -74,8 +74,7 @@ _SCRIPTS: Mapping[str, Callable[[App, Sequence[Acl]], list[str]]] = {
 }
 
 
-@frozen
-class CheckedAcls:
+class CheckedAcls(Struct, frozen=True):
     """What the cluster's ACLs say of each right that is needed, and what is wrong with them, the worst first."""
 
     cluster_id: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+
+from msgspec import Struct
 
 from eosctl.app import App
 from eosctl.core.configs.fold import ConnectorState
-from eosctl.core.frozen import frozen
 from eosctl.core.java.numbers import java_number
 from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.errors import EosctlError, NotFoundError, UsageError
@@ -15,11 +15,10 @@ from eosctl.group.gather import in_turn, no_answer
 from eosctl.group.topics.config import read_config_topic
 
 
-@frozen
-class KnownConnectors:
+class KnownConnectors(Struct, frozen=True):
     """By name; None where nobody was asked, or nobody could know."""
 
-    connectors: Mapping[str, ConnectorState] | None = field(default=None)
+    connectors: Mapping[str, ConnectorState] | None = None
 
     def config(self, name: str) -> Mapping[str, object]:
         """A connector's configuration; empty where it is not known."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Annotated
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from eosctl.acls.rules import RightVerdict
 from eosctl.foreign import lines_of, printable

@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 
+from msgspec import Struct
+
 from eosctl.core.acls.binding import Acl
 from eosctl.core.acls.table import CLUSTER, Right
-from eosctl.core.frozen import frozen
 
 ANY_PRINCIPAL = "User:*"
 _PREFIXED = "PREFIXED"
@@ -34,8 +35,7 @@ class RightVerdict(StrEnum):
     DENIED_TO_HOSTS = "denied_to_hosts"
 
 
-@frozen
-class RightJudgement:
+class RightJudgement(Struct, frozen=True):
     """A right of a principal, the verdict, and the ACLs that decided it."""
 
     right: Right

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
+from msgspec import Struct
+
 from eosctl.acls import codes
 from eosctl.acls.connectors import KnownConnectors, read_connectors
 from eosctl.app import App
@@ -24,7 +26,6 @@ from eosctl.core.acls.request import AclRequest
 from eosctl.core.acls.table import CONNECT_ROLES, ROLES, ConnectorScope, GroupScope, Right, required_rights
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.configs.fold import ConnectorState
-from eosctl.core.frozen import frozen
 from eosctl.core.java.numbers import java_number
 from eosctl.core.offsets.names import PLACE
 from eosctl.core.topic_names import is_topic_name
@@ -40,8 +41,7 @@ _WORKER_TOPICS = {
 _ABOUT_OUTPUTS = {"producer", "consumer", "admin", "observer", "aborter", "acl-writer"}
 
 
-@frozen
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Rights, and who should have them: role -> principal, as far as that is known."""
 
     rights: Sequence[Right]

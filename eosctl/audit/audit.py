@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.audit import codes
@@ -31,7 +33,6 @@ from eosctl.audit.source_topics import compare_with_source
 from eosctl.audit.value_checks import Fields, check_values, wanted_fields
 from eosctl.audit.verdict import KnownProducer, Whose, findings, judge, known_producer, shared_source_partitions
 from eosctl.core.batches import Unseen, UnseenReason, Window
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.wording import counted
@@ -47,8 +48,7 @@ _EXIT_CODES = {
 }
 
 
-@frozen
-class Audited:
+class Audited(Struct, frozen=True):
     """An audit as it came out: what was read, whose it is, and what that proves."""
 
     scope: Scope

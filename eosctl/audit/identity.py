@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
 
 from eosctl.app import App
 from eosctl.audit.scope import Scope
 from eosctl.core.batches import Place, ScanPlan
-from eosctl.core.frozen import NamedTuple, frozen
 from eosctl.core.ids import ProducerId, TransactionalId, task_of
 from eosctl.core.records import Record
 from eosctl.core.transaction_log import TOPIC, decode_key, decode_value
@@ -37,8 +39,7 @@ class Identity(NamedTuple):
     identified_by: str
 
 
-@frozen
-class Identities:
+class Identities(Struct, frozen=True):
     """What is known; `lacks` says who could not be asked, each in a phrase: an unknown id may be known there."""
 
     known: Mapping[ProducerId, Identity]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, DedicatedTopics, describe_unknown, gather_dedicated_topics
@@ -15,7 +17,6 @@ from eosctl.core.batches import Place, Window
 from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
 from eosctl.core.configs.fold import former_offsets_topics
 from eosctl.core.configs.records import UnparsableValueError, decode_value
-from eosctl.core.frozen import frozen
 from eosctl.core.java.numbers import java_number, whole_number
 from eosctl.core.records import Record
 from eosctl.deadline import Clock
@@ -30,8 +31,7 @@ BEGINNING = "beginning"
 _MARGIN_MS = 900_000  # as long as a transaction may last, unless brokers were told otherwise
 
 
-@frozen
-class AuditRequest:
+class AuditRequest(Struct, frozen=True):
     """What was asked for, as typed; `topics` empty means those that Connect knows of.
 
     `begin` are offsets of output partitions at which the window begins, in place of `since`; 0 for those not named.
@@ -51,8 +51,7 @@ class AuditRequest:
     writes_alone: bool = False
 
 
-@frozen
-class Scope:
+class Scope(Struct, frozen=True):
     """`app` leads to the cluster that the tasks write to; the first of `offsets_topics` is the one in use.
 
     `connectors` are all that Connect knows, `recorded` those that the config topic still shows, also deleted ones;

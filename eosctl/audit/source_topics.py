@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.audit import codes
@@ -15,14 +17,12 @@ from eosctl.connectors.elsewhere import patient
 from eosctl.core.batches import Place, Span, UnseenReason, Window
 from eosctl.core.clients.own_brokers import source_brokers
 from eosctl.core.configs.classes import MIRROR_SOURCE, is_class
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.report import Problem
 
 
-@frozen
-class _Counted:
+class _Counted(Struct, frozen=True):
     """Committed records in the copied ranges, the bounds of the partitions, and why some could not be counted."""
 
     counts: Mapping[Place, SourceCount]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.audit import codes
 from eosctl.audit.fields import OPEN_S, FieldRead, Take, read_field
@@ -17,7 +19,6 @@ from eosctl.audit.rules import LogRead
 from eosctl.audit.scope import AuditRequest
 from eosctl.audit.verdict import KnownProducer, Whose
 from eosctl.core.batches import Place, ScanPlan, Span, UnseenReason, Window
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -29,8 +30,7 @@ _AROUND_OFFSETS = 10_000
 _AGAIN_S = 1.0
 
 
-@frozen
-class ValueCheck:
+class ValueCheck(Struct, frozen=True):
     """What is read for an option."""
 
     option: str
@@ -38,15 +38,14 @@ class ValueCheck:
     is_sequence: bool
 
 
-@frozen
-class Fields:
+class Fields(Struct, frozen=True):
     """What is read of the records, and `left_out`: topics that have no rows, and what they have.
 
     `notes` say what an option comes to without any field.
     """
 
     checks: tuple[ValueCheck, ...] = ()
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
 
 

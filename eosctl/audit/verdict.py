@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 
+from msgspec import Struct
+
 from eosctl.audit import codes
 from eosctl.audit.identity import OFFSETS_RECORD
 from eosctl.audit.log.source_partitions import Return
@@ -18,7 +20,6 @@ from eosctl.audit.rules import OutputPartitions, Unjudged, successors_overtaken
 from eosctl.codes import Code
 from eosctl.core.batches import Place
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, ProducerId, TransactionalId, task_of
 from eosctl.core.wording import counted, rfc3339
 
@@ -45,8 +46,7 @@ _SEVERITIES: Mapping[Code, str] = {
 }
 
 
-@frozen
-class KnownProducer:
+class KnownProducer(Struct, frozen=True):
     """A producer of an output topic: whose it is, in a word and in a phrase.
 
     `is_used_by_others`: only some of its transactions have offsets records, which each of a task has.

@@ -6,7 +6,8 @@ Starts from what coordinators list as open for long, which are few on any cluste
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks.standstill import LEAST_LONG_MS, HeldTopic, held_topics_finding, is_open_long

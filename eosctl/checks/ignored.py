@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from msgspec import Struct
+
 from eosctl.core.findings import Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import did_you_mean
 from eosctl.errors import UsageError
 from eosctl.target import Target
 
 
-@frozen
-class IgnoredFinding:
+class IgnoredFinding(Struct, frozen=True):
     """Findings that are counted and no more; `subject` None means those of every subject."""
 
     code: str

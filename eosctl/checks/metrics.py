@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.rows import METRICS, MetricsSummary, TaskMetricsRow
 from eosctl.core.findings import WARNING, Finding, is_bad, severity_counts, worst_first
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.workers.metrics import TaskMetrics, TimeLimits, longest_ms, task_findings
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 WIDE_RECORDS = 100_000
 
 
-@frozen
-class MetricsRequest:
+class MetricsRequest(Struct, frozen=True):
     """Endpoints to read, the connectors that are meant (none: all), and how many records are too many at once."""
 
     prometheus: tuple[str, ...] = ()
@@ -38,8 +38,7 @@ class MetricsRequest:
     wide_records: int = WIDE_RECORDS
 
 
-@frozen
-class _Seen:
+class _Seen(Struct, frozen=True):
     url: str
     metrics: TaskMetrics
 

@@ -6,7 +6,9 @@ Each check stands alone. One that can't run is a finding too, with the reason: s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.acls import codes as acl_codes
 from eosctl.acls.check import judge_acls
@@ -41,7 +43,6 @@ from eosctl.connectors.codes import OTHER_CLUSTER
 from eosctl.connectors.failures import failure_findings
 from eosctl.core.acls.request import AclRequest
 from eosctl.core.findings import INFO, WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.workers.modes import Mode
@@ -221,8 +222,7 @@ def _acls_not_checked(reason: str, fix: str) -> Finding:
     return Finding(codes.ACLS_NOT_CHECKED, INFO, "acls", f"rights are not checked: {reason}", fix)
 
 
-@frozen
-class _Check:
+class _Check(Struct, frozen=True):
     id: str
     run: Callable[[Visit], _Found]
 
@@ -262,8 +262,7 @@ def examine(
     return doctor_report(diagnosis.visit, diagnosis.results, strict=strict)
 
 
-@frozen
-class Examination:
+class Examination(Struct, frozen=True):
     """What every check found, and the visit at which it was looked; `findings` are those of the results, not folded."""
 
     visit: Visit

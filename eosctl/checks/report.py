@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from msgspec import Struct
+
 from eosctl.checks.causes import KAFKA
 from eosctl.checks.group.state import group_state
 from eosctl.checks.rows import DOCTOR, CheckPart, DoctorData, DoctorRow, DoctorSummary, GroupStatePart, doctor_row
 from eosctl.checks.visit import Visit
 from eosctl.core.findings import SEVERITIES, Finding, severity_counts, worst_first
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.offsets.lint.rules import BEFORE_RESTARTS
@@ -18,8 +19,7 @@ from eosctl.report import Problem, Report, check_exit_code
 from eosctl.txn import codes as txn_codes
 
 
-@frozen
-class CheckResults:
+class CheckResults(Struct, frozen=True):
     """What each check found, without and with what was ignored, and why some could not run."""
 
     findings: Mapping[str, Sequence[Finding]]

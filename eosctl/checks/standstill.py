@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from eosctl.checks import codes
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.java.numbers import whole_number
 from eosctl.core.java.properties import is_reference
@@ -141,8 +142,7 @@ LEAST_LONG_MS, MOST_USUAL_MS = 30_000, 120_000
 other."""
 
 
-@frozen
-class HeldTopic:
+class HeldTopic(Struct, frozen=True):
     """A topic of these connectors, and its partitions whose last stable offset stays behind their end.
 
     Not `certain`: configs name it, or a prefix that fits, and nobody says that they have written to it.

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors import codes
 from eosctl.connectors.failures import RESTARTING, UNASSIGNED
 from eosctl.connectors.statuses import connector_statuses
 from eosctl.core.findings import ERROR, WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.java.numbers import java_number
 from eosctl.core.records import Record
 from eosctl.deadline import Deadline
@@ -39,8 +40,7 @@ _START_MS = 120_000
 """A start takes no longer: fencing has 90 s."""
 
 
-@frozen
-class StatusLog:
+class StatusLog(Struct, frozen=True):
     """What the status topic has of each connector and task; `unread` says why it is not known.
 
     `is_there`: a topic of its name exists, or nobody says that it does not.
@@ -85,8 +85,7 @@ def read_status_log(app: App) -> StatusLog:
     return StatusLog(status_history(records))
 
 
-@frozen
-class _Part:
+class _Part(Struct, frozen=True):
     """A connector or one of its tasks whose status is not that of a part that runs where it is assigned to."""
 
     connector: str

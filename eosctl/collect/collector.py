@@ -9,7 +9,8 @@ import gc
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.collect.followed import FollowedConfigs, following

@@ -6,17 +6,16 @@ Pure. A value that could not be known is None or absent, never a zero.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+
+from msgspec import Struct
 
 from eosctl.collect.codes import TOO_LARGE
 from eosctl.core.findings import Finding, is_unseen
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, TransactionalId
 from eosctl.txn.codes import NOT_CHECKED
 
 
-@frozen
-class KafkaFacts:
+class KafkaFacts(Struct, frozen=True):
     """That the cluster answers; `silent` are brokers that it lists and that do not answer."""
 
     cluster_id: str
@@ -27,8 +26,7 @@ MOST_ABORTING = 1_000
 """The aborts of so many connectors are counted by themselves, those of all others together."""
 
 
-@frozen
-class OwnedTransaction:
+class OwnedTransaction(Struct, frozen=True):
     """A transaction that its coordinator has open, or whose markers are not all written.
 
     `prefix` is what its id has in common with others of the same application; None for the ids of the group itself.
@@ -49,8 +47,7 @@ class OwnedTransaction:
         return max(0, now_ms - self.started_ms) / 1000
 
 
-@frozen
-class TransactionFacts:
+class TransactionFacts(Struct, frozen=True):
     """All open transactions, oldest first; `unasked` counts the coordinators and transactions that are missing.
 
     `aborted` counts the transactions of each owner that were seen in state CompleteAbort since the collector started:
@@ -59,12 +56,11 @@ class TransactionFacts:
     """
 
     open: tuple[OwnedTransaction, ...]
-    aborted: Mapping[str, int] = field(default_factory=dict)
+    aborted: Mapping[str, int] = {}
     unasked: int = 0
 
 
-@frozen
-class OrphanTransaction:
+class OrphanTransaction(Struct, frozen=True):
     """An open transaction of a partition that no coordinator accounts for; `since_ms` is its producer's last record."""
 
     topic: str
@@ -74,8 +70,7 @@ class OrphanTransaction:
     transactional_id: TransactionalId | None = None
 
 
-@frozen
-class HangingFacts:
+class HangingFacts(Struct, frozen=True):
     """Hanging transactions, oldest first, and doctor's findings about them; `unasked` partitions are not judged."""
 
     hanging: tuple[OrphanTransaction, ...]
@@ -84,8 +79,7 @@ class HangingFacts:
     findings: tuple[Finding, ...] = ()
 
 
-@frozen
-class WorkerFacts:
+class WorkerFacts(Struct, frozen=True):
     """A worker of the group: `mode` as `eosctl workers list` has it, `up` whether it answers its REST interface.
 
     Not `is_member` is what stands behind a given URL that no member of the group advertises.
@@ -100,8 +94,7 @@ class WorkerFacts:
     is_member: bool = True
 
 
-@frozen
-class ConnectorFacts:
+class ConnectorFacts(Struct, frozen=True):
     """A source connector. `tasks` are states by task number.
 
     `without_transaction`: RUNNING tasks that should be exactly-once and are certain not to be, as no coordinator knows
@@ -113,18 +106,17 @@ class ConnectorFacts:
     name: str
     state: str
     tasks: Mapping[int, str]
-    without_transaction: Mapping[int, int] = field(default_factory=dict)
+    without_transaction: Mapping[int, int] = {}
     fencing_due: bool = False
     fencing_s: float | None = None
-    quiet_ms: Mapping[int, int] = field(default_factory=dict)
+    quiet_ms: Mapping[int, int] = {}
 
     def running(self) -> int:
         """How many tasks are RUNNING."""
         return sum(state == "RUNNING" for state in self.tasks.values())
 
 
-@frozen
-class GroupFacts:
+class GroupFacts(Struct, frozen=True):
     """The Connect group: `workers`, and `connectors`, sources only; None where no worker reports them.
 
     `exactly_once`: whether tasks may run exactly-once (a worker is enabled, or modes are not known).
@@ -136,11 +128,10 @@ class GroupFacts:
     workers: tuple[WorkerFacts, ...]
     connectors: tuple[ConnectorFacts, ...] | None = None
     exactly_once: bool = True
-    unseen: Mapping[str, str] = field(default_factory=dict)
+    unseen: Mapping[str, str] = {}
 
 
-@frozen
-class TopicFacts:
+class TopicFacts(Struct, frozen=True):
     """How far the last stable offset of a topic is from its end, over all partitions.
 
     `kind` is config, offsets or output. `stuck_since_ms`: since when the LSO of a partition has stood still behind its
@@ -155,16 +146,14 @@ class TopicFacts:
     unasked: int = 0
 
 
-@frozen
-class LsoFacts:
+class LsoFacts(Struct, frozen=True):
     """The topics that were looked at; `unseen` others are there and could not be."""
 
     topics: tuple[TopicFacts, ...]
     unseen: int = 0
 
 
-@frozen
-class OffsetFacts:
+class OffsetFacts(Struct, frozen=True):
     """Connector -> when its newest source offset was written; `records` were read since the collector started.
 
     `restarts` counts how often a topic had to be read from its beginning again: recreated, or truncated.
@@ -175,8 +164,7 @@ class OffsetFacts:
     restarts: int = 0
 
 
-@frozen
-class DoctorFacts:
+class DoctorFacts(Struct, frozen=True):
     """What doctor found: the findings that count, each for itself, worst first, and the checks that could not run:
     check -> code; those that are to be ignored are left out of both.
 
@@ -185,9 +173,9 @@ class DoctorFacts:
     """
 
     findings: tuple[Finding, ...]
-    not_checked: Mapping[str, str] = field(default_factory=dict)
+    not_checked: Mapping[str, str] = {}
     sentence: str = ""
-    by_check: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
+    by_check: Mapping[str, tuple[Finding, ...]] = {}
 
     def doubts(self) -> list[str]:
         """The checks that could not run and ought to."""

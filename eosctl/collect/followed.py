@@ -7,13 +7,15 @@ and every hour the topic is read from its beginning again, as a worker that star
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.collect import codes
 from eosctl.core.configs.records import RecordKind, UnparsableValueError, decode_key_text, decode_value, parse_key
-from eosctl.core.frozen import frozen
 from eosctl.core.records import Bounds, KnownBounds, Record, Sieve, TopicDescription, TopicRead
 from eosctl.deadline import Clock
 from eosctl.errors import UnsupportedError
@@ -39,8 +41,7 @@ _BARE_TASK = b'{"properties":{}}'
 """What is kept of a task's config, of which a fold takes no more than that it is one: they are most of the topic."""
 
 
-@frozen
-class _View:
+class _View(Struct, frozen=True):
     """One isolation's view of the topic `topic_id`, read up to `next`, by partition; begun at `began_s`."""
 
     topic_id: str

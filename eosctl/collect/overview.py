@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TypeVar
 
+from msgspec import Struct
+
 from eosctl.collect.codes import STALE
-from eosctl.core.frozen import frozen
 
 Facts = TypeVar("Facts")
 
@@ -15,8 +15,7 @@ STALE_AFTER = 3
 """Facts of a source that fails are shown for so many of its intervals, and then no more."""
 
 
-@frozen
-class Collected:
+class Collected(Struct, frozen=True):
     """How one source stands.
 
     `facts` are those of the newest look that succeeded, `facts_ms` is when it ended; both None before there is one.
@@ -34,7 +33,7 @@ class Collected:
     error: str | None = None
     message: str = ""
     looks: int = 0
-    failures: Mapping[str, int] = field(default_factory=dict)
+    failures: Mapping[str, int] = {}
     looking_since_ms: int | None = None
     last: bool = False
 
@@ -68,14 +67,13 @@ class Collected:
         return age_s is not None and age_s > STALE_AFTER * self.interval_s + 2 * self.deadline_s
 
 
-@frozen
-class Overview:
+class Overview(Struct, frozen=True):
     """Everything that is known at `taken_ms` of the group `group_id`; `version` rises with each look that ends."""
 
     taken_ms: int
     started_ms: int
     version: int = 0
-    collected: Mapping[str, Collected] = field(default_factory=dict)
+    collected: Mapping[str, Collected] = {}
     group_id: str = ""
 
     def facts(self, kind: type[Facts]) -> Facts | None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.collect.overview import Overview
-from eosctl.core.frozen import frozen
 
 Look = Callable[[App, Overview], object]
 """Looks once: the App has a deadline of its own, the overview is what other sources know. Returns one class of facts;
 raises EosctlError. It may remember what it saw: no two looks of a source are ever under way together."""
 
 
-@frozen
-class FactSource:
+class FactSource(Struct, frozen=True):
     """`name` is the label of its metrics. `every` intervals it is looked at; a look may take `deadline_s`.
 
     One that is `last` begins after the first looks of the others, or an interval of theirs later, so that what takes

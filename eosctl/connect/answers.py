@@ -6,8 +6,8 @@ import json
 from http import HTTPStatus
 
 import urllib3
+from msgspec import Struct
 
-from eosctl.core.frozen import frozen
 from eosctl.core.kept.typed_json import json_of
 
 JSON = "application/json"
@@ -24,8 +24,7 @@ SINCE = {
 }
 
 
-@frozen
-class Answer:
+class Answer(Struct, frozen=True):
     """The status, the body and what of the headers counts."""
 
     status: int

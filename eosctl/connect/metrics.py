@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 
 import urllib3
+from msgspec import Struct
 
 from eosctl.connect.answers import reason_of
 from eosctl.connect.pools import open_pool, resolve_url
 from eosctl.connect.rest import CONNECT_TIMEOUT_S
 from eosctl.connect.tls import make_rest_context
-from eosctl.core.frozen import frozen
 from eosctl.core.kept.typed_json import json_of
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.metrics import MBEANS, SIZES, TaskMetrics, attribute_of, metrics_of_mbeans, metrics_of_samples
@@ -29,8 +29,7 @@ _PROMETHEUS_TEXT = "text/plain; version=0.0.4"
 _NO_CREDENTIALS = "eosctl sends no credentials to metrics endpoints: allow this host to read without, or use a proxy."
 
 
-@frozen
-class MetricsClient:
+class MetricsClient(Struct, frozen=True):
     """One GET or POST at a time; of `access` only the authorities to trust are used."""
 
     deadline: Deadline

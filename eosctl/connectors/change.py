@@ -7,8 +7,10 @@ end, with what a FAILED part died of.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors import codes
@@ -34,7 +36,6 @@ from eosctl.connectors.rows import (
     Verb,
 )
 from eosctl.connectors.wait import await_connector, await_stopped
-from eosctl.core.frozen import frozen
 from eosctl.core.versions import is_older, shown_version
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -55,8 +56,7 @@ _REACHED = {Verb.STOP: STOPPED, Verb.PAUSE: PAUSED, Verb.RESUME: RUNNING}
 _BACK = {STOPPED: Verb.STOP, PAUSED: Verb.PAUSE, RUNNING: Verb.RESUME}
 
 
-@frozen
-class ChangePlan:
+class ChangePlan(Struct, frozen=True):
     """What is asked of a connector, and how it is now; `moved` are the parts that change, the state of each after it.
 
     A part is the connector itself or a task of it; None is the state of a task that is no more.

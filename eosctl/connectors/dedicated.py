@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors import codes
 from eosctl.core.clients.own_brokers import OwnBrokers, own_brokers
-from eosctl.core.frozen import frozen
 from eosctl.core.java.properties import PROVIDER
 from eosctl.core.offsets.names import PLACE, topic_for
 from eosctl.core.topic_names import is_topic_name
@@ -24,8 +25,7 @@ Configs = Mapping[str, Mapping[str, str]]
 """Connector -> its config."""
 
 
-@frozen
-class DedicatedTopics:
+class DedicatedTopics(Struct, frozen=True):
     """Connector -> its own offsets topic; `connectors` are all that Connect knows, None where it could not be asked.
 
     `pattern` (`offsets-{connector}`) stands in for connectors that have none. `brokers` are those of connectors
@@ -33,13 +33,13 @@ class DedicatedTopics:
     whose config names none that can be told: connector -> what it says, say a reference to a config provider.
     """
 
-    configured: Mapping[str, str] = field(default_factory=dict)
+    configured: Mapping[str, str] = {}
     connectors: frozenset[str] | None = None
-    brokers: Mapping[str, OwnBrokers] = field(default_factory=dict)
+    brokers: Mapping[str, OwnBrokers] = {}
     pattern: str | None = None
-    unknown: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, str] = {}
     problems: tuple[Problem, ...] = ()
-    configs: Configs = field(default_factory=dict)
+    configs: Configs = {}
     __repr__ = object.__repr__  # the configs may hold secrets
 
     @property

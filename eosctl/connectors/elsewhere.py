@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors import codes
 from eosctl.core.allowances import Waiver
 from eosctl.core.clients.own_brokers import brokers_of_ids
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.frozen import frozen
 from eosctl.deadline import Deadline
 from eosctl.errors import RefusedError
 from eosctl.report import Problem
@@ -18,8 +19,7 @@ from eosctl.report import Problem
 _PATIENCE_S = 10.0
 
 
-@frozen
-class Elsewhere:
+class Elsewhere(Struct, frozen=True):
     """What leads to a connector's own brokers: the settings in its config, or a profile's."""
 
     client: ClientSettings

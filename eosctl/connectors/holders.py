@@ -7,12 +7,12 @@ is not known, and never a no.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field
+
+from msgspec import Struct
 
 from eosctl.app import App
 from eosctl.connectors.holder_rules import Holding, judge_task
 from eosctl.connectors.statuses import connector_statuses
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import ConnectorEntry, TaskStatus
 from eosctl.deadline import Deadline
@@ -26,8 +26,7 @@ _POLL_S = 0.25
 _STOPPED = "STOPPED"
 
 
-@frozen
-class HeldTask:
+class HeldTask(Struct, frozen=True):
     """A task that REST shows (`status`), or that `holders` may run."""
 
     connector: str
@@ -45,16 +44,15 @@ class HeldTask:
         return f"task {self.task} of {self.connector} at {self.url}"
 
 
-@frozen
-class TaskHolders:
+class TaskHolders(Struct, frozen=True):
     """Who holds the tasks that were asked for: `tasks` are those that somebody shows, or may run.
 
     `connectors` are all that the workers show, and `silence` is why they show none. `group` is None where it is not
     known: none was named, or `doubt` says why; there is a doubt, too, about a group in a rebalance.
     """
 
-    tasks: Mapping[Work, HeldTask] = field(default_factory=dict)
-    connectors: Mapping[str, ConnectorEntry] = field(default_factory=dict)
+    tasks: Mapping[Work, HeldTask] = {}
+    connectors: Mapping[str, ConnectorEntry] = {}
     group: ConnectGroup | None = None
     silence: EosctlError | None = None
     doubt: EosctlError | None = None

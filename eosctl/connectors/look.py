@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import WorkerId
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
@@ -26,8 +27,7 @@ _STOPPABLE_SINCE = (3, 5)
 _MOST_NAMED = 10
 
 
-@frozen
-class ConnectorNow:
+class ConnectorNow(Struct, frozen=True):
     """A connector as one worker shows it; `state` is REST's, `tasks` their states, `task_workers` where they run.
 
     `url` may carry credentials, `shown_url` never does; `trace` is the first line of the first failed task's; `parts`

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
+
 from eosctl.core.configs.classes import MIRROR_SOURCE, PROPERTY, is_class
-from eosctl.core.frozen import frozen
 from eosctl.core.topic_names import is_topic_name
 
 _WRITTEN = ("topic", "kafka.topic")  # FileStream and others; Datagen, Kinesis and others
@@ -20,8 +21,7 @@ _HEARTBEAT = ("topic.heartbeat.prefix", "heartbeat.topics.prefix")
 _SIGNAL = "signal.kafka.topic"
 
 
-@frozen
-class ConfiguredTopics:
+class ConfiguredTopics(Struct, frozen=True):
     """`TOPIC*` is a prefix. `own_reads` and `own_writes` are topics of clients of the connector's own, say for signals.
 
     `unresolved` are properties that would name topics, and whose values no topic can have: only a worker resolves

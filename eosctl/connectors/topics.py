@@ -6,12 +6,12 @@ A worker that keeps no track of them (`topic.tracking.enable=false`), or that ca
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+
+from msgspec import Struct
 
 from eosctl.app import App
 from eosctl.connectors import codes
 from eosctl.connectors.topic_rules import ConfiguredTopics, configured_topics
-from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError
 from eosctl.group.gather import discover_urls, in_turn
 from eosctl.machine.side_by_side import side_by_side
@@ -20,8 +20,7 @@ from eosctl.report import Problem
 _PARALLEL_QUESTIONS = 8
 
 
-@frozen
-class ConnectorTopics:
+class ConnectorTopics(Struct, frozen=True):
     """`written` are certain; `likely` are others that the config names, `TOPIC*` is a prefix.
 
     `own_reads` are read by consumers of the connector's own, not by Connect's.
@@ -32,11 +31,10 @@ class ConnectorTopics:
     own_reads: tuple[str, ...] = ()
 
 
-@frozen
-class FoundTopics:
+class FoundTopics(Struct, frozen=True):
     """Connector -> its topics, what could not be known, and of which connectors no worker told."""
 
-    of: Mapping[str, ConnectorTopics] = field(default_factory=dict)
+    of: Mapping[str, ConnectorTopics] = {}
     problems: tuple[Problem, ...] = ()
     untold: tuple[str, ...] = ()
 

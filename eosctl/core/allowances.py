@@ -6,9 +6,8 @@ The options of the commands and their help, the hints of refusals and the overri
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from enum import StrEnum, unique
-
-from eosctl.core.frozen import frozen
 
 
 @unique
@@ -62,7 +61,7 @@ class Waiver(StrEnum):
         return self.word.replace("-", "_")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Allowances:
     """The checks of an offset write or a migration that the user waived by name; plan and result list them.
 

@@ -6,8 +6,10 @@ Named tuples, as a topic has them by the hundred thousand. No record is in here:
 from __future__ import annotations
 
 from enum import StrEnum, unique
+from typing import NamedTuple
 
-from eosctl.core.frozen import NamedTuple, frozen
+from msgspec import Struct
+
 from eosctl.core.ids import ProducerId
 
 NO_PRODUCER = ProducerId(-1)
@@ -50,8 +52,7 @@ class Batch(NamedTuple):
     crc_ok: bool | None = None
 
 
-@frozen
-class Window:
+class Window(Struct, frozen=True):
     """What a scan is to read of each partition; what is None is where the log begins, or ends when the scan is planned.
 
     A time is turned into an offset as brokers do (ListOffsets): the first record, or marker, that is as young. Sources
@@ -109,8 +110,7 @@ class Unseen(NamedTuple):
     detail: str = ""
 
 
-@frozen
-class ScanPlan:
+class ScanPlan(Struct, frozen=True):
     """The partitions that can be read, and what is already known not to be seen."""
 
     spans: tuple[Span, ...]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+
+from msgspec import Struct
 
 from eosctl.codes import Code
-from eosctl.core.frozen import frozen
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
 """Worst first."""
 
 
-@frozen
-class Finding:
+class Finding(Struct, frozen=True):
     """Something that a person should know; `code` is stable, `severity` error, warning or info.
 
     Not `certain` is what could not be looked at, or does not report: a gate then stays unknown, and a check has no
@@ -27,7 +26,7 @@ class Finding:
     subject: str
     message: str
     fix: str
-    evidence: Mapping[str, object] = field(default_factory=dict)
+    evidence: Mapping[str, object] = {}
     certain: bool = True
 
 

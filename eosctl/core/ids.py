@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Literal, NewType
+from typing import Literal, NamedTuple, NewType
 from urllib.parse import quote
 
-from eosctl.core.frozen import NamedTuple
 from eosctl.foreign import arguments, shell_word
 
 TransactionalId = NewType("TransactionalId", str)

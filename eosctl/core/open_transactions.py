@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from eosctl.codes import finding
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Bounds
 from eosctl.core.transactions import ActiveProducer, TransactionDescription
@@ -33,8 +34,7 @@ def end_of_orphan(place: Sequence[str], *, transactional_id: str | None) -> str:
     )
 
 
-@frozen
-class OpenTransaction:
+class OpenTransaction(Struct, frozen=True):
     """What holds the last stable offset of a partition behind its end; `producer` and the rest as far as brokers told.
 
     `bound` is the partition, and where its records begin, are stable to, and end.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import NamedTuple
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct, field
+
 from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -51,8 +51,7 @@ class Written(NamedTuple):
     offset: int
 
 
-@frozen
-class Bounds:
+class Bounds(Struct, frozen=True):
     """First offset, last stable offset and high watermark of a partition; `lso < end` means an open transaction."""
 
     partition: int
@@ -69,20 +68,18 @@ def hidden_of(
     return {place: offset for place, offset in offsets.items() if stable.get(place, -1) <= offset}
 
 
-@frozen
-class KnownBounds:
+class KnownBounds(Struct, frozen=True):
     """The bounds of those partitions that could be asked; `missing` says of each other one why not."""
 
     known: tuple[Bounds, ...]
-    missing: Mapping[int, str] = field(default_factory=dict)
+    missing: Mapping[int, str] = {}
 
     def partitions(self) -> int:
         """How many partitions the topic has."""
         return len(self.known) + len(self.missing)
 
 
-@frozen
-class TopicRead:
+class TopicRead(Struct, frozen=True):
     """The outcome of reading a topic up to bounds that were fixed at the start.
 
     `records` are in partition, then offset order: every record that a sieve kept, or of these the newest per
@@ -95,7 +92,7 @@ class TopicRead:
     bounds: tuple[Bounds, ...]
     records: tuple[Record, ...]
     records_read: int
-    missing: Mapping[int, str] = field(default_factory=dict)
+    missing: Mapping[int, str] = {}
     partition_for: Partitioner = partition_for
 
     def blocked(self) -> tuple[Bounds, ...]:
@@ -103,8 +100,7 @@ class TopicRead:
         return tuple(bound for bound in self.bounds if bound.lso < bound.end)
 
 
-@frozen
-class NewTopic:
+class NewTopic(Struct, frozen=True):
     """A topic to create; offsets topics are compacted."""
 
     topic: str
@@ -113,8 +109,7 @@ class NewTopic:
     config: Mapping[str, str] = field(default_factory=lambda: {"cleanup.policy": "compact"})
 
 
-@frozen
-class Placement:
+class Placement(Struct, frozen=True):
     """Where a partition lies, by broker ids: `leader` None for none, `offline` replicas that the cluster lacks."""
 
     partition: int
@@ -124,20 +119,18 @@ class Placement:
     offline: tuple[int, ...] = ()
 
 
-@frozen
-class TopicDescription:
+class TopicDescription(Struct, frozen=True):
     """What the cluster says of a topic; `config` holds the effective values, empty where they may not be read."""
 
     name: str
     topic_id: str
     partitions: int
     replication_factor: int
-    config: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] = {}
     placements: tuple[Placement, ...] = ()
 
 
-@frozen
-class LogDir:
+class LogDir(Struct, frozen=True):
     """A log directory of a broker; the bytes are those of its volume, None where the broker does not report them.
 
     One that `is_offline` is out of use: its disk failed or is full.

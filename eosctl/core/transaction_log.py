@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import TransactionState
 from eosctl.errors import ProtocolError
@@ -28,8 +29,7 @@ _STATES = (
 _MAX_VARINT_BYTES = 5
 
 
-@frozen
-class LoggedTransaction:
+class LoggedTransaction(Struct, frozen=True):
     """The state of one id as its coordinator wrote it; tagged fields are None where the record has none."""
 
     version: int

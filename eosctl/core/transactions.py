@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum, unique
+from typing import NamedTuple
 
-from eosctl.core.frozen import NamedTuple, frozen
+from msgspec import Struct
+
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.errors import UnreachableError
 
@@ -43,8 +45,7 @@ OPEN_STATES_BEFORE_4 = OPEN_STATES[:3]
 """Those that brokers before 4.0 know; they refuse to filter by another one."""
 
 
-@frozen
-class KafkaFault:
+class KafkaFault(Struct, frozen=True):
     """A Kafka error that belongs to one item: error `code`, its `name` (`NOT_COORDINATOR`) and a message."""
 
     code: int

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from eosctl.core.frozen import NamedTuple
 from eosctl.core.java.numbers import whole_number
 
 Version = tuple[int, int]

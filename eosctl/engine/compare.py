@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import mismatch
 from eosctl.core.offsets.migration_results import Comparison, Mismatch
 from eosctl.core.records import Record
@@ -139,8 +139,7 @@ def _is_in(records: pa.Table, stale: pa.Table) -> pa.Array:
     return pa.array([row in places for row in rows], pa.bool_())
 
 
-@frozen
-class Since:
+class Since(Struct, frozen=True):
     """What some topics have since a plan was made, of those that are there: `records` (RECORDS) are the newest of each
     partition and key, `hidden` those behind open transactions, `blocked` the topics and partitions that have these."""
 
@@ -150,8 +149,7 @@ class Since:
     blocked: frozenset[tuple[str, int]]
 
 
-@frozen
-class Held:
+class Held(Struct, frozen=True):
     """Whether each write that puts a record now has its value on its partition; null where that can't be seen.
 
     `behind` counts those that lie behind somebody's open transaction: committed, but no committed reader gets them

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
+from msgspec import Struct
 
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.engine.columns import RECORDS, VALUES
 from eosctl.engine.keys.places import Places
@@ -126,8 +126,7 @@ def _unnamed_file(folder: Path) -> int:
         return os.dup(file.fileno())
 
 
-@frozen
-class Spilled:
+class Spilled(Struct, frozen=True):
     """A table of so many `rows` in a spool, which stays for as long."""
 
     spool: Spool

@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import ConnectorRoute
 from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, meaning, numbered, one_array, same, those
@@ -27,8 +27,7 @@ from eosctl.engine.keys.owners import renamed
 _SENDS = pa.array([KeyAction.WRITE.value, KeyAction.DELETE.value], pa.string())
 
 
-@frozen
-class Newest:
+class Newest(Struct, frozen=True):
     """The newest record of each topic and key, and how many keys were `scattered` over partitions of their topic."""
 
     records: pa.Table
@@ -212,8 +211,7 @@ def _nowhere(count: int) -> pa.Table:
     return pa.table({field.name: pa.nulls(count, field.type) for field in RECORDS})
 
 
-@frozen
-class _Facts:
+class _Facts(Struct, frozen=True):
     """What is known of each key that is claimed; columns of booleans.
 
     The source has it `deleted`; it is `there` in the target, means the `same`, is a deletion (`gone`), the source's is

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute
 from eosctl.core.offsets.views import AnyStore
@@ -21,7 +20,7 @@ from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, stron
 from eosctl.engine.write import placed
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ColumnStore(AnyStore):
     """An offsets topic: `records` (RECORDS) are the newest of each partition and key."""
 

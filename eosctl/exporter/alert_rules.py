@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.errors import UsageError
 from eosctl.exporter.alerts import ALERTS, Alert, Series
 from eosctl.exporter.rows import EXPORTER_RULES, AlertRow, AlertsSummary, RuleFile
@@ -15,8 +16,7 @@ DEFAULT_OFFSETS_STILL_S = 3600.0
 _RESERVED = ("alertname", "severity")
 
 
-@frozen
-class RulesRequest:
+class RulesRequest(Struct, frozen=True):
     """`job` is the scrape job of the exporters; `labels` are added to every alert, as NAME=VALUE."""
 
     job: str = DEFAULT_JOB

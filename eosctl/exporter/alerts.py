@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from msgspec import Struct
+
 from eosctl.collect.codes import STALE
-from eosctl.core.frozen import frozen
 from eosctl.exporter.metrics import metric
 
 Severity = Literal["critical", "warning"]
@@ -21,8 +22,7 @@ LSO_STUCK_S = 600
 """By the value and not by Prometheus' `for`: of many partitions some one always waits for a short transaction."""
 
 
-@frozen
-class Series:
+class Series(Struct, frozen=True):
     """Selects metrics of one scrape job."""
 
     job: str
@@ -40,8 +40,7 @@ class Series:
         return f'job="{_escaped(self.job)}"'
 
 
-@frozen
-class Alert:
+class Alert(Struct, frozen=True):
     """`hold_s`: for how long `expr` must hold. Texts may have Prometheus' templates; `runbook` is a command."""
 
     name: str

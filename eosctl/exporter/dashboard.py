@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.exporter.metrics import Metric, metric
 from eosctl.exporter.rows import EXPORTER_DASHBOARD, DashboardFile, DashboardSummary
 from eosctl.report import Report
@@ -23,8 +24,7 @@ _BAD = ({"color": "green", "value": None}, {"color": "red", "value": 1})
 _GOOD = ({"color": "red", "value": None}, {"color": "green", "value": 1})
 
 
-@frozen
-class Panel:
+class Panel(Struct, frozen=True):
     """`metrics` are one query each; `good` is a stat whose 1 is well, where that of others is 0."""
 
     title: str
@@ -33,8 +33,7 @@ class Panel:
     good: bool = False
 
 
-@frozen
-class Row:
+class Row(Struct, frozen=True):
     """A heading and its panels."""
 
     title: str

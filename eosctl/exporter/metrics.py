@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal
 
+from msgspec import Struct
+
 from eosctl.collect.overview import Overview
-from eosctl.core.frozen import frozen
 from eosctl.exporter import samples
 
 MetricType = Literal["gauge", "counter", "info"]
 
 
-@frozen
-class Metric:
+class Metric(Struct, frozen=True):
     """One metric. `name` is what is exposed, `_total` and `_info` included; `unit` is seconds, or empty for a count.
 
     `read` gives the samples of an overview; of those of a bounded metric no more than `top` are of their own, and the

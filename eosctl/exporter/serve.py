@@ -7,15 +7,16 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks.ignored import IgnoredFinding
 from eosctl.collect.collector import Collector
 from eosctl.collect.overview import Collected, Overview
 from eosctl.collect.sources import KAFKA, sources
-from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
 from eosctl.events import Event, ignore_events
 from eosctl.exporter.exposition import DEFAULT_TOP, expose
@@ -31,8 +32,7 @@ DEFAULT_INTERVAL_S = 30.0
 _SHUTDOWN_POLL_S = 0.2
 
 
-@frozen
-class ExporterRequest:
+class ExporterRequest(Struct, frozen=True):
     """`once`: look once, print the metrics or write them to `textfile`, and end.
 
     `top`: how many series a metric may have, `other` apart.

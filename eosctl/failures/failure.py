@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import Struct
+
 from eosctl.codes import Code
-from eosctl.core.frozen import frozen
 from eosctl.foreign import arguments, shell_word
 
 
@@ -27,8 +27,7 @@ RESTART = "`eosctl connectors restart --failed {name}`"
 """What starts again what FAILED of a connector."""
 
 
-@frozen
-class Sign:
+class Sign(Struct, frozen=True):
     """What a text has of a failure: all of `texts`, literals of Kafka's, in the exceptions of one trace.
 
     None of `without` may stand there: the same words say something else then. `means` and `fix`, where they are given,
@@ -41,16 +40,14 @@ class Sign:
     fix: str = ""
 
 
-@frozen
-class VersionNote:
+class VersionNote(Struct, frozen=True):
     """What is otherwise in some versions: `versions` in words, as "before 2.7"."""
 
     versions: str
     words: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Struct, frozen=True, kw_only=True):
     """A known failure.
 
     `name` is what people call it, `aliases` are what they call it, too. `means` is a clause: what somebody died of.

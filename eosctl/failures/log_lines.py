@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;:?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _CONTAINERS = re.compile(
@@ -32,8 +32,7 @@ _MESSAGE_KEYS = ("message", "msg", "event", "text")
 _LONGEST_JSON = 1 << 20
 
 
-@frozen
-class TextLine:
+class TextLine(Struct, frozen=True):
     """A line: its text with its indentation; `begins` where it is the first one of what a logger wrote.
 
     `time` is the text of its time; empty where it has none.

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.failures.failure import Family
 from eosctl.failures.log_lines import TextLine, log_lines
 from eosctl.failures.stack_trace import HEAD, Chain, ChainReader, is_frame
@@ -30,8 +31,7 @@ _JSON_STARTS = ("{", "}", "[{", "]", '"', '\\"')
 _CONTINUES = ("Caused by: ", "caused by: ", "Suppressed: ")
 
 
-@frozen
-class LogEvent:
+class LogEvent(Struct, frozen=True):
     """What was said at once. `line` counts from 1; `has_trace` where there are exceptions beside a logger's words.
 
     What a logger says at INFO or below has one only with the frames of a stack.

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.wording import did_you_mean
 from eosctl.failures.failure import Failure, Family, Sign
 from eosctl.failures.stack_trace import Cause
@@ -19,8 +20,7 @@ _EVERYBODYS = (Family.COORDINATOR, Family.PRODUCER, Family.READER, Family.BROKER
 _OF_A_CLASS = re.compile(r"\w*(?:Exception|Error)")
 
 
-@frozen
-class Match:
+class Match(Struct, frozen=True):
     """An entry that fits an exception of a trace: the one at `depth`, 0 is the outermost."""
 
     failure: Failure

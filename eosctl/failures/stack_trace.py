@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 _CAUSED_BY = ("Caused by: ", "caused by: ")  # the latter is `connectors trace`'s own
 _SUPPRESSED = "Suppressed: "
@@ -29,8 +29,7 @@ _MOST_CAUSES, _MOST_LINES, _MOST_CHARACTERS = 64, 40, 8192
 """What is kept of a trace and of a message: an error in a loop may have causes for ever."""
 
 
-@frozen
-class Cause:
+class Cause(Struct, frozen=True):
     """An exception of a trace: its `text` is what stands before its frames, `class: message`, in one line.
 
     `glued` is the same without blanks where it had several lines: a terminal breaks words.
@@ -55,8 +54,7 @@ class Cause:
         return text in self.text or text in self.glued
 
 
-@frozen
-class Chain:
+class Chain(Struct, frozen=True):
     """The exceptions of a trace, the outermost first; those that were suppressed beside them."""
 
     causes: tuple[Cause, ...] = ()

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.failures.failure import Failure, Family
 from eosctl.failures.named_things import Thing, add_name, names_in
 from eosctl.failures.reading import LogEvent, events_in
@@ -111,8 +112,7 @@ class FailureTally:
             self.more_unknown += 1
 
 
-@frozen
-class Judged:
+class Judged(Struct, frozen=True):
     """A failure of a text, and what it is there: the codes that explain it, where it is only their consequence."""
 
     found: Found

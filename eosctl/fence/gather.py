@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, TransactionalId, task_transactional_ids
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 from eosctl.fence import codes
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from eosctl.connectors.elsewhere import Elsewhere
 
 
-@frozen
-class FenceRequest:
+class FenceRequest(Struct, frozen=True):
     """Ids as asked for; `tasks` overrides the task-count record of `connector`; `via`: native, connect or producer.
 
     `live`, `unknown_liveness`, `discard_prepared`, `allow_leader` and `create_unknown` set one check aside each.
@@ -40,8 +39,7 @@ class FenceRequest:
     via: str = "native"
 
 
-@frozen
-class Gathered:
+class Gathered(Struct, frozen=True):
     """The ids in a stable order; `task_count_record` is set where the ids were derived from it.
 
     `at` leads to the Kafka cluster where they are, if that is one of the connector's own.
@@ -49,14 +47,13 @@ class Gathered:
 
     ids: Sequence[TransactionalId]
     task_count_record: int | None = None
-    connector_of: Mapping[TransactionalId, Owner] = field(default_factory=dict)
+    connector_of: Mapping[TransactionalId, Owner] = {}
     connectors: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
     at: Elsewhere | None = None
 
 
-@frozen
-class RecordedConnector:
+class RecordedConnector(Struct, frozen=True):
     """The newest task-count record of a connector, its config, and the names of all connectors of the topic."""
 
     count: int | None

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, groups_of_task, may_be_task, task_of
 from eosctl.core.transactions import KafkaFault
 from eosctl.deadline import Deadline
@@ -31,16 +32,15 @@ if TYPE_CHECKING:
 _QUICK_S = 5.0
 
 
-@frozen
-class Liveness:
+class Liveness(Struct, frozen=True):
     """The ids that running tasks hold, and those of tasks of which nobody can say whether they run.
 
     `problems` is what else to know; `connectors` are those of the group that was named, as far as they were heard of,
     and `gone` is that group where it has no members. `groups` are the Connect groups that can be seen; None: unknown.
     """
 
-    by_id: Mapping[TransactionalId, LiveTask] = field(default_factory=dict)
-    unknown: Mapping[TransactionalId, Problem] = field(default_factory=dict)
+    by_id: Mapping[TransactionalId, LiveTask] = {}
+    unknown: Mapping[TransactionalId, Problem] = {}
     problems: tuple[Problem, ...] = ()
     connectors: frozenset[str] = frozenset()
     gone: ConnectGroup | None = None

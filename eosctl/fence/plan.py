@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, task_of
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
@@ -69,8 +70,7 @@ _PROGRESS_EVERY = 100
 FenceRoute = Callable[[App, Sequence[TransactionalId]], Iterator[FenceAnswer]]
 
 
-@frozen
-class FencePlan:
+class FencePlan(Struct, frozen=True):
     """What would be fenced, and what that was decided from.
 
     `cluster_id` is that of the cluster where the ids are, `home_id` that of the group's own.

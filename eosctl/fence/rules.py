@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum, unique
+from typing import NamedTuple
+
+from msgspec import Struct
 
 from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
-from eosctl.core.frozen import NamedTuple, frozen
 from eosctl.core.ids import (
     FLINK_SINK,
     Owner,
@@ -52,8 +54,7 @@ class FenceOutcome(StrEnum):
     UNCONFIRMED = "unconfirmed"
 
 
-@frozen
-class LiveTask:
+class LiveTask(Struct, frozen=True):
     """A task that a worker runs now; `group_id` is None where it is of the group that was named."""
 
     connector: str

@@ -6,7 +6,9 @@ The members of the group report which tasks they may run, and REST which of thos
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.holder_rules import BEFORE_ITS_START, Holding, is_live
@@ -19,7 +21,6 @@ from eosctl.connectors.holders import (
     judge_holders,
     shown_connectors,
 )
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import WorkerId, worker_id_of_url
 from eosctl.core.workers.connector_entry import ConnectorEntry, TaskStatus
 from eosctl.core.workers.url import parse_worker_url
@@ -34,12 +35,11 @@ from eosctl.group.workers import silences_of
 from eosctl.report import Problem
 
 
-@frozen
-class RunningTasks:
+class RunningTasks(Struct, frozen=True):
     """What runs in one group, and what may; `doubt` is about each of its tasks."""
 
     running: Mapping[Work, LiveTask]
-    may_run: Mapping[Work, Problem] = field(default_factory=dict)
+    may_run: Mapping[Work, Problem] = {}
     doubt: Problem | None = None
     connectors: frozenset[str] = frozenset()
     gone: ConnectGroup | None = None

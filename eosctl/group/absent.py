@@ -6,10 +6,11 @@ The workers of a group that is gone run nothing, and need no waiver; a mistyped 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import PROTOCOL_TYPE
 from eosctl.deadline import Deadline
@@ -22,8 +23,7 @@ from eosctl.group.observation.absence import OtherGroup, Recorded, Traces, judge
 _ANSWER_S = 5.0
 
 
-@frozen
-class Known:
+class Known(Struct, frozen=True):
     """What the caller has read already of `Traces`; None is looked up.
 
     `may_be_new`: the group's workers may have never been started: it has no ids, and if no group has members on this

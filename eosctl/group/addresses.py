@@ -7,11 +7,12 @@ that can't be resolved shows nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.connect_map import reachable_url
 from eosctl.core.workers.url import normalised
 from eosctl.deadline import Deadline
@@ -24,15 +25,14 @@ _PATIENCE_S = 3.0
 _PARALLEL_LOOKUPS = 8
 
 
-@frozen
-class Routes:
+class Routes(Struct, frozen=True):
     """`urls` is under which each member is asked, by member id; `doubts` is why that proves nothing of some of them.
 
     `unproven` are members of whom something else than their own word says where they are reached.
     """
 
-    urls: Mapping[str, str] = field(default_factory=dict)
-    doubts: Mapping[str, str] = field(default_factory=dict)
+    urls: Mapping[str, str] = {}
+    doubts: Mapping[str, str] = {}
     unproven: frozenset[str] = frozenset()
 
 

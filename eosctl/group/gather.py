@@ -6,11 +6,12 @@ Read-only. Members and their work come from Kafka's group coordinator; version, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import WorkerId, worker_id_of_url
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.url import is_loopback_url, is_this_machine, normalised, parse_worker_url
@@ -315,8 +316,7 @@ def _judge_strangers(
     return tuple(kept), tuple(ways)
 
 
-@frozen
-class _Members:
+class _Members(Struct, frozen=True):
     """What the members say: their connectors (None: nobody tells), where these run, and whether all are healthy.
 
     Unless they are all on this machine (`is_local`), localhost is not what they call a worker.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.transactions import PROTOCOL_TYPE, RawGroup, RawGroupMember
 from eosctl.errors import NotFoundError
 from eosctl.group.mirror_makers import is_flow
@@ -18,8 +19,7 @@ UNSIGNED_PROTOCOLS = ("default", "compatible")
 _NO_URL = "NOTUSED"  # MirrorMaker.addHerder, 2.4 to 4.3
 
 
-@frozen
-class ConnectMember:
+class ConnectMember(Struct, frozen=True):
     """One worker in the group; `url`, `config_offset` and `owned` are None while the group is not stable.
 
     `held` is what it may still run, although some of it is another's by now, or nobody's. Not `has_rest` is a worker of
@@ -50,8 +50,7 @@ class ConnectMember:
         return None if self.owned is None else tuple(work for work in self.owned if work[1] != CONNECTOR_ITSELF)
 
 
-@frozen
-class ConnectGroup:
+class ConnectGroup(Struct, frozen=True):
     """`protocol` is default (eager), compatible or sessioned; the leader is None where it is not known."""
 
     group_id: str

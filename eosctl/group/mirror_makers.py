@@ -10,7 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import count
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.java.numbers import whole_number
 
 _FLOW = "->"
@@ -28,8 +29,7 @@ def is_node(name: str) -> bool:
     return "://" not in name
 
 
-@frozen
-class NodeName:
+class NodeName(Struct, frozen=True):
     """`host` is what brokers see; `number` counts the nodes there that nothing distinguishes, from 1 on."""
 
     host: str
@@ -53,8 +53,7 @@ class NodeName:
         return self.place if self.number == 1 else f"{self.place}#{self.number}"
 
 
-@frozen
-class NodeMember:
+class NodeMember(Struct, frozen=True):
     """A member of the group that has no URL."""
 
     member_id: str
@@ -67,8 +66,7 @@ class NodeMember:
         return NodeName(self.host, "" if is_flow(self.client_id) else self.client_id, 1).place
 
 
-@frozen
-class KnownNodes:
+class KnownNodes(Struct, frozen=True):
     """The members of a group before a step (name -> member id), and the nodes that it has `restarted`.
 
     Of those that are `alike` nothing shows which of a place's members they are: only that one of them went.

@@ -7,10 +7,11 @@ the worker that was asked is `enabled`; `preparing` and `disabled` answer alike,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from urllib.parse import urlsplit
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.core.java.properties import is_reference, trimmed
 from eosctl.core.workers.advertised_url import advertised
 from eosctl.core.workers.mirror_makers import CLUSTERS
@@ -86,8 +87,7 @@ def _config_value(answer: Mapping[str, object]) -> Mapping[str, object]:
     return {}
 
 
-@frozen
-class WorkerFileSettings:
+class WorkerFileSettings(Struct, frozen=True):
     """What a worker's .properties file says, None where it does not or only the worker knows.
 
     `unresolved` are the properties whose values refer to a config provider of the worker's. A `mirror_maker`'s says
@@ -135,8 +135,7 @@ def files_of(url: str | None, files: Sequence[WorkerFileSettings], *, group_id: 
     return exact or [file for file in of_group if file.host is None and file.port == parts.port]
 
 
-@frozen
-class Refined:
+class Refined(Struct, frozen=True):
     """The mode that probe and files prove together, what the files add as evidence, and what they get wrong."""
 
     mode: Mode

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
 from eosctl.group import codes
@@ -16,8 +17,7 @@ from eosctl.group.rows import AssignedPart, TaskPart, WorkerMode, WorkerRow
 from eosctl.report import Problem
 
 
-@frozen
-class WorkerObservation:
+class WorkerObservation(Struct, frozen=True):
     """One worker. `connectors` and `tasks` are None when the group was not stable, or was not asked.
 
     `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` says what `mode` and doubts rest on.
@@ -98,8 +98,7 @@ class WorkerObservation:
         )
 
 
-@frozen
-class GroupObservation:
+class GroupObservation(Struct, frozen=True):
     """A group and its workers; `state` is None when only REST was asked (no Kafka cluster or no group was named).
 
     `ways_in` are given URLs that lead to one or another of the members, and are none of theirs.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.errors import ProtocolError
 
 NEWEST_VERSION = 2
@@ -19,8 +20,7 @@ Work = tuple[str, int]
 """A connector and a task number; CONNECTOR_ITSELF stands for the Connector instance, which has no number."""
 
 
-@frozen
-class Assignment:
+class Assignment(Struct, frozen=True):
     """What the leader told one member. `error` 1 is CONFIG_MISMATCH; `config_offset` is the next offset to read.
 
     In versions 1 and 2 `assigned` holds only what the last rebalance added, and `revoked` what it took away.
@@ -36,8 +36,7 @@ class Assignment:
     scheduled_delay_ms: int = 0
 
 
-@frozen
-class Metadata:
+class Metadata(Struct, frozen=True):
     """What one member said when it joined; `current` is what it owned then (versions 1 and 2)."""
 
     version: int

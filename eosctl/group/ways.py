@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum, auto, unique
 from urllib.parse import urlsplit
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.ids import WorkerId, worker_id_of_url
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.url import is_loopback_url, is_this_machine
@@ -33,8 +34,7 @@ class Way(Enum):
     UNKNOWN = auto()
 
 
-@frozen
-class Route:
+class Route(Struct, frozen=True):
     """How a member is asked: `advertised` is its own URL, `reached` where that leads from here."""
 
     member_id: str

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
 from typing import TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import why_unreachable
 from eosctl.core.versions import kafka_version
 from eosctl.core.workers.connector_entry import ConnectorEntry
@@ -38,8 +39,7 @@ K = TypeVar("K")
 _NEWEST = (sys.maxsize, 0)
 
 
-@frozen
-class WorkerView:
+class WorkerView(Struct, frozen=True):
     """`health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is in sentences.
 
     `unloadable` are source plugins whose classes don't fit the worker, and what it says of each. `failure` is why
@@ -52,7 +52,7 @@ class WorkerView:
     health: str = "unknown"
     mode: Mode = Mode.UNKNOWN
     evidence: tuple[str, ...] = ()
-    unloadable: Mapping[str, str] = field(default_factory=dict)
+    unloadable: Mapping[str, str] = {}
     failure: EosctlError | None = None
     plugins: frozenset[str] | None = None
 
@@ -112,13 +112,12 @@ def _impatient(app: App, most_s: float = WORKER_PATIENCE_S) -> App:
     return replace(app, deadline=Deadline.after(min(most_s, app.deadline.remaining_s() / 2), app.clock))
 
 
-@frozen
-class Probe:
+class Probe(Struct, frozen=True):
     """enabled, not_enabled or unknown, and the sentence that says why; `unloadable` and `plugins` as in WorkerView."""
 
     mode: Mode
     reason: str
-    unloadable: Mapping[str, str] = field(default_factory=dict)
+    unloadable: Mapping[str, str] = {}
     plugins: frozenset[str] | None = None
 
 

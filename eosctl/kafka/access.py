@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.frozen import frozen
 
 
-@frozen
-class Access:
+class Access(Struct, frozen=True):
     """`operation` (READ) on a resource: `resource_type` is Topic, TransactionalId, Group or Cluster.
 
     `settings` are those of the client that lacks it.

@@ -12,9 +12,10 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.clients.tokens import checked_token, is_token, seconds_of, token_end_s
-from eosctl.core.frozen import frozen
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     DeadlineError,
@@ -35,8 +36,7 @@ _UNKNOWN_LIFETIME_S = 300.0  # a token that does not say when it ends is asked f
 _RENEW_AFTER = 0.8  # of its lifetime: sasl.login.refresh.window.factor of Java
 
 
-@frozen
-class Token:
+class Token(Struct, frozen=True):
     """A bearer token, and when it ends, in seconds since the epoch; `source` is said in messages."""
 
     text: str

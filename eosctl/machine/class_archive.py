@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.machine.kept_file import KeptFile
 
 QUIET = "-Xlog:disable"
 """Without it the JVM warns of an archive that does not fit, and of every class that it can't archive."""
 
 
-@frozen
-class ClassArchive:
+class ClassArchive(Struct, frozen=True):
     """The archive `file` of the cache; where there is none yet, a JVM may write `draft` when it ends."""
 
     file: KeptFile

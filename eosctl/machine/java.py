@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.errors import UnsupportedError
 from eosctl.machine.children import child_environ
 from eosctl.machine.files import own_folder, read_own, write_whole
@@ -41,8 +42,7 @@ exec '{java}' "$@"
 """
 
 
-@frozen
-class Java:
+class Java(Struct, frozen=True):
     """A Java that was run, and is new enough; `origin` says where it was found."""
 
     executable: Path

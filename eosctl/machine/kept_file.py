@@ -6,12 +6,12 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.machine.files import open_own, own_folder, write_whole
 
 
-@frozen
-class KeptFile:
+class KeptFile(Struct, frozen=True):
     """The file of this `name` in `folder`. Its size is part of its file name: one that breaks off is none.
 
     One that others could have made or can change is none either: a JVM runs what is in it.

@@ -6,11 +6,12 @@ It lies in the plan's snapshot folder, beside what the stages rely on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import StrEnum, unique
 from pathlib import Path
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.core.offsets.migration import MigrationPlan
 from eosctl.deadline import Clock
 from eosctl.foreign import shell_word
@@ -36,8 +37,7 @@ def stages_of(plan: MigrationPlan) -> list[Stage]:
     return [stage for stage in Stage if stage is not Stage.CLEAN or plan.stale_copies]
 
 
-@frozen
-class Past:
+class Past(Struct, frozen=True):
     """What runs of the same plan did before this one.
 
     `done` are the stages that ended; `write_tasks` is how many tasks wrote, 0 when none began to. `cleaned_ms` is the
@@ -52,20 +52,17 @@ class Past:
     ended: bool = False
 
 
-@frozen
-class _Begin:
+class _Begin(Struct, frozen=True):
     time_ms: int
 
 
-@frozen
-class _Started:
+class _Started(Struct, frozen=True):
     stage: Stage
     tasks: int | None = None
     timestamp_ms: int | None = None
 
 
-@frozen
-class _Done:
+class _Done(Struct, frozen=True):
     stage: Stage
 
 

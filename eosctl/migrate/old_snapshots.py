@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.wording import counted
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError
@@ -21,8 +22,7 @@ _OLD_S = 7 * 86_400
 """How long a plan that nobody applied may wait for its time."""
 
 
-@frozen
-class OldSnapshots:
+class OldSnapshots(Struct, frozen=True):
     """The snapshots that nobody needs any more: their parts, without backup, journal and plan."""
 
     folders: int

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.configs.selection import Selection
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import (
     ONE_PART,
@@ -59,8 +60,7 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
 
 
-@frozen
-class MigrationRequest:
+class MigrationRequest(Struct, frozen=True):
     """What to migrate. Stores are `global`, `dedicated` or a topic; `dedicated_topic` may contain `{connector}`.
 
     `new_topics` is what missing targets are made like.
@@ -69,7 +69,7 @@ class MigrationRequest:
     sources: tuple[str, ...] = ("global",)
     target: str = "dedicated"
     selection: Selection = field(default_factory=Selection)
-    renames: Mapping[str, str] = field(default_factory=dict)
+    renames: Mapping[str, str] = {}
     policy: Policy = Policy.KEEP_TARGET
     dedicated_topic: str | None = None
     new_topics: TopicSize = AS_SOURCE
@@ -115,8 +115,7 @@ class MigrationStages(Protocol):
 OpenStages = Callable[[], AbstractContextManager[MigrationStages]]
 
 
-@frozen
-class Migration:
+class Migration(Struct, frozen=True):
     """Plans, applies and verifies with one set of stages; `snapshots` is the folder of snapshot folders."""
 
     app: App

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from msgspec import convert
+from msgspec import Struct, convert, field
 from msgspec.structs import asdict
 
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, Mismatch, SentCounts
@@ -58,8 +56,7 @@ _MOST_REASONS = 5
 """Hundreds of topics are mostly refused for one reason."""
 
 
-@frozen
-class Applied:
+class Applied(Struct, frozen=True):
     """What an apply did: `sent` by this run, `already` there from one before, and the target compared afterwards.
 
     Nothing was sent where one of the target `topics` was refused. `skipped` are the stages that were over before;

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.app import App
 from eosctl.core.allowances import Allowances
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.migration import MigrationPlan, plan_file_text
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -36,13 +38,12 @@ _LOOK_S = 10.0
 """For a look whether a plan still holds; before it writes, Spark looks again, however long it takes."""
 
 
-@frozen
-class Engine:
+class Engine(Struct, frozen=True):
     """Where the job runs: a Spark master with its conf; `open_stages` replaces Spark altogether."""
 
     snapshots: Path
     master: str = "local[*,4]"
-    conf: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = {}
     open_stages: OpenStages | None = None
 
     def opener(self, app: App, profiles: Sequence[str]) -> OpenStages:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, topic_of
 from eosctl.core.records import NewTopic
 from eosctl.core.wording import counted
@@ -19,8 +20,7 @@ from eosctl.offsets.stores.new_topics import TopicsMade, create_topics, refused_
 from eosctl.offsets.stores.targets import other_partitions, refuse_unfit_targets
 
 
-@frozen
-class TopicSize:
+class TopicSize(Struct, frozen=True):
     """What new topics are to be made like, where that is not as the source; of files none of it can be said."""
 
     partitions: int | None = None

@@ -6,7 +6,8 @@ What can't be looked at is left out of the observation, with the reason; it neve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.configs.records import OFFSETS_TOPIC, RecordKind, decode_key_text, parse_key

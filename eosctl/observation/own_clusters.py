@@ -5,14 +5,14 @@ Reads only. A cluster that can't be asked leaves its connectors unseen, with the
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
 from eosctl.connectors.elsewhere import Elsewhere, patient, servers_of
 from eosctl.core.clients.own_brokers import brokers_of_ids, own_brokers
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.views import Store
@@ -36,8 +36,7 @@ def with_own_clusters(app: App, observation: Observation) -> Observation:
     return replace(observation, own_clusters=found)
 
 
-@frozen
-class _Stores:
+class _Stores(Struct, frozen=True):
     """The topic there, an empty one where it does not exist, and the global one here."""
 
     there: Store

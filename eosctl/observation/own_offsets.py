@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY

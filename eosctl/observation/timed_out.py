@@ -7,7 +7,8 @@ where a RUNNING task's newest transaction was aborted is anything read, and of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.ids import TransactionalId

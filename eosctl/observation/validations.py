@@ -7,11 +7,12 @@ that is told faster.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.configs.records import OFFSETS_TOPIC
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.connector_entry import mapping_of
 from eosctl.errors import EosctlError
 from eosctl.group.gather import NO_REST
@@ -25,8 +26,7 @@ PARALLEL_VALIDATIONS = 8
 _OFFSETS_TOPIC_DOC = "The name of a separate offsets topic"  # SourceConnectorConfig, 3.3 to 4.3
 
 
-@frozen
-class _Answers:
+class _Answers(Struct, frozen=True):
     """Property -> objections; `redefines_offsets_topic` as ObservedConnector has it."""
 
     errors: Mapping[str, tuple[str, ...]]

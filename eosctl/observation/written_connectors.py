@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.errors import NotFoundError
 from eosctl.group.protocol import Work
@@ -14,8 +15,7 @@ from eosctl.group.topics.statuses import connectors_as_written, read_statuses
 from eosctl.ports import TopicReader
 
 
-@frozen
-class WrittenConnectors:
+class WrittenConnectors(Struct, frozen=True):
     """`entries` as a worker's REST interface would show them; `statuses` are the records of the status topic."""
 
     entries: Mapping[str, ConnectorEntry]

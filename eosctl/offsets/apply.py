@@ -7,14 +7,15 @@ off leaves all of it or nothing; a journal tells the next run that there was one
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.offsets.views import AnyStore
 from eosctl.core.open_transactions import OPEN_TRANSACTION
@@ -131,8 +132,7 @@ def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
         )
 
 
-@frozen
-class _ReadBack:
+class _ReadBack(Struct, frozen=True):
     """What is there of each part of the writes; none where nothing could be read.
 
     `aborted` counts the planned values that only a reader of uncommitted records finds.

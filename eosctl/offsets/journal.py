@@ -9,8 +9,9 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted, rfc3339
 from eosctl.foreign import arguments
 from eosctl.offsets import codes
@@ -25,8 +26,7 @@ def offsets_journal(app: App, cluster_id: str) -> Journal:
     return Journal(app.state_dir / "journals" / f"offsets-writes-{digest}.ndjson", app.clock)
 
 
-@frozen
-class _Begin:
+class _Begin(Struct, frozen=True):
     name: str
     backup: str
     time_ms: int

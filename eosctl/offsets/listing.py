@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.findings import open_transaction_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.typed import typed_partition
@@ -54,8 +55,7 @@ from eosctl.txn.open_transactions import find_open_transactions
 _MOST_NAMED = 10
 
 
-@frozen
-class OffsetQuery:
+class OffsetQuery(Struct, frozen=True):
     """Whose offsets, and where to look.
 
     No `connectors` means all. `stores` (`global`, `dedicated`, TOPIC, TOPIC@PROFILE) keeps the source partitions that

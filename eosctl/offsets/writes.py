@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.core.offsets.decision import KeyAction
@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
 
 
-@frozen
-class MergeRequest:
+class MergeRequest(Struct, frozen=True):
     """What to merge: `connectors`, or all that have a dedicated topic; `into` is `dedicated` or `global`.
 
     `source` None is the other of the two; else any store, of another cluster too: then `connectors` none means all
@@ -69,8 +68,7 @@ class MergeRequest:
     allowances: Allowances = NOTHING_WAIVED
 
 
-@frozen
-class OffsetWritePlan:
+class OffsetWritePlan(Struct, frozen=True):
     """Writes with what they were planned from; `kinds` are the operation's reports.
 
     `refusal` is what speaks against them whatever runs. `details` are further members of a shown write's row, by its
@@ -84,7 +82,7 @@ class OffsetWritePlan:
     allowances: Allowances
     problems: tuple[Problem, ...] = ()
     refusal: RefusedError | None = None
-    details: Mapping[tuple[str, bytes, int], Mapping[str, Any]] = field(default_factory=dict)
+    details: Mapping[tuple[str, bytes, int], Mapping[str, Any]] = {}
 
     @property
     def name(self) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.deadline import Clock
 from eosctl.events import Event
 from eosctl.foreign import printable
@@ -29,8 +30,7 @@ _STYLES = {"done": "green", "failed": "red"}
 _INDENT = "  "
 
 
-@frozen
-class _Line:
+class _Line(Struct, frozen=True):
     step: str
     state: str
     since: str

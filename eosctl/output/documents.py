@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import IO, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from eosctl.foreign import json_text, yaml_text_of
 from eosctl.report import Report, plain

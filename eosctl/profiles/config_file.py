@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.kept.yaml_document import yaml_of
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import InputFileError, RefusedError
@@ -34,8 +35,7 @@ PROFILE_KEYS = frozenset(
 )
 
 
-@frozen
-class ConfigFile:
+class ConfigFile(Struct, frozen=True):
     """A config file as it stands; `current` is the profile that is taken where none is named."""
 
     path: str

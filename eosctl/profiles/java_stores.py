@@ -10,10 +10,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from eosctl.core.clients.properties import ClientProperties
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.clients.stores import StoreFile
-from eosctl.core.frozen import frozen
 from eosctl.core.java.jks import MAGIC, read_jks, unprotected
 from eosctl.core.java.pem import certificates_pem, pem_block
 from eosctl.machine.files import NamedFiles
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 _DER_SEQUENCE = 0x30
 
 
-@frozen
-class _Opened:
+class _Opened(Struct, frozen=True):
     """In DER: `trusted`, which Java's trust manager takes for anchors; `chain` and `key` (PKCS 8) of the first key."""
 
     trusted: Sequence[bytes]

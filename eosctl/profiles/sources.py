@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from eosctl.core.clients.settings import Secret
-from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
 from eosctl.errors import InputFileError
 from eosctl.machine.files import NamedFiles
@@ -18,8 +19,7 @@ Section = Mapping[str, Any]
 SECRET_SUFFIXES = ("_env", "_file", "_command")
 
 
-@frozen
-class Said:
+class Said(Struct, frozen=True):
     """A value and who said it."""
 
     value: Any

@@ -6,8 +6,10 @@ import random
 import re
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.failures import FAILED

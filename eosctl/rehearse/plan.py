@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eosctl.audit.scope import AuditRequest, copies_topics
 from eosctl.audit.value_checks import wanted_fields
 from eosctl.core.configs.classes import pruned_class
-from eosctl.core.frozen import frozen
 from eosctl.core.versions import kafka_version
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import UsageError
@@ -35,8 +36,7 @@ TRANSACTIONS, DUPLICATES, LOSS = "transactions", "duplicates", "loss"
 _LONGEST_PAUSE_S = 3.0
 
 
-@frozen
-class RehearsalRequest:
+class RehearsalRequest(Struct, frozen=True):
     """What was asked for. `connector` None is the built-in source; `faults` empty are all; `minutes` None: each once.
 
     `words` are the options that repeat it, but for the seed; `plugin_path` are folders or jars.
@@ -59,8 +59,7 @@ class RehearsalRequest:
     words: tuple[str, ...] = ()
 
 
-@frozen
-class PlannedRound:
+class PlannedRound(Struct, frozen=True):
     """A fault of a round: its kind, how long the connector is left in peace before it, and the seed of its chances."""
 
     kind: type[Fault]
@@ -68,8 +67,7 @@ class PlannedRound:
     seed: str
 
 
-@frozen
-class RehearsalPlan:
+class RehearsalPlan(Struct, frozen=True):
     """`connector` None is the built-in source, whose file is made in the sandbox; `left_out` says why, by fault."""
 
     request: RehearsalRequest

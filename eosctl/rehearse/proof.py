@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.audit.codes import DUPLICATE
 from eosctl.codes import Code
 from eosctl.core.batches import Place
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.offsets.lint.codes import OFFSETS_WENT_BACK
@@ -33,8 +34,7 @@ from eosctl.rehearse.plan import DUPLICATES, RehearsalPlan
 from eosctl.rehearse.rows import AuditedWindow, FaultVerdict, FoundPart
 
 
-@frozen
-class Asked:
+class Asked(Struct, frozen=True):
     """What is audited: a connector in a window, and the fields that are unique or count, where there are some.
 
     The window begins at `begin`, the offset of each partition; where that is empty, at its time. `offsets_topics` are
@@ -47,12 +47,11 @@ class Asked:
     unique: str | None
     sequence: str | None
     offsets_topics: tuple[str, ...] = ()
-    begin: Mapping[Place, int] = field(default_factory=dict)
+    begin: Mapping[Place, int] = {}
     is_present: bool = True
 
 
-@frozen
-class AuditSaid:
+class AuditSaid(Struct, frozen=True):
     """What the audit says, why, and what it found.
 
     `lacks` is everything that could not be proven, which findings would hide; `unread` those of them that are about
@@ -64,12 +63,12 @@ class AuditSaid:
     verdict: FaultVerdict
     why: str
     findings: tuple[FoundPart, ...] = ()
-    window: AuditedWindow | None = field(default=None)
+    window: AuditedWindow | None = None
     lacks: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     delivered: int | None = None
     offsets: SourceOffsets | None = None
-    progress: Mapping[str, int] = field(default_factory=dict)
+    progress: Mapping[str, int] = {}
 
 
 DELIVERY_S = 30.0
@@ -81,8 +80,7 @@ _MOST_NAMED = 3
 Audit = Callable[[App, Asked], AuditSaid]
 
 
-@frozen
-class _Looked:
+class _Looked(Struct, frozen=True):
     """One look: what the audits say together, the duplicates of the whole run, and those that no mode allows.
 
     `is_known`: each phase could be audited.

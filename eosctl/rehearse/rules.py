@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import field
+
+from msgspec import Struct
 
 from eosctl.core.clients.hidden_secrets import shown_address, shown_value
 from eosctl.core.configs.classes import MIRROR_SOURCE, is_class
-from eosctl.core.frozen import frozen
 from eosctl.core.java.numbers import java_number
 from eosctl.core.java.properties import Properties
 from eosctl.core.kept.typed_json import json_of
@@ -43,8 +43,7 @@ _NEVER_TAKEN = re.compile(
 )
 
 
-@frozen
-class GivenConnector:
+class GivenConnector(Struct, frozen=True):
     """A connector as `PUT /connectors/NAME/config` takes it; there may be passwords in the config."""
 
     name: str
@@ -52,8 +51,7 @@ class GivenConnector:
     __repr__ = object.__repr__
 
 
-@frozen
-class FitConnector:
+class FitConnector(Struct, frozen=True):
     """The config for the sandbox; `brokers` are the names whose value is the sandbox's brokers, once they are there.
 
     `changed` are sentences about what is not as it was given; `outside` says name by name what else the config names,
@@ -64,8 +62,8 @@ class FitConnector:
     config: Mapping[str, str]
     brokers: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    outside: Mapping[str, str] = field(default_factory=dict)
-    shared: Mapping[str, str] = field(default_factory=dict)
+    outside: Mapping[str, str] = {}
+    shared: Mapping[str, str] = {}
     __repr__ = object.__repr__  # the config may hold secrets
 
     def config_at(self, bootstrap_servers: str, login: Mapping[str, str]) -> dict[str, str]:
@@ -79,16 +77,15 @@ class FitConnector:
         return {**self.config, **dict.fromkeys(self.brokers, bootstrap_servers), **logins}
 
 
-@frozen
-class FitWorker:
+class FitWorker(Struct, frozen=True):
     """The properties that the workers of the sandbox take over, and the names of those that they don't.
 
     `outside` says name by name which systems those lead to that are taken over.
     """
 
-    taken: Mapping[str, str] = field(default_factory=dict)
+    taken: Mapping[str, str] = {}
     left_out: tuple[str, ...] = ()
-    outside: Mapping[str, str] = field(default_factory=dict)
+    outside: Mapping[str, str] = {}
     __repr__ = object.__repr__  # the properties may hold secrets
 
 

@@ -7,10 +7,11 @@ them have taken their ids since.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.core.configs.fold import ConnectorState
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.state.journal import EndEntry, Journal
 
@@ -18,8 +19,7 @@ Touched = Mapping[TransactionalId, tuple[ProducerId, int] | None]
 """Transactional id -> producer id and epoch; None for an id that no coordinator knows."""
 
 
-@frozen
-class UnfinishedRescue:
+class UnfinishedRescue(Struct, frozen=True):
     """A rescue that was begun and never ended: `done` maps steps to what they said, in order.
 
     `commit_offset` tells the task set; `restarted` holds the ids of the tasks that were to be restarted, as they were.
@@ -27,23 +27,20 @@ class UnfinishedRescue:
 
     commit_offset: int | None
     began_ms: int
-    done: Mapping[str, str] = field(default_factory=dict)
+    done: Mapping[str, str] = {}
     restarted: Touched | None = None
 
 
-@frozen
-class _Begin:
+class _Begin(Struct, frozen=True):
     time_ms: int
     commit_offset: int | None = None
 
 
-@frozen
-class _Start:
+class _Start(Struct, frozen=True):
     restarted: Touched | None = None
 
 
-@frozen
-class _Done:
+class _Done(Struct, frozen=True):
     step: str
     detail: str
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.connectors.elsewhere import Elsewhere, where_ids_are
 from eosctl.connectors.holder_rules import Holding
 from eosctl.connectors.holders import holders_now
 from eosctl.core.fencing_rounds import ROUND_S
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import worker_id_of_url
 from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import TaskStatus
@@ -35,8 +36,7 @@ from eosctl.task_counts.record import Scene, find_connector, scene_of
 WAIT, FENCE, WRITE, RESTART, WATCH = STEPS = ("wait", "fence", "write", "restart", "watch")
 
 
-@frozen
-class Patient:
+class Patient(Struct, frozen=True):
     """The connector, its tasks, and what is wrong with it; `begun` is a rescue of it that was cut off.
 
     `round_over` reports whether all tasks are on the leader: then they failed with the round, which is over. A follower
@@ -60,8 +60,7 @@ class Patient:
         return [task.task for task in self.tasks if task.state == "FAILED"]
 
 
-@frozen
-class RescuePlan:
+class RescuePlan(Struct, frozen=True):
     """The steps that heal the patient, in order; none for a healthy one."""
 
     connector: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from msgspec import UNSET, UnsetType, structs
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.wording import rfc3339

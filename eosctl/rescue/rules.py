@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum, unique
 
+from msgspec import Struct
+
 from eosctl.connectors.failures import FAILED, failed_in_fencing
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.fencing_rounds import FENCING_FAILED, ROUND_S
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.foreign import arguments, shell_word
@@ -31,8 +32,7 @@ class RescueVerdict(StrEnum):
     OTHER = "other"
 
 
-@frozen
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """The verdict, and what was seen that led to it."""
 
     verdict: RescueVerdict

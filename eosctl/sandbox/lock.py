@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.errors import UsageError
 
 DEFAULT_VERSION = "4.3.1"
@@ -17,8 +18,7 @@ AGENT = "jmx-agent"  # the lock of jmx_exporter's Java agent, which runs inside 
 _LINE = re.compile(r"([\w.\-]+):([\w.\-]+):([\w.\-]+) ([0-9a-f]{64}) (\d+)")
 
 
-@frozen
-class Jar:
+class Jar(Struct, frozen=True):
     """One jar: Maven coordinates, sha256 in hex, size in bytes."""
 
     group: str

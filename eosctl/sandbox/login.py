@@ -10,8 +10,9 @@ import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from eosctl.core.clients.settings import ClientSettings, Secret
-from eosctl.core.frozen import frozen
 from eosctl.core.java.properties import properties_text
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.url import basic_authorization, parse_worker_url
@@ -23,8 +24,7 @@ _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _BASIC = "org.apache.kafka.connect.rest.basic.auth.extension"
 
 
-@frozen
-class SandboxLogin:
+class SandboxLogin(Struct, frozen=True):
     """The files below `directory`; what is not there is not asked for."""
 
     directory: Path

@@ -11,7 +11,8 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.java.properties import properties_text
 from eosctl.errors import EosctlError
 
@@ -22,8 +23,7 @@ _KEYTOOL = ("-XX:TieredStopAtLevel=1", "-m", "java.base/sun.security.tools.keyto
 _PASSWORD_VARIABLE = "EOSCTL_STORE_PASSWORD"  # noqa: S105 - a variable's name
 
 
-@frozen
-class SecureListener:
+class SecureListener(Struct, frozen=True):
     """A second listener, SASL_SSL, and an authorizer that allows nothing to its users but what ACLs grant.
 
     `passwords` are of SCRAM (both hashes) and PLAIN users; `super_users` among them need no ACL. The certificate is for
@@ -81,8 +81,7 @@ def _unsecured_tokens(listener: str) -> dict[str, str]:
     }
 
 
-@frozen
-class SecureFiles:
+class SecureFiles(Struct, frozen=True):
     """The files of a secured stack, below a directory that only its owner may enter."""
 
     directory: Path

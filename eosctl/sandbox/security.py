@@ -5,7 +5,7 @@ What a connector needs is granted by `eosctl acls apply`, as on any cluster.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from eosctl.acls.rules import acl_of
 from eosctl.core.acls.table import CONNECT_ROLES, ROLES, GroupScope, required_rights

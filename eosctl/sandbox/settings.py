@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.workers.modes import CONNECT_SETTING, Mode
 from eosctl.sandbox.lock import DEFAULT_VERSION
 from eosctl.sandbox.login import BROKERS_PROTOCOL, USER, SandboxLogin
@@ -19,8 +19,7 @@ _NO_JMX = {"metric.reporters": "", "auto.include.jmx.reporter": "false"}
 CONNECTORS_CLIENTS = ("producer.", "consumer.", "admin.")
 
 
-@frozen
-class GroupSpec:
+class GroupSpec(Struct, frozen=True):
     """A Connect group: one worker per entry of `modes`; its topics are `<prefix>-configs|offsets|status`.
 
     The prefix is `connect` for the group `connect-eos`, and otherwise the group id, unless `topic_prefix` is given.
@@ -33,8 +32,8 @@ class GroupSpec:
     group_id: str = DEFAULT_GROUP
     modes: tuple[Mode, ...] = (Mode.ENABLED,)
     topic_prefix: str | None = None
-    worker_config: Mapping[str, str] = field(default_factory=dict)
-    users: Mapping[str, str] = field(default_factory=dict)
+    worker_config: Mapping[str, str] = {}
+    users: Mapping[str, str] = {}
     jvm_options: tuple[str, ...] = ()
 
     @property
@@ -48,8 +47,7 @@ class GroupSpec:
         return {"config": f"{prefix}-configs", "offset": f"{prefix}-offsets", "status": f"{prefix}-status"}
 
 
-@frozen
-class StackSpec:
+class StackSpec(Struct, frozen=True):
     """What to start: Kafka version, number of brokers, Connect groups, a secure listener, extra broker properties.
 
     With `metrics` each worker has jmx_exporter's agent, and a port of its own where a Prometheus may read. `forwarded`
@@ -63,15 +61,14 @@ class StackSpec:
     brokers: int = 1
     groups: tuple[GroupSpec, ...] = (GroupSpec(),)
     secure: SecureListener | None = None
-    broker_config: Mapping[str, str] = field(default_factory=dict)
+    broker_config: Mapping[str, str] = {}
     metrics: bool = False
     forwarded: tuple[int, ...] = ()
     rest_login: bool = False
     broker_login: bool = False
 
 
-@frozen
-class BrokerPorts:
+class BrokerPorts(Struct, frozen=True):
     """The loopback ports of a combined node; `secure` is used only with a secure listener, or by what is forwarded."""
 
     client: int

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, field
+from dataclasses import asdict
 from pathlib import Path
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.machine.files import write_whole
 from eosctl.sandbox.servers.process import ProcessId
 
 _FILE = "stack.json"
 
 
-@frozen
-class Node:
+class Node(Struct, frozen=True):
     """One process of a stack. `address` is `host:port` of a broker, the REST URL of a worker; brokers have no group.
 
     `metrics_url` is what a Prometheus would read of a worker that has the agent, whose jar is `agent`. One that
@@ -43,8 +43,7 @@ class Node:
         return ProcessId(self.pid, self.start_ticks)
 
 
-@frozen
-class StackState:
+class StackState(Struct, frozen=True):
     """A stack as it was started: its files, its Kafka, its processes, the topics of each group, its Java.
 
     `command_configs` are the client.properties of the users of a secured stack; `cache` is what all stacks share. An
@@ -57,7 +56,7 @@ class StackState:
     nodes: tuple[Node, ...]
     topics: dict[str, dict[str, str]]
     java: str = "java"
-    command_configs: dict[str, str] = field(default_factory=dict)
+    command_configs: dict[str, str] = {}
     cache: str = ""
     cluster_id: str = ""
 

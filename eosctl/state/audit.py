@@ -16,11 +16,13 @@ import os
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 from uuid import uuid4
 
-from eosctl.core.frozen import NamedTuple, frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
@@ -34,8 +36,7 @@ KILLED, INTERRUPTED, REFUSED = "killed", "interrupted", "refused"
 _Entry = dict[str, Json]
 
 
-@frozen
-class AuditedCommand:
+class AuditedCommand(Struct, frozen=True):
     """What is about to be done: the command's words, the arguments given, and those of them that set a check aside."""
 
     command: str
@@ -61,8 +62,7 @@ class AuditedCommand:
         }
 
 
-@frozen
-class AuditLog:
+class AuditLog(Struct, frozen=True):
     """`path` is the log, which need not exist yet; `pending` the directory of writes that are under way.
 
     `state_dir` is where both are, unless the user named the log.
@@ -240,8 +240,7 @@ class AuditLog:
             ) from exc
 
 
-@frozen
-class _Draft:
+class _Draft(Struct, frozen=True):
     """The file of a write that is under way, and its lock."""
 
     path: Path

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.kept.typed_json import json_of
 from eosctl.machine.files import make_folder, open_own, sync_directory
 from eosctl.report import Json
@@ -21,8 +22,7 @@ AuditEntry = Mapping[str, Any]
 """A line of the log, of this version of eosctl or of an older one."""
 
 
-@frozen
-class Entries:
+class Entries(Struct, frozen=True):
     """What a log holds; `damaged` counts lines that are no entries: a crash cut them off."""
 
     entries: Sequence[AuditEntry]

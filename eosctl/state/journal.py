@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.kept.typed_json import WrongMemberError, typed
 from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
@@ -32,21 +33,18 @@ _HOLD = "hold"
 """The event that says which process took the lock; none of the command's."""
 
 
-@frozen
-class _Hold:
+class _Hold(Struct, frozen=True):
     pid: int
     time_ms: int
 
 
-@frozen
-class EndEntry:
+class EndEntry(Struct, frozen=True):
     """The last entry of a run that came to its end."""
 
     time_ms: int
 
 
-@frozen
-class Journal:
+class Journal(Struct, frozen=True):
     """`path` need not exist yet."""
 
     path: Path

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field, replace
 from typing import Generic, TypeVar
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
 from eosctl.report import Json, Problem
 from eosctl.state.journal import Journal
@@ -19,16 +20,14 @@ from eosctl.state.journal import Journal
 Done = TypeVar("Done")
 
 
-@frozen
-class Note:
+class Note(Struct, frozen=True):
     """One entry of a journal; a feature chooses its events and members, and reads them again."""
 
     event: str
-    members: Mapping[str, Json] = field(default_factory=dict)
+    members: Mapping[str, Json] = {}
 
 
-@frozen
-class Step(Generic[Done]):
+class Step(Struct, Generic[Done], frozen=True):
     """One step: `before` looks and returns the entry of its beginning, `run` does it, `after` says how it ended.
 
     `before` None: the step may begin without an entry.
@@ -40,8 +39,7 @@ class Step(Generic[Done]):
     after: Callable[[Done], Note | None] | None = None
 
 
-@frozen
-class Progress(Generic[Done]):
+class Progress(Struct, Generic[Done], frozen=True):
     """How far a work came: what each step that ended returned, by its name, and the error that ended the work.
 
     `failed` is the step that did not end; None where the error came between two steps. `problems` are those of closing.
@@ -64,8 +62,7 @@ class Progress(Generic[Done]):
         return ExitCode.PARTIAL if touched and not self.interrupted else self.error.exit_code
 
 
-@frozen
-class Work(Generic[Done]):
+class Work(Struct, Generic[Done], frozen=True):
     """Several steps under one lock; the next step is asked for when the one before has ended and is in the journal.
 
     `subject` is what the journal's lock keeps others from; `locks` are further ones. `recheck` raises where the plan

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from eosctl.app import App
 from eosctl.core.clients.kafka_scripts import only_compacted
@@ -19,7 +19,6 @@ from eosctl.core.configs.cleaning import (
     forgotten_by_compaction,
     stop_and_resume,
 )
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import rfc3339
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.group.absent import Known, refuse_never_there
@@ -38,16 +37,14 @@ Settings = Mapping[str, str | None]
 """Of the topic itself; None is the brokers' default."""
 
 
-@frozen
-class UnfinishedClean:
+class UnfinishedClean(Struct, frozen=True):
     """A run that was begun and never ended: the settings that the topic had before it."""
 
     before: Settings
     began_ms: int
 
 
-@frozen
-class CleanPlan:
+class CleanPlan(Struct, frozen=True):
     """`records` are to go; `before` is what the topic's settings are set back to, `now` what they are."""
 
     topic: ConfigTopic
@@ -72,8 +69,7 @@ class CleanPlan:
         return frozenset(each.record.offset for each in self.records)
 
 
-@frozen
-class _Begin:
+class _Begin(Struct, frozen=True):
     before: Settings
     time_ms: int
 

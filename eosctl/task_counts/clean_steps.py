@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.configs.cleaning import ROLLING_KEY, SEGMENT_S, WHILE_CLEANING, BadRecord

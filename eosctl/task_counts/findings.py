@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from eosctl.codes import Code
 from eosctl.core.allowances import Waiver
 from eosctl.core.configs.cleaning import stop_and_resume, written_anew
 from eosctl.core.configs.fold import ConnectorState, IgnoredRecord
 from eosctl.core.findings import Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
 from eosctl.core.transactions import TransactionState
 from eosctl.core.wording import counted
@@ -23,8 +24,7 @@ MAX_PLAUSIBLE_TASKS = 10_000
 _SETTLED = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 
 
-@frozen
-class AliveTask:
+class AliveTask(Struct, frozen=True):
     """A task's transactional id that a coordinator knows; a fenced or finished one stays known for days."""
 
     task: int
@@ -37,8 +37,7 @@ class AliveTask:
         return self.state not in _SETTLED
 
 
-@frozen
-class Case:
+class Case(Struct, frozen=True):
     """All that is known about one connector; `alive` None means: the coordinators could not be asked.
 
     `ignored` are the task-count records that no worker takes, and the task commits that break a worker's reader.

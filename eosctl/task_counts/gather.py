@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors import codes as connector_codes
@@ -15,7 +17,6 @@ from eosctl.connectors.elsewhere import task_clusters
 from eosctl.core.configs.fold import fold_config_topic
 from eosctl.core.configs.view import aborted_records, differing_connectors
 from eosctl.core.findings import Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.record_file import UNKNOWN, read_records
 from eosctl.core.records import Record
 from eosctl.core.transactions import TransactionListing
@@ -78,8 +79,7 @@ def find_task_count_problems(app: App) -> tuple[list[Finding], Sequence[Problem]
     return [finding for case in observation.cases for finding in find_problems(case)], observation.problems
 
 
-@frozen
-class _Observation:
+class _Observation(Struct, frozen=True):
     topic: ConfigTopic
     cases: Sequence[Case]
     checked_against_connect: bool

@@ -5,11 +5,12 @@ Judges nothing: whether a record may be written is decided by those who call thi
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.configs.records import task_count_key, task_count_value
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import leader_transactional_id, own_transactional_id
 from eosctl.core.records import OutRecord, Record
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, RefusedError
@@ -24,8 +25,7 @@ _READ_BACK_S = 0.1
 _READ_BACK_TIMES = 20
 
 
-@frozen
-class Scene:
+class Scene(Struct, frozen=True):
     """A connector and its group as they are now; `leader_url` is None for a group without members.
 
     `committed_ms` is when the newest task set was written, or -1.
@@ -39,8 +39,7 @@ class Scene:
     committed_ms: int = -1
 
 
-@frozen
-class RecordWrite:
+class RecordWrite(Struct, frozen=True):
     """What became of one record: `now` is the connector as read back, None where it could not be read."""
 
     outcome: str

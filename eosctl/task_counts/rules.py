@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from eosctl.core.configs.fold import ConfigState, ConnectorState, IgnoredRecord
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import leader_transactional_id, owner_of
 from eosctl.core.transactions import TransactionListing
 from eosctl.core.workers.connector_entry import plugin_type
@@ -17,8 +18,7 @@ from eosctl.task_counts.findings import AliveTask, Case
 MAX_LISTED_IDS = 10_000  # a wrongly written record may imply two thousand million ids
 
 
-@frozen
-class FencingDecision:
+class FencingDecision(Struct, frozen=True):
     """What a leader does before this connector's tasks start: fences ids 0 to `fence_count` - 1, then writes a record.
 
     `writes` is the count it would record, None if it leaves the record alone; `reason` explains both.

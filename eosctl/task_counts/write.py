@@ -7,12 +7,12 @@ left to fence. So the ids that it would have fenced are fenced here first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from msgspec import structs
-from msgspec.structs import asdict
+from msgspec import Struct, structs
+from msgspec.structs import asdict, replace
 
 from eosctl.app import App
 from eosctl.connectors.elsewhere import where_ids_are
@@ -20,7 +20,6 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.configs.cleaning import stop_and_resume
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.configs.records import task_count_key
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, StalePlanError
 from eosctl.fence.plan import FencePlan, apply_fence, plan_recorded
@@ -56,8 +55,7 @@ from eosctl.task_counts.writes import decisions, with_record
 _Record = TypeVar("_Record", RecordBefore, RecordAfter)
 
 
-@frozen
-class WriteRequest:
+class WriteRequest(Struct, frozen=True):
     """Which record; `fence` False leaves the ids of the old record as they are."""
 
     connector: str
@@ -65,8 +63,7 @@ class WriteRequest:
     fence: bool = True
 
 
-@frozen
-class TaskCountWritePlan:
+class TaskCountWritePlan(Struct, frozen=True):
     """What would be written and fenced, and what that was decided from."""
 
     request: WriteRequest

@@ -6,7 +6,8 @@ Judges values that were read elsewhere; reads and writes nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.task_counts.findings import AliveTask

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from eosctl.app import App
 from eosctl.core.acls.lines import grant_hint

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum, unique
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import (
     TRANSACTIONAL_ID_NOT_FOUND,
@@ -36,8 +37,7 @@ class Reason(StrEnum):
     PARTITION_NOT_IN_TRANSACTION = "partition_not_in_transaction"
 
 
-@frozen
-class HangingTransaction:
+class HangingTransaction(Struct, frozen=True):
     """An open transaction that nobody will end; `transactional_id` is the last known user of the producer id."""
 
     producer: ActiveProducer

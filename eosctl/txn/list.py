@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.acls.lines import grant_hint
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition, java_string_hash
 from eosctl.core.transactions import (
@@ -50,8 +51,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@frozen
-class ListFilter:
+class ListFilter(Struct, frozen=True):
     """Which ids to list; all conditions must hold. `client_side` filters here what old brokers can't."""
 
     states: tuple[str, ...] = ()

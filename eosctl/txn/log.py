@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace as with_other
 
+from msgspec import Struct
 from msgspec.structs import replace
+from msgspec.structs import replace as with_other
 
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.records import Record, TopicRead
 from eosctl.core.transaction_log import TOPIC, LoggedTransaction, coordinator_partition, decode_key, decode_value
@@ -29,8 +29,7 @@ MOST_RECENT = 20_000
 """So many offsets at the end of a partition have the last minutes of an id, unless its coordinator is very busy."""
 
 
-@frozen
-class LogRequest:
+class LogRequest(Struct, frozen=True):
     """Which records: those of some ids (none means all), the newest of each or, with `all_records`, every one."""
 
     transactional_ids: tuple[TransactionalId, ...] = ()

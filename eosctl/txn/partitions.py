@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
-from msgspec.structs import asdict
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.transaction_log import TOPIC
 from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
@@ -125,8 +124,7 @@ def _producer_row(
     )
 
 
-@frozen
-class HangingLook:
+class HangingLook(Struct, frozen=True):
     """What one look at partitions and coordinators found.
 
     `partitions` is how many were looked at, `candidates` how many transactions are open for too long, `hanging` those
@@ -246,8 +244,7 @@ def ask_coordinators(
     return listings, admin.describe_transactions(ids) if ids else {}
 
 
-@frozen
-class OpenParts:
+class OpenParts(Struct, frozen=True):
     """The open partitions of each transaction, and where more of it may be open."""
 
     of: Mapping[Writer, tuple[ActiveProducer, ...]]

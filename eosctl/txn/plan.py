@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
 
-from msgspec.structs import asdict
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from eosctl.app import App
 from eosctl.codes import Code
 from eosctl.connectors.dedicated import gather_dedicated_topics
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.allowances import Waiver
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId
 from eosctl.core.transactions import ActiveProducer, KafkaFault
 from eosctl.core.wording import counted
@@ -49,8 +48,7 @@ CONSUMER_OFFSETS = "__consumer_offsets"
 _RANKS_S = 5.0
 
 
-@frozen
-class EndRequest:
+class EndRequest(Struct, frozen=True):
     """Which transaction: by `start_offset`, or by all of producer id, epoch and coordinator epoch, of one partition.
 
     `commit` writes COMMIT markers, as was decided, else ABORT markers; `waived` are the checks that are set aside.
@@ -66,8 +64,7 @@ class EndRequest:
     commit: bool = False
 
 
-@frozen
-class HangingRequest:
+class HangingRequest(Struct, frozen=True):
     """Which hanging transactions: those with a part on one topic, or (None) all; see `find_hanging` for the age."""
 
     topic: str | None = None
@@ -75,8 +72,7 @@ class HangingRequest:
     waived: frozenset[Waiver] = frozenset()
 
 
-@frozen
-class EndPlan:
+class EndPlan(Struct, frozen=True):
     """Transactions to end, and what that was decided from.
 
     `stable` are the last stable offsets of their partitions as far as they are known; `look` is what found the
@@ -88,7 +84,7 @@ class EndPlan:
     log: LogLook = field(default_factory=LogLook)
     commit: bool = False
     waived: frozenset[Waiver] = frozenset()
-    stable: Mapping[Partition, int] = field(default_factory=dict)
+    stable: Mapping[Partition, int] = {}
     look: HangingLook | None = None
 
     def wanted(self) -> list[TransactionToEnd]:

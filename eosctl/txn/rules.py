@@ -7,12 +7,12 @@ coordinators and their log say are arguments.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field
 from enum import StrEnum, unique
+
+from msgspec import Struct, field
 
 from eosctl.codes import Code
 from eosctl.core.allowances import Waiver
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.records import Record
 from eosctl.core.transaction_log import LoggedTransaction
@@ -60,8 +60,7 @@ class TransactionResult(StrEnum):
     ABORT = "abort"
 
 
-@frozen
-class DecidedResult:
+class DecidedResult(Struct, frozen=True):
     """A decision; `proven` where the log itself has it for this very transaction, else it may be about another one.
 
     `partitions` are those of the transaction, as far as the log names them.
@@ -72,8 +71,7 @@ class DecidedResult:
     partitions: tuple[Partition, ...] = ()
 
 
-@frozen
-class LogEntry:
+class LogEntry(Struct, frozen=True):
     """A record of `__transaction_state`; `logged` is None where it deletes the id."""
 
     transactional_id: TransactionalId
@@ -81,8 +79,7 @@ class LogEntry:
     record: Record
 
 
-@frozen
-class LogLook:
+class LogLook(Struct, frozen=True):
     """The records of `__transaction_state` about some producer ids, in the order of the log.
 
     `unread` says why there may be others that were not read.
@@ -92,8 +89,7 @@ class LogLook:
     unread: str | None = None
 
 
-@frozen
-class Coordination:
+class Coordination(Struct, frozen=True):
     """What the coordinators, and their log, say about some producers."""
 
     listings: TransactionListings
@@ -101,8 +97,7 @@ class Coordination:
     log: LogLook = field(default_factory=LogLook)
 
 
-@frozen
-class TransactionToEnd:
+class TransactionToEnd(Struct, frozen=True):
     """One transaction and its open partitions, in the order of their markers.
 
     `reason` is why it is hanging (None: it is not known to be), `refused` why it must not be ended: code -> in words.
@@ -112,7 +107,7 @@ class TransactionToEnd:
     transactional_id: TransactionalId | None
     reason: Reason | None
     decided: DecidedResult | None
-    refused: Mapping[Code, str] = field(default_factory=dict)
+    refused: Mapping[Code, str] = {}
 
     @property
     def writer(self) -> Writer:

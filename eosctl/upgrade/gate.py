@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from msgspec import Struct
+
 from eosctl.codes import Code
-from eosctl.core.frozen import frozen
 
 GateStatus = Literal["pass", "fail", "unknown"]
 
 
-@frozen
-class Gate:
+class Gate(Struct, frozen=True):
     """The outcome of one check.
 
     `guards_data`: to go on without knowing may lose records, or send them twice. `accepted`: the user goes on with it.
@@ -36,8 +36,7 @@ class Gate:
         return "fails" if self.status == "fail" else "is unknown"
 
 
-@frozen
-class GateVerdict:
+class GateVerdict(Struct, frozen=True):
     """`failures` make a gate fail, else `unknowns` make it unknown, else it passes with `proof`.
 
     `fix` is for this case alone, where there is more to say than to everybody whom the gate stops.

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from msgspec import Struct
+
 from eosctl.codes import Code
 from eosctl.core.clients.kafka_scripts import one_partition, only_compacted
 from eosctl.core.findings import ERROR, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import TopicDescription
 from eosctl.core.wording import counted
@@ -51,8 +52,7 @@ def evaluate_gates(observation: Observation, *, accepted: Collection[str] = ()) 
     return tuple(_gate(rule, observation, accepted=rule.id in accepted) for rule in _RULES)
 
 
-@frozen
-class _Rule:
+class _Rule(Struct, frozen=True):
     """`only_up`: it matters to tasks that run exactly-once, and so never holds up the way back.
 
     `guards_data`: while it is unknown, nobody is restarted. The others only say what may fail, and be seen to fail,

@@ -6,11 +6,12 @@ Reads only.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import UsageError
@@ -33,8 +34,7 @@ from eosctl.upgrade.roll.step import members_of
 NOTHING_KNOWN = Memory()
 
 
-@frozen
-class Lenience:
+class Lenience(Struct, frozen=True):
     """What does not hold up this roll: `accepted` gates; on the `way_back` what failed since the upgrade began.
 
     `sets_lost`: workers that left the group are given their mode where they lie, and so need not be there. `by_files`:
@@ -77,8 +77,7 @@ def accept_hint(gates: Sequence[Gate]) -> str:
     return f"{names} goes on as it is.{more_time}"
 
 
-@frozen
-class GroupLook:
+class GroupLook(Struct, frozen=True):
     """One look at the whole group, with what the journal knows of its workers added; `took_s` is how long it took.
 
     `lost` are workers that left the group and are given their mode where they lie; the observation is without them.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
 from typing import TypeVar
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.core.wording import rfc3339
 from eosctl.core.workers.modes import TARGETS, Mode, UpgradeWorker
 from eosctl.group.mirror_makers import KnownNodes
@@ -15,16 +16,14 @@ from eosctl.group.protocol import Work
 _Value = TypeVar("_Value")
 
 
-@frozen
-class Brought:
+class Brought(Struct, frozen=True):
     """A worker that the roll brought to `mode`; the same `member_id` in the group is the same process as then."""
 
     mode: Mode
     member_id: str | None
 
 
-@frozen
-class OpenStep:
+class OpenStep(Struct, frozen=True):
     """A step that was begun and not ended; `restarted` means that the driver did its part.
 
     `members` are all members of the group before it (URL -> member id). `backups` are the copies made in it.
@@ -38,8 +37,7 @@ class OpenStep:
     backups: tuple[str, ...] = ()
 
 
-@frozen
-class Roll:
+class Roll(Struct, frozen=True):
     """The newest roll in the journal; `connectors` are their states at its beginning.
 
     `known` are all members that its newest step saw; `steps` are those that are done.
@@ -56,9 +54,9 @@ class Roll:
     digest: str
     began_ms: int
     connectors: Mapping[str, str]
-    brought: Mapping[str, Brought] = field(default_factory=dict)
+    brought: Mapping[str, Brought] = {}
     known: frozenset[str] = frozenset()
-    next_start: Mapping[str, frozenset[Mode]] = field(default_factory=dict)
+    next_start: Mapping[str, frozenset[Mode]] = {}
     way_back: bool = False
     excused: frozenset[Work] = frozenset()
     steps: tuple[tuple[Mode, str], ...] = ()
@@ -108,12 +106,11 @@ class Roll:
         )
 
 
-@frozen
-class Memory:
+class Memory(Struct, frozen=True):
     """What a journal knows of workers: to which mode it brought them, and in which modes they may start next."""
 
-    brought: Mapping[str, Brought] = field(default_factory=dict)
-    next_start: Mapping[str, frozenset[Mode]] = field(default_factory=dict)
+    brought: Mapping[str, Brought] = {}
+    next_start: Mapping[str, frozenset[Mode]] = {}
 
     @property
     def names(self) -> Mapping[str, str | None]:

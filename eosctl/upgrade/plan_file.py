@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.kept.plan_file import PlanFormat, digest_of
 from eosctl.core.workers.modes import CONNECT_SETTING, POSSIBLE, Mode, UpgradeWorker, plan_passes
 
 _FILES = PlanFormat("eosctl-upgrade-plan", 1, "upgrade plan")
 
 
-@frozen
-class PlannedWorker:
+class PlannedWorker(Struct, frozen=True):
     """A worker as the plan saw it."""
 
     name: str
@@ -27,16 +27,14 @@ class PlannedWorker:
         return self.version == now.version and POSSIBLE[now.mode] <= POSSIBLE[self.mode]
 
 
-@frozen
-class PlannedPass:
+class PlannedPass(Struct, frozen=True):
     """One rolling restart; workers by name, because who leads is looked up when the pass runs."""
 
     mode: Mode
     workers: tuple[str, ...]
 
 
-@frozen
-class UpgradePlan:
+class UpgradePlan(Struct, frozen=True):
     """What brings the workers of one group of one Kafka cluster to `target`."""
 
     kafka_cluster_id: str | None

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.checks import codes
 from eosctl.checks.ignored import IgnoredFinding, split_ignored

@@ -9,8 +9,9 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from eosctl.core.findings import SEVERITIES, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.foreign import lines_of
 from eosctl.output.cells import duration
@@ -38,8 +39,7 @@ _HELP = (
 _MOST_EVIDENCE = 400  # characters of one member: an answer may hold thousands of ids
 
 
-@frozen
-class Heading:
+class Heading(Struct, frozen=True):
     """What stands above everything: the group, the time of day, and how far a wait is, if it is one."""
 
     group: str
@@ -47,8 +47,7 @@ class Heading:
     waiting: str = ""
 
 
-@frozen
-class Size:
+class Size(Struct, frozen=True):
     """A terminal's columns and rows."""
 
     columns: int
@@ -136,8 +135,7 @@ def _oldest(watch: Watched, now_s: float) -> str:
     return "; ".join(part for part in (oldest, missing) if part) or "collecting"
 
 
-@frozen
-class _Widths:
+class _Widths(Struct, frozen=True):
     """The cells of the columns: no subject on a narrow screen, where the sentence says it; no fix where it is below."""
 
     all: int

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from itertools import count
 from typing import Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.collect.facts import unproven
 from eosctl.core.findings import ERROR, SEVERITIES, WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.foreign import arguments, lines_of
 from eosctl.observation.connectors.folds import fold_alike
 from eosctl.offsets.lint.rules import BEFORE_RESTARTS
@@ -30,8 +31,7 @@ _QUOTED = re.compile(r"`([^`]+)`")
 _COMMAND = re.compile(r"(?:eosctl|kafka-[a-z-]+\.sh|kubectl|systemctl|curl) \S")
 
 
-@frozen
-class SourceLook:
+class SourceLook(Struct, frozen=True):
     """What a source says: the findings of its newest look that succeeded, which ended at `looked_s` (None: none yet).
 
     `error` is the code of what is wrong with the source now, and `message` says it; `is_stale`: what it says is too old
@@ -57,8 +57,7 @@ class SourceLook:
 LineKey = tuple[str, str, int]
 
 
-@frozen
-class WatchLine:
+class WatchLine(Struct, frozen=True):
     """A finding: since when it has been there, how old what it says is, and when it went.
 
     `key` stays the same from look to look.
@@ -77,16 +76,14 @@ class WatchLine:
         return command_of(self.finding.fix)
 
 
-@frozen
-class LineChange:
+class LineChange(Struct, frozen=True):
     """What happened to a line between two looks."""
 
     word: ChangeWord
     line: WatchLine
 
 
-@frozen
-class Watched:
+class Watched(Struct, frozen=True):
     """What is found now, and what has just gone; `state` has lasted from `state_since_s` on.
 
     `lines` and `gone` are for people, worst first: many findings alike are one line. `found` and `went` have each for
@@ -98,7 +95,7 @@ class Watched:
     gone: Sequence[WatchLine] = ()
     state: State = "unknown"
     state_since_s: float = 0.0
-    found: Mapping[LineKey, WatchLine] = field(default_factory=dict)
+    found: Mapping[LineKey, WatchLine] = {}
     went: Sequence[WatchLine] = ()
 
 

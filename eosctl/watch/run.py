@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
 from typing import Literal, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks.ignored import IgnoredFinding
 from eosctl.collect.collector import Collector
 from eosctl.collect.overview import Overview
 from eosctl.core.findings import SEVERITIES
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import did_you_mean
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, InterruptedByUserError, NotFoundError
@@ -30,8 +31,7 @@ DEFAULT_INTERVAL_S = 15.0
 _TICK_S = 0.5
 
 
-@frozen
-class WatchRequest:
+class WatchRequest(Struct, frozen=True):
     """`until`: end once the group has been so for `for_s` without interruption; give up after `timeout_s`, if any.
 
     `connector`: only what is about this one, and what is about none. `strict`: warnings count as errors do.
@@ -43,7 +43,7 @@ class WatchRequest:
     for_s: float = 0.0
     timeout_s: float | None = None
     strict: bool = False
-    ignore: Sequence[IgnoredFinding] = field(default_factory=tuple)
+    ignore: Sequence[IgnoredFinding] = ()
 
 
 class Display(Protocol):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.output.screen import keys
 from eosctl.output.screen.rows import ScreenRow
 from eosctl.watch.layout import Heading, Size, help_screen, line_screen, table_screen
@@ -21,8 +22,7 @@ _STEPS = {
 }
 
 
-@frozen
-class WatchView:
+class WatchView(Struct, frozen=True):
     """What somebody looks at: the table, a line or the help.
 
     `chosen` is a line, which stays chosen while others come and go. `line` is shown as it was last, even when it went.

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from eosctl.core.frozen import NamedTuple, frozen
+import msgspec
+
 from eosctl.errors import ProtocolError, UnreachableError, UnsupportedError
 from eosctl.wire.primitives import NULLABLE_STRING, Data
 from eosctl.wire.schema import NotCarriedError, Struct, decoding, encoding, skip_tags
@@ -19,8 +20,7 @@ S = TypeVar("S")
 _API_VERSIONS = 18
 
 
-@frozen
-class Api(Generic[Q, S]):
+class Api(msgspec.Struct, Generic[Q, S], frozen=True):
     """One API: the versions eosctl speaks (`oldest` to `newest`), and the Kafka release that brought each version."""
 
     key: int

@@ -6,9 +6,9 @@ Layouts: the message JSON of Apache Kafka 4.3. An unset field has the default Ka
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import NamedTuple
 from uuid import UUID
 
-from eosctl.core.frozen import NamedTuple
 from eosctl.wire.api import Api
 from eosctl.wire.primitives import BOOL, ID, INT8, INT16, INT32, INT64, NO_ID, NULLABLE_STRING, STRING
 from eosctl.wire.schema import Array, since, struct_of, tagged, until

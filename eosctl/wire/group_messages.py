@@ -5,7 +5,8 @@ Layout: the message JSON of Apache Kafka 4.3.
 
 from __future__ import annotations
 
-from eosctl.core.frozen import NamedTuple
+from typing import NamedTuple
+
 from eosctl.wire.api import Api
 from eosctl.wire.cluster_messages import OPERATIONS_NOT_ASKED
 from eosctl.wire.primitives import BOOL, BYTES, INT16, INT32, NULLABLE_STRING, STRING

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from eosctl.core.frozen import NamedTuple
 from eosctl.errors import ProtocolError
 
 Data = bytes | memoryview

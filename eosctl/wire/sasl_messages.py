@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from eosctl.core.frozen import NamedTuple
+from typing import NamedTuple
+
 from eosctl.wire.api import Api
 from eosctl.wire.primitives import BYTES, INT16, INT64, NULLABLE_STRING, STRING
 from eosctl.wire.schema import Array, since, struct_of

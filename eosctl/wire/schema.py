@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
-from eosctl.core.frozen import NamedTuple
 from eosctl.errors import ProtocolError, UnsupportedError
 from eosctl.wire.primitives import (
     Codec,

@@ -5,7 +5,8 @@ Layouts: the message JSON of Apache Kafka 4.3. An unset field has the default Ka
 
 from __future__ import annotations
 
-from eosctl.core.frozen import NamedTuple
+from typing import NamedTuple
+
 from eosctl.wire.api import Api
 from eosctl.wire.primitives import INT16, INT32, INT64, NULLABLE_STRING, STRING
 from eosctl.wire.schema import Array, since, struct_of

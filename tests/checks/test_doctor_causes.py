@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from eosctl.checks.causes import under_dead_brokers, under_missing_rights, under_settings, under_settings_and_rights
 from eosctl.checks.ignored import IgnoredFinding

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import threading
 import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.collect.collector import Collector, rest_s

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally

@@ -6,11 +6,12 @@ import base64
 import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.connect.rest import RestConnectWorker
 from eosctl.connect.signing import signature_headers

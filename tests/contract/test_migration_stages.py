@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.decision import Policy

@@ -7,11 +7,11 @@ that a cut is a reset without TLS's farewell.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.clients.properties import client_from_properties
 from eosctl.core.ids import TransactionalId

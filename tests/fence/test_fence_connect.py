@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
 from eosctl.core.workers.access import ConnectAccess

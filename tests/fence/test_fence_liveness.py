@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 import threading
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.ids import TransactionalId

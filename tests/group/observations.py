@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from eosctl.core.configs.fold import ConfigState, ConnectorState
 from eosctl.core.offsets.aborted import AbortedOffset

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.fence.pace import cure_of
 from eosctl.group.observation.override_policy import ALLOWLIST, POLICY, override_policy, policy_of, refused_overrides

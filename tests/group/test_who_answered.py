@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.group.ways import Route, doubt_of, shared_routes
 from tests.conftest import Invoke

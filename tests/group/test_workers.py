@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks.workers import group_problems, list_workers, probe_workers

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.batches import Batch, Unseen, UnseenReason
 from eosctl.core.clients.settings import ClientSettings, Secret

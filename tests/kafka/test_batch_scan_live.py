@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]  # not listed as re-exported
+from msgspec.structs import replace
 
 from eosctl.core.batches import Batch, Window
 from eosctl.core.clients.properties import client_from_properties

@@ -9,10 +9,10 @@ import json
 import shlex
 import subprocess
 import threading
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError

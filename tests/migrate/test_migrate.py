@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from errno import ENOSPC
 from io import StringIO
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from msgspec.structs import replace
 from msgspec.structs import replace as replaced
 
 from eosctl.core.allowances import Allowances

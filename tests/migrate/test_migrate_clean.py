@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.errors import EosctlError, ExitCode

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from eosctl.group.observation.rules import WorkerFile
 from eosctl.observation.connectors.client_overrides import client_overrides

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.aborted import aborted_offsets

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from eosctl.checks.group.state import group_state
 from eosctl.core.ids import TransactionalId

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from eosctl.checks.codes import FEW_REPLICAS
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding

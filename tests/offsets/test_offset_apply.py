@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.offsets.views import Prefer

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import resource
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.offsets.murmur2 import partition_for

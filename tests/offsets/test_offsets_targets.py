@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.records import TopicDescription
 from tests.conftest import Outcome

@@ -7,11 +7,12 @@ import io
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode

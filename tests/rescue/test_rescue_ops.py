@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, ExitCode, NotFoundError, RefusedError, StalePlanError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition

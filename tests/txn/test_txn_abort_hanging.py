@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.allowances import Waiver
 from eosctl.errors import ExitCode, StalePlanError, UnauthorizedError, UnreachableError

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transaction_log import TOPIC

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.clients.kafka_scripts import one_partition, only_compacted
 from eosctl.core.clients.settings import ClientSettings

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.configs.fold import ConfigState, ConnectorState, fold_config_topic
 from eosctl.core.open_transactions import OpenTransaction

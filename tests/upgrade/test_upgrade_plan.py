@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.errors import InputFileError

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum, unique
 
+from msgspec import Struct
+
 from eosctl.audit.log.field_paths import ReadValue, member_of, read_json
-from eosctl.core.frozen import frozen
 from eosctl.core.records import Record
 
 
@@ -34,8 +35,7 @@ _STREAMED = (None, False, "false")
 _INCREMENTAL = "incremental"
 
 
-@frozen
-class ChangeEvents:
+class ChangeEvents(Struct, frozen=True):
     """The position of each change event; `has_keys`: the record's key is that of the row.
 
     `snapshots_once`: nothing in the connector's config lets it take a second snapshot.

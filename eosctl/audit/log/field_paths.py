@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Literal, NoReturn, cast
+from typing import Literal, NamedTuple, NoReturn, cast
 
-from eosctl.core.frozen import NamedTuple, frozen
+from msgspec import Struct
+
 from eosctl.core.records import Record
 from eosctl.errors import UsageError
 
@@ -19,8 +20,7 @@ _SIDES: tuple[Side, ...] = ("value", "key", "header")
 _ENVELOPE = {"schema", "payload"}
 
 
-@frozen
-class FieldPath:
+class FieldPath(Struct, frozen=True):
     """Where the field is: names of members, or numbers of elements; a header has one name, which may have dots."""
 
     side: Side
@@ -50,8 +50,7 @@ class ReadValue(NamedTuple):
     may_repeat: bool = False
 
 
-@frozen
-class NamedFields:
+class NamedFields(Struct, frozen=True):
     """Fields that are unique together, as in SQL's UNIQUE (a, b); of those that `may_lack` a record has some at least.
 
     `passes_tombstones`: a record without a value is no row of the source's, and has none of these fields.

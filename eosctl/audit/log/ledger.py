@@ -11,11 +11,11 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from eosctl.audit.log.segments import Part
 from eosctl.audit.log.shared_epochs import SAME_MS, SharedEpoch
 from eosctl.core.batches import Batch
-from eosctl.core.frozen import NamedTuple
 from eosctl.core.ids import ProducerId
 
 _TOLERANCE_MS = 1000

@@ -9,14 +9,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.audit import codes
 from eosctl.audit.log.segments import Part
 from eosctl.audit.log.tallies import PlaceTally
 from eosctl.codes import Code
 from eosctl.core.batches import Batch, Place
-from eosctl.core.frozen import NamedTuple, frozen
 from eosctl.core.ids import ProducerId
 from eosctl.core.wording import counted
 
@@ -24,8 +27,7 @@ _TOGETHER_MS = 20
 """So near each other are the markers of one transaction."""
 
 
-@frozen
-class MirrorOffset:
+class MirrorOffset(Struct, frozen=True):
     """An offset of MirrorMaker's, stored in topic `stored_in`: it copied up to `offset` of a source partition."""
 
     cluster: str
@@ -69,8 +71,7 @@ class CopiedPart(NamedTuple):
     ended_ms: int
 
 
-@frozen
-class Copied:
+class Copied(Struct, frozen=True):
     """A transaction's part in a target partition: `records` of the source partition's offsets `first` to `last`.
 
     `is_cut`: it may have more records, or begin at a later offset: then fewer are no fault.
@@ -85,8 +86,7 @@ class Copied:
     part: CopiedPart
 
 
-@frozen
-class Copies:
+class Copies(Struct, frozen=True):
     """What was copied to the target partitions; `went_back` has what was copied before a lower offset was.
 
     `unsure` says what can't be compared.

@@ -10,13 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf
+from typing import NamedTuple
+
+from msgspec import Struct
 
 from eosctl.audit import codes
 from eosctl.audit.log.exact import encoded, number_in, shown
 from eosctl.audit.log.tallies import PlaceTally
 from eosctl.codes import Code
 from eosctl.core.batches import NO_PRODUCER, Place
-from eosctl.core.frozen import NamedTuple, frozen
 from eosctl.core.wording import counted
 
 MOST_GAPS = 20
@@ -28,8 +30,7 @@ Found = list[tuple[PlaceTally, str]]
 """What is wrong, each with the words for it."""
 
 
-@frozen
-class FieldValue:
+class FieldValue(Struct, frozen=True):
     """The value of a field in one committed record; `content` and `may_repeat` as in ReadValue."""
 
     topic: str

@@ -6,7 +6,8 @@ Ctrl-C, and the deadline, end the reading; what was read before is judged all th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.audit.log.mirror import Mirror
 from eosctl.audit.log.segments import PartitionFold, Sink

@@ -9,7 +9,9 @@ Only where there is no such marker, a record's own time is all there is: then it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from eosctl.audit.log.segments import PartitionFold
 from eosctl.core.batches import Batch, Place, ScanPlan, Span, Unseen, UnseenReason

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from msgspec import Struct
+
 from eosctl.acls.check import judge_acls
 from eosctl.app import App
 from eosctl.checks import codes
@@ -14,7 +16,6 @@ from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.report import CheckResults, checks_report
 from eosctl.core.acls.request import AclRequest
 from eosctl.core.findings import INFO, WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.records import KnownBounds
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UnauthorizedError, UsageError
@@ -31,8 +32,7 @@ _Found = Iterable[Finding]
 _PRODUCTS = {"streams": {"kafka-streams"}, "flink": {"flink-sink", "flink-producer"}}
 
 
-@frozen
-class ApplicationsToCheck:
+class ApplicationsToCheck(Struct, frozen=True):
     """Kafka Streams or Flink; of which applications (none: all that are recognised), and their rights' principal."""
 
     product: str

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.versions import Version
 
 Part = Literal["broker", "worker"]
 
 
-@frozen
-class KnownBug:
+class KnownBug(Struct, frozen=True):
     """A bug of releases from `since` on, up to but without `until`; `fixed_in` names patch releases, too.
 
     `of_streams`: only Kafka Streams runs into it.

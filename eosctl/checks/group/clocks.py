@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.core.findings import ERROR, WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.group.observed import GroupObservation
 from eosctl.group.workers import PARALLEL_WORKERS
@@ -25,8 +26,7 @@ _LONGEST_ANSWER_MS = 10_000
 _HERE = "this machine"
 
 
-@frozen
-class _Clock:
+class _Clock(Struct, frozen=True):
     """A worker's clock: how far it is ahead of ours, and its host, all of whose workers have that one clock."""
 
     worker: str

@@ -7,8 +7,9 @@ ended, and is not looked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks import codes

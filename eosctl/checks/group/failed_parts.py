@@ -6,7 +6,8 @@ A trace has one text for several causes, and what heals one harms another. Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.connectors import codes as connector_codes
 from eosctl.core.findings import Finding

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.statuses import StatusLog
 from eosctl.connectors.failures import FAILED, known_failure, remedy, what_it_died_of
 from eosctl.core.configs.records import RecordKind
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, connector_path, task_transactional_id
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.failures import codes as failure_codes
@@ -33,8 +34,7 @@ _CALM_MS = 60_000
 _FENCED = frozenset({failure_codes.TASK_FENCED, failure_codes.TASK_FENCED_OR_EXPIRED})
 
 
-@frozen
-class FailingPart:
+class FailingPart(Struct, frozen=True):
     """A connector or task that failed again and again: when, what it died of each time, and how often it began to run.
 
     `goes_on` is false where it has run for longer than it did before.
@@ -63,8 +63,7 @@ class FailingPart:
         return task_transactional_id(group_id, self.connector, self.task)
 
 
-@frozen
-class IdUse:
+class IdUse(Struct, frozen=True):
     """How often each transactional id was initialised within the window; `unread` says why that is not known."""
 
     initialised: Mapping[TransactionalId, int]

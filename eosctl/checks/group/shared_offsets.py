@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.findings import ERROR, WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId, TransactionalId, task_transactional_id
 from eosctl.core.transactions import PROTOCOL_TYPE, ActiveProducer, KafkaFault
 from eosctl.errors import BrokerError, EosctlError, InterruptedByUserError, UnsupportedError
@@ -26,8 +27,7 @@ from eosctl.ports import TransactionAdmin
 RECENT_MS = 600_000
 
 
-@frozen
-class _Rival:
+class _Rival(Struct, frozen=True):
     """A task of another group with the name of one of ours, whose id a coordinator knows."""
 
     group_id: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+
+from msgspec import Struct
 
 from eosctl.checks import codes
 from eosctl.core.findings import ERROR, WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import POSSIBLE, Mode
 from eosctl.foreign import shell_word
@@ -18,15 +18,14 @@ from eosctl.observation.connectors.exactly_once import task_verdicts
 _MOST_NAMED = 3
 
 
-@frozen
-class GroupState:
+class GroupState(Struct, frozen=True):
     """`modes` has the number of workers in each mode; counts of tasks are None where they are not known.
 
     Which tasks are not exactly-once is what `task_verdict` says.
     """
 
     workers: int
-    modes: Mapping[Mode, int] = field(default_factory=dict)
+    modes: Mapping[Mode, int] = {}
     source_tasks: int | None = None
     not_exactly_once: int | None = None
 

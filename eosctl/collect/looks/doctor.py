@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.checks.group.state import group_state
 from eosctl.checks.ignored import IgnoredFinding
@@ -10,14 +12,12 @@ from eosctl.checks.visit import Visit
 from eosctl.collect.facts import DoctorFacts, doubtful
 from eosctl.collect.overview import Overview
 from eosctl.core.findings import INFO, Finding, worst_first
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
 from eosctl.observation.connectors import codes
 
 
-@frozen
-class DoctorLook:
+class DoctorLook(Struct, frozen=True):
     """Runs every check; findings that `ignore` names are left out."""
 
     ignore: tuple[IgnoredFinding, ...] = ()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.collect.facts import HangingFacts, LsoFacts, TopicFacts, TransactionFacts

@@ -9,11 +9,12 @@ transactionalIdPrefix; with TransactionNamingStrategy.POOLING it lists the produ
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.core.acls.table import CLUSTER, Right
-from eosctl.core.frozen import frozen
 
 APPLICATION_ROLE = "application"
 ApplicationProduct = Literal["streams", "flink"]
@@ -23,8 +24,7 @@ _INTERNAL = "changelogs and repartition topics of the application: without it no
 _OFFSETS_OF_FLINK = "offsets that the source commits at checkpoints, for monitoring; a restart takes those of Flink"
 
 
-@frozen
-class ApplicationScope:
+class ApplicationScope(Struct, frozen=True):
     """An application.id of Streams, or a transactionalIdPrefix of a Flink sink, and its topics; `T*` is a prefix.
 
     `groups` are the consumer groups of Flink's sources; that of Streams is its application.id.

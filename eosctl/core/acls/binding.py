@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 
-@frozen
-class Acl:
+class Acl(Struct, frozen=True):
     """One ACL of the cluster, in Kafka's words: `User:orders`, `*`, WRITE, ALLOW, Topic, `orders`, LITERAL."""
 
     principal: str

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.core.acls.binding import Acl
 from eosctl.core.clients.kafka_scripts import kafka_script

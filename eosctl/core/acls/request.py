@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 
-@frozen
-class AclRequest:
+class AclRequest(Struct, frozen=True):
     """What the user named. No `roles` are Connect's four; one of `tasks` goes for all connectors.
 
     With a `product` they are rights of `applications` of Kafka Streams or Flink: no roles and no connectors.

@@ -8,9 +8,10 @@ DESCRIBE in READ and WRITE; the table names it all the same, as Kafka's document
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.core.ids import (
     MIGRATION_PREFIX,
     leader_transactional_id,
@@ -28,8 +29,7 @@ CLUSTER = "kafka-cluster"
 """The name of the one Cluster resource."""
 
 
-@frozen
-class Right:
+class Right(Struct, frozen=True):
     """What one role must be allowed: an operation (Kafka's name) on resources of one pattern.
 
     `when` is the step of the upgrade from which on it is needed; `note` says what fails without it. An `optional`
@@ -55,8 +55,7 @@ class Right:
         return f"{self.resource_type} {self.name}{prefixed}"
 
 
-@frozen
-class ConnectorScope:
+class ConnectorScope(Struct, frozen=True):
     """A source connector as far as rights go; an output topic that ends in `*` is a prefix.
 
     `offsets_topic` None means that nobody knows it. `likely_topics` are output topics that are perhaps not in use:
@@ -71,8 +70,7 @@ class ConnectorScope:
     own_reads: tuple[str, ...] = ()
 
 
-@frozen
-class GroupScope:
+class GroupScope(Struct, frozen=True):
     """A Connect group and those of its connectors that rights are wanted for.
 
     With `prefixed` one right covers all tasks of a connector. `old_brokers` (before Kafka 2.8) want IDEMPOTENT_WRITE.
@@ -87,8 +85,7 @@ class GroupScope:
     old_brokers: bool = False
 
 
-@frozen
-class _Entry:
+class _Entry(Struct, frozen=True):
     """A line of the table; `resource` is a type and a word that `_names` replaces by the names it stands for."""
 
     role: str

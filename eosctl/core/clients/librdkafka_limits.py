@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.java.numbers import whole_number
 
 REQUEST_TIMEOUT = "socket.timeout.ms"
@@ -15,8 +16,7 @@ _BACKOFF, _LONGEST_BACKOFF = "reconnect.backoff.ms", "reconnect.backoff.max.ms"
 _BACKOFF_MS, _LONGEST_BACKOFF_MS = 100, 10_000  # librdkafka's defaults
 
 
-@frozen
-class _Range:
+class _Range(Struct, frozen=True):
     """What librdkafka 2.16 takes; below it goes its default, where that is what Java's number means."""
 
     lowest: int

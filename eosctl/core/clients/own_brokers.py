@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+from msgspec import Struct
+
 from eosctl.core.clients.properties import client_from_properties
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.properties import PROVIDER, Properties
 from eosctl.errors import EosctlError
@@ -29,8 +30,7 @@ _MATTERS = re.compile(r"bootstrap\.servers$|security\.|sasl\.|ssl\.")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
-@frozen
-class OwnBrokers:
+class OwnBrokers(Struct, frozen=True):
     """The brokers as the config spells them; `settings` None means that eosctl can't go there, and `why_not` says why.
 
     `why_not` is the end of a sentence.

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator
 from typing import cast
 
+from msgspec import Struct
+
 from eosctl.core.clients.librdkafka_limits import REQUEST_TIMEOUT, fitted
 from eosctl.core.clients.sasl import KINIT_COMMAND, TOKEN_COMMAND, sasl_fields
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.clients.stores import StoreFile, endpoint_stores, store_files
-from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.numbers import whole_number
 from eosctl.core.java.pem import pem_lines
@@ -78,8 +79,7 @@ _IMMATERIAL = re.compile(
 _SECRET_OPTION = re.compile(r"(password|secret)\w*\s*=", re.IGNORECASE)
 
 
-@frozen
-class ClientProperties:
+class ClientProperties(Struct, frozen=True):
     """What a settings file says: the settings (bootstrap servers may be empty), and what in it has no effect here.
 
     `notes` report what librdkafka takes another value for: nothing to worry about, so for those who want to hear more.

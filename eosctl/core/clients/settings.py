@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 
 class Secret:
@@ -44,8 +43,7 @@ def revealed(secret: Secret | None) -> str | None:
     return None if secret is None else secret.reveal()
 
 
-@frozen
-class ClientSettings:
+class ClientSettings(Struct, frozen=True):
     """Client settings under librdkafka-neutral names; paths are of PEM files unless they say otherwise.
 
     `bootstrap_servers` are `host:port` or `[v6]:port`. `security_protocol` is PLAINTEXT, SSL, SASL_PLAINTEXT or
@@ -66,7 +64,7 @@ class ClientSettings:
     oauth_scope: str | None = None
     oauth_ca_location: str | None = None
     oauth_ca_pem: str | None = None
-    oauth_extensions: Mapping[str, str] = field(default_factory=dict)
+    oauth_extensions: Mapping[str, str] = {}
     ssl_ca_location: str | None = None
     ssl_ca_pem: str | None = None
     ssl_certificate_location: str | None = None
@@ -77,4 +75,4 @@ class ClientSettings:
     ssl_check_hostname: bool = True
     client_id: str = "eosctl"
     request_timeout_ms: int = 30_000
-    extra: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = {}

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.core.clients.settings import Secret
-from eosctl.core.frozen import frozen
 from eosctl.core.java.pem import pem_lines
 from eosctl.core.java.properties import Properties
 from eosctl.errors import InputFileError
 from eosctl.foreign import shell_word
 
 
-@frozen
-class StoreFile:
+class StoreFile(Struct, frozen=True):
     """A key or trust store that is no PEM. `where` is the setting that names it; `of_endpoint`: of a token endpoint."""
 
     where: str

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec import Struct
+
 from eosctl.core.configs.fold import ConfigState, ConnectorState, IgnoredRecord, fold_config_topic
 from eosctl.core.configs.records import decode_key_text
-from eosctl.core.frozen import frozen
 from eosctl.core.records import Record
 from eosctl.foreign import arguments
 
@@ -24,8 +25,7 @@ ROLLING_KEY = b"eosctl-compaction"
 SEGMENT_S = int(WHILE_CLEANING["segment.ms"]) / 1000
 
 
-@frozen
-class BadRecord:
+class BadRecord(Struct, frozen=True):
     """A record to be compacted away; `first` is a count to be recorded before, under the same key, or None.
 
     `anew` is what else has to write the key before compaction takes the record; empty where nothing has to.

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 
+from msgspec import Struct
+
 from eosctl.core.configs.records import (
     KIP_TEXT_PREFIX,
     OFFSETS_TOPIC,
@@ -22,12 +24,10 @@ from eosctl.core.configs.records import (
     int_field,
     parse_key,
 )
-from eosctl.core.frozen import frozen
 from eosctl.core.records import Record
 
 
-@frozen
-class IgnoredRecord:
+class IgnoredRecord(Struct, frozen=True):
     """A record that changes nothing in a worker: `code` is stable, `reason` is for people.
 
     `connector` is the connector that the record was meant for, where the key shows. `breaks_reader`: a worker that
@@ -47,8 +47,7 @@ class IgnoredRecord:
         return self.key is not None and parse_key(self.key).kind is RecordKind.TASK_COUNT
 
 
-@frozen
-class ConnectorState:
+class ConnectorState(Struct, frozen=True):
     """What a worker knows of one connector; `config` None means deleted, or known by left-over records only.
 
     `record_offset` and `commit_offset` are those of the newest task-count and commit record that were taken.
@@ -81,8 +80,7 @@ class ConnectorState:
         return any(value is not None for value in held)
 
 
-@frozen
-class ConfigState:
+class ConfigState(Struct, frozen=True):
     """The outcome of a fold; `offset` is one more than that of the newest record whose value could be parsed, or -1.
 
     `commits_without_connector` are offsets of commits that made the worker forget a task set, because the connector's
@@ -216,8 +214,7 @@ class _Fold:
         held.config = held.task_count = held.forgotten_commit = held.moved_from = None
 
 
-@frozen
-class _Place:
+class _Place(Struct, frozen=True):
     offset: int
     key: str
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum, unique
 from functools import lru_cache
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 MAX_INT = 2**31 - 1
 
@@ -48,8 +48,7 @@ _PREFIXES = (
 KIP_TEXT_PREFIX = "task-count-"
 
 
-@frozen
-class ConfigKey:
+class ConfigKey(Struct, frozen=True):
     """A parsed key: `name` is the connector (or the logger); `task` is None unless a task key could be parsed."""
 
     kind: RecordKind

@@ -6,12 +6,12 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterable
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.errors import NotFoundError, UsageError
 
 
-@frozen
-class Selection:
+class Selection(Struct, frozen=True):
     """Which connectors are meant: names, all, or a pattern (`re:` or a glob)."""
 
     connectors: tuple[str, ...] = ()

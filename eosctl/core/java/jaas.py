@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 _FLAGS = {"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"}
 _TOKEN = re.compile(
@@ -22,8 +22,7 @@ _ESCAPE = re.compile(r"\\(?:([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))", re.DOTALL)
 _CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-@frozen
-class LoginModule:
+class LoginModule(Struct, frozen=True):
     """One entry of sasl.jaas.config; `name` is the class without its package. Its options hold secrets."""
 
     name: str

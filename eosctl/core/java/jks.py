@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 MAGIC = bytes.fromhex("feedfeed")
 _MIGHTY = b"Mighty Aphrodite"
@@ -19,8 +19,7 @@ _DIGEST_BYTES = 20
 _PRIVATE_KEY, _TRUSTED = 1, 2
 
 
-@frozen
-class KeyEntry:
+class KeyEntry(Struct, frozen=True):
     """A private key, still protected, and its certificates in DER, its own first."""
 
     protected: bytes
@@ -28,8 +27,7 @@ class KeyEntry:
     __repr__ = object.__repr__  # the key is not shown
 
 
-@frozen
-class JavaKeyStore:
+class JavaKeyStore(Struct, frozen=True):
     """What a JKS file holds, in its order; certificates in DER."""
 
     trusted: tuple[bytes, ...]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.errors import InputFileError
 
 _JOINED = r"\\(?:\r\n?|\n)[ \t\f]*+"  # a setting goes on in the next line
@@ -25,13 +25,12 @@ _TRIMMED = "".join(map(chr, range(0x21)))
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
-@frozen
-class Properties:
+class Properties(Struct, frozen=True):
     """The settings of one file, `source`, with the line each of them ends on; there are passwords among them."""
 
     source: str
     values: Mapping[str, str]
-    lines: Mapping[str, int] = field(default_factory=dict)
+    lines: Mapping[str, int] = {}
     __repr__ = object.__repr__
 
     def error(self, key: str, problem: str, *, hint: str | None = None) -> InputFileError:

@@ -12,7 +12,8 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.kept.typed_json import WrongMemberError, json_of, typed
 from eosctl.errors import InputFileError
 
@@ -31,16 +32,14 @@ class HasDigest(Protocol):
 AnyPlan = TypeVar("AnyPlan", bound=HasDigest)
 
 
-@frozen
-class _Label:
+class _Label(Struct, frozen=True):
     """What a plan file says of itself, whatever it holds."""
 
     format: str
     version: int
 
 
-@frozen
-class _Document:
+class _Document(Struct, frozen=True):
     """A plan file of the right format; the plan is decoded by itself."""
 
     digest: str
@@ -67,8 +66,7 @@ def _names_of(kind: type[DataclassInstance]) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind))
 
 
-@frozen
-class PlanFormat:
+class PlanFormat(Struct, frozen=True):
     """How the files of one command say what they are; `made_by` is that command, `upgrade plan`."""
 
     name: str

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Record, TopicRead
 
 
-@frozen
-class AbortedOffset:
+class AbortedOffset(Struct, frozen=True):
     """A key whose newest record was aborted; `committed` is what counts, None where nothing was ever committed."""
 
     aborted: Record

@@ -9,7 +9,8 @@ from __future__ import annotations
 from enum import StrEnum, unique
 from typing import NamedTuple
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.offsets.records import is_nothing
 
 
@@ -94,8 +95,7 @@ def decide(source: Cell | None, target: Cell | None, policy: Policy, *, fallback
     return Decision(action, "source_taken", conflict=True)
 
 
-@frozen
-class KeyClaim:
+class KeyClaim(Struct, frozen=True):
     """A source record that ends on some target key; `precedence` counts from 0, the strongest source."""
 
     cell: Cell

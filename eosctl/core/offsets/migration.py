@@ -9,11 +9,12 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.core.ids import TransactionalId, migration_transactional_id
 from eosctl.core.kept.plan_file import PlanFormat, digest_of
 from eosctl.core.offsets.decision import Policy
@@ -37,8 +38,7 @@ FILE_PREFIX = "file:"
 """What the name of a store begins with that is a file; a topic name has no colon."""
 
 
-@frozen
-class PlannedTopic:
+class PlannedTopic(Struct, frozen=True):
     """A topic, or a file of records, as the plan was made from it.
 
     `name` is unique in the plan: a topic, `TOPIC@PROFILE` for one on another cluster, or `file:PATH`. `topic_id` None
@@ -87,8 +87,7 @@ def topic_of(name: str) -> str:
     return name if name.startswith(FILE_PREFIX) else name.partition("@")[0]
 
 
-@frozen
-class ConnectorRoute:
+class ConnectorRoute(Struct, frozen=True):
     """Where one connector's offsets go, and under which connector name."""
 
     connector: str
@@ -96,8 +95,7 @@ class ConnectorRoute:
     target_topic: str
 
 
-@frozen
-class Tally:
+class Tally(Struct, frozen=True):
     """What became of every record that was read; `check` proves that none is missing.
 
     Its numbers come from different places: `records` from the readers, one by one; what they were folded to, whose
@@ -118,8 +116,8 @@ class Tally:
     conflicts: int
     scattered: int
     counts: Mapping[str, int]
-    connector_counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    others: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    connector_counts: Mapping[str, Mapping[str, int]] = {}
+    others: Mapping[str, Mapping[str, int]] = {}
 
     @classmethod
     def of(
@@ -187,8 +185,7 @@ class Tally:
         return self.counts["write"] + self.counts["delete"]
 
 
-@dataclass(frozen=True)  # without slots, as it keeps its digest
-class MigrationPlan:
+class MigrationPlan(Struct, frozen=True, dict=True):
     """Everything that apply and verify need; `sources` are in order of precedence, the first wins.
 
     `cluster_id` is the cluster that is written to; None where the target is a file.

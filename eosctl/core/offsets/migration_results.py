@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.offsets.migration import ConnectorRoute
 
 
-@frozen
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """What one side was found to hold: whose offsets, and whether each key lies where Connect's producer puts it.
 
     Where all do (`in_place`), no key is on two partitions. `records` is how many were read, counted one by one as they
@@ -21,7 +20,7 @@ class Snapshot:
     connectors: frozenset[str] = frozenset()
     in_place: bool = True
     records: int = 0
-    part_bytes: Mapping[int, int] = field(default_factory=dict)
+    part_bytes: Mapping[int, int] = {}
 
     @classmethod
     def united(cls, found: Iterable[Snapshot]) -> Snapshot:
@@ -38,8 +37,7 @@ class Snapshot:
         return max(self.part_bytes.values(), default=0)
 
 
-@frozen
-class DecidedKey:
+class DecidedKey(Struct, frozen=True):
     """One row of the decisions, for people; `partition` is where the target has the key, None for nowhere."""
 
     route: ConnectorRoute
@@ -53,8 +51,7 @@ class DecidedKey:
     partitions: int
 
 
-@frozen
-class Mismatch:
+class Mismatch(Struct, frozen=True):
     """A key that is not what the plan says, on `side` source or target."""
 
     side: str
@@ -67,8 +64,7 @@ class Mismatch:
     actual: bytes | None
 
 
-@frozen
-class Comparison:
+class Comparison(Struct, frozen=True):
     """The outcome of a verification: how many keys were compared and differ, and up to `limit` of those that do.
 
     Of the `hidden` keys nothing is known: a record of theirs lies behind an open transaction.
@@ -84,12 +80,11 @@ class Comparison:
         return not self.differing and not self.hidden
 
 
-@frozen
-class SentCounts:
+class SentCounts(Struct, frozen=True):
     """What delivery reports confirmed: per topic (records, tombstones among them), per partition the last offset."""
 
-    topics: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    last_offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    topics: Mapping[str, tuple[int, int]] = {}
+    last_offsets: Mapping[tuple[str, int], int] = {}
     transactions: int = 0
 
     def records(self) -> int:

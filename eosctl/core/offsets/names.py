@@ -5,7 +5,8 @@ A topic name can't hold an @, so the last one is never part of it. Which cluster
 
 from __future__ import annotations
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.topic_names import RULE, is_topic_name
 from eosctl.errors import UsageError
 
@@ -15,8 +16,7 @@ PLACE = "{connector}"
 """Stands for the connector's name in a pattern."""
 
 
-@frozen
-class StoreName:
+class StoreName(Struct, frozen=True):
     """`name` is `global`, `dedicated` or a topic; `profile` None means the cluster that the command is about."""
 
     name: str

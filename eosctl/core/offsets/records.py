@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum, unique
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from eosctl.core.configs.records import UnparsableValueError, decode_value
-from eosctl.core.frozen import frozen
 from eosctl.core.records import Record
 from eosctl.core.wording import encodable
 
@@ -57,8 +58,7 @@ class OffsetKey(NamedTuple):
             return f"raw {self.raw.hex()}"
 
 
-@frozen
-class IgnoredKey:
+class IgnoredKey(Struct, frozen=True):
     """A key that no connector ever finds again; it stays in the topic for ever. `raw` is empty for no key at all."""
 
     raw: bytes

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec import Struct
+
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import ERROR
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.findings import topic_findings
 from eosctl.core.offsets.records import IgnoredKey, KeyFault, OffsetKey, decode_key
 from eosctl.core.records import Record, TopicDescription
@@ -33,8 +34,7 @@ _KAFKAS_OWN = frozenset(
 _ANOTHER = "Name a topic that holds nothing but offsets; one that does not exist yet is created."
 
 
-@frozen
-class Objection:
+class Objection(Struct, frozen=True):
     """Why a topic is none for offsets, as the end of a sentence about it, and what to do."""
 
     message: str

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from typing import NamedTuple
 
-from eosctl.core.frozen import frozen
+from msgspec.structs import replace
+
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
@@ -48,7 +49,7 @@ class DiffStatus(StrEnum):
     HIDDEN = "hidden"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class IgnoredOffsetRecord:
     """A record under a key that Connect ignores."""
 
@@ -56,7 +57,7 @@ class IgnoredOffsetRecord:
     fault: KeyFault
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class AnyStore:
     """An offsets topic, and what open transactions hide in it.
 
@@ -92,7 +93,7 @@ class AnyStore:
         return [key.raw for key in self.hidden_keys.get(connector, ())]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Store(AnyStore):
     """An offsets topic folded to the newest record per key.
 
@@ -190,7 +191,7 @@ class OffsetView(NamedTuple):
     flags: tuple[Flag, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OffsetViews:
     """The views of one connector, ordered by key bytes; each is made when it is asked for: there may be millions.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
+
 from eosctl.core.clients.settings import Secret
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.proxies import Proxies
 from eosctl.errors import RefusedError
 from eosctl.foreign import shell_word
@@ -19,8 +19,7 @@ SIGNATURE = "a signature of the group's session key"
 CONNECTOR_CONFIG = "the connector's config"
 
 
-@frozen
-class ConnectAccess:
+class ConnectAccess(Struct, frozen=True):
     """Authorities to trust, a client certificate (PEM files), and a password or a bearer token.
 
     Certificate, password and token go to the origins (`https://host:port`) in `named`, which the user named, and to all
@@ -39,7 +38,7 @@ class ConnectAccess:
     trust_discovered: bool = False
     named: frozenset[str] = frozenset()
     named_hosts: frozenset[str] = frozenset()
-    of_urls: Mapping[str, Secret] = field(default_factory=dict)
+    of_urls: Mapping[str, Secret] = {}
     proxies: Proxies = field(default_factory=Proxies)
 
     @property

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.numbers import MOST_PORT, whole_number
 from eosctl.core.java.properties import is_reference
@@ -14,8 +15,7 @@ _LISTENER = re.compile(r"(https?)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?\d+)", re.IGNO
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - compared, not bound to
 
 
-@frozen
-class Advertised:
+class Advertised(Struct, frozen=True):
     """`host` None: only the worker's machine knows it; `port` None: only the worker does.
 
     `unresolved` are the properties that this hangs on, and whose values only the worker can resolve.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.core.clients.properties import ClientProperties, client_from_properties
-from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.properties import Properties, is_reference, parse_properties, trimmed
 from eosctl.core.workers.advertised_url import advertised
@@ -33,8 +34,7 @@ def creates_topics(files: Iterable[Mapping[str, str]]) -> bool:
     return all(file.get(_CREATES_TOPICS, "").strip().lower() != "false" for file in files)
 
 
-@frozen
-class WorkerConfig:
+class WorkerConfig(Struct, frozen=True):
     """What eosctl takes from one Connect worker's file; None where the file does not say, or only the worker knows.
 
     `unresolved` are the properties of the latter kind: their values refer to a config provider of the worker's. `idle`

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.workers.url import WorkerUrl, parse_worker_url
 from eosctl.errors import UsageError
 
@@ -16,8 +17,7 @@ _PART_OF_A_NAME = "([A-Za-z0-9._-]*)"
 _EXAMPLE = "Write ADVERTISED=REACHABLE, say, --connect-map 'connect-*:8083=http://127.0.0.1:1808*'."
 
 
-@frozen
-class ConnectMapping:
+class ConnectMapping(Struct, frozen=True):
     """`advertised` is a URL, HOST:PORT or HOST; each `*` in `reachable` is what that one in `advertised` stands for."""
 
     advertised: str

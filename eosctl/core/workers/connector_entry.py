@@ -6,9 +6,9 @@ What is missing, or is not what Connect answers, is left out: a worker of any ve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.ids import WorkerId
 
 _NOWHERE = WorkerId("")
@@ -16,8 +16,7 @@ UNTOLD = "unknown"
 """The state of a part of which the answer says nothing."""
 
 
-@frozen
-class PartStatus:
+class PartStatus(Struct, frozen=True):
     """The connector itself: `worker_id` is the host:port where it is, `trace` that of its failure."""
 
     state: str = UNTOLD
@@ -25,8 +24,7 @@ class PartStatus:
     trace: str = ""
 
 
-@frozen
-class TaskStatus:
+class TaskStatus(Struct, frozen=True):
     """One task: `state` is RUNNING, PAUSED, FAILED, UNASSIGNED, RESTARTING or DESTROYED.
 
     `worker_id` is the host:port where it is, `trace` the stack trace of a FAILED one, else empty.
@@ -38,15 +36,14 @@ class TaskStatus:
     trace: str = ""
 
 
-@frozen
-class ConnectorEntry:
+class ConnectorEntry(Struct, frozen=True):
     """`itself` None: the answer shows no state; `tasks` by number; `wanted` are the numbers of the newest task set.
 
     `type` is source, sink or unknown.
     """
 
     type: str = UNTOLD
-    config: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] = {}
     itself: PartStatus | None = None
     tasks: tuple[TaskStatus, ...] = ()
     wanted: tuple[int, ...] = ()

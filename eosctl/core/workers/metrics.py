@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+
+from msgspec import Struct
 
 from eosctl.core.findings import ERROR, WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.core.workers import codes
 
@@ -29,13 +29,12 @@ _SAMPLE = re.compile("(?:^|.*_)(" + "|".join(name.replace("-", "_") for name in 
 _PROPERTY = re.compile(r'([^,=:*?"]+)=("(?:[^"\\]|\\.)*"|[^,=:"*?]*)(?:,|$)', re.DOTALL)
 
 
-@frozen
-class TaskMetrics:
+class TaskMetrics(Struct, frozen=True):
     """The attributes of one task that an endpoint has; None is no number (NaN), an absent one was not told at all."""
 
     connector: str
     task: int
-    values: Mapping[str, float | None] = field(default_factory=dict)
+    values: Mapping[str, float | None] = {}
 
     def value(self, name: str) -> float | None:
         """An attribute's number, None where there is none."""
@@ -94,8 +93,7 @@ def _finite(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-@frozen
-class TimeLimits:
+class TimeLimits(Struct, frozen=True):
     """What the coordinator knows of a task's transactions: their timeout, and how long the present one is open."""
 
     timeout_ms: int | None = None

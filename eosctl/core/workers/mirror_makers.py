@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.properties import Properties, is_reference, trimmed
 from eosctl.core.workers.modes import CONNECT_SETTING
@@ -24,8 +25,7 @@ _CLIENT = ("bootstrap.servers", "security.", "ssl.", "sasl.")
 """What each cluster takes from the properties without an alias (`MirrorClientConfig.CLIENT_CONFIG_DEF`)."""
 
 
-@frozen
-class Flow:
+class Flow(Struct, frozen=True):
     """From one cluster to another, by their aliases: a Connect group of its own at the target's brokers.
 
     One that is not `enabled` copies no topic; it is there for heartbeats.

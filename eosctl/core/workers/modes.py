@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum, unique
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 
 @unique
@@ -45,8 +45,7 @@ MIRROR_MAKER_SETTING = f"TARGET.{CONNECT_SETTING}"
 """TARGET stands for the alias of the target cluster."""
 
 
-@frozen
-class UpgradeWorker:
+class UpgradeWorker(Struct, frozen=True):
     """One worker as observed; `name` is its URL, or its file where it is absent from the group.
 
     `setting` is what its file calls the mode. Not `confirmed`: a file says so, and nothing that runs does. `doubt` is
@@ -69,8 +68,7 @@ class UpgradeWorker:
         return POSSIBLE[self.mode] if self.confirmed else _ANY
 
 
-@frozen
-class WorkerStep:
+class WorkerStep(Struct, frozen=True):
     """What happens to one worker, in words; `gates` must hold before the next step starts."""
 
     worker: str
@@ -78,8 +76,7 @@ class WorkerStep:
     gates: tuple[str, ...]
 
 
-@frozen
-class Pass:
+class Pass(Struct, frozen=True):
     """One rolling restart that brings workers to `mode`; `barrier` must hold before its first step."""
 
     mode: Mode

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import field
 from urllib.parse import unquote, urlsplit
 
+from msgspec import Struct
+
 from eosctl.core.clients.settings import Secret
-from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
 from eosctl.errors import UsageError
 
@@ -22,8 +22,7 @@ _SCHEMES = ("http", "https", *SOCKS)
 _AFTER_HOST, _NAME = re.compile("[/?#]"), re.compile(r"[\w.:-]+")
 
 
-@frozen
-class Proxy:
+class Proxy(Struct, frozen=True):
     """`url` may carry a password; `variable` is who named it."""
 
     url: Secret
@@ -47,11 +46,10 @@ class Proxy:
         return self.shown.partition(":")[0] in SOCKS
 
 
-@frozen
-class Proxies:
+class Proxies(Struct, frozen=True):
     """The proxy of each scheme, `all` for the others; `exempt` are the entries of NO_PROXY."""
 
-    by_scheme: Mapping[str, Proxy] = field(default_factory=dict)
+    by_scheme: Mapping[str, Proxy] = {}
     exempt: tuple[str, ...] = ()
 
     def of(self, url: str) -> Proxy | None:

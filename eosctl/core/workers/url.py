@@ -6,8 +6,9 @@ import base64
 import ipaddress
 from urllib.parse import unquote, urlsplit
 
+from msgspec import Struct
+
 from eosctl.core.clients.settings import Secret
-from eosctl.core.frozen import frozen
 from eosctl.errors import UsageError
 
 NOT_REACHED_HINT = (
@@ -29,8 +30,7 @@ def is_loopback_url(url: str) -> bool:
     return is_this_machine(urlsplit(url).hostname or "")
 
 
-@frozen
-class WorkerUrl:
+class WorkerUrl(Struct, frozen=True):
     """`text` is scheme, host, port and path prefix, without a slash at the end and without credentials.
 
     `authorization` is the value of the HTTP header of that name, when the URL carried `user:password@`.

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.records import Record
 from eosctl.engine.columns import (
@@ -156,8 +156,7 @@ class Mismatched(NamedTuple):
     hidden: bool
 
 
-@frozen
-class Now:
+class Now(Struct, frozen=True):
     """What the topics have by now of some ENTRIES: `there` (columns of RECORDS) has for each what lies in its place,
     null for nothing, `elsewhere` (RECORDS, each topic and key once) what lies on partitions where the backup does not
     have the key; `hidden` is what open transactions hide, on any partition."""

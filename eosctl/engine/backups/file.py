@@ -15,8 +15,8 @@ from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
-from eosctl.core.frozen import frozen
 from eosctl.core.kept.typed_json import json_of, typed
 from eosctl.core.record_file import UNKNOWN
 from eosctl.engine.backups.lines import AT_ONCE, backup_lines, few_at_once
@@ -36,8 +36,7 @@ _ABOUT = b"eosctl.backup"
 _FORMAT = 1
 
 
-@frozen
-class _About:
+class _About(Struct, frozen=True):
     """What the file's metadata say of a backup; `records` is written last, and so only where all of them were."""
 
     format: int
@@ -87,8 +86,7 @@ def is_columnar(path: Path) -> bool:
         return False
 
 
-@frozen
-class BackupFile:
+class BackupFile(Struct, frozen=True):
     """A backup in Parquet that is whole, as far as its end shows: of which cluster, and how many `records` it keeps."""
 
     path: Path

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.migration import Parts
 from eosctl.engine.columns import dictionary_of
 from eosctl.engine.keys.homes import hash_column, homes_by
@@ -18,8 +17,7 @@ from eosctl.engine.reading.newest import Fold
 _ROWS_AT_ONCE = 100_000
 
 
-@frozen
-class Places:
+class Places(Struct, frozen=True):
     """The parts, by the places that keys have in a topic of as many partitions as there are numbers in `parts`.
 
     A key belongs where it will be: under the new name of its connector, if `renames` has one. Of a topic with that many
@@ -27,7 +25,7 @@ class Places:
     """
 
     parts: Parts
-    renames: Mapping[str, str] = field(default_factory=dict)
+    renames: Mapping[str, str] = {}
 
     def size(self) -> int:
         """The number of partitions that places are counted by."""

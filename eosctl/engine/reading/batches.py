@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
-from eosctl.core.frozen import frozen
 from eosctl.engine.columns import VALUES, cut_column, one_batch
 from eosctl.engine.reading.compression import decompressed
 from eosctl.engine.reading.heads import HEAD, Batches, Integers
@@ -61,8 +61,7 @@ _PADDING = bytes(16)
 """A number that is cut off ends in it, not outside."""
 
 
-@frozen
-class Piece:
+class Piece(Struct, frozen=True):
     """Records as PIECE, and their `producers` by ids, -1 for none or unknown."""
 
     columns: pa.RecordBatch

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
-from eosctl.core.frozen import frozen
 from eosctl.core.records import Bounds, Record
 from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings, one_batch, same
 from eosctl.engine.keys.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
@@ -38,8 +38,7 @@ _FULL = 0.75
 """Of what is held at most: what is let go of is worth the look for it, or all is given away."""
 
 
-@frozen
-class Fold:
+class Fold(Struct, frozen=True):
     """The newest `records` of some keys, and how many `older` ones of the same keys there were besides.
 
     `read` is how many came altogether, counted as they came; `sizes` are the topics' numbers of partitions.
@@ -59,8 +58,7 @@ class Fold:
         return pc.all(self.records["at_home"].filter(pc.is_valid(self.records["key"]))).as_py() is not False
 
 
-@frozen
-class TopicColumns:
+class TopicColumns(Struct, frozen=True):
     """The outcome of reading a topic, or some of its partitions, up to bounds that were fixed at the start.
 
     `records` (RECORDS) have each partition and key once, the newest. The bounds are those of all partitions.

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.deadline import Deadline
 
 ClientProperties = Mapping[str, Any]
@@ -29,8 +30,7 @@ class ProgressMeter(Protocol):
         """May ask `count` for the number; for the `last` time it does."""
 
 
-@frozen
-class OffsetRange:
+class OffsetRange(Struct, frozen=True):
     """Offsets `begin` (included) to `end` (excluded) of one of the topic's `partitions`; `end` is at most its LSO.
 
     `name` is the topic's in the rows, where that is not `topic`: two clusters may have one of the same name.

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
-from eosctl.core.frozen import frozen
 from eosctl.core.records import Record
 from eosctl.engine.backups.lines import few_at_once
 from eosctl.engine.columns import LINES, one_array, those
@@ -21,8 +21,7 @@ _LINES_AT_ONCE = 10_000
 _ORDER = [("partition", "ascending"), ("offset", "ascending")]
 
 
-@frozen
-class Stretch:
+class Stretch(Struct, frozen=True):
     """Some records of a topic as LINES, in partition, then offset order; `read` is how many passed by for them."""
 
     rows: pa.Table

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.events import Event, OnEvent, unfailing
@@ -22,8 +23,7 @@ from eosctl.exporter.web.config import RateLimit, WebConfig, read_web_config
 from eosctl.exporter.web.tls import Stamp, has_allowed_name, server_context, stamp
 
 
-@frozen
-class Admission:
+class Admission(Struct, frozen=True):
     """What becomes of a request: OK, or the status that it is answered with; `headers` go with either.
 
     `is_known`: whether who asked has shown a password or a certificate.

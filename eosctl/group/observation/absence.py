@@ -7,10 +7,10 @@ A mistyped name may also be that of a group that is there and has no members, wh
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.ids import TransactionalId, leader_transactional_id, may_be_task, task_of
 from eosctl.core.wording import alike_first
 from eosctl.errors import NotFoundError
@@ -25,8 +25,7 @@ _NAMED = 3
 _GROUPS_NAMED = 5
 
 
-@frozen
-class OtherGroup:
+class OtherGroup(Struct, frozen=True):
     """A Connect group that has members: the connectors that they hold, and up to where they read their config topic.
 
     `config_offset` is None where they do not report: while they rebalance.
@@ -36,8 +35,7 @@ class OtherGroup:
     config_offset: int | None = None
 
 
-@frozen
-class Recorded:
+class Recorded(Struct, frozen=True):
     """What a config topic has of connectors, the offset of the newest commit of tasks (-1: none), and the topic's end.
 
     Each commit of tasks makes the members of its group rebalance, and report a config offset behind it.
@@ -59,8 +57,7 @@ class Recorded:
         return group.config_offset is None or self.newest_commit < group.config_offset <= self.end
 
 
-@frozen
-class Traces:
+class Traces(Struct, frozen=True):
     """What there is of a group beside its members, about some of its `connectors`; None is what can't be known.
 
     `ids` are all that the coordinators know, `recorded` is what `config_topic` has, and `others` the other Connect
@@ -72,7 +69,7 @@ class Traces:
     config_topic: str
     recorded: Recorded | None
     others: Mapping[str, OtherGroup] | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = {}
 
     def missing(self, group_id: str) -> str | None:
         """What was looked at in vain; None where there is a trace of the group.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.group.observation.rules import ObservedConnector
 from eosctl.group.observed import GroupObservation

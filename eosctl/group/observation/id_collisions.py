@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
 from eosctl.core.java.numbers import whole_number
 from eosctl.group.protocol import Work
@@ -17,8 +18,7 @@ GroupWork = Mapping[str, tuple[Work, ...] | None]
 """Group id -> what its members run, (connector, task); None where the group exists and that can't be known now."""
 
 
-@frozen
-class Reading:
+class Reading(Struct, frozen=True):
     """One way to read an id: task `task` of `connector` of group `group_id`, or (None) that group's leader."""
 
     group_id: str

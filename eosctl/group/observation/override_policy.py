@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from eosctl.core.findings import ERROR, INFO, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.properties import is_reference
 from eosctl.core.versions import kafka_version
@@ -23,8 +24,7 @@ _CLIENTS = ("producer", "consumer", "admin")
 _PRINCIPAL = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
 
 
-@frozen
-class OverridePolicy:
+class OverridePolicy(Struct, frozen=True):
     """`name` as the file has it, or the default; `allowed` are names without prefix, None: all."""
 
     name: str

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.configs.fold import ConfigState
 from eosctl.core.configs.records import RecordKind
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.aborted import AbortedOffset
 from eosctl.core.open_transactions import OpenTransaction
@@ -29,8 +30,7 @@ STARTING = frozenset({"UNASSIGNED", "RESTARTING"})
 """The states of a part that a worker may be about to start: `AbstractStatus.State` of Connect 4.3.1."""
 
 
-@frozen
-class ObservedConnector:
+class ObservedConnector(Struct, frozen=True):
     """A connector as Connect shows it; `support_errors` are those of a validation with exactly-once required.
 
     `states` are the states of connector and tasks by name (`connector`, `task 0`), `traces` what those that failed
@@ -43,12 +43,12 @@ class ObservedConnector:
     name: str
     type: str
     config: Mapping[str, str]
-    states: Mapping[str, str] = field(default_factory=dict)
+    states: Mapping[str, str] = {}
     support_errors: tuple[str, ...] | None = None
     boundary_errors: tuple[str, ...] = ()
     redefines_offsets_topic: bool = False
-    traces: Mapping[str, str] = field(default_factory=dict)
-    workers: Mapping[str, str] = field(default_factory=dict)
+    traces: Mapping[str, str] = {}
+    workers: Mapping[str, str] = {}
     holders: Mapping[str, str] | None = None
 
     def worker_of(self, part: str) -> str | None:
@@ -102,8 +102,7 @@ def observed_connectors(entries: Mapping[str, ConnectorEntry]) -> tuple[Observed
     return tuple(observed_connector(name, entry) for name, entry in there.items())
 
 
-@frozen
-class Quiet:
+class Quiet(Struct, frozen=True):
     """For how long a RUNNING task has committed nothing; `since_start`: not once since it was started.
 
     When a task was started nobody reports: then it is the age of its connector's task set.
@@ -113,8 +112,7 @@ class Quiet:
     since_start: bool
 
 
-@frozen
-class OngoingTransaction:
+class OngoingTransaction(Struct, frozen=True):
     """The transaction that a RUNNING task has open, or whose end is not written yet, as its coordinator reports."""
 
     state: str
@@ -122,8 +120,7 @@ class OngoingTransaction:
     timeout_ms: int
 
 
-@frozen
-class TimedOut:
+class TimedOut(Struct, frozen=True):
     """A RUNNING task's newest transaction, which its coordinator aborted at its timeout: the task can't write again.
 
     The abort raises the producer epoch, and only a new producer gets it: its id would be Empty then.
@@ -134,8 +131,7 @@ class TimedOut:
     aborted_ms: int
 
 
-@frozen
-class OwnCluster:
+class OwnCluster(Struct, frozen=True):
     """The Kafka cluster that a connector's config names, as far as it was seen; `servers` as the config spells them.
 
     `ids_unseen` is why its transactional ids could not be looked at there, if so. `topic` is the offsets topic that
@@ -154,16 +150,14 @@ class OwnCluster:
     max_timeout_unseen: str = ""
 
 
-@frozen
-class WorkerFile:
+class WorkerFile(Struct, frozen=True):
     """A worker's properties file, as given with -w."""
 
     path: str
     properties: Mapping[str, str]
 
 
-@frozen
-class RightsSeen:
+class RightsSeen(Struct, frozen=True):
     """What the cluster's ACLs say of the rights that the target takes; sentences, as `acls check` has them.
 
     `judged` is how many there are, None where the brokers have no authorizer. `lacking` are certainly not given;
@@ -175,8 +169,7 @@ class RightsSeen:
     unsure: tuple[str, ...] = ()
 
 
-@frozen
-class Observation:
+class Observation(Struct, frozen=True):
     """Everything that was seen of a group; None where it could not be looked at, with the reason in `unseen`.
 
     `forbidden` are those parts of `unseen` to which one lacks the right. Of OTHER_GROUPS the rest was seen then.
@@ -199,7 +192,7 @@ class Observation:
     workers: tuple[UpgradeWorker, ...]
     config_topic: str
     offset_topic: str
-    cluster_ids: Mapping[str, str] = field(default_factory=dict)
+    cluster_ids: Mapping[str, str] = {}
     kafka_cluster_id: str | None = None
     topics: Mapping[str, TopicDescription] | None = None
     open_transactions: tuple[OpenTransaction, ...] | None = None
@@ -213,18 +206,18 @@ class Observation:
     max_transaction_timeout_ms: int | None = None
     crowding: Mapping[str, int] | None = None
     unknown_ids: frozenset[TransactionalId] | None = None
-    quiet: Mapping[TransactionalId, Quiet] = field(default_factory=dict)
-    ongoing: Mapping[TransactionalId, OngoingTransaction] = field(default_factory=dict)
-    timed_out: Mapping[TransactionalId, TimedOut | None] = field(default_factory=dict)
-    committed_ms: Mapping[str, int] = field(default_factory=dict)
-    task_sets_ms: Mapping[str, int] = field(default_factory=dict)
-    config_records_ms: Mapping[tuple[RecordKind, str], tuple[int, ...]] = field(default_factory=dict)
+    quiet: Mapping[TransactionalId, Quiet] = {}
+    ongoing: Mapping[TransactionalId, OngoingTransaction] = {}
+    timed_out: Mapping[TransactionalId, TimedOut | None] = {}
+    committed_ms: Mapping[str, int] = {}
+    task_sets_ms: Mapping[str, int] = {}
+    config_records_ms: Mapping[tuple[RecordKind, str], tuple[int, ...]] = {}
     coordinators_ms: int | None = None
     looked_ms: int | None = None
     rival_groups: GroupWork | None = None
     rights: RightsSeen | None = None
-    own_clusters: Mapping[str, OwnCluster] = field(default_factory=dict)
-    unseen: Mapping[str, str] = field(default_factory=dict)
+    own_clusters: Mapping[str, OwnCluster] = {}
+    unseen: Mapping[str, str] = {}
     forbidden: frozenset[str] = frozenset()
     way_back: bool = False
     client: ClientSettings | None = None

@@ -6,7 +6,8 @@ counts, however old: it reads again what it read since.
 
 from __future__ import annotations
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.offsets.records import is_nothing
 from eosctl.core.offsets.views import Store
 
@@ -14,8 +15,7 @@ SLACK_MS = 60_000
 """Workers write the global copy after the commit of the own topic, so that it is a little younger."""
 
 
-@frozen
-class StaleOffsets:
+class StaleOffsets(Struct, frozen=True):
     """A connector whose own `topic` lacks, or has older, `keys` offsets of the global one; `behind_ms` at the most.
 
     `behind_ms` None: its own topic has no offset of it.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.core.configs.fold import ConfigState, fold_config_topic
-from eosctl.core.frozen import frozen
 from eosctl.core.records import TopicDescription, TopicRead
 from eosctl.errors import EosctlError
 from eosctl.ports import TopicReader
 
 
-@frozen
-class ConfigTopic:
+class ConfigTopic(Struct, frozen=True):
     """A config topic as read: `state` is what workers that read committed records hold."""
 
     cluster_id: str

@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from eosctl.core.configs.fold import ConfigState
 from eosctl.core.configs.records import MAX_INT
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import WorkerId
 from eosctl.core.java.numbers import whole_number
 from eosctl.core.records import Record
@@ -44,8 +45,7 @@ def _told(records: Iterable[Record]) -> Iterator[tuple[Work, int, Mapping[str, o
             yield work, record.timestamp_ms, _json_object(record.value)
 
 
-@frozen
-class WrittenStatus:
+class WrittenStatus(Struct, frozen=True):
     """One record about a connector or task: when it was written, by its timestamp, and what it says."""
 
     at_ms: int
@@ -69,8 +69,7 @@ def status_history(records: Iterable[Record]) -> dict[Work, list[WrittenStatus]]
     return found
 
 
-@frozen
-class Departure:
+class Departure(Struct, frozen=True):
     """A worker that is no member, and left without saying that its work has ended: it was killed, or cut off.
 
     `left` is the work that is still said to be RUNNING on it, `moved` how much others have said to run since, the last

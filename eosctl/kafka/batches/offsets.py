@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from eosctl.core.batches import Place
-from eosctl.core.frozen import NamedTuple
 from eosctl.core.transactions import KafkaFault
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import LEADER_RETRIES, ask_until_settled, fault

@@ -9,7 +9,8 @@ Kafka's consumer (`CompletedFetch`, Kafka 4.3): a broker says which transactions
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.core.batches import Place, UnseenReason
 from eosctl.core.clients.settings import ClientSettings

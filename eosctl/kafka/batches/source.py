@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from eosctl.core.batches import Place
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.frozen import NamedTuple
 from eosctl.core.java.numbers import whole_number
 from eosctl.deadline import Clock
 from eosctl.kafka.native.connection import Connection, Pending

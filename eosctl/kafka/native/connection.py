@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from msgspec import Struct
+
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.frozen import frozen
 from eosctl.errors import BrokerError, ProtocolError, UnauthorizedError, UnreachableError
 from eosctl.kafka.native.sasl import make_mechanism
 from eosctl.kafka.topics.stream import ConnectionLostError, Stream
@@ -40,8 +41,7 @@ _SOFTWARE = ApiVersionsRequest("eosctl", "1")
 _SESSION_USED = 0.85  # of its lifetime: where Java begins to log in again (SaslClientAuthenticator)
 
 
-@frozen
-class Pending(Generic[S]):
+class Pending(Struct, Generic[S], frozen=True):
     """A request that is under way."""
 
     api: Api[Any, S]

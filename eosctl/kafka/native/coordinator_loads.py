@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import count
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.core.transactions import KafkaFault
@@ -29,8 +30,7 @@ from eosctl.wire.error_codes import (
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
 
 
-@frozen
-class Coordinators:
+class Coordinators(Struct, frozen=True):
     """The brokers to ask for their transactions, by node id; `missing` says what they would leave out now.
 
     `unseen` is set where that can't be known: this principal may not DESCRIBE the topic, so that a partition without a

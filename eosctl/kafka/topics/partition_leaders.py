@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.frozen import NamedTuple
 from eosctl.core.ids import ProducerId
 from eosctl.core.transactions import ActiveProducer, KafkaFault
 from eosctl.core.wording import counted

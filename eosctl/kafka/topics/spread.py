@@ -6,7 +6,8 @@ librdkafka does not let one choose the broker that it asks for metadata, so thes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline

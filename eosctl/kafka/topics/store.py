@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from confluent_kafka import murmur2
+from msgspec.structs import replace
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import select
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from eosctl.core.frozen import NamedTuple
 from eosctl.core.java.numbers import MOST_PORT, whole_number
 from eosctl.deadline import Deadline
 from eosctl.errors import UnreachableError, UsageError

@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, murmur2
+from msgspec import Struct
 
 from eosctl.core.clients.librdkafka_limits import LARGEST_RECORD
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.record_file import sendable_headers
 from eosctl.core.records import OutRecord, Written
@@ -44,8 +44,7 @@ _FAILED_BEFORE = (KafkaError._STATE, KafkaError._FATAL, KafkaError._PURGE_QUEUE,
 _FATAL = (KafkaException, SystemError)  # see _kafka_error
 
 
-@frozen
-class WriteTerms:
+class WriteTerms(Struct, frozen=True):
     """What a write waits for: a transaction is ended by its coordinator after `transaction_s`, `delivery_s` is how long
     a record may be on its way, and `down_s` how long all brokers may be down."""
 

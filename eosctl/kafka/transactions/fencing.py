@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
-from eosctl.core.frozen import NamedTuple
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline

@@ -11,15 +11,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import Struct
 from pyspark import SparkContext
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.migration import (
     ONE_PART,
@@ -60,8 +59,7 @@ _WORTH_A_TASK = 10_000
 """Fewer records are read sooner than one more Python process starts."""
 
 
-@frozen
-class MigrationJob:
+class MigrationJob(Struct, frozen=True):
     """The stages. `client` is how the command's own cluster is reached, `others` has the same for each profile.
 
     Tasks make their clients themselves. Secrets travel in task closures, never in the conf.
@@ -70,7 +68,7 @@ class MigrationJob:
     context: SparkContext
     client: ClientSettings | None
     on_progress: OnProgress = lambda _doing, _done, _total, _unit: None
-    others: Mapping[str, ClientSettings] = field(default_factory=dict)
+    others: Mapping[str, ClientSettings] = {}
     executor_patience_s: float = EXECUTOR_PATIENCE_S
 
     def require_shared(self, folder: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of, writers_of
 from eosctl.core.offsets.migration_results import Comparison
@@ -41,8 +41,7 @@ _MANY = 20_000
 _SENT = ("topic", "partition", "partitions", "key", "hash", "value")
 
 
-@frozen
-class Decided:
+class Decided(Struct, frozen=True):
     """What was decided of a part.
 
     `keys` are those of the source by topic and connector, None for nobody's, of so many `rows`, `scattered` ones among

@@ -13,13 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 _TELL_EVERY_S = 0.5
 
 
-@frozen
-class RecordCounts:
+class RecordCounts(Struct, frozen=True):
     """The numbers of one stage, in `folder` for as long as the block lasts; `total` is where they end."""
 
     folder: Path

@@ -15,18 +15,17 @@ import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
 
 import pyspark
+from msgspec import Struct
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 import eosctl
-from eosctl.core.frozen import frozen
 from eosctl.machine.children import child_environ
 from eosctl.machine.class_archive import ClassArchive
 from eosctl.migrate.spark.class_archive import spark_class_archive
@@ -47,8 +46,7 @@ _SOCKET_NAME, _SOCKET_PATH = len("/.01234567-0123-0123-0123-0123456789ab.sock"),
 """What Spark calls a socket in its folder, and what its path may have: 107 bytes on Linux, 103 on macOS."""
 
 
-@frozen
-class SessionSettings:
+class SessionSettings(Struct, frozen=True):
     """How to start Spark; `conf` are the user's own `--conf K=V` and win over everything else but SPECULATION.
 
     `java_home` None takes what Spark finds. `work_dir` receives the package zip and Spark's scratch files, `log_file`
@@ -60,7 +58,7 @@ class SessionSettings:
     master: str = "local[*,4]"
     java_home: Path | None = None
     driver_memory: str = "1g"
-    conf: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = {}
     cache: Path | None = None
 
     def class_archive(self) -> ClassArchive | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.foreign import arguments
@@ -22,8 +23,7 @@ IDS_KEPT_MS = 7 * 24 * 3_600_000
 """Brokers' default of transactional.id.expiration.ms: for so long they know an id that is not used."""
 
 
-@frozen
-class TaskVerdict:
+class TaskVerdict(Struct, frozen=True):
     """Whether a task is exactly-once, None where that is not known; `why` is a clause, and `fix` what to do next."""
 
     exactly_once: bool | None

@@ -5,8 +5,9 @@ What is set and can't be read as Kafka reads it is not known: it is a finding, a
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from eosctl.core.findings import WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.java.numbers import INT_BITS, LONG_BITS, java_number
 from eosctl.core.java.properties import is_reference, trimmed
 from eosctl.group.observation.rules import Observation, ObservedConnector
@@ -16,8 +17,7 @@ DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 DEFAULT_INTERVAL_MS = 60_000
 
 
-@frozen
-class NumberSetting:
+class NumberSetting(Struct, frozen=True):
     """`source` is the name under which it is set, empty for the default; `number` None: it can't be known."""
 
     source: str

@@ -6,7 +6,8 @@ Judges one observation; reads nothing. An error is certain to cost exactly-once,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.connectors.topic_rules import configured_topics
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY, own_brokers

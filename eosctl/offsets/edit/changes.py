@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from eosctl.core.allowances import Waiver
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.records import json_text, shown_json
 from eosctl.core.offsets.views import PlannedWrite, Store, live
 from eosctl.core.wording import counted, encodable
@@ -18,8 +19,7 @@ from eosctl.offsets.write_rows import ChangedMember, LsnTexts
 from eosctl.report import Problem
 
 
-@frozen
-class KeyChange:
+class KeyChange(Struct, frozen=True):
     """How one key's new offset differs from the one that is there, if any; `source` None is one that nobody knows."""
 
     partition: Mapping[str, object] | None

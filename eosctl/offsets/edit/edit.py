@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from msgspec import UNSET
-from msgspec.structs import asdict
+from msgspec import UNSET, Struct
+from msgspec.structs import asdict, replace
 
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
-from eosctl.core.frozen import frozen
 from eosctl.core.java.json import encode_offset
 from eosctl.core.offsets.names import DEDICATED
 from eosctl.core.offsets.records import OffsetKey
@@ -46,8 +44,7 @@ from eosctl.plan import Plan
 from eosctl.report import Problem, Report
 
 
-@frozen
-class SetRequest:
+class SetRequest(Struct, frozen=True):
     """Pairs of JSON texts: a source partition in any spelling, and its new offset; or what the log had `as_of`.
 
     `via` is auto, topic or rest.
@@ -60,8 +57,7 @@ class SetRequest:
     allowances: Allowances = NOTHING_WAIVED
 
 
-@frozen
-class ResetRequest:
+class ResetRequest(Struct, frozen=True):
     """Source partitions as JSON texts, or `everything` that the connector has."""
 
     connector: str
@@ -71,8 +67,7 @@ class ResetRequest:
     allowances: Allowances = NOTHING_WAIVED
 
 
-@frozen
-class EditPlan:
+class EditPlan(Struct, frozen=True):
     """The writes, what they change in the offsets that are there, and the way that they go.
 
     `former` are the versions that the values are taken from.

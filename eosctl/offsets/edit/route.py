@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.core.configs.records import decode_value
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import why_unreachable
 from eosctl.core.java.json import encode_key
 from eosctl.core.offsets.decision import KeyAction
@@ -31,8 +32,7 @@ _DELETIONS_BROKEN_SINCE = (3, 8)
 _TIMED_OUT = re.compile(r"\btim(?:ed|e) ?out\b", re.IGNORECASE)  # of Connect itself, of Jetty, of a proxy
 
 
-@frozen
-class EditRoute:
+class EditRoute(Struct, frozen=True):
     """`via` is rest or topic, `reason` says why in a sentence."""
 
     via: str

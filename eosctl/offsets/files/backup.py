@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from msgspec import Struct, field
+
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
-from eosctl.core.frozen import frozen
 from eosctl.core.kept.record_lines import BackupEntry
 from eosctl.core.offsets import codes as topic_codes
 from eosctl.core.record_file import UNKNOWN
@@ -104,8 +104,7 @@ def _batch_of(entries: list[BackupEntry]) -> Batch:
     return batch_of_rows(rows, ENTRIES)
 
 
-@frozen
-class BackupPart:
+class BackupPart(Struct, frozen=True):
     """Some `entries` (ENTRIES), and what their topics have `now` of them; and the topics as `stores`, for what open
     transactions hide in them."""
 
@@ -114,8 +113,7 @@ class BackupPart:
     stores: dict[str, ColumnStore]
 
 
-@frozen
-class Looked(Generic[T]):
+class Looked(Struct, Generic[T], frozen=True):
     """What was found in each of the `parts`, and the topics as they were when each partition was first looked at.
 
     `away` counts, by topic, the keys that the backup has on other partitions than Connect's producer chooses now.
@@ -126,8 +124,7 @@ class Looked(Generic[T]):
     away: Mapping[str, int]
 
 
-@frozen
-class _Read:
+class _Read(Struct, frozen=True):
     """What reading a part has found besides what it has of its entries: records of keys of the backup on partitions
     where it does not have them (`others`, or of keys with the same hash), what open transactions hide, the bounds,
     and `away` as in `Looked`."""
@@ -138,8 +135,7 @@ class _Read:
     away: Counter[str]
 
 
-@frozen
-class _Beside:
+class _Beside(Struct, frozen=True):
     """What lies on partitions where the backup does not have the keys (`Now.elsewhere`), and what is hidden there."""
 
     elsewhere: Table = field(default_factory=RECORDS.empty_table)

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.codes import Code
 from eosctl.connectors.dedicated import gather_dedicated_topics
 from eosctl.core.configs.view import CONFIG_KEYS, without_secrets
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.views import fold_store
 from eosctl.core.open_transactions import OPEN_TRANSACTION
@@ -41,8 +42,7 @@ _LEFT_OUT = {
 }
 
 
-@frozen
-class ExportRequest:
+class ExportRequest(Struct, frozen=True):
     """Which store, whose records (none named: all), and how.
 
     `all_records` takes the whole committed log instead of the newest record of each key and partition; `rest` is a

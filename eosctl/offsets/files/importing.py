@@ -9,10 +9,11 @@ from heapq import nsmallest
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets import codes as topic_codes
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.records import NewTopic, TopicDescription
@@ -57,8 +58,7 @@ _MOST_SHOWN = 3
 _NEED = "A large import needs up to five times the size of the file there."
 
 
-@frozen
-class ImportRequest:
+class ImportRequest(Struct, frozen=True):
     """What to write where; `keep_partitions` puts each record on the partition that the file says.
 
     `rewrite` writes equal records too.
@@ -134,8 +134,7 @@ def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
     )
 
 
-@frozen
-class ImportPlan:
+class ImportPlan(Struct, frozen=True):
     """One write per key and partition; how many records are `superseded` by newer ones, and the `first` of these."""
 
     writes: PlannedWrites

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.core.kept.record_lines import read_columns
 from eosctl.core.offsets.records import OffsetKey, decode_key
@@ -32,8 +33,7 @@ RECORD_FILE, BODY, BACKUP = "line {}", "offsets[{}]", "record {}"
 """How a place in each is named."""
 
 
-@frozen
-class OffsetsFile:
+class OffsetsFile(Struct, frozen=True):
     """What a file holds: `incoming` records (INCOMING) with a key, also one that Connect ignores, and how many
     `keyless` ones, which are left out.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted, rfc3339
 from eosctl.engine.backups.entries import BackupEntries, keys_of, restored, values_of
 from eosctl.engine.planned import PlannedWrites
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from eosctl.engine.files import Spilled
 
 
-@frozen
-class RestoreRequest:
+class RestoreRequest(Struct, frozen=True):
     """Which backup; `overwrite_newer` also takes back what someone else wrote since."""
 
     path: str

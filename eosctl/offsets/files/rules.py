@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from eosctl.codes import Code
 from eosctl.core.configs.records import UnparsableValueError, decode_value
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.records import OffsetKey, is_nothing
 from eosctl.core.offsets.views import Store, connector_keys
 from eosctl.core.records import Record
 from eosctl.offsets.files import codes
 
 
-@frozen
-class RestBody:
+class RestBody(Struct, frozen=True):
     """A KIP-875 body, and the records of the connector that it can't carry, each with the reason."""
 
     offsets: tuple[Mapping[str, object], ...]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.java.numbers import whole_number
 from eosctl.core.offsets.records import json_text
 from eosctl.core.wording import rfc3339
@@ -20,8 +21,7 @@ from eosctl.state.history import since_ms
 _MOST_NAMED = 10
 
 
-@frozen
-class AsOf:
+class AsOf(Struct, frozen=True):
     """A moment, or an offset of the log: one of both. No `partitions` (JSON) means all that the connector has.
 
     `store` is the log to look in; None: the connector's own topic, and the global one for what that never had.

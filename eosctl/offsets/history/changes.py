@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.offsets.history.gtids import Order, compare_gtids
 from eosctl.offsets.history.sources import KnownSource
 
@@ -34,8 +35,7 @@ class Change(StrEnum):
     CHANGED = "changed"
 
 
-@frozen
-class MemberChange:
+class MemberChange(Struct, frozen=True):
     """One member of an offset that is not as before; None where there is none."""
 
     member: str

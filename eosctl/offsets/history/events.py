@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from operator import itemgetter
 
+from msgspec import Struct
+
 from eosctl.core.configs.records import UnparsableValueError, decode_value
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.records import OffsetKey, decode_key, is_nothing
 from eosctl.core.records import Record, TopicRead
 from eosctl.offsets.history.changes import went_back
@@ -30,8 +31,7 @@ class State(StrEnum):
     OPEN = "open"
 
 
-@frozen
-class Version:
+class Version(Struct, frozen=True):
     """One record of a connector's key; `state` None: decided while it was read.
 
     `behind` is the committed version before it, without a deletion in between, that lies further on in the source.

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, DedicatedTopics, describe_unknown, gather_dedicated_topics
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.findings import missing_topic_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.typed import typed_partition
@@ -24,8 +25,7 @@ from eosctl.offsets.stores.targets import refuse_unfit_sources
 from eosctl.report import Problem, Report
 
 
-@frozen
-class LogQuery:
+class LogQuery(Struct, frozen=True):
     """Whose versions, and of which source partitions (JSON, in any spelling; none: of all).
 
     `store` is `global`, `dedicated`, TOPIC or TOPIC@PROFILE; None: the connector's own topic and the global one.
@@ -36,8 +36,7 @@ class LogQuery:
     store: str | None = None
 
 
-@frozen
-class TopicLog:
+class TopicLog(Struct, frozen=True):
     """What the log of one topic has of a connector; `counts` are the records of each partition, whosever they are."""
 
     topic: str
@@ -63,8 +62,7 @@ class TopicLog:
         )
 
 
-@frozen
-class OffsetLogs:
+class OffsetLogs(Struct, frozen=True):
     """The logs of a connector's topics, its own before the global one, and what could not be looked at."""
 
     logs: tuple[TopicLog, ...]

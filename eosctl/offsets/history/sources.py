@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 _SIGNAL = "To have rows again, insert execute-snapshot into the connector's signal table (signal.data.collection)."
 
 
-@frozen
-class KnownSource:
+class KnownSource(Struct, frozen=True):
     """`partitions` and `offsets` are alternatives: a source partition (an offset) has all members of one of them.
 
     `positions` are the members that say where it goes on: of each group the first one that differs decides. `keeps`

@@ -6,7 +6,8 @@ Reads the audit log, and nothing else. Where it can't be read, findings stay as 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.findings import Finding

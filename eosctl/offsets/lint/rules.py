@@ -8,10 +8,11 @@ before the former one: afterwards all was read again, and nothing is left to put
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.core.findings import ERROR, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.records import OffsetKey, json_text, shown_partition, shown_value
 from eosctl.core.offsets.views import Flag, OffsetView, Store, live, offset_views
@@ -33,8 +34,7 @@ _MOST_NAMED = 10
 _MOST_COMMANDS = 3
 
 
-@frozen
-class WatchedTopic:
+class WatchedTopic(Struct, frozen=True):
     """An offsets topic as it is, and how far each offset in it once was; `written`: it ever had a record."""
 
     store: Store
@@ -42,8 +42,7 @@ class WatchedTopic:
     written: bool = True
 
 
-@frozen
-class _Jump:
+class _Jump(Struct, frozen=True):
     """An offset that lies before a former one: `newest` is what a task is given, `back` the first that lay before."""
 
     key: OffsetKey

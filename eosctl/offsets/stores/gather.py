@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.findings import CONNECT_DEFAULT_PARTITIONS
 from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
@@ -30,7 +31,7 @@ OPEN_TRANSACTION_PATIENCE_S = 5.0
 S = TypeVar("S", bound=AnyStore, covariant=True)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class AwayStore(Generic[S]):
     """A store on the cluster of a profile, `TOPIC@PROFILE`."""
 
@@ -39,7 +40,7 @@ class AwayStore(Generic[S]):
     bounds: tuple[Bounds, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StoresOf(Generic[S]):
     """Everything read, as of one moment: a value to plan with and to compare with later.
 
@@ -106,7 +107,7 @@ OffsetStores = StoresOf[Store]
 """The stores as rows."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reader(Generic[S]):
     """How topics are read: into which kind of store, and what such a store of a topic is that does not exist.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.views import (
     AnyStore,
@@ -34,7 +34,7 @@ AT_ONCE = 1_000_000
 """Of the partitions that are read and put in order together: what is in memory, unless one has more."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LargeStore(AnyStore):
     """An offsets topic as columns; `rest` has what Arrow can't tell the owner of, and what is nobody's."""
 
@@ -118,7 +118,7 @@ LISTED: Reader[Store | LargeStore] = Reader(
 """Reads small topics as rows, others as columns."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PlainViews:
     """`OffsetViews` of a connector that has offsets in the global store alone, and plain ones (`is_plain`)."""
 

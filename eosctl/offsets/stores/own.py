@@ -6,7 +6,9 @@ Here they are only looked at; `switch_elsewhere` writes there.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors import codes as connector_codes
@@ -18,8 +20,7 @@ from eosctl.report import Problem
 _PATIENCE_S = 5.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OwnPlace:
+class OwnPlace(Struct, frozen=True, eq=False):
     """A topic on brokers of connectors' own; `app` leads there, None where eosctl can't go.
 
     `named`: the config names the topic; else it is one of the worker's name, which only exactly-once tasks have

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.offsets.views import fold_store
 from eosctl.core.transactions import TransactionDescription, TransactionState
@@ -22,8 +23,7 @@ Places = Mapping[bytes, tuple[int, int]]
 """Raw key -> partition and offset of its newest record."""
 
 
-@frozen
-class CommitWatch:
+class CommitWatch(Struct, frozen=True):
     """What there was before the tasks were started; `topic` is where they commit their offsets to."""
 
     connector: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.state.journal import EndEntry, Journal
 
 
-@frozen
-class UnfinishedSwitch:
+class UnfinishedSwitch(Struct, frozen=True):
     """A switch that was begun and never ended: from where to where, and the state the connector was in.
 
     `tasks` is how many it had then. `resumed`: it may have run on the target since. `deletions`: what is deleted at the
@@ -27,8 +27,7 @@ class UnfinishedSwitch:
     tasks: int = 1
 
 
-@frozen
-class _Begin:
+class _Begin(Struct, frozen=True):
     origin: str
     target: str
     state: str
@@ -44,13 +43,11 @@ class _Begin:
         return UnfinishedSwitch(*there, self.time_ms, done, "resume" in done, self.deletions, self.tasks)
 
 
-@frozen
-class _Start:
+class _Start(Struct, frozen=True):
     step: str
 
 
-@frozen
-class _Done:
+class _Done(Struct, frozen=True):
     step: str
 
 

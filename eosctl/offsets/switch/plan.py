@@ -6,7 +6,9 @@ The whole plan follows from what the worker says now, and from the journal of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.elsewhere import Elsewhere
@@ -25,7 +27,6 @@ from eosctl.connectors.look import (
     topic_of,
 )
 from eosctl.core.allowances import NOTHING_WAIVED
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.views import Store, offset_views
 from eosctl.core.versions import kafka_version
@@ -59,16 +60,14 @@ STOP, MERGE, CONFIGURE, CHECK, RESUME, WATCH, RESTART = STEPS = (
 _RESTARTS_BY_ITSELF_SINCE = (3, 9)
 
 
-@frozen
-class SwitchRequest:
+class SwitchRequest(Struct, frozen=True):
     """Which connector, and the topic that its offsets move to, or `global`."""
 
     connector: str
     to: str
 
 
-@frozen
-class SwitchPlan:
+class SwitchPlan(Struct, frozen=True):
     """`steps` are to be done, `done` were done by the run that `begun` reports; `state` is to be reached again.
 
     `tasks` is how many the connector had before: one that had none is not waited for until it has some.
@@ -110,8 +109,7 @@ class SwitchPlan:
         return [*merge, *self.rights]
 
 
-@frozen
-class StepDone:
+class StepDone(Struct, frozen=True):
     """What a step has to report; `merged` are the reports of the merges, in their order."""
 
     detail: str

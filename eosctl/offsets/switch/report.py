@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.acls.check import acl_findings, divided, judge_all
 from eosctl.acls.rules import AclIndex

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.look import store_name, switch_command, topic_of
 from eosctl.core.configs.fold import ConfigState
 from eosctl.core.configs.records import OFFSETS_TOPIC, RecordKind, decode_key_text, parse_key
 from eosctl.core.findings import INFO, WARNING, Finding
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.targets import NEWEST_OFFSETS
 from eosctl.core.records import Record
@@ -36,8 +37,7 @@ _Offsets = set[tuple[str, bytes]]
 """Which source partition is where: the identity of a key, and the value."""
 
 
-@frozen
-class _Newest:
+class _Newest(Struct, frozen=True):
     """The newest records of candidates, and of which others there are none, with the reason."""
 
     of: Mapping[str, Sequence[Record]]

@@ -6,11 +6,11 @@ What comes from outside is made printable here: no row can steer the terminal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from eosctl.core.frozen import frozen
 from eosctl.foreign import printable
 
 CUT = "…"
@@ -19,16 +19,14 @@ _SGR = {"bold": "1", "dim": "2", "reverse": "7", "red": "31", "green": "32", "ye
 _COLOURS = frozenset({"red", "green", "yellow"})
 
 
-@frozen
-class TextSpan:
+class TextSpan(Struct, frozen=True):
     """Text in one style: words of `_SGR`, with blanks between them."""
 
     text: str
     style: str = ""
 
 
-@frozen
-class ScreenRow:
+class ScreenRow(Struct, frozen=True):
     """One row of the screen.
 
     `flows` says that its text goes on in the next row: who marks both with the mouse copies one line.

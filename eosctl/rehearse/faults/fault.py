@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.rehearse.ground import Ground
 
 
-@frozen
-class Setup:
+class Setup(Struct, frozen=True):
     """The sandbox that faults are chosen for; `knows_tasks`: the connector's `tasks.max` is a number.
 
     `has_one_task`: the connector never makes more. `single_replicas`: its config asks for topics of one replica.

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from itertools import groupby
 
+from msgspec import Struct, field
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import task_of
 from eosctl.core.records import Record
 from eosctl.core.transaction_log import TOPIC, decode_key, decode_value
@@ -23,8 +23,7 @@ from eosctl.offsets.history.log import LogQuery, read_logs
 _UNTRUE = (None, False, "false")
 
 
-@frozen
-class SourceOffsets:
+class SourceOffsets(Struct, frozen=True):
     """What the log of the offsets topic in use shows; source partitions are written as JSON.
 
     `commits` is how many committed offsets each source partition has, of those that have an offset now. `went_back`
@@ -34,7 +33,7 @@ class SourceOffsets:
     Debezium's offsets say.
     """
 
-    commits: Mapping[str, int] = field(default_factory=dict)
+    commits: Mapping[str, int] = {}
     went_back: tuple[str, ...] = ()
     repeated: int = 0
     returned: int = 0
@@ -96,8 +95,7 @@ def _in_snapshot(offset: Mapping[str, object]) -> bool:
     return offset.get("snapshot") not in _UNTRUE and not is_over
 
 
-@frozen
-class TransactionCounts:
+class TransactionCounts(Struct, frozen=True):
     """By task: how often a producer initialized its transactional id, and how many transactions were to be aborted."""
 
     initialized: Counter[int] = field(default_factory=Counter)

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from itertools import pairwise
 
 import msgspec
+from msgspec import Struct, field
 
 from eosctl.app import App
 from eosctl.audit.codes import DUPLICATE, GAP
 from eosctl.audit.log.exact import number_in
 from eosctl.audit.log.field_paths import parse_field_path
 from eosctl.core.batches import Place
-from eosctl.core.frozen import frozen
 from eosctl.core.records import Record
 from eosctl.rehearse.rows import FoundPart
 
@@ -28,17 +27,15 @@ _OFFSETS_EACH = 3  # a transaction of one record has a marker, too
 _OF_VALUES = {str(DUPLICATE), str(GAP)}
 
 
-@frozen
-class Phase:
+class Phase(Struct, frozen=True):
     """A time in which all workers were enabled, or not all: it began where the logs ended then."""
 
     is_enabled: bool
     since_ms: int = 0
-    begin: Mapping[Place, int] = field(default_factory=dict)
+    begin: Mapping[Place, int] = {}
 
 
-@frozen
-class Duplicates:
+class Duplicates(Struct, frozen=True):
     """How many records came again, by partition and by the phase in which they came first."""
 
     of_enabled: Counter[str] = field(default_factory=Counter)

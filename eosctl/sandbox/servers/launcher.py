@@ -6,10 +6,11 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from eosctl.core.java.properties import properties_text
 from eosctl.errors import EosctlError

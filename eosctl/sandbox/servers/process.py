@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 STOP_S = 60.0
 """A JVM that writes its classes at its end is not quick, and a worker that is killed stays a member of its group."""
@@ -17,8 +17,7 @@ _KILLED_S = 5.0
 _POLL_S = 0.02
 
 
-@frozen
-class ProcessId:
+class ProcessId(Struct, frozen=True):
     """A pid and the kernel's start time of that process (clock ticks since boot): a reused pid is another process."""
 
     pid: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from eosctl.codes import Code
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import OPEN_STATES, TransactionDescription
 from eosctl.txn import codes
@@ -21,16 +22,14 @@ _NEVER_MS = 2**31 - 1
 _GREW_BY, _GREW_PERCENT = 50, 10
 
 
-@frozen
-class BrokerLimits:
+class BrokerLimits(Struct, frozen=True):
     """The strictest value at any broker, for any may coordinate an id; None where none could be read."""
 
     max_timeout_ms: int | None = None
     expiration_ms: int | None = None
 
 
-@frozen
-class ApplicationFacts:
+class ApplicationFacts(Struct, frozen=True):
     """An application, with what its described ids show.
 
     `last_started_ms` is when the newest transaction of any of them began; `expires_ms` follows from it: brokers keep

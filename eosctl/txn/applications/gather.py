@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+
+from msgspec import Struct
 
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.java.numbers import whole_number
 from eosctl.core.transactions import (
@@ -36,8 +36,7 @@ SAMPLE = 20
 _AT_ONCE = 10_000
 
 
-@frozen
-class IdsOfCluster:
+class IdsOfCluster(Struct, frozen=True):
     """The ids of a cluster, and by what they are read."""
 
     cluster_id: str
@@ -45,7 +44,7 @@ class IdsOfCluster:
     known: KnownOfCluster
     limits: BrokerLimits
     transaction_version: int | None
-    problems: tuple[Problem, ...] = field(default=())
+    problems: tuple[Problem, ...] = ()
 
 
 def look_at_cluster(app: App, admin: TransactionAdmin) -> IdsOfCluster:

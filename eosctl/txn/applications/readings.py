@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field
 from typing import Literal, NamedTuple
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.ids import TransactionalId, is_own_id, leader_transactional_id, task_of
 from eosctl.core.java.numbers import whole_number
 
@@ -53,17 +53,16 @@ class IdReading(NamedTuple):
     sure: bool = False
 
 
-@frozen
-class KnownOfCluster:
+class KnownOfCluster(Struct, frozen=True):
     """What the cluster has, by which readings are proven.
 
     `connect_groups` maps a Connect group to the connectors that its members hold. `other_groups` are the other groups
     (Streams: the application.id is one). `topics` are the topics with their numbers of partitions.
     """
 
-    connect_groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    connect_groups: Mapping[str, frozenset[str]] = {}
     other_groups: Collection[str] = frozenset()
-    topics: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, int] = {}
 
 
 def readings_of(transactional_id: TransactionalId, known: KnownOfCluster) -> tuple[IdReading, ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import KafkaFault
 from eosctl.core.wording import counted, rfc3339
@@ -26,8 +27,7 @@ from eosctl.txn.report import hidden_ids_warning, missing_ids_problems, txn_repo
 _MOST_NAMED = 5
 
 
-@frozen
-class ApplicationsRequest:
+class ApplicationsRequest(Struct, frozen=True):
     """`describe_all` asks for every id, not for a few of each application; `remember` keeps what was counted."""
 
     describe_all: bool = False

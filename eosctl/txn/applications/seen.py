@@ -7,9 +7,9 @@ from typing import Annotated
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Struct
 
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.kept.typed_json import json_of, typed
 from eosctl.machine.files import own_folder, read_own, write_whole
 
@@ -17,8 +17,7 @@ _FOLDER = "applications"
 _VERSION = 1
 
 
-@frozen
-class Seen:
+class Seen(Struct, frozen=True):
     """What was counted at one look: the key of each application, and how many ids it had."""
 
     looked_at_ms: int

@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import CONNECT_SETTING, Mode
 from eosctl.errors import ConnectError, RefusedError
 from eosctl.group.mirror_makers import is_node
@@ -34,8 +35,7 @@ class TakenBackError(ConnectError):
         )
 
 
-@frozen
-class Acted:
+class Acted(Struct, frozen=True):
     """What a driver did, in a sentence; `backup` is the copy of the file that it changed."""
 
     words: str

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec import Struct
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.events import Event
 from eosctl.upgrade.drivers import SETTING, Acted
 
 
-@frozen
-class PrintDriver:
+class PrintDriver(Struct, frozen=True):
     """Does nothing itself; `setting` is what the configuration calls the mode."""
 
     name: ClassVar[str] = "print"

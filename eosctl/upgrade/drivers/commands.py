@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.java.property_edit import ENCODING
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import Mode
@@ -20,8 +21,7 @@ from eosctl.upgrade.drivers.properties_files import edit_mode
 from eosctl.upgrade.drivers.templates import fill, fill_command, worker_values
 
 
-@frozen
-class CommandDriver:
+class CommandDriver(Struct, frozen=True):
     """Templates with {url} {host} {port} {mode} {config}; without `set_config` eosctl edits the file `properties`.
 
     `setting` is what the files call the mode. A MirrorMaker's, which is theirs to say, is read from each of them.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.core.java.properties import parse_properties
 from eosctl.core.java.property_edit import ENCODING, set_property
 from eosctl.core.workers.mirror_makers import CLUSTERS
@@ -16,8 +17,7 @@ from eosctl.machine.files import followed, open_regular, write_whole
 from eosctl.upgrade.drivers import SETTING
 
 
-@frozen
-class Edited:
+class Edited(Struct, frozen=True):
     """`backup` is None when the file said so already and was left alone."""
 
     path: Path

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec import Struct
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.sandbox.stack import Stack
@@ -15,8 +16,7 @@ from eosctl.upgrade.drivers import SETTING, Acted
 from eosctl.upgrade.drivers.properties_files import edit_mode
 
 
-@frozen
-class SandboxDriver:
+class SandboxDriver(Struct, frozen=True):
     """`directory` is where the sandbox lies."""
 
     name: ClassVar[str] = "sandbox"

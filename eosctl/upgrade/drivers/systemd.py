@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec import Struct
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.foreign import arguments, shell_word
@@ -61,8 +62,7 @@ printf %s "$f"."$2".bak
 """
 
 
-@frozen
-class SystemdDriver:
+class SystemdDriver(Struct, frozen=True):
     """`unit`, `properties` and `ssh` (a destination, as ssh takes it) are templates with {url} {host} {port}.
 
     `sudo`: file and unit are root's, and whoever runs eosctl (or logs in by ssh) may use sudo without a password.

@@ -8,7 +8,8 @@ of its transactional id and those of exactly-once tasks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.wording import counted

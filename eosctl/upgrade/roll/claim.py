@@ -6,8 +6,9 @@ taken. So of two upgrades of a group, begun on two machines, the older one stops
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId, TransactionalId, own_transactional_id
 from eosctl.core.transactions import OPEN_STATES, TransactionDescription
 from eosctl.errors import EosctlError, RefusedError
@@ -17,8 +18,7 @@ from eosctl.ports import TransactionAdmin
 _TIMEOUT_MS = 60_000
 
 
-@frozen
-class GroupClaim:
+class GroupClaim(Struct, frozen=True):
     """The id, and its producer id and epoch as this run took it; None where it may not, or can't."""
 
     transactional_id: TransactionalId

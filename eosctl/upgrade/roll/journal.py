@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import TARGETS, Mode
 from eosctl.group.protocol import Work
 from eosctl.state.journal import EndEntry, Journal, journal_of
@@ -18,8 +19,7 @@ def upgrade_journal(app: App, cluster_id: str) -> Journal:
     return journal_of(app, "upgrade", app.target.require_group_id(), cluster_id=cluster_id)
 
 
-@frozen
-class _Begin:
+class _Begin(Struct, frozen=True):
     """A roll began; `gone` are workers that were given up by then."""
 
     target: Mode
@@ -55,8 +55,7 @@ class _Begin:
         )
 
 
-@frozen
-class _Start:
+class _Start(Struct, frozen=True):
     """A step began; `at_once`: a controller restarts the workers, which come back under other URLs."""
 
     mode: Mode
@@ -74,8 +73,7 @@ class _Start:
         return replace(roll, open=step, known=known, next_start=starts, stopped=None)
 
 
-@frozen
-class _Backup:
+class _Backup(Struct, frozen=True):
     """A copy was made in the step under way."""
 
     path: str
@@ -86,8 +84,7 @@ class _Backup:
         return roll if step is None else replace(roll, open=replace(step, backups=(*step.backups, self.path)))
 
 
-@frozen
-class _Restarted:
+class _Restarted(Struct, frozen=True):
     """The driver did its part of the step under way."""
 
     words: str
@@ -98,12 +95,11 @@ class _Restarted:
         return roll if step is None else replace(roll, open=replace(step, restarted=True, words=self.words))
 
 
-@frozen
-class _Done:
+class _Done(Struct, frozen=True):
     """The step under way ended; `renamed` maps workers to the URLs under which they came back."""
 
     members: Mapping[str, str | None]
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = {}
     at_once: bool = False
 
     def after(self, roll: Roll) -> Roll:
@@ -120,8 +116,7 @@ class _Done:
         return replace(roll, steps=steps, open=None, stopped=None)
 
 
-@frozen
-class _Configured:
+class _Configured(Struct, frozen=True):
     """A worker that is no member was given its mode where it lies."""
 
     worker: str
@@ -134,8 +129,7 @@ class _Configured:
         return replace(roll, next_start=starts, steps=steps, not_started=not_started, stopped=None)
 
 
-@frozen
-class _Resume:
+class _Resume(Struct, frozen=True):
     """Another run goes on with the roll."""
 
     driver: str
@@ -149,8 +143,7 @@ class _Resume:
         return replace(roll.without(self.gone), driver=self.driver, driver_options=options, accepted=accepted)
 
 
-@frozen
-class _Stopped:
+class _Stopped(Struct, frozen=True):
     """The run ended before the roll did."""
 
     message: str
@@ -160,8 +153,7 @@ class _Stopped:
         return replace(roll, stopped=self.message)
 
 
-@frozen
-class _End(EndEntry):
+class _End(EndEntry, frozen=True):
     """The roll ended."""
 
     def after(self, roll: Roll) -> Roll:

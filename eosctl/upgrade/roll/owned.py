@@ -6,7 +6,8 @@ What is still to be done follows from the journal and from what the platform wan
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.workers.modes import POSSIBLE, Mode, UpgradeWorker

@@ -6,11 +6,12 @@ The plan follows from what is seen now and, where a run was cut off, from its jo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.config import WorkerConfig
 from eosctl.core.workers.modes import Mode, UpgradeWorker, what_is_lost
 from eosctl.core.workers.url import parse_worker_url
@@ -59,8 +60,7 @@ _MENDED_BY_THE_OPEN_STEP = frozenset(
 _MENDED_BY_ANY_WORKER = frozenset({codes.GROUP_STABLE, codes.SAME_KAFKA_CLUSTER, codes.OWN_CLUSTERS})
 
 
-@frozen
-class RollRequest:
+class RollRequest(Struct, frozen=True):
     """`target` None: that of the plan file, or of the roll that is resumed. `accepted` are gates, by their ids.
 
     `gone` are workers (URLs) that will never start again. `driver_options` are the words that the driver was given, for
@@ -77,8 +77,7 @@ class RollRequest:
     driver_options: tuple[str, ...] = ()
 
 
-@frozen
-class PreparedRoll:
+class PreparedRoll(Struct, frozen=True):
     """A roll that may begin, or go on. `passes` are still to be done, after the step `open`, if there is one.
 
     `blocking` are the gates that forbid it; `connectors` is what is to be reached again after every step, but for what
@@ -125,8 +124,7 @@ class PreparedRoll:
         return found + [(self.target, name) for name in sorted(self.dead) if (self.target, name) not in found]
 
 
-@frozen
-class _Past:
+class _Past(Struct, frozen=True):
     """What the journal shows, and what follows from it: the roll to go on with, who is given up, what is lenient."""
 
     journal: Journal

@@ -6,8 +6,9 @@ What was done stays done: a roll that stops leaves a cluster that runs, and says
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.wording import counted

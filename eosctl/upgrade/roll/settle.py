@@ -6,7 +6,9 @@ Looks and waits; the one thing it changes is to restart tasks once that failed i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.ids import TransactionalId, leader_transactional_id

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.connectors.failures import failed_in_fencing, what_it_died_of
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.group.observation.rules import Observation
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
@@ -18,8 +19,7 @@ RUNNING = "RUNNING"
 _AT_REST = frozenset({RUNNING, "PAUSED", "STOPPED"})
 
 
-@frozen
-class RestartJudgement:
+class RestartJudgement(Struct, frozen=True):
     """What is still awaited, and what will not recover by itself: `to_restart` failed in fencing, `broken` otherwise.
 
     `left` is what is FAILED and was so before.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.workers.modes import Mode
@@ -25,8 +27,7 @@ _LEAST_LOOK_S = 5.0
 """A look has this long even where less of the step's time is left: a worker in good health needs not be hurried."""
 
 
-@frozen
-class LeaderClaim:
+class LeaderClaim(Struct, frozen=True):
     """Who leads, and the producer id and epoch under the leader's transactional id; None where there is none.
 
     `seen` False: the coordinators did not report, so that nothing follows from it.
@@ -37,8 +38,7 @@ class LeaderClaim:
     seen: bool = True
 
 
-@frozen
-class Before:
+class Before(Struct, frozen=True):
     """What there was before a step: `members` (URL -> member id), who led (`claim`), the tasks' `ids` and `owners`.
 
     `others` are the members beside the step's workers, as they were just before it: nobody else may restart them.
@@ -46,13 +46,12 @@ class Before:
 
     members: Mapping[str, str | None]
     claim: LeaderClaim | None = None
-    others: Mapping[str, str] = field(default_factory=dict)
-    ids: Mapping[TransactionalId, TransactionDescription | KafkaFault] = field(default_factory=dict)
-    owners: Mapping[Work, str] = field(default_factory=dict)
+    others: Mapping[str, str] = {}
+    ids: Mapping[TransactionalId, TransactionDescription | KafkaFault] = {}
+    owners: Mapping[Work, str] = {}
 
 
-@frozen
-class Expected:
+class Expected(Struct, frozen=True):
     """What one step should end in.
 
     `fenceable` are the workers that are preparing or enabled then. `at_once`: workers may come back under other URLs.
@@ -79,8 +78,7 @@ class Expected:
     alike: frozenset[str] = frozenset()
 
 
-@frozen
-class Settled:
+class Settled(Struct, frozen=True):
     """How the step ended: the new member id of each of its workers, and what their modes are taken from.
 
     `everybody` are all members then; `renamed` reports the new URL of a worker that came back under another one.

@@ -6,9 +6,9 @@ to 3.9 offers versions below 4 as well; those have other batches, and no isolati
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from uuid import UUID
 
-from eosctl.core.frozen import NamedTuple
 from eosctl.wire.api import Api
 from eosctl.wire.log.offset_messages import Isolation
 from eosctl.wire.primitives import ID, INT8, INT16, INT32, INT64, NO_ID, NULLABLE_STRING, RECORDS, STRING

@@ -6,8 +6,8 @@ Layouts: the message JSON of Apache Kafka 4.3. An unset field has the default Ka
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import NamedTuple
 
-from eosctl.core.frozen import NamedTuple
 from eosctl.wire.api import Api
 from eosctl.wire.primitives import INT8, INT16, INT32, INT64, STRING
 from eosctl.wire.schema import Array, since, struct_of

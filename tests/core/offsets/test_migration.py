@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.configs.selection import Selection
 from eosctl.core.offsets.decision import Cell, Decision, KeyAction, KeyClaim, Policy, decide, decide_claims, mismatch

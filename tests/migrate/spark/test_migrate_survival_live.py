@@ -21,7 +21,6 @@ from pyspark.sql import SparkSession
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.configs.selection import Selection
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import MigrationPlan, read_plan
 from eosctl.core.offsets.migration_results import Snapshot
@@ -53,8 +52,7 @@ SLOW = {"queue.buffering.max.messages": str(QUEUE), "statistics.interval.ms": "5
 more than the queue holds, the broker has confirmed some of it."""
 
 
-@frozen
-class ClumsyJob(MigrationJob):
+class ClumsyJob(MigrationJob, frozen=True):
     """A MigrationJob whose write tasks go through `returning` after they committed; `on_read` is told by those that
     read how many offsets are behind them."""
 

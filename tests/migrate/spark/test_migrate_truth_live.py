@@ -11,12 +11,13 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from msgspec.structs import replace
 
 from eosctl.core.configs.selection import Selection
 from eosctl.core.offsets.decision import Policy

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.offsets.names import GLOBAL as GLOBAL_STORE

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.transactions import KafkaFault

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import TARGETS, Mode
 from eosctl.errors import RefusedError, UsageError
@@ -126,8 +127,7 @@ def named_workloads(app: App, workloads: Sequence[str], kubectl: Kubectl) -> Kub
     return KubernetesDriver(tuple(as_stored(app, kubectl, each) for each in given), kubectl)
 
 
-@frozen
-class KubernetesDriver:
+class KubernetesDriver(Struct, frozen=True):
     """`places` says where the mode of each workload stands; `deleted_by_us` are those whose pods nobody else restarts.
 
     `crowded` says of each why more than one of its pods may be down at once. `watches`: somebody else makes the
@@ -141,11 +141,11 @@ class KubernetesDriver:
 
     workloads: tuple[Workload, ...]
     kubectl: Kubectl = field(default_factory=Kubectl)
-    places: Mapping[str, ModePlace] = field(default_factory=dict)
+    places: Mapping[str, ModePlace] = {}
     deleted_by_us: frozenset[str] = frozenset()
-    crowded: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    crowded: Mapping[str, Sequence[str]] = {}
     watches: bool = False
-    stuck: Mapping[str, Stuck] = field(default_factory=dict)
+    stuck: Mapping[str, Stuck] = {}
 
     def look(self, app: App, workload: Workload) -> Manifest:
         """The workload as it is now; raises RefusedError where it is somebody else's, or not all pods would restart."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.clients.hidden_secrets import shown_line
-from eosctl.core.frozen import frozen
 from eosctl.core.kept.typed_json import json_of
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
@@ -31,8 +32,7 @@ _UNREACHABLE = re.compile(
 )
 
 
-@frozen
-class Kubectl:
+class Kubectl(Struct, frozen=True):
     """kubectl in one namespace of one context; None is what kubectl takes itself."""
 
     namespace: str | None = None

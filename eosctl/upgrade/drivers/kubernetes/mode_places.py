@@ -7,11 +7,12 @@ an operator makes the pods from. What is changed is one line; everything around 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Protocol
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.java.properties import parse_properties
 from eosctl.core.java.property_edit import set_property
 from eosctl.core.workers.modes import Mode
@@ -40,8 +41,7 @@ _OVERRIDES: Path = ("spec", "configOverrides", "server")
 _CONFLICT, _TRIES = "(Conflict)", 5
 
 
-@frozen
-class FoundMode:
+class FoundMode(Struct, frozen=True):
     """The field that says the mode: in which object, as it is now, and where in it; `value` None: it is not there.
 
     `is_file`: the field has all properties of a worker.
@@ -78,8 +78,7 @@ class ModePlace(Protocol):
         """Changes it, safe to do again, and gives the path of a backup, if one was made; raises EosctlError."""
 
 
-@frozen
-class Variable:
+class Variable(Struct, frozen=True):
     """An environment variable of the pods, as most images have it."""
 
     name: str
@@ -111,8 +110,7 @@ class Variable:
         return ["set", "env", workload.text, *container, f"{self.name}={mode.value}"]
 
 
-@frozen
-class PropertiesVariable:
+class PropertiesVariable(Struct, frozen=True):
     """One environment variable that has all properties of the worker, a line each."""
 
     name: str
@@ -139,8 +137,7 @@ class PropertiesVariable:
         return _edit(app, kubectl, field, f"{workload.kind}-{workload.name}-{self.name}", mode, "strategic")
 
 
-@frozen
-class ResourceConfig:
+class ResourceConfig(Struct, frozen=True):
     """The resource from which Strimzi's operator makes the pods."""
 
     def action(self, kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
@@ -168,8 +165,7 @@ class ResourceConfig:
         return Patch(workload.text, "json", [{"op": "add", "path": place, "value": mode.value}])
 
 
-@frozen
-class ServerOverrides:
+class ServerOverrides(Struct, frozen=True):
     """The resource from which Confluent's operator makes the pods: a list of `NAME=VALUE`.
 
     Source: Confluent for Kubernetes, "Configuration overrides"; tried with a resource of that shape only.
@@ -210,8 +206,7 @@ def _overrides(now: Manifest) -> list[str]:
     return [str(line) for line in value_at(now, _OVERRIDES) or ()]
 
 
-@frozen
-class MountedProperties:
+class MountedProperties(Struct, frozen=True):
     """A properties file that is a key of a ConfigMap; a template's annotation makes the pods anew."""
 
     configmap: str

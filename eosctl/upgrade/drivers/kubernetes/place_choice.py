@@ -7,7 +7,8 @@ A variable that an image does not know changes nothing, and the pods would be re
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.errors import RefusedError, UnauthorizedError, UsageError

@@ -7,11 +7,12 @@ from the newest revision are left alone, so that a run which was cut off can be 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError
@@ -33,8 +34,7 @@ _POLL_S = 1.0
 _LOOK_S = 30.0
 
 
-@frozen
-class _Work:
+class _Work(Struct, frozen=True):
     """What is the same for every pod: `revision` is that of the new ones, `members` how many workers should be there.
 
     That is asked anew each time: a workload may be scaled meanwhile. `require_kept` raises an error once somebody has

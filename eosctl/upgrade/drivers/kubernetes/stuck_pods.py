@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from msgspec import Struct
+
 from eosctl.app import App
-from eosctl.core.frozen import frozen
 from eosctl.errors import DeadlineError
 from eosctl.events import Event
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
@@ -17,8 +18,7 @@ from eosctl.upgrade.drivers.manifests.pods import Pod
 _STUCK_S = 15.0
 
 
-@frozen
-class Stuck:
+class Stuck(Struct, frozen=True):
     """A pod that was not Ready when an upgrade was planned; `trouble` says why, in a sentence."""
 
     name: str

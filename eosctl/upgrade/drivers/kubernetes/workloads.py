@@ -7,11 +7,12 @@ Reads the members of objects that Kubernetes documents for apps/v1 (`spec.update
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.clients.hidden_secrets import shown_line
-from eosctl.core.frozen import frozen
 from eosctl.errors import UsageError
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, section
 from eosctl.upgrade.drivers.manifests.fields import Manifest
@@ -36,8 +37,7 @@ _REVISION_LABELS = ("controller-revision-hash", "pod-template-hash")
 _ENDED = ("Succeeded", "Failed")
 
 
-@frozen
-class Workload:
+class Workload(Struct, frozen=True):
     """One workload: `text` is what kubectl is given.
 
     `config` is where the worker's config is in a resource of Strimzi's; a number there is the place in a list.

@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.upgrade.drivers.manifests.fields import Manifest, Named, Path, Writer, value_at, writers_of
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -35,8 +36,7 @@ _CHANGE = {
 }
 
 
-@frozen
-class Deployer:
+class Deployer(Struct, frozen=True):
     """`tool` and what it calls what it deploys."""
 
     tool: str
@@ -48,8 +48,7 @@ class Deployer:
         return f"{self.tool} ({self.name})" if self.name else self.tool
 
 
-@frozen
-class Origin:
+class Origin(Struct, frozen=True):
     """The field that says the mode, and who deploys its object; `held`: that tool's manifest has the field.
 
     `held` is None where nothing shows it.

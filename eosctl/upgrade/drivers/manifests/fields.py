@@ -9,11 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
 
 
-@frozen
-class Named:
+class Named(Struct, frozen=True):
     """A step to the element of a list that has this `name`."""
 
     name: str
@@ -24,8 +23,7 @@ Manifest = Mapping[str, Any]
 Path = tuple["str | int | Named", ...]
 
 
-@frozen
-class Writer:
+class Writer(Struct, frozen=True):
     """Who wrote a field last, as the API server has it; `time` is RFC 3339."""
 
     manager: str
@@ -36,8 +34,7 @@ class Writer:
 PatchType = Literal["strategic", "merge", "json"]
 
 
-@frozen
-class Patch:
+class Patch(Struct, frozen=True):
     """`type` and `body` are what `kubectl patch` takes; `change` says it in words where the body has more than that."""
 
     thing: str

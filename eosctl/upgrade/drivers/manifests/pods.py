@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from urllib.parse import urlsplit
 
-from eosctl.core.frozen import frozen
+from msgspec import Struct
+
 from eosctl.upgrade import codes
 from eosctl.upgrade.gate import Gate
 
 _POD_DNS = 3  # POD.SERVICE.NAMESPACE and more
 
 
-@frozen
-class Pod:
+class Pod(Struct, frozen=True):
     """A pod that is not on its way out; `reason` says why it is not Ready, `container` which one keeps it from that.
 
     `created` is a time in RFC 3339.
@@ -35,16 +35,14 @@ class Pod:
     created: str = ""
 
 
-@frozen
-class Member:
+class Member(Struct, frozen=True):
     """A member of the group: what it advertises, and from where it is connected to its coordinator."""
 
     url: str | None
     client_host: str | None
 
 
-@frozen
-class Matched:
+class Matched(Struct, frozen=True):
     """`pods` without a member, and `members` (their URLs or addresses) without a pod."""
 
     count: int
