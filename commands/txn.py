@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
@@ -212,7 +213,7 @@ class _Place(Struct, frozen=True):
     coordinator_epoch: int | None
 
     def names_one(self) -> bool:
-        return any(value is not None for name, value in vars(self).items() if name != "topic")
+        return any(value is not None for name, value in asdict(self).items() if name != "topic")
 
     def request(self, waived: _Waived, *, commit: bool = False) -> EndRequest:
         from eosctl.txn.plan import EndRequest

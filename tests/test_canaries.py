@@ -130,7 +130,7 @@ def test_only_a_loud_option_exports_secrets_and_a_replay_needs_none(
 
 def secrets_of(target: Target) -> Iterator[Secret]:
     for settings in (target.client, target.connect):
-        for name in type(settings).__dataclass_fields__:  # type: ignore[union-attr]
+        for name in settings.__struct_fields__ if settings else ():
             value = getattr(settings, name)
             if isinstance(value, Secret):
                 yield value

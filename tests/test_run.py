@@ -9,10 +9,10 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from eosctl.sandbox import state
 from eosctl.sandbox.servers import process

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, TypeVar
 
 import click
@@ -154,7 +153,7 @@ def pass_app(function: _F) -> _F:
 
 def pass_request(kind: type[Any]) -> Callable[[_F], _F]:
     """Gives the command those of its options that are fields of `kind` as one value of it, after the App."""
-    names = [each.name for each in fields(kind)]
+    names = kind.__match_args__  # as dataclasses and Structs have it
 
     def with_fields(function: _F) -> _F:
         @functools.wraps(function)

@@ -14,8 +14,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from eosctl.foreign import printable
 
 if TYPE_CHECKING:
@@ -126,6 +124,8 @@ class Session:
 
     def without_printed_rows(self, report: Report) -> Report:
         """The report without the rows that are printed already."""
+        from msgspec.structs import replace
+
         return replace(report, rows=()) if self._printed_rows else report
 
     def close(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -100,7 +99,7 @@ class PodOptions(Struct, frozen=True):
         )
 
     def _names_one(self) -> bool:
-        alone = [each.name for each in fields(PodOptions) if getattr(self, each.name)]
+        alone = [name for name in PodOptions.__struct_fields__ if getattr(self, name)]
         if alone and not self.workload:
             raise UsageError(f"--{alone[0].replace('_', '-')} needs --workload")
         return bool(self.workload)

@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from msgspec.structs import astuple
+
 from eosctl.app import App
 from eosctl.audit.log.debezium import ChangeEvents
 from eosctl.audit.log.field_paths import NamedFields
@@ -101,7 +103,7 @@ def _look_at(record: Record, fields: NamedFields | ChangeEvents, read: FieldRead
     if found is None:
         read.without += 1
     else:
-        take(FieldValue(record.topic, record.partition, record.offset, record.timestamp_ms, *found))
+        take(FieldValue(record.topic, record.partition, record.offset, record.timestamp_ms, *astuple(found)))
 
 
 def _await_open_transactions(app: App, store: TopicReader, spans: Sequence[Span]) -> None:

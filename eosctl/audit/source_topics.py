@@ -110,4 +110,4 @@ def _count(app: App, copies: Collection[Copied]) -> _Counted:
 
 
 def _from(span: Span, first: int) -> Span:
-    return span._replace(first=max(span.first, min(first, span.stop)))
+    return replace(span, first=max(span.first, min(first, span.stop)))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.audit import codes
@@ -166,14 +167,14 @@ def _look_around(
     before = [_before(span, around[place][0]) for place, span in spans.items()]
     told = _read_side(app, check, values, before, known, values.take_earlier)
     starts = {(each.topic, each.partition) for each in before if each.first == 0} & told.keys()
-    seen = {place: each._replace(from_start=each.from_start or place in starts) for place, each in seen.items()}
+    seen = {place: replace(each, from_start=each.from_start or place in starts) for place, each in seen.items()}
     begins = {place: begin for place, (_first, begin) in around.items()}
     for _ in Deadline.after(min(OPEN_S, app.deadline.remaining_s() / 2), app.clock).rounds(_AGAIN_S):
         behind = [_behind(span, begins[place]) for place, span in spans.items()]
         told = _read_side(app, check, values, behind, known, values.take_later)
         begins |= told
         ends = {place for place, span in spans.items() if told.get(place) == span.end}
-        seen = {place: each._replace(to_end=place in ends) for place, each in seen.items()}
+        seen = {place: replace(each, to_end=place in ends) for place, each in seen.items()}
         if all(span.first >= span.stop for span in behind) or not values.has_gap(seen):
             break
         spans = _spans_now(app, around)
@@ -188,12 +189,12 @@ def _spans_now(app: App, places: Collection[Place]) -> dict[Place, Span]:
 
 def _before(span: Span, stop: int) -> Span:
     first = max(span.log_start, stop - _AROUND_OFFSETS)
-    return span._replace(first=min(first, stop), stop=stop)
+    return replace(span, first=min(first, stop), stop=stop)
 
 
 def _behind(span: Span, first: int) -> Span:
     """Return nothing of a log that ends before: it is not the one that was read."""
-    return span._replace(first=first, stop=max(first, min(span.end, first + _AROUND_OFFSETS)))
+    return replace(span, first=first, stop=max(first, min(span.end, first + _AROUND_OFFSETS)))
 
 
 def _read_side(

@@ -66,7 +66,7 @@ class Window(Struct, frozen=True):
     until_offset: int | None = None
 
 
-class Span(NamedTuple):
+class Span(Struct, frozen=True):
     """One partition to be scanned: from `first` on, `stop` is the first offset that is not read.
 
     `log_start`, `last_stable` and `end` (the high watermark) are those of the partition when the scan was planned;

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Literal, NamedTuple, NewType
+from typing import Literal, NewType
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from eosctl.foreign import arguments, shell_word
 
@@ -120,7 +122,7 @@ OwnerKind = Literal["task", "leader", "eosctl", "other", "ambiguous"]
 Application = Literal["flink-sink", "kafka-streams"]
 
 
-class Owner(NamedTuple):
+class Owner(Struct, frozen=True):
     """Whose a transactional id is; a task has connector and number.
 
     `application`, only for other, is what makes ids of this shape: a guess, for nothing keeps others from it.

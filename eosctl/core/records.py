@@ -43,7 +43,7 @@ class OutRecord(NamedTuple):
     headers: Headers = ()
 
 
-class Written(NamedTuple):
+class Written(Struct, frozen=True):
     """Where an OutRecord landed, as its delivery report says."""
 
     topic: str

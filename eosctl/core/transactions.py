@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum, unique
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -57,7 +56,7 @@ class KafkaFault(Struct, frozen=True):
         return f"{self.name}: {self.message}" if self.message not in ("", self.name) else self.name
 
 
-class Coordinator(NamedTuple):
+class Coordinator(Struct, frozen=True):
     """The broker that coordinates a transactional id or a group."""
 
     node_id: int
@@ -65,7 +64,7 @@ class Coordinator(NamedTuple):
     port: int
 
 
-class TransactionDescription(NamedTuple):
+class TransactionDescription(Struct, frozen=True):
     """One answer of DescribeTransactions; `started_ms` is None unless a transaction is open.
 
     `last_started_ms` is when the last one began, open or ended; None where the producer has had none yet,
@@ -83,7 +82,7 @@ class TransactionDescription(NamedTuple):
     last_started_ms: int | None = None
 
 
-class TransactionListing(NamedTuple):
+class TransactionListing(Struct, frozen=True):
     """One line of ListTransactions, with the broker that gave it."""
 
     transactional_id: TransactionalId
@@ -92,7 +91,7 @@ class TransactionListing(NamedTuple):
     coordinator_id: int
 
 
-class TransactionListings(NamedTuple):
+class TransactionListings(Struct, frozen=True):
     """The ids of the coordinators that could be asked; `missing` says of which others the ids are left out.
 
     `unseen` says why nobody knows whether there are others: this principal may not see which brokers coordinate.
@@ -116,7 +115,7 @@ class TransactionListings(NamedTuple):
         return self.found
 
 
-class FenceAnswer(NamedTuple):
+class FenceAnswer(Struct, frozen=True):
     """What InitProducerId answered for one transactional id: producer id and epoch, or a fault.
 
     `confirmed` is False when the deadline came, or the connection broke, before the coordinator's last word.
@@ -131,7 +130,7 @@ class FenceAnswer(NamedTuple):
     attempts: int = 1
 
 
-class ActiveProducer(NamedTuple):
+class ActiveProducer(Struct, frozen=True):
     """One active producer of a partition (DescribeProducers); `txn_start_offset` None: no open transaction."""
 
     topic: str
@@ -144,7 +143,7 @@ class ActiveProducer(NamedTuple):
     txn_start_offset: int | None
 
 
-class RawGroupMember(NamedTuple):
+class RawGroupMember(Struct, frozen=True):
     """A member of a group, metadata and assignment still as bytes."""
 
     member_id: str
@@ -154,7 +153,7 @@ class RawGroupMember(NamedTuple):
     assignment: bytes
 
 
-class RawGroup(NamedTuple):
+class RawGroup(Struct, frozen=True):
     """DescribeGroups' answer for one group; an unknown group has `state` "Dead" and no members."""
 
     group_id: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from eosctl.core.java.numbers import whole_number
 
@@ -55,7 +56,7 @@ def shown_version(said: str) -> str:
     return said if said.startswith(f"{text}.") or said == text else f"{said} (Kafka {text})"
 
 
-class BrokerFeatures(NamedTuple):
+class BrokerFeatures(Struct, frozen=True):
     """What ApiVersions v3+ reports of a broker (KIP-584): the highest level of each feature, and those in use."""
 
     supported: Mapping[str, int]

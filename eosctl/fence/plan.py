@@ -349,7 +349,7 @@ def _recheck_prepared(plan: FencePlan, admin: TransactionAdmin) -> None:
         return
     described = admin.describe_transactions([item.transactional_id for item in flinks])
     states = {name: state for name, state in described.items() if isinstance(state, TransactionDescription)}
-    now = [item._replace(before=states.get(item.transactional_id)) for item in flinks]
+    now = [replace(item, before=states.get(item.transactional_id)) for item in flinks]
     opened = may_be_prepared(now, connectors=plan.connectors())
     if opened:
         raise StalePlanError(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum, unique
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -63,7 +62,7 @@ class LiveTask(Struct, frozen=True):
     group_id: str | None = None
 
 
-class FenceItem(NamedTuple):
+class FenceItem(Struct, frozen=True):
     """One id on its way from plan to result; `confirmed_by` is `answer`, `read_back` or None.
 
     A named tuple: there may be 100,000, each made twice.

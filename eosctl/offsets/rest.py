@@ -6,7 +6,6 @@ null, and changes under another key. So both are shown, and where they part.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from enum import StrEnum, unique
@@ -59,7 +58,7 @@ def compare_with_rest(
     unknown = [there for identity, there in listed.items() if whole and identity not in known]
     rows += [_only_rest(connector, entry) for connector, entry in unknown]
     differing = sum(row.rest is not UNSET and row.rest.status != RestStatus.SAME for row in rows)
-    return dataclasses.replace(
+    return replace(
         report,
         kind=OFFSETS_GET_REST,
         rows=rows,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.views import PlannedWrite
@@ -324,7 +324,7 @@ OFFSETS_RESET_PLAN = _plan("reset", "reset", data=EditPlanData, text=_text(lines
 OFFSETS_RESET_RESULT = _result("reset", "reset", data=EditResultData, text=_text("outcome", lines=_edit_lines))
 
 
-class WriteKinds(NamedTuple):
+class WriteKinds(Struct, frozen=True):
     """The reports of one operation, its name, which backups and journals have too, and what a question calls it."""
 
     name: str

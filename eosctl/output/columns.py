@@ -9,15 +9,16 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
+from msgspec import Struct
 
 from eosctl.output.cells import Column
 from eosctl.output.rows import Header, Kind, Members, ShownAs
 
 
-class Field(NamedTuple):
+class Field(Struct, frozen=True):
     """What the class of a row says of a field or a method: its type (None of a method), its words, how it is shown."""
 
     type: Any

@@ -6,11 +6,11 @@ The format is told by what the file holds, whatever `ssl.*.type` says, as Java d
 from __future__ import annotations
 
 import base64
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.core.clients.properties import ClientProperties
 from eosctl.core.clients.settings import ClientSettings, Secret
@@ -54,15 +54,15 @@ def _with_trust(settings: ClientSettings, opened: _Opened, store: StoreFile) -> 
         raise store.error("it holds no certificate")
     pem = certificates_pem(opened.trusted)
     if store.of_endpoint:
-        return dataclasses.replace(settings, oauth_ca_location=None, oauth_ca_pem=pem)
-    return dataclasses.replace(settings, ssl_ca_location=None, ssl_ca_pem=pem)
+        return replace(settings, oauth_ca_location=None, oauth_ca_pem=pem)
+    return replace(settings, ssl_ca_location=None, ssl_ca_pem=pem)
 
 
 def _with_key(settings: ClientSettings, opened: _Opened, store: StoreFile) -> ClientSettings:
     if opened.key is None:
         raise store.error("it holds no private key")
     key = pem_block("PRIVATE KEY", base64.b64encode(opened.key).decode())
-    return dataclasses.replace(
+    return replace(
         settings,
         ssl_certificate_location=None,
         ssl_key_location=None,

@@ -5,11 +5,12 @@ Secrets are shown as `***` and never written: the file says where they are.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
+
+from msgspec.structs import fields
 
 from eosctl.core.clients.hidden_secrets import hide_secrets, without_logins
 from eosctl.core.clients.properties import client_from_properties
@@ -104,7 +105,7 @@ def _values(target: Target) -> Iterator[_Shown]:
 
 def _fields(section: str, settings: ClientSettings | ConnectAccess, origin: str) -> Iterator[_Shown]:
     """What differs from the default; who was named is seen in the URLs, and proxies have rows of their own."""
-    for each in dataclasses.fields(settings):
+    for each in fields(settings):
         value = getattr(settings, each.name)
         is_default = not value or value == each.default
         if not is_default and each.name not in _NOT_SHOWN:

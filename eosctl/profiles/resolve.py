@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from eosctl.core.clients.bootstrap_servers import checked_servers
 from eosctl.core.clients.settings import ClientSettings
@@ -120,7 +121,7 @@ def _client(
         found, origins["command_config"] = client_of_files(sources, workers)
         settings = found.settings
     servers = _bootstrap_servers(settings.bootstrap_servers, sources, workers, origins)
-    return dataclasses.replace(settings, bootstrap_servers=servers), found, origins
+    return replace(settings, bootstrap_servers=servers), found, origins
 
 
 def _bootstrap_servers(

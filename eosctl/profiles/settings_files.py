@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from eosctl.core.clients.properties import ClientProperties, client_from_properties, secrets_in
 from eosctl.core.clients.sasl import KINIT_COMMAND, TOKEN_COMMAND
@@ -31,7 +32,7 @@ def client_of_files(sources: Sources, workers: Sequence[WorkerConfig]) -> tuple[
     if sources.fetch_secrets and client.stores:
         from eosctl.profiles.java_stores import with_stores
 
-        client = dataclasses.replace(client, settings=with_stores(client, sources.files))
+        client = replace(client, settings=with_stores(client, sources.files))
     for path in (client.settings.ssl_key_location, client.settings.oauth_token_file):
         if path is not None and sources.fetch_secrets:
             sources.files.require_private(path, "a secret")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from eosctl.machine.files import write_whole
 from eosctl.sandbox.servers.process import ProcessId
@@ -72,7 +71,7 @@ class StackState(Struct, frozen=True):
 
 def save(state: StackState) -> None:
     """Writes the state into the stack's directory, atomically."""
-    text = json.dumps(asdict(state), indent=1)
+    text = json.dumps(to_builtins(state), indent=1)
     write_whole(Path(state.directory) / _FILE, lambda file: file.write(text.encode()))
 
 

@@ -17,7 +17,6 @@ import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 from uuid import uuid4
 
 from msgspec import Struct
@@ -276,7 +275,7 @@ class Digest:
         return f"sha256:{self._sha256.hexdigest()}"
 
 
-class _Rows(NamedTuple):
+class _Rows(Struct, frozen=True):
     """What an entry keeps of a report's rows: names, and the digest of one member of each; None where none has it."""
 
     touched: dict[str, Json]

@@ -112,7 +112,7 @@ def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> TransactionListi
         raise UnsupportedError(error.message, hint=hint) from error
     if wanted.open_longer_than_ms is None:
         return listings
-    return listings._replace(found=[each for each in listings.found if each.state in OPEN_STATES])
+    return replace(listings, found=[each for each in listings.found if each.state in OPEN_STATES])
 
 
 def _list_here(app: App, admin: TransactionAdmin, wanted: ListFilter) -> TransactionListings:
@@ -123,7 +123,7 @@ def _list_here(app: App, admin: TransactionAdmin, wanted: ListFilter) -> Transac
     listings = admin.list_transactions(states=wanted.states, producer_ids=wanted.producer_ids)
     found = [each for each in listings.found if pattern.fullmatch(each.transactional_id)]
     if wanted.open_longer_than_ms is None:
-        return listings._replace(found=found)
+        return replace(listings, found=found)
     found = [each for each in found if each.state in OPEN_STATES]
     described = admin.describe_transactions([each.transactional_id for each in found])
     latest_ms = app.clock.now_ms() - wanted.open_longer_than_ms

@@ -191,7 +191,7 @@ def look_for_hanging(app: App, topic: str | None, *, older_than_ms: int) -> Hang
         {**faults, **gone},
         ownerless,
         {name: fault for name, fault in unjudged(described).items() if _uses(name, silent, listings)},
-        listings._replace(missing=missing),
+        replace(listings, missing=missing),
     )
 
 

@@ -288,13 +288,13 @@ def _chosen(request: EndRequest, producers: Sequence[ActiveProducer]) -> ActiveP
         if request.start_offset is not None and producer.txn_start_offset == request.start_offset:
             return _ready(producer)
         if writer_of_part(producer) == (request.producer_id, request.producer_epoch):
-            return _ready(producer._replace(coordinator_epoch=request.coordinator_epoch or 0))
+            return _ready(replace(producer, coordinator_epoch=request.coordinator_epoch or 0))
     raise _no_such_transaction(request)
 
 
 def _ready(producer: ActiveProducer) -> ActiveProducer:
     """With coordinator epoch 0 where a partition has seen none, which leaders call -1 (`TransactionsCommand`)."""
-    return producer._replace(coordinator_epoch=max(0, producer.coordinator_epoch))
+    return replace(producer, coordinator_epoch=max(0, producer.coordinator_epoch))
 
 
 def _no_such_transaction(request: EndRequest) -> NotFoundError:

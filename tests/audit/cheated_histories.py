@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-
-from msgspec.structs import replace
+from dataclasses import replace
 
 from tests.audit import cheats
 from tests.audit.cheats import Cheat

@@ -6,9 +6,8 @@ A way of cheating returns False where the history has no place for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from itertools import pairwise
-
-from msgspec.structs import replace
 
 from eosctl.core.batches import Place
 from tests.audit.histories import OFFSETS, OUT, UNREAD, Entry, History, Producer, Task, Transaction

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from msgspec.structs import replace
 
 from eosctl.audit.log.ledger import Has, Ledger, Transaction
 from eosctl.audit.log.segments import Part

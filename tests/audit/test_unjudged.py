@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.audit.log.segments import PartitionFold
 from eosctl.core.batches import Unseen, UnseenReason
@@ -157,9 +158,9 @@ def lose(scene: LogScene, topic: str, partition: int, *, at: int, monkeypatch: p
     def losing(plan: Any, *, check_crc: bool = False) -> Any:
         made = scan(plan, check_crc=check_crc)
         for number, span in enumerate(made._plan.spans):
-            if span[:2] == (topic, partition):
+            if (span.topic, span.partition) == (topic, partition):
                 spans = list(made._plan.spans)
-                spans[number] = span._replace(stop=at)
+                spans[number] = replace(span, stop=at)
                 made._plan = type(plan)(tuple(spans), made._plan.unseen)
                 made._lost.append(Unseen(topic, partition, UnseenReason.UNREADABLE, at, detail="its leader is gone"))
         return made

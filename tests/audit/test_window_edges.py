@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.audit.log.segments import PartitionFold
 from eosctl.audit.reading.window import (
@@ -38,7 +39,7 @@ def scene_of(*places: str) -> LogScene:
 
 
 def spans(scene: LogScene, first: int = 0) -> tuple[Span, ...]:
-    return tuple(span._replace(first=min(first, span.stop)) for span in scene.batches.plan([OUT], Window()).spans)
+    return tuple(replace(span, first=min(first, span.stop)) for span in scene.batches.plan([OUT], Window()).spans)
 
 
 @pytest.mark.parametrize("records", [1, 511, 512, 513, 5_000])
@@ -59,7 +60,7 @@ def test_without_a_marker_there_is_no_time() -> None:
 def test_a_window_begins_at_the_last_marker_before_it(records: int) -> None:
     scene = scene_of("rmm" + "r" * records + "m")
     plan = scene.batches.plan([OUT], Window())
-    narrow = ScanPlan(tuple(span._replace(first=span.stop) for span in plan.spans))
+    narrow = ScanPlan(tuple(replace(span, first=span.stop) for span in plan.spans))
     firsts = [
         begin_behind_a_marker(scene.batches, narrow, START_MS + minutes * MINUTE_MS).spans[0].first
         for minutes in (0, 1, 2, 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +78,9 @@ def taken(function: Any) -> dict[str, bool]:
     found = dict[str, bool]()
     for parameter in inspect.signature(function).parameters.values():
         kind = function.__globals__.get(parameter.annotation)
-        if is_dataclass(kind) and parameter.name != "app":
-            found |= {each.name: each.default is MISSING for each in fields(kind)}
+        if hasattr(kind, "__match_args__") and parameter.name != "app":
+            members = inspect.signature(kind).parameters.items()
+            found |= {name: member.default is member.empty for name, member in members}
         elif parameter.name not in ("app", "ctx"):
             found[parameter.name] = True
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import astuple
 
 from eosctl.core.batches import NO_PRODUCER, Batch, Unseen, UnseenReason, Window
 from eosctl.core.records import OutRecord
@@ -55,7 +56,7 @@ def ended(log: BatchLog, topic: str, markers: int) -> list[Batch]:
 
 def test_an_empty_topic_has_spans_and_no_batches(batches: BatchLog, topic: str) -> None:
     plan = batches.plan([topic], EVERYTHING)
-    assert [tuple(span) for span in plan.spans] == [(topic, number, 0, 0, 0, 0, 0) for number in range(2)]
+    assert [astuple(span) for span in plan.spans] == [(topic, number, 0, 0, 0, 0, 0) for number in range(2)]
     scan = batches.scan(plan)
     assert (list(scan), scan.unseen()) == ([], ())
     assert scan.positions() == {(topic, 0): 0, (topic, 1): 0}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
@@ -93,7 +94,7 @@ def test_fencing_asks_the_coordinators_that_it_is_told_and_looks_up_those_that_a
     with subject.admin() as admin:
         list(admin.fence([name], transaction_timeout_ms=30_000))
         known = described(admin, name).coordinator
-        gone = known._replace(port=1)  # nobody listens there
+        gone = replace(known, port=1)  # nobody listens there
         for at in (known, gone):
             (answer,) = admin.fence([name], transaction_timeout_ms=30_000, coordinators={name: at})
             assert (answer.fault, answer.confirmed, answer.coordinator) == (None, True, known)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import decode_key
@@ -64,7 +65,7 @@ def test_columns_are_the_writes_one_by_one(rows: list[PlannedWrite], cut: int) -
     assert planned.sends().topics == sorted({write.topic for write in sends})
     assert planned[:3] == rows[:3]
     assert planned.because("equal") == [write for write in rows if write.reason == "equal"]
-    changed = [*rows[:-1], rows[-1]._replace(after=b"other")] if rows else []
+    changed = [*rows[:-1], replace(rows[-1], after=b"other")] if rows else []
     assert PlannedWrites.of(rows) == planned, "a plan that is made again may be cut elsewhere"
     assert not rows or planned != PlannedWrites.of(changed)
     assert planned.digest() == PlannedWrites(parts).digest()

@@ -60,8 +60,8 @@ def test_members_that_share_a_url_and_a_protocol_without_signatures_are_named(wo
 
     def doubled(group_id: str | None = None) -> RawGroup:
         raw = described(group_id)
-        another = raw.members[1]._replace(member_id="another", host="/10.0.0.2")
-        return raw._replace(protocol="compatible", members=(*raw.members, another))
+        another = replace(raw.members[1], member_id="another", host="/10.0.0.2")
+        return replace(raw, protocol="compatible", members=(*raw.members, another))
 
     world.brokers.state.groups["g"] = doubled
     report = list_workers(world.app())
@@ -98,10 +98,10 @@ def test_members_that_share_a_url_are_told_apart_by_their_own_addresses(host: st
         raw = described(group_id)
         service_only = FakeConnect({service: "enabled"}).describe().members[0].metadata
         members = [
-            each._replace(host=f"/{addresses[str(urlsplit(url).hostname)]}", metadata=service_only)
+            replace(each, host=f"/{addresses[str(urlsplit(url).hostname)]}", metadata=service_only)
             for each, url in zip(raw.members, pods, strict=True)
         ]
-        return raw._replace(members=tuple(members))
+        return replace(raw, members=tuple(members))
 
     world.brokers.state.groups["g"] = seen
     assert [row.url for row in list_workers(world.app()).rows] == [service, service]
@@ -140,8 +140,8 @@ def test_localhost_is_named_as_what_it_is(urls: list[str], hosts: list[str], cod
     def seen(group_id: str | None = None) -> RawGroup:
         raw = described(group_id)
         [first] = raw.members
-        others = [first._replace(member_id=host, host=host) for host in hosts[1:]]
-        return raw._replace(members=(first._replace(host=hosts[0]), *others))
+        others = [replace(first, member_id=host, host=host) for host in hosts[1:]]
+        return replace(raw, members=(replace(first, host=hosts[0]), *others))
 
     world.brokers.state.groups["g"] = seen
     problems = [each for each in list_workers(world.app()).problems if each.code != "config_topic_unread"]
@@ -158,7 +158,7 @@ def test_a_member_with_a_name_of_its_own_hides_no_other() -> None:
 
     def seen(group_id: str | None = None) -> RawGroup:
         raw = described(group_id)
-        return raw._replace(members=tuple(each._replace(host="/10.0.0.1") for each in raw.members))
+        return replace(raw, members=tuple(replace(each, host="/10.0.0.1") for each in raw.members))
 
     world.brokers.state.groups["g"] = seen
     assert "loopback_url" in [each.code for each in list_workers(world.app()).problems]

@@ -181,7 +181,7 @@ def test_a_header_far_behind_the_stop_does_not_end_the_log(scene: Scene, base_of
 def test_batches_that_were_read_already_do_not_go_on_for_ever(scene: Scene) -> None:
     """A broker that gave the same answer again and again was asked again and again."""
     plan = scene.plan("u")
-    plan = replace(plan, spans=tuple(span._replace(first=2) for span in plan.spans))
+    plan = replace(plan, spans=tuple(replace(span, first=2) for span in plan.spans))
     asked = 0
 
     def tamper(seen: Seen, frame: bytes) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId, task_transactional_ids
-from eosctl.core.transactions import FenceAnswer
+from eosctl.core.transactions import Coordinator, FenceAnswer
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import UnreachableError
 from eosctl.events import Event
@@ -64,10 +64,15 @@ def test_every_id_is_fenced_once_over_several_brokers() -> None:
     assert no_fence_threads()
 
 
+def _coordinators(admin: NativeTransactionAdmin, ids: Sequence[TransactionalId]) -> dict[TransactionalId, Coordinator]:
+    found = admin.find_coordinators(ids)
+    return {name: each for name, each in found.items() if isinstance(each, Coordinator)}
+
+
 def test_coordinators_that_are_known_are_not_looked_up() -> None:
     """The plan's lookup used to be repeated by what follows it: half of all lookups."""
     with FakeCluster(brokers=3) as cluster, admin_of(cluster) as admin:
-        known = {name: found for name, found in admin.find_coordinators(IDS[:50]).items() if isinstance(found, tuple)}
+        known = _coordinators(admin, IDS[:50])
         cluster.seen.clear()
         answers = list(admin.fence(IDS[:50], transaction_timeout_ms=30_000, coordinators=known))
         assert {answer.transactional_id: answer.coordinator for answer in answers} == known
@@ -78,7 +83,7 @@ def test_coordinators_that_are_known_are_not_looked_up() -> None:
 
 def test_known_coordinators_that_have_changed_or_died_are_looked_up() -> None:
     with FakeCluster(brokers=3) as cluster, admin_of(cluster) as admin:
-        known = {name: found for name, found in admin.find_coordinators(IDS).items() if isinstance(found, tuple)}
+        known = _coordinators(admin, IDS)
         moved = next(name for name in IDS if known[name].node_id == 1)
         cluster.state.moved[moved] = 3
         cluster.stop_broker(2)
@@ -91,7 +96,7 @@ def test_known_coordinators_that_have_changed_or_died_are_looked_up() -> None:
 
 def test_no_broker_at_all_is_one_error_also_where_coordinators_are_known() -> None:
     with FakeCluster() as cluster, admin_of(cluster) as admin:
-        known = {name: found for name, found in admin.find_coordinators(IDS).items() if isinstance(found, tuple)}
+        known = _coordinators(admin, IDS)
         cluster.stop_broker(1)
         with pytest.raises(UnreachableError):
             list(admin.fence(IDS, transaction_timeout_ms=30_000, coordinators=known))

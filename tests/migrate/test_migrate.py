@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace as with_other
 from errno import ENOSPC
 from io import StringIO
 from pathlib import Path
@@ -273,7 +274,7 @@ def test_source_drift_is_new_offsets_of_the_plans_connectors(
     """The global topic of a live cluster always moves: only the plan's own connectors count."""
     plan = scene.plan()
     scene.put(SOURCE, {key_of(moves): b'{"n":1}'})
-    allowances = replace(DOWN, accept_drift=drift)
+    allowances = with_other(DOWN, accept_drift=drift)
     if not stale:
         assert scene.apply(plan, allowances).exit_code is ExitCode.OK
         return
@@ -288,7 +289,7 @@ def test_target_drift(scene: Scene) -> None:
     scene.put("offsets-a", {KEY: b'{"n":1}'})
     with pytest.raises(StalePlanError, match="the target has new offsets of a"):
         scene.apply(plan)
-    assert scene.apply(plan, replace(DOWN, accept_drift=frozenset({"target"}))).exit_code is ExitCode.OK
+    assert scene.apply(plan, with_other(DOWN, accept_drift=frozenset({"target"}))).exit_code is ExitCode.OK
 
 
 def test_target_drift_of_a_renamed_connector_is_that_of_its_new_name(scene: Scene) -> None:

@@ -25,7 +25,7 @@ def group(*modes: Mode, at: str | None, known: bool = True, **changes: object) -
     connectors = source(workers={} if at is None else {"task 0": f"{at}:8083"})
     unknown = frozenset() if known else frozenset({TransactionalId("g-c-0")})
     seen = replace(good(), workers=workers, connectors=connectors, unknown_ids=unknown)
-    return replace(seen, **{"task_sets_ms": {"c": 0}, "looked_ms": DAY_MS, **changes})  # type: ignore[arg-type]
+    return replace(seen, **{"task_sets_ms": {"c": 0}, "looked_ms": DAY_MS, **changes})
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.terminals import on_a_terminal, screen_after
 
 ROLL = """
 import sys
-from dataclasses import replace
+from msgspec.structs import replace
 from pathlib import Path
 from eosctl.core.workers.modes import Mode
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll

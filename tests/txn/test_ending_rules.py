@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.allowances import Waiver
 from eosctl.core.ids import ProducerId, TransactionalId
@@ -132,8 +133,8 @@ def test_what_the_state_of_an_id_says_is_never_proven(
     [
         (NOBODY, {}, LogLook(), [], Reason.NO_TRANSACTIONAL_ID),
         (NOBODY, {}, LogLook(unread="denied"), ["id_may_be_hidden"], None),
-        (NOBODY._replace(missing=(AWAY,)), {}, LogLook(), ["coordinator_unread"], None),
-        (NOBODY._replace(unseen=DENIED), {}, LogLook(), ["coordinator_unread"], None),
+        (replace(NOBODY, missing=(AWAY,)), {}, LogLook(), ["coordinator_unread"], None),
+        (replace(NOBODY, unseen=DENIED), {}, LogLook(), ["coordinator_unread"], None),
         (NOBODY, {}, LogLook([entry("Ongoing", T0, epoch=EPOCH)]), ["coordinator_has_it"], None),
         (NOBODY, {}, LogLook([entry("Ongoing", T1)]), [], Reason.PARTITION_NOT_IN_TRANSACTION),
         (NOBODY, {}, LogLook([entry("Empty", T0)]), [], Reason.PARTITION_NOT_IN_TRANSACTION),
@@ -205,4 +206,4 @@ def test_offsets_come_last() -> None:
 def test_the_same_transaction_is_the_one_with_the_same_beginning() -> None:
     assert identity(part()) == (*T0, PID, EPOCH, 3)
     assert identity(part()) != identity(part(start=4))
-    assert identity(part()._replace(coordinator_epoch=9)) == identity(part())
+    assert identity(replace(part(), coordinator_epoch=9)) == identity(part())

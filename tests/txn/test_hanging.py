@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import (
@@ -75,8 +76,8 @@ UNKNOWN_ID = KafkaFault(105, "TRANSACTIONAL_ID_NOT_FOUND")
         (LISTED, described(("t", 0)), None),
         (LISTED, KafkaFault(53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"), None),
         (LISTED, None, None),
-        (LISTED._replace(unseen=KafkaFault(29, "TOPIC_AUTHORIZATION_FAILED")), described(), "same"),
-        (NOTHING._replace(unseen=KafkaFault(29, "TOPIC_AUTHORIZATION_FAILED")), None, None),
+        (replace(LISTED, unseen=KafkaFault(29, "TOPIC_AUTHORIZATION_FAILED")), described(), "same"),
+        (replace(NOTHING, unseen=KafkaFault(29, "TOPIC_AUTHORIZATION_FAILED")), None, None),
     ],
 )
 def test_why_a_transaction_hangs(
@@ -93,14 +94,14 @@ def test_why_a_transaction_hangs(
     ("state", "hangs"),
     [
         (described(), False),
-        (described()._replace(state=TransactionState.COMPLETE_COMMIT), True),
-        (described()._replace(state=TransactionState.COMPLETE_ABORT), True),
-        (described()._replace(state=TransactionState.EMPTY), False),
-        (described()._replace(state=TransactionState.EMPTY, producer_epoch=1), True),
-        (described(("u", 0))._replace(producer_epoch=1), True),
-        (described(("t", 0))._replace(producer_epoch=1), False),
-        (described(("t", 0))._replace(state=TransactionState.PREPARE_COMMIT, producer_epoch=1), False),
-        (described()._replace(state=TransactionState.COMPLETE_COMMIT, producer_id=ProducerId(8)), False),
+        (replace(described(), state=TransactionState.COMPLETE_COMMIT), True),
+        (replace(described(), state=TransactionState.COMPLETE_ABORT), True),
+        (replace(described(), state=TransactionState.EMPTY), False),
+        (replace(described(), state=TransactionState.EMPTY, producer_epoch=1), True),
+        (replace(described(("u", 0)), producer_epoch=1), True),
+        (replace(described(("t", 0)), producer_epoch=1), False),
+        (replace(described(("t", 0)), state=TransactionState.PREPARE_COMMIT, producer_epoch=1), False),
+        (replace(described(), state=TransactionState.COMPLETE_COMMIT, producer_id=ProducerId(8)), False),
         (UNKNOWN_ID, False),
     ],
     ids=[
@@ -130,7 +131,7 @@ def test_what_could_not_be_judged_is_named() -> None:
 @pytest.mark.parametrize("producer_id", [7, 8])
 def test_without_a_coordinator_nothing_is_said_of_producers_that_no_listed_id_uses(producer_id: ProducerId) -> None:
     """The live transaction of an offline partition of __transaction_state was called hanging."""
-    partial = LISTED._replace(missing=(KafkaFault(5, "LEADER_NOT_AVAILABLE", "partition 3 has no leader"),))
+    partial = replace(LISTED, missing=(KafkaFault(5, "LEADER_NOT_AVAILABLE", "partition 3 has no leader"),))
     one = producer(producer_id=producer_id)
     found = find_hanging([one], partial, {TransactionalId("x"): described()}, now_ms=NOW_MS)
     if producer_id == 7:
@@ -139,7 +140,7 @@ def test_without_a_coordinator_nothing_is_said_of_producers_that_no_listed_id_us
     else:
         assert (found, without_owner([one], partial, now_ms=NOW_MS)) == ([], [one])
     assert without_owner([one], LISTED, now_ms=NOW_MS) == []
-    young = one._replace(last_timestamp_ms=NOW_MS)
+    young = replace(one, last_timestamp_ms=NOW_MS)
     assert without_owner([young], partial, now_ms=NOW_MS) == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace as with_other
 from typing import Any
 
 import pytest
@@ -97,7 +98,9 @@ def test_one_that_a_coordinator_knows_again_is_stale(hanging: Stage) -> None:
     state = hanging.cluster.state
     plan = prepare(hanging)
     (producer_id,) = state.log("t", 0).producers
-    state.transactions["g-c-1"] = replace(state.transactions["g-c-9"], producer_id=producer_id, partitions={("t", 0)})
+    state.transactions["g-c-1"] = with_other(
+        state.transactions["g-c-9"], producer_id=producer_id, partitions={("t", 0)}
+    )
     assert outcomes(apply(plan)) == {("t", 0): "stale", ("t", 1): "stale", ("u", 0): "aborted"}
 
 

@@ -55,7 +55,7 @@ def reading_takes(there: RollWorld, app: App, seconds: Callable[[], float]) -> A
             here.deadline.check("reading")
 
     there.topics.before("read", slow)
-    return replace(app, open_topics=open_topics)  # type: ignore[arg-type]
+    return replace(app, open_topics=open_topics)
 
 
 def test_what_guards_data_and_cannot_be_told_refuses_the_roll(tmp_path: Path) -> None:

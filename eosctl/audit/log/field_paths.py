@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Literal, NamedTuple, NoReturn, cast
+from typing import Literal, NoReturn, cast
 
 from msgspec import Struct
 
@@ -38,7 +38,7 @@ class FieldPath(Struct, frozen=True):
         return data if data is None or not self.names else member_of(read_json(data), *self.names)
 
 
-class ReadValue(NamedTuple):
+class ReadValue(Struct, frozen=True):
     """What is to be unique, or to count, in one record.
 
     Two records with the same value and another `content` are no duplicates: then the value does not tell records apart.

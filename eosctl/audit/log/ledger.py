@@ -11,7 +11,8 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from eosctl.audit.log.segments import Part
 from eosctl.audit.log.shared_epochs import SAME_MS, SharedEpoch
@@ -53,7 +54,7 @@ _ANY_RECORDS = Has.RECORDS | Has.RECORDS_COMMITTED | Has.ABORTED
 _WAS_COMMITTED = Has.COMMITTED | Has.RECORDS_COMMITTED
 
 
-class Transaction(NamedTuple):
+class Transaction(Struct, frozen=True):
     """A transaction with an epoch of its own."""
 
     producer_id: ProducerId

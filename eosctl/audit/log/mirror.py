@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -48,7 +47,7 @@ def mirror_offset(
     return None
 
 
-class _Stored(NamedTuple):
+class _Stored(Struct, frozen=True):
     """An offset as its producer stored it, in a transaction that ended at `ended_ms` by the broker's clock."""
 
     producer_id: ProducerId
@@ -57,7 +56,7 @@ class _Stored(NamedTuple):
     ended_ms: int
 
 
-class CopiedPart(NamedTuple):
+class CopiedPart(Struct, frozen=True):
     """A committed part in a target partition, without its marker: there may be very many."""
 
     producer_id: ProducerId

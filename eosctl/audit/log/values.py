@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -42,7 +41,7 @@ class FieldValue(Struct, frozen=True):
     may_repeat: bool = False
 
 
-class PartitionSeen(NamedTuple):
+class PartitionSeen(Struct, frozen=True):
     """What was seen of a partition: from its first record on, to an end that is younger than all that is judged.
 
     `is_whole`: in between no records were removed, and it could be read.

@@ -73,12 +73,12 @@ def _planned_outputs(log: BatchLog, scope: Scope, window: Window, begin: Mapping
 
 def _beginning_at(span: Span, begin: Mapping[Place, int]) -> Span:
     first = begin.get((span.topic, span.partition), 0)
-    return span._replace(first=min(max(first, span.log_start), span.stop))
+    return replace(span, first=min(max(first, span.log_start), span.stop))
 
 
 def _one_earlier(plan: ScanPlan) -> ScanPlan:
     """So that a hole right at the beginning is seen: what a time led to may be what compaction left behind it."""
-    return replace(plan, spans=tuple(span._replace(first=max(span.log_start, span.first - 1)) for span in plan.spans))
+    return replace(plan, spans=tuple(replace(span, first=max(span.log_start, span.first - 1)) for span in plan.spans))
 
 
 def _time_of(log: BatchLog, window: Window, plan: ScanPlan, *, begins_at_offsets: bool, planned_ms: int) -> Window:

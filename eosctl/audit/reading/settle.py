@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from eosctl.audit import codes
 from eosctl.audit.identity import unended_places
 from eosctl.audit.log.ledger import CLOCKS_MS, Ledger, Transaction
@@ -103,7 +105,7 @@ def _first_markers(log: BatchLog, waiting: Mapping[_ProducerAt, int]) -> tuple[d
     stops = {(topic, partition): stop for (topic, partition, _producer), stop in waiting.items()}
     plan = log.plan(sorted({topic for topic, _partition in stops}), Window())
     spans = {(span.topic, span.partition): span for span in plan.spans if (span.topic, span.partition) in stops}
-    narrow = tuple(span._replace(first=min(stops[place], span.stop)) for place, span in spans.items())
+    narrow = tuple(replace(span, first=min(stops[place], span.stop)) for place, span in spans.items())
     scan = log.scan(ScanPlan(narrow))
     ended: dict[_ProducerAt, Batch] = {}
     for batch in scan:
@@ -208,7 +210,7 @@ def _what_lies_behind(
     stops = {(span.topic, span.partition): span.stop for span in spans}
     now = log.plan(sorted({topic for topic, _partition in stops}), Window())
     behind = tuple(
-        span._replace(first=min(stops[span.topic, span.partition], span.stop))
+        replace(span, first=min(stops[span.topic, span.partition], span.stop))
         for span in now.spans
         if (span.topic, span.partition) in stops
     )

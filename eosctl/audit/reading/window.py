@@ -33,7 +33,7 @@ def begin_behind_a_marker(log: BatchLog, plan: ScanPlan, since_ms: int) -> ScanP
     step = _FIRST_STEP
     while looked and step <= _LONGEST_STEP:
         narrow = [
-            spans[place]._replace(first=max(spans[place].log_start, at - step), stop=at)
+            replace(spans[place], first=max(spans[place].log_start, at - step), stop=at)
             for place, at in looked.items()
         ]  # fmt: skip
         for batch in log.scan(ScanPlan(tuple(narrow))):
@@ -48,7 +48,7 @@ def begin_behind_a_marker(log: BatchLog, plan: ScanPlan, since_ms: int) -> ScanP
         begins |= {place: first[place] for place in first if place not in begins and place not in looked}
         step *= 8
     begins |= looked
-    return replace(plan, spans=tuple(s._replace(first=begins.get((s.topic, s.partition), s.first)) for s in plan.spans))
+    return replace(plan, spans=tuple(replace(s, first=begins.get((s.topic, s.partition), s.first)) for s in plan.spans))
 
 
 def first_marker_ms(log: BatchLog, spans: Iterable[Span]) -> Mapping[Place, int]:
@@ -57,13 +57,13 @@ def first_marker_ms(log: BatchLog, spans: Iterable[Span]) -> Mapping[Place, int]
     waiting = {(span.topic, span.partition): span for span in spans if span.first < span.stop}
     step = _FIRST_STEP
     while waiting and step <= _LONGEST_STEP:
-        narrow = [span._replace(stop=min(span.stop, span.first + step)) for span in waiting.values()]
+        narrow = [replace(span, stop=min(span.stop, span.first + step)) for span in waiting.values()]
         for batch in log.scan(ScanPlan(tuple(narrow))):
             if batch.is_control and batch.commit is not None:
                 found.setdefault((batch.topic, batch.partition), batch.max_timestamp_ms)
         stops = {(span.topic, span.partition): span.stop for span in narrow}
         waiting = {
-            place: span._replace(first=stops[place])
+            place: replace(span, first=stops[place])
             for place, span in waiting.items()
             if place not in found and stops[place] < span.stop
         }
@@ -181,7 +181,7 @@ def read_past_the_stop(
 
     Returns the plan as far as it was really read then, what could not be read, and how many batches nobody can date.
     """
-    behind = {(s.topic, s.partition): s._replace(first=s.stop, stop=s.end) for s in plan.spans if s.stop < s.end}
+    behind = {(s.topic, s.partition): replace(s, first=s.stop, stop=s.end) for s in plan.spans if s.stop < s.end}
     if not behind:
         return plan, (), 0
     found = BehindTheStop(until_ms, gates)
@@ -196,5 +196,5 @@ def read_past_the_stop(
         for each in scan.unseen()
         if each.reason is not UnseenReason.COMPACTED and (each.topic, each.partition) not in found.over
     )
-    spans = (span._replace(stop=found.stops.get((span.topic, span.partition), span.stop)) for span in plan.spans)
+    spans = (replace(span, stop=found.stops.get((span.topic, span.partition), span.stop)) for span in plan.spans)
     return replace(plan, spans=tuple(spans)), lost, found.undated

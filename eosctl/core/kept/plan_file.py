@@ -1,6 +1,6 @@
 """Plan files: a plan as JSON beside its digest, so that nothing is applied that was changed after it was shown.
 
-What a plan holds is its own module's business (`core.offsets.migration`, `upgrade.plan_file`): a dataclass, which says
+What a plan holds is its own module's business (`core.offsets.migration`, `upgrade.plan_file`): a value, which says
 how its file is read; a file holds no secrets.
 """
 
@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields
-from functools import cache
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from eosctl.core.kept.typed_json import WrongMemberError, json_of, typed
 from eosctl.errors import InputFileError
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 
 class HasDigest(Protocol):
-    """What can be kept in a plan file: a dataclass with a digest."""
+    """What can be kept in a plan file: a value with a digest."""
 
     def digest(self) -> str:
         """sha256, in hex."""
@@ -46,24 +42,14 @@ class _Document(Struct, frozen=True):
     plan: dict[str, object]
 
 
-def digest_of(plan: DataclassInstance) -> str:
+def digest_of(plan: Struct) -> str:
     """sha256, in hex, of the plan's canonical JSON: sorted keys, no spaces, UTF-8."""
     return _digest(plan)
 
 
 def _digest(document: object) -> str:
-    text = json.dumps(document, default=_members, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(document, default=asdict, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _members(value: DataclassInstance) -> dict[str, object]:
-    """The members of a dataclass, for the encoder, which comes back with those that are dataclasses: no copies."""
-    return {name: getattr(value, name) for name in _names_of(type(value))}
-
-
-@cache
-def _names_of(kind: type[DataclassInstance]) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))
 
 
 class PlanFormat(Struct, frozen=True):
@@ -73,10 +59,10 @@ class PlanFormat(Struct, frozen=True):
     version: int
     made_by: str
 
-    def text(self, plan: DataclassInstance) -> str:
+    def text(self, plan: Struct) -> str:
         """What `--plan-out` writes: members in the order that people read them in."""
         document = {"format": self.name, "version": self.version, "digest": digest_of(plan), "plan": plan}
-        return json.dumps(document, default=_members, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(document, default=asdict, indent=2, ensure_ascii=False) + "\n"
 
     def read(self, text: str, kind: type[AnyPlan], *, path: str) -> AnyPlan:
         """The plan in `text`; raises InputFileError when it is not one, or was changed after it was written."""

@@ -7,7 +7,6 @@ is a fact like any other, and no bytes or JSON null are deletions too, for Conne
 from __future__ import annotations
 
 from enum import StrEnum, unique
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -46,7 +45,7 @@ class KeyMismatch(StrEnum):
     NOT_REWRITTEN = "not_rewritten"
 
 
-class Cell(NamedTuple):
+class Cell(Struct, frozen=True):
     """What a store has for a key: bytes, or a tombstone (None)."""
 
     value: bytes | None
@@ -57,7 +56,7 @@ class Cell(NamedTuple):
         return None if is_nothing(self.value) else self.value
 
 
-class Decision(NamedTuple):
+class Decision(Struct, frozen=True):
     """An action, its reason in one word, and whether source and target disagreed."""
 
     action: KeyAction

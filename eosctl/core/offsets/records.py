@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum, unique
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -36,7 +35,7 @@ class KeyFault(StrEnum):
     PARTITION_NOT_A_MAP = "partition_not_a_map"
 
 
-class OffsetKey(NamedTuple):
+class OffsetKey(Struct, frozen=True):
     """A key that some connector may ask for; `partition` None is `["c",null]`, which REST never shows.
 
     A tuple, as there is one for each key of a topic.

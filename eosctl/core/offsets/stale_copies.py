@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import is_nothing
 from eosctl.core.offsets.views import PlannedWrite, Store, live
@@ -26,7 +28,7 @@ def with_stale_copies(writes: Iterable[PlannedWrite], stores: Mapping[str, Store
 def _with_tombstones(write: PlannedWrite, store: Store) -> Iterator[PlannedWrite]:
     tombstones = list(_tombstones(write, store))
     stays = not write.sends() and not is_nothing(write.after)
-    yield write._replace(action=KeyAction.WRITE, reason="rewritten") if tombstones and stays else write
+    yield replace(write, action=KeyAction.WRITE, reason="rewritten") if tombstones and stays else write
     yield from tombstones
 
 

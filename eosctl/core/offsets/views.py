@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
-from typing import NamedTuple
 
-from msgspec.structs import replace
+from msgspec import Struct
 
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.murmur2 import Partitioner, partition_for
@@ -176,7 +175,7 @@ def _newest(raw: bytes, found: Mapping[int, Record], read: TopicRead) -> Record:
     )
 
 
-class OffsetView(NamedTuple):
+class OffsetView(Struct, frozen=True):
     """One key of one connector: the newest record of each store that has one, and what a task would be given.
 
     `documented`: the dedicated store's value, else the global one's (KIP-618). `runtime`: what Kafka 3.3 to 4.3 do: a
@@ -331,7 +330,7 @@ class Prefer(StrEnum):
     NEWEST = "newest"
 
 
-class PlannedWrite(NamedTuple):
+class PlannedWrite(Struct, frozen=True):
     """What a plan does to one key of `topic`.
 
     `before` is the newest record of the key there, `replaces` the one on the `partition` that is written to: they

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -139,7 +139,7 @@ def values_of(tables: Iterable[pa.Table], places: Collection[tuple[str, bytes, i
     return {(row["topic"], row["key"], row["partition"]): row["value"] for rows in some for row in rows}
 
 
-class Mismatched(NamedTuple):
+class Mismatched(Struct, frozen=True):
     """A key that has not, or can't be seen to have, what was `expected`; None is no value, `found` a record.
 
     `partition` is where the newest record of the key is. `older`: it is the record that was there before, so that the

@@ -7,12 +7,13 @@ tables have the hashes. Arrow's `index_in`, which puts the bytes into a hash tab
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from eosctl.engine.columns import one_array, same
 from eosctl.engine.keys.homes import Hashes, hashes_of
@@ -80,7 +81,7 @@ def _found(rows: pa.Table, others: pa.Table, *, by_partition: bool) -> pa.Array:
     return pa.array(there.astype(np.int32), mask=there < 0)
 
 
-class _Side(NamedTuple):
+class _Side(Struct, frozen=True):
     """Keys with their hashes, and a number for the topic, and the partition, of each; below 0 for unknown topics."""
 
     keys: pa.Array

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -68,7 +67,7 @@ class Piece(Struct, frozen=True):
     producers: Integers
 
 
-class _Held(NamedTuple):
+class _Held(Struct, frozen=True):
     """Batches of the partition of a `number`, where the records of each are in the bytes that are read together, and
     which offsets are wanted."""
 

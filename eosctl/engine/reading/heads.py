@@ -6,10 +6,10 @@ batches = batches_in(records, topic="connect-offsets", partition=3).visible(abor
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from eosctl.wire.log.batches import BATCH_HEAD, CONTROL, TRANSACTIONAL, batch_places, end_of_transaction, no_batch
 
@@ -17,7 +17,7 @@ Integers = npt.NDArray[np.int64]
 HEAD = np.dtype([(name, f">{code}") for name, code in BATCH_HEAD.items()])
 
 
-class Batches(NamedTuple):
+class Batches(Struct, frozen=True):
     """Batches that lie in `data`: where each begins and ends, and their `heads`, as HEAD says."""
 
     data: memoryview

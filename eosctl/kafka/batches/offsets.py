@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from eosctl.core.batches import Place
 from eosctl.core.transactions import KafkaFault
@@ -42,7 +43,7 @@ _REMOTE_TIMEOUT_MS = 30_000
 _WITHOUT_TOPIC = MOVING - {UNKNOWN_TOPIC_OR_PARTITION}
 
 
-class LogBounds(NamedTuple):
+class LogBounds(Struct, frozen=True):
     """Log start, last stable offset and high watermark of a partition, the offsets of the times asked for, its leader.
 
     A time that no record is as young as has the high watermark.

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 from uuid import UUID
+
+from msgspec import Struct
 
 from eosctl.core.batches import Place
 from eosctl.core.clients.settings import ClientSettings
@@ -37,7 +38,7 @@ PARTITION_BYTES = 1 << 20
 _MAX_WAIT_MS = 500
 
 
-class FetchTerms(NamedTuple):
+class FetchTerms(Struct, frozen=True):
     """What is asked of a broker at once, and in which isolation; of few partitions more each, unless it was said."""
 
     isolation: Isolation

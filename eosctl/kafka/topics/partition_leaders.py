@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 from uuid import UUID
+
+from msgspec import Struct
 
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.clients.settings import ClientSettings
@@ -51,7 +52,7 @@ def count_partitions(cluster: Cluster, topics: Iterable[str] | None, settings: C
     return counts
 
 
-class Leader(NamedTuple):
+class Leader(Struct, frozen=True):
     """Who leads a partition, since which epoch (-1 before Kafka 2.1), and its topic's id (none before 2.8)."""
 
     address: Address

@@ -10,10 +10,10 @@ import platform
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import astuple
 from pathlib import Path
 from uuid import uuid4
 
+from msgspec.structs import astuple
 from pyspark import SparkContext
 
 from eosctl.core.clients.settings import ClientSettings

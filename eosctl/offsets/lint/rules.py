@@ -8,9 +8,9 @@ before the former one: afterwards all was read again, and nothing is left to put
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL

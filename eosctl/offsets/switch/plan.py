@@ -6,9 +6,9 @@ The whole plan follows from what the worker says now, and from the journal of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.elsewhere import Elsewhere

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
 
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import OPEN_STATES, TransactionListing
@@ -58,7 +60,7 @@ class _Tally:
             numbers.add(reading.second if reading.second is not None else reading.first)
 
 
-class AnApplication(NamedTuple):
+class AnApplication(Struct, frozen=True):
     """Transactional ids that belong together, and what uses them as far as that is known.
 
     `could_be` has more than one reading only where the kind is `ambiguous`. `firsts` is how many different first

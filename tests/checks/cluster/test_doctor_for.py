@@ -105,7 +105,7 @@ def test_where_no_broker_answers_nothing_is_claimed(app: App) -> None:
     def nobody(_app: App) -> TransactionAdmin:
         raise UnreachableError("no broker answers")
 
-    report = look(replace(app, open_transactions=nobody, open_topics=nobody))  # type: ignore[arg-type]
+    report = look(replace(app, open_transactions=nobody, open_topics=nobody))
     assert report.exit_code == ExitCode.UNREACHABLE
     assert {str(row.code) for row in report.rows} >= {"not_checked"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import urllib3
 
@@ -95,10 +95,10 @@ _DOCUMENTS: tuple[object, ...] = (
 )  # fmt: skip
 
 
-class _Metrics(MetricsClient):
+class _Metrics(MetricsClient, frozen=True):
     """A client whose endpoint has answered."""
 
-    answer: bytes = b""
+    answer: ClassVar[bytes] = b""
 
     def _exchange(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None = None) -> bytes:
         return type(self).answer

@@ -12,12 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from dataclasses import replace as with_other
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from msgspec.structs import replace
 
 from eosctl.core.configs.selection import Selection
 from eosctl.core.offsets.decision import Policy
@@ -260,7 +260,7 @@ def _migrated(
     cluster: Cluster, engine: Engine, folder: Path, wanted: MigrationRequest, *, applied: bool
 ) -> Mapping[str, Any]:
     """Plans, and applies that if it is to be `applied`."""
-    allowances = replace(DOWN, allow_open_transactions=True)
+    allowances = with_other(DOWN, allow_open_transactions=True)
     with prepared_migration(app(cluster, folder), wanted, engine, allowances=allowances) as prepared:
         assert (prepared.apply is None) is (wanted.policy is Policy.FAIL)
         if not applied or prepared.apply is None:

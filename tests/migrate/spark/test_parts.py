@@ -168,7 +168,7 @@ def test_a_reader_has_one_file_however_much_it_reads(tmp_path: Path) -> None:
 
 
 def test_a_task_that_dies_leaves_no_file(tmp_path: Path) -> None:
-    class Dying(Places):
+    class Dying(Places, frozen=True):
         def split(self, fold: Fold) -> Iterator[tuple[int, pa.RecordBatch]]:
             yield 0, fold.records.to_batches()[0]
             raise OSError("killed")

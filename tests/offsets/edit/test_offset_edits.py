@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
@@ -74,7 +75,7 @@ def test_a_set_says_what_was_there() -> None:
     elsewhere = store("g", [(A, b"9")], at=(home + 1) % 3)
     [moved, stale] = plan_set({GLOBAL: elsewhere}, key(A), b"9")
     assert (stale.reason, stale.replaces, stale.after) == ("stale_copy", elsewhere.records[A], None)
-    assert moved == write._replace(before=elsewhere.records[A], replaces=None), "the same value in the wrong place"
+    assert moved == replace(write, before=elsewhere.records[A], replaces=None), "the same value in the wrong place"
 
 
 def test_a_set_to_what_is_there_sends_nothing() -> None:

@@ -345,7 +345,7 @@ def test_a_person_is_told_and_waited_for_without_end(tmp_path: Path) -> None:
     app = there.app(tmp_path)
     asked: list[str] = []
 
-    class Person(PrintDriver):
+    class Person(PrintDriver, frozen=True):
         def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
             asked.append(workers[0])
             there.files[workers[0]] = mode.value

@@ -152,7 +152,7 @@ def test_who_is_back_has_no_more_time_than_any_other(tmp_path: Path) -> None:
     """A person may take hours to restart a worker; once that is done, its tasks may not."""
     there = world(w1="enabled", w2="enabled")
 
-    class Person(PrintDriver):
+    class Person(PrintDriver, frozen=True):
         def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
             there.time.later(200, lambda: self.restart(workers[0], mode))
             return super().bring(app, workers, mode)
