@@ -13,7 +13,7 @@ from functools import partial
 from eosctl.app import App
 from eosctl.connectors import codes
 from eosctl.connectors.failures import FAILED, failures_of
-from eosctl.connectors.holders import holders_of_shown
+from eosctl.connectors.holders import is_at_rest
 from eosctl.connectors.look import (
     PAUSED,
     RUNNING,
@@ -111,7 +111,7 @@ def _moved(app: App, now: ConnectorNow, connector: str, verb: Verb, *, only_fail
         after = STATE_AFTER.get(now.state, RUNNING)
         return {part: after for part, state in states.items() if state == FAILED or not only_failed}
     if verb is Verb.STOP:
-        if now.state == STOPPED and holders_of_shown(app, [connector], {connector: now.entry}).is_at_rest(connector):
+        if is_at_rest(app, connector, now.entry):
             return {}
         return {part: STOPPED if part == "connector" else None for part in states}
     return {part: _REACHED[verb] for part, state in states.items() if state not in (FAILED, _REACHED[verb])}

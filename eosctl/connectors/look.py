@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
 from eosctl.core.frozen import frozen
-from eosctl.core.ids import WorkerId
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import is_older, shown_version
@@ -28,7 +27,7 @@ _MOST_NAMED = 10
 
 @frozen
 class ConnectorNow:
-    """A connector as one worker shows it; `state` is REST's, `tasks` their states, `task_workers` where they run.
+    """A connector as one worker shows it; `state` is REST's, `tasks` their states.
 
     `url` may carry credentials, `shown_url` never does; `trace` is the first line of the first failed task's; `parts`
     has the same by part, the connector itself and its tasks. `entry` is what the worker answered.
@@ -41,15 +40,10 @@ class ConnectorNow:
     kind: str
     state: str
     tasks: tuple[str, ...]
-    task_workers: frozenset[WorkerId]
     task_count: int
     trace: str
     parts: ObservedConnector
     entry: ConnectorEntry
-
-    def is_stopped(self) -> bool:
-        """Whether it is STOPPED and no task is left."""
-        return self.state == STOPPED and not self.tasks
 
     def store(self, app: App) -> str:
         """The offsets topic in use: `global` or the dedicated one's name."""
@@ -120,7 +114,6 @@ def look_at(app: App, connector: str, url: str) -> ConnectorNow:
         kind=entry.type,
         state=entry.state,
         tasks=tuple(task.state for task in entry.tasks),
-        task_workers=frozenset(task.worker_id for task in entry.tasks),
         task_count=len(entry.wanted),
         trace=next(
             (trace.splitlines()[0] for trace in (entry.trace, *(task.trace for task in entry.tasks)) if trace), ""
