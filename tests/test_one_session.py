@@ -51,6 +51,7 @@ LOOKS = {
 """Leaf -> how often it reads the config topic as a whole: once for its plan, and again where something hangs on it."""
 LEADERS_KEY = "fence --connector orders --via connect --yes"
 WAITING = "task-counts clean"
+CHANGES = {"connectors stop", "connectors pause", "connectors resume", "connectors restart", "connectors trace"}
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if line.leaf != WAITING], ids=str)
@@ -64,6 +65,17 @@ def test_a_command_reads_the_config_topic_once_and_again_before_a_write(
         world.topics.before("read", lambda call: reads.append(call) if call.what[0] == "connect-configs" else None)
         run_line(invoke, world, line, output="text")
         assert len(reads) <= LOOKS.get(line.leaf, 1) + (line.text == LEADERS_KEY)
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line.leaf in CHANGES], ids=str)
+def test_a_worker_is_asked_for_its_version_and_cluster_once(invoke: Invoke, tmp_path: Path, line: Line) -> None:
+    """Each look at the connector asked for them anew, and so did each round of waiting for it."""
+    with canary_world(tmp_path) as world:
+        prepare(invoke, world, line)
+        asked: list[Call] = []
+        world.connect.before("root", asked.append)
+        run_line(invoke, world, line, output="text")
+        assert len(asked) == 1
 
 
 @pytest.fixture
