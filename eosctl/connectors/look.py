@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
+from eosctl.connectors.statuses import refuse_other_cluster
 from eosctl.core.frozen import frozen
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
@@ -81,12 +82,7 @@ def reach_worker(app: App, cluster_id: str | None) -> tuple[str, Mapping[str, st
         except EosctlError as exc:
             failures.append(exc)
             continue
-        theirs = root["kafka_cluster_id"]
-        if cluster_id is not None and theirs != cluster_id:
-            raise RefusedError(
-                f"the worker at {worker.url} uses Kafka cluster {theirs}, not {cluster_id}",
-                hint="Compare -u and -b; nothing was written.",
-            )
+        refuse_other_cluster(worker, root["kafka_cluster_id"], cluster_id)
         return url, root
     raise no_answer("no worker can be asked", failures)
 
