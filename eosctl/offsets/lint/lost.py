@@ -32,17 +32,12 @@ def find_lost_offsets(
         for name, topic in dedicated.configured.items()
         if name in known
     }
-    named = {} if configs is None else former_offsets_topics(configs.records)
-    offset_topic = app.target.offset_topic
-    former = _former_stores(
-        app,
-        watched,
-        {
-            name: topic
-            for name, topic in named.items()
-            if name in known - own.keys() and topic != offset_topic and is_topic_name(topic)
-        },
-    )
+    named = {
+        name: topic
+        for name, topic in former_offsets_topics(() if configs is None else configs.records).items()
+        if name in known - own.keys() and topic != app.target.offset_topic and is_topic_name(topic)
+    }
+    former = _former_stores(app, watched, named)
     return lost_offsets(common, own, known, former=former, show_time=lambda moment_ms: str(rfc3339(moment_ms)))
 
 
