@@ -19,6 +19,7 @@ from tests.command_lines import LINES, Line, prepare, run_line
 from tests.conftest import Invoke
 from tests.fakes.broker import FakeCluster
 from tests.fakes.canaries import canary_world
+from tests.fakes.faults import Call
 
 
 @pytest.mark.parametrize("line", LINES, ids=str)
@@ -29,6 +30,52 @@ def test_a_command_connects_once_to_each_broker_that_it_needs(invoke: Invoke, tm
         world.brokers.accepted.clear()
         run_line(invoke, world, line, output="text")
         assert max(world.brokers.accepted.values(), default=0) <= 1
+
+
+VIEWS = 2
+"""What is aborted shows where both isolations are read."""
+LOOKS = {
+    "connectors check": VIEWS,
+    "doctor": VIEWS + 1,  # the records are compared with the ids that are listed at the same moment
+    "upgrade plan": VIEWS,
+    "upgrade status": VIEWS,
+    "upgrade verify": VIEWS,
+    "upgrade apply": 3 * VIEWS,  # again before the first restart, and after each pass
+    "task-counts replay": VIEWS,
+    "acls apply": 2,  # again before the write
+    "fence": 2,  # again before the first id
+    "offsets switch": 3,  # again before the first step, and after the stop
+    "task-counts write": 5,  # again before the steps, before fencing and before the write; read back
+    "rescue": 5,
+}
+"""Leaf -> how often it reads the config topic as a whole: once for its plan, and again where something hangs on it."""
+LEADERS_KEY = "fence --connector orders --via connect --yes"
+WAITING = "task-counts clean"
+CHANGES = {"connectors stop", "connectors pause", "connectors resume", "connectors restart", "connectors trace"}
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line.leaf != WAITING], ids=str)
+def test_a_command_reads_the_config_topic_once_and_again_before_a_write(
+    invoke: Invoke, tmp_path: Path, line: Line
+) -> None:
+    """`doctor`, `rescue` and `task-counts write` read it six times; what waits for the cleaner reads until it came."""
+    with canary_world(tmp_path) as world:
+        prepare(invoke, world, line)
+        reads: list[Call] = []
+        world.topics.before("read", lambda call: reads.append(call) if call.what[0] == "connect-configs" else None)
+        run_line(invoke, world, line, output="text")
+        assert len(reads) <= LOOKS.get(line.leaf, 1) + (line.text == LEADERS_KEY)
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line.leaf in CHANGES], ids=str)
+def test_a_worker_is_asked_for_its_version_and_cluster_once(invoke: Invoke, tmp_path: Path, line: Line) -> None:
+    """Each look at the connector asked for them anew, and so did each round of waiting for it."""
+    with canary_world(tmp_path) as world:
+        prepare(invoke, world, line)
+        asked: list[Call] = []
+        world.connect.before("root", asked.append)
+        run_line(invoke, world, line, output="text")
+        assert len(asked) == 1
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from eosctl.core.acls.binding import Acl
 from eosctl.core.acls.lines import kafka_acls_lines, terraform_yaml
 from eosctl.core.acls.request import AclRequest
 from eosctl.core.acls.table import Right
+from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from eosctl.errors import EosctlError, UnauthorizedError, UnsupportedError
 from eosctl.foreign import Lines
@@ -88,12 +89,13 @@ def check_acls(app: App, request: AclRequest, *, strict: bool = False) -> Report
     return _check_report(app, judge_acls(app, request), strict=strict)
 
 
-def judge_acls(app: App, request: AclRequest) -> CheckedAcls:
+def judge_acls(app: App, request: AclRequest, connectors: Mapping[str, ConnectorState] | None = None) -> CheckedAcls:
     """Compares the needed rights with the cluster's ACLs; a finding per right that is not given to every host.
 
+    `connectors` are those of the config topic, if it has been read.
     Raises UnauthorizedError where the ACLs may not be described.
     """
-    wanted = gather_wanted(app, request, look=True)
+    wanted = gather_wanted(app, request, look=True, connectors=connectors)
     wanted.require_principals()
     with app.acls() as store:
         cluster_id = store.cluster_id()

@@ -158,7 +158,8 @@ def _no_connectors(visit: Visit) -> tuple[()]:
 
 def _offsets(visit: Visit) -> _Found:
     """That offsets are on another cluster, and were looked at there, is nothing to be warned of."""
-    findings, problems = offset_findings(visit.app)
+    seen = visit.seen()
+    findings, problems = offset_findings(visit.app, None if seen is None else seen.config_read)
     told = [each for each in problems if each.is_unseen or each.code != OTHER_CLUSTER]
     return [*findings, *problem_findings("offsets", told)]
 
@@ -204,7 +205,9 @@ def _acls(visit: Visit) -> _Found:
     if not _uses(visit):
         return [_acls_not_checked("no worker is enabled", "`eosctl acls check --all` has what exactly-once takes.")]
     try:
-        checked = judge_acls(visit.app, AclRequest(every=True))
+        seen = visit.seen()
+        configs = None if seen is None else seen.config_state
+        checked = judge_acls(visit.app, AclRequest(every=True), None if configs is None else configs.connectors)
     except UsageError as exc:
         fix = "Give the worker's file (-w), which names its users; acls check takes them with --principal, too."
         return [_acls_not_checked(exc.message, fix)]

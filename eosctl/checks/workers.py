@@ -12,6 +12,7 @@ from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.core.configs.behind import behind_findings
 from eosctl.core.findings import Finding
+from eosctl.core.records import TopicRead
 from eosctl.core.workers.url import NOT_REACHED_HINT, is_loopback_url, is_this_machine
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnreachableError
 from eosctl.foreign import shell_word
@@ -41,9 +42,9 @@ def probe_workers(app: App) -> Report:
     return _report(WORKERS_PROBE, *_with_lag(app, observe_workers(app)))
 
 
-def group_problems(app: App, group: GroupObservation) -> list[Problem]:
-    """What is wrong with a group that was looked at already, workers that are silent left out."""
-    return list(_problems(*_with_lag(app, group)))
+def group_problems(app: App, group: GroupObservation, configs: TopicRead | None = None) -> list[Problem]:
+    """What is wrong with a group that was looked at already, and its config topic, workers that are silent left out."""
+    return list(_problems(*_with_lag(app, group, configs)))
 
 
 def workers_behind(app: App, group: GroupObservation) -> list[Finding]:
@@ -65,16 +66,24 @@ def workers_behind(app: App, group: GroupObservation) -> list[Finding]:
     ]
 
 
-def _with_lag(app: App, group: GroupObservation) -> tuple[GroupObservation, list[Problem]]:
-    """Adds how many records of the config topic came after the offset that each member told at the last rebalance."""
+def _with_lag(
+    app: App, group: GroupObservation, configs: TopicRead | None = None
+) -> tuple[GroupObservation, list[Problem]]:
+    """Adds how many records of the config topic came after the offset that each member told at the last rebalance.
+
+    The topic is read if `configs` is not what was read of it since then.
+    """
     if app.target.client is None or all(member.config_offset is None for member in group.members):
         return group, []
     try:
-        with app.topics() as store:
-            offsets = [record.offset for record in read_config_topic(app, store).read.records]
+        if configs is None:
+            with app.topics() as store:
+                configs = read_config_topic(app, store).read
     except EosctlError as exc:
         message = f"how far the workers are behind the config topic is not known: {exc.message}"
         return group, [Problem(codes.CONFIG_TOPIC_UNREAD, message, exc.hint, unseen=True)]
+
+    offsets = [record.offset for record in configs.records]
 
     def lag(member: WorkerObservation) -> int | None:
         told = member.config_offset

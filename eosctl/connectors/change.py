@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.connectors import codes
 from eosctl.connectors.failures import FAILED, failures_of
-from eosctl.connectors.holders import holders_of_shown
+from eosctl.connectors.holders import is_at_rest
 from eosctl.connectors.look import (
     PAUSED,
     RUNNING,
@@ -84,14 +84,13 @@ def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = Fal
     Raises NotFoundError for an unknown connector, UnsupportedError for a name that no request can have and for a stop
     before Kafka 3.5, RefusedError for a worker of another Kafka cluster and for the restart of a stopped connector.
     """
-    url = reach_worker(app, named_cluster_id(app))
+    url, root = reach_worker(app, named_cluster_id(app))
     now = look_at(app, connector, url)
-    worker = app.worker(url)
-    refuse_unreachable(connector, worker)
-    if verb is Verb.STOP and is_older(now.version, _STOPPABLE_SINCE):
+    refuse_unreachable(connector, app.worker(url))
+    if verb is Verb.STOP and is_older(root["version"], _STOPPABLE_SINCE):
         raise UnsupportedError(
-            f"the worker at {now.shown_url} runs {shown_version(now.version)}: a connector can be stopped from Kafka "
-            "3.5 on (KIP-875)",
+            f"the worker at {now.shown_url} runs {shown_version(root['version'])}: a connector can be stopped from "
+            "Kafka 3.5 on (KIP-875)",
             hint=f"`eosctl connectors pause {arguments(connector)}` keeps its tasks, and their ids, in memory; a "
             "connector that is deleted has none.",
         )
@@ -101,7 +100,7 @@ def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = Fal
             hint=f"Start it: eosctl connectors resume {arguments(connector)}",
         )
     moved = _moved(app, now, connector, verb, only_failed=only_failed)
-    return ChangePlan(connector, verb, now, worker.root()["kafka_cluster_id"], moved, only_failed)
+    return ChangePlan(connector, verb, now, root["kafka_cluster_id"], moved, only_failed)
 
 
 def _moved(app: App, now: ConnectorNow, connector: str, verb: Verb, *, only_failed: bool) -> dict[str, str | None]:
@@ -111,7 +110,7 @@ def _moved(app: App, now: ConnectorNow, connector: str, verb: Verb, *, only_fail
         after = STATE_AFTER.get(now.state, RUNNING)
         return {part: after for part, state in states.items() if state == FAILED or not only_failed}
     if verb is Verb.STOP:
-        if now.state == STOPPED and holders_of_shown(app, [connector], {connector: now.entry}).is_at_rest(connector):
+        if is_at_rest(app, connector, now.entry):
             return {}
         return {part: STOPPED if part == "connector" else None for part in states}
     return {part: _REACHED[verb] for part, state in states.items() if state not in (FAILED, _REACHED[verb])}

@@ -119,6 +119,11 @@ def holders_of_shown(app: App, connectors: Collection[str], shown: Mapping[str, 
     return judge_holders(connectors, shown, *group_or_doubt(app))
 
 
+def is_at_rest(app: App, connector: str, shown: ConnectorEntry) -> bool:
+    """Whether it is at rest as a worker has `shown` it; see TaskHolders."""
+    return shown.state == _STOPPED and holders_of_shown(app, [connector], {connector: shown}).is_at_rest(connector)
+
+
 def await_ending(app: App, look: Callable[[], TaskHolders]) -> TaskHolders:
     """Look until no task is about to end any more, or the patience with them is over."""
     patience = Deadline.after(min(_ENDING_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)

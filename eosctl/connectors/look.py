@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
-from eosctl.core.ids import WorkerId
+from eosctl.connectors.statuses import refuse_other_cluster
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import is_older, shown_version
@@ -28,7 +28,7 @@ _MOST_NAMED = 10
 
 
 class ConnectorNow(Struct, frozen=True):
-    """A connector as one worker shows it; `state` is REST's, `tasks` their states, `task_workers` where they run.
+    """A connector as one worker shows it; `state` is REST's, `tasks` their states.
 
     `url` may carry credentials, `shown_url` never does; `trace` is the first line of the first failed task's; `parts`
     has the same by part, the connector itself and its tasks. `entry` is what the worker answered.
@@ -36,20 +36,14 @@ class ConnectorNow(Struct, frozen=True):
 
     url: str
     shown_url: str
-    version: str
     config: Mapping[str, str]
     kind: str
     state: str
     tasks: tuple[str, ...]
-    task_workers: frozenset[WorkerId]
     task_count: int
     trace: str
     parts: ObservedConnector
     entry: ConnectorEntry
-
-    def is_stopped(self) -> bool:
-        """Whether it is STOPPED and no task is left."""
-        return self.state == STOPPED and not self.tasks
 
     def store(self, app: App) -> str:
         """The offsets topic in use: `global` or the dedicated one's name."""
@@ -76,24 +70,20 @@ def switch_command(connector: str, to: str) -> str:
     return shell_words("eosctl", "offsets", "switch", "--connector", connector, "--to", to)
 
 
-def reach_worker(app: App, cluster_id: str | None) -> str:
-    """The URL of the first worker that answers; raises as `no_answer`, RefusedError for one of another cluster.
+def reach_worker(app: App, cluster_id: str | None) -> tuple[str, Mapping[str, str]]:
+    """The URL of the first worker that answers, and what it says of itself.
 
-    Any cluster is right where the id of none is known.
+    Any cluster is right where the id of none is known. Raises as `no_answer`, RefusedError for one of another cluster.
     """
     failures: list[EosctlError] = []
     for url, worker in in_turn(app, discover_urls(app)):
         try:
-            theirs = worker.root()["kafka_cluster_id"]
+            root = worker.root()
         except EosctlError as exc:
             failures.append(exc)
             continue
-        if cluster_id is not None and theirs != cluster_id:
-            raise RefusedError(
-                f"the worker at {worker.url} uses Kafka cluster {theirs}, not {cluster_id}",
-                hint="Compare -u and -b; nothing was written.",
-            )
-        return url
+        refuse_other_cluster(worker, root["kafka_cluster_id"], cluster_id)
+        return url, root
     raise no_answer("no worker can be asked", failures)
 
 
@@ -115,12 +105,10 @@ def look_at(app: App, connector: str, url: str) -> ConnectorNow:
     return ConnectorNow(
         url=url,
         shown_url=worker.url,
-        version=worker.root()["version"],
         config=entry.config,
         kind=entry.type,
         state=entry.state,
         tasks=tuple(task.state for task in entry.tasks),
-        task_workers=frozenset(task.worker_id for task in entry.tasks),
         task_count=len(entry.wanted),
         trace=next(
             (trace.splitlines()[0] for trace in (entry.trace, *(task.trace for task in entry.tasks)) if trace), ""
@@ -145,16 +133,16 @@ def require_stable_group(app: App) -> str:
     return cluster_id
 
 
-def require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
+def require_switchable(app: App, connector: str, now: ConnectorNow, version: str) -> None:
     """Raises UnsupportedError below Kafka 3.5, RefusedError for a sink, and where its topic or state is unknown."""
     if now.kind == "sink":
         raise RefusedError(
             f"{connector} is a sink connector: a sink's offsets are those of a consumer group, not of an offsets topic",
             hint="Only source connectors have an offsets topic.",
         )
-    if is_older(now.version, _STOPPABLE_SINCE):
+    if is_older(version, _STOPPABLE_SINCE):
         raise UnsupportedError(
-            f"the worker at {now.shown_url} runs {shown_version(now.version)}: a connector can be stopped from "
+            f"the worker at {now.shown_url} runs {shown_version(version)}: a connector can be stopped from "
             "Kafka 3.5 on (KIP-875)",
             hint=f"DELETE it, with its config at hand; `eosctl offsets merge --connector {shell_word(connector)} "
             "--dedicated-topic PATTERN --into dedicated`; create it again, with offsets.storage.topic in its config.",

@@ -42,8 +42,12 @@ def _check_cluster(app: App, worker: ConnectWorker) -> None:
         return
     theirs = worker.root().get("kafka_cluster_id")
     with app.transactions() as admin:
-        ours = admin.cluster_id()
-    if theirs != ours:
+        refuse_other_cluster(worker, theirs, admin.cluster_id())
+
+
+def refuse_other_cluster(worker: ConnectWorker, theirs: str | None, ours: str | None) -> None:
+    """Raises RefusedError where a worker uses another Kafka cluster; any is right where the id of none is known."""
+    if ours is not None and theirs != ours:
         raise RefusedError(
             f"the worker at {worker.url} uses Kafka cluster {theirs}, not {ours}",
             hint="Compare -u and -b; nothing was written.",

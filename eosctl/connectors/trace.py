@@ -16,7 +16,7 @@ def show_traces(app: App, connector: str) -> Report:
     Raises NotFoundError for an unknown connector, what `no_answer` makes where no worker answers, and RefusedError for
     a worker of another Kafka cluster.
     """
-    url = reach_worker(app, named_cluster_id(app))
+    url, root = reach_worker(app, named_cluster_id(app))
     now = look_at(app, connector, url)
     parts = now.parts
     rows = [
@@ -36,5 +36,5 @@ def show_traces(app: App, connector: str) -> Report:
         kind=CONNECTORS_TRACE,
         rows=rows,
         summary=TraceSummary(connector=connector, state=now.state, tasks=len(now.tasks), failed=len(rows)),
-        target={"kafka_cluster_id": app.worker(url).root()["kafka_cluster_id"], "group_id": app.target.group_id},
+        target={"kafka_cluster_id": root["kafka_cluster_id"], "group_id": app.target.group_id},
     )

@@ -75,7 +75,7 @@ def await_stopped(app: App, connector: str, url: str, *, hint: str, rest_suffice
         if now.state != STOPPED:
             return False
         held = holders_of_shown(app, [connector], {connector: now.entry})
-        if rest_suffices and isinstance(held.doubt, UnauthorizedError) and now.is_stopped():
+        if rest_suffices and isinstance(held.doubt, UnauthorizedError) and not held.left(connector):
             message = f"whether a member still ends a task of {connector} is not known: {held.doubt.message}"
             app.on_event(Event(message, warning=True))
             return True

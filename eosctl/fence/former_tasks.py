@@ -14,7 +14,7 @@ from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ConnectError, EosctlError, UnsupportedError
 from eosctl.fence.connect import put_fence
-from eosctl.fence.gather import newest_task_count
+from eosctl.fence.gather import recorded_connectors, recorded_count
 from eosctl.fence.rules import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.group.leader import leader_worker
 from eosctl.group.workers import probe_mode
@@ -28,7 +28,7 @@ def fence_former_tasks(app: App, connector: str, *, tasks: int, where: App | Non
     `where` leads to the brokers that its ids are on, if those are not the group's. Ids that no coordinator knows were
     never used: workers without exactly-once support have none. Raises EosctlError where an id may still be used.
     """
-    count = max(tasks, newest_task_count(app, connector).count or 0)
+    count = max(tasks, recorded_count(recorded_connectors(app), connector) or 0)
     ids = task_transactional_ids(app.target.require_group_id(), connector, count)
     try:
         fenced, faults = _natively(where or app, ids)

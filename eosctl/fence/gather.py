@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from eosctl.report import Problem
 
 if TYPE_CHECKING:
     from eosctl.connectors.elsewhere import Elsewhere
+    from eosctl.core.configs.fold import ConnectorState
 
 
 class FenceRequest(Struct, frozen=True):
@@ -53,17 +55,10 @@ class Gathered(Struct, frozen=True):
     at: Elsewhere | None = None
 
 
-class RecordedConnector(Struct, frozen=True):
-    """The newest task-count record of a connector, its config, and the names of all connectors of the topic."""
-
-    count: int | None
-    connectors: frozenset[str]
-    config: Mapping[str, object] | None = None
-
-
-def gather_ids(app: App, request: FenceRequest) -> Gathered:
+def gather_ids(app: App, request: FenceRequest, known: Mapping[str, ConnectorState] | None = None) -> Gathered:
     """All ids that the request names, each once: given ones first, then found ones by name, then the connector's.
 
+    `known` are the connectors of the config topic, if it has just been read.
     Raises UsageError for an empty or contradictory request, NotFoundError for a connector without a record.
     """
     _check(request)
@@ -77,7 +72,7 @@ def gather_ids(app: App, request: FenceRequest) -> Gathered:
         ids += matching
     if request.connector is None:
         return Gathered(unique_ids(ids), problems=tuple(problems))
-    return _with_connector(app, request, request.connector, ids, problems)
+    return _with_connector(app, request, request.connector, known, (ids, problems))
 
 
 def _check(request: FenceRequest) -> None:
@@ -117,40 +112,37 @@ def _matching_ids(app: App, matches: Callable[[str], bool]) -> tuple[list[Transa
 
 
 def _with_connector(
-    app: App, request: FenceRequest, connector: str, ids: list[TransactionalId], problems: list[Problem]
+    app: App,
+    request: FenceRequest,
+    connector: str,
+    known: Mapping[str, ConnectorState] | None,
+    found: tuple[list[TransactionalId], list[Problem]],
 ) -> Gathered:
     from eosctl.connectors.elsewhere import where_ids_are
 
-    group_id = app.target.require_group_id()
-    recorded = None
+    group_id, (ids, problems) = app.target.require_group_id(), found
+    recorded, connectors = None, frozenset[str]()
     if request.tasks is None:
-        found = newest_task_count(app, connector)
-        recorded = found.count
+        known = known or recorded_connectors(app)
+        connectors = frozenset(known)
+        recorded = recorded_count(known, connector)
         count = _require_count(app, connector, recorded)
     else:
-        found = _what_is_known(app, connector)
+        with suppress(EosctlError):  # with --tasks it need not be read
+            known = recorded_connectors(app)
         count = request.tasks
         tasks = {0: "no task", 1: "task 0"}.get(count, f"tasks 0 to {count - 1}")
         message = f"fencing {tasks} of {connector}: the number is from --tasks, not from the task-count record"
         problems.append(Problem(codes.TASK_COUNT_OVERRIDDEN, message))
-    at = where_ids_are(app, connector, found.config)
+    at = where_ids_are(app, connector, known[connector].config if known and connector in known else None)
     if at is not None and ids:
         raise UsageError(
             f"{connector} writes to another Kafka cluster, where its transactional ids are",
             hint="Fence them apart: --connector alone.",
         )
-    connectors = found.connectors if request.tasks is None else frozenset[str]()
     derived = task_transactional_ids(group_id, connector, count)
     owners = {transactional_id: Owner("task", connector, task) for task, transactional_id in enumerate(derived)}
     return Gathered(unique_ids([*ids, *derived]), recorded, owners, connectors, tuple(problems), at)
-
-
-def _what_is_known(app: App, connector: str) -> RecordedConnector:
-    """What the config topic says, where it can be read: with --tasks it need not."""
-    try:
-        return newest_task_count(app, connector)
-    except EosctlError:
-        return RecordedConnector(None, frozenset())
 
 
 def _require_count(app: App, connector: str, count: int | None) -> int:
@@ -167,13 +159,14 @@ def _require_count(app: App, connector: str, count: int | None) -> int:
     return count
 
 
-def newest_task_count(app: App, connector: str) -> RecordedConnector:
-    """What the config topic says of the connector; raises NotFoundError when there is no such topic."""
+def recorded_connectors(app: App) -> Mapping[str, ConnectorState]:
+    """Return the connectors of the config topic as it is now; raises NotFoundError when there is none."""
     from eosctl.group.topics.config import read_config_topic
 
     with app.topics() as store:
-        state = read_config_topic(app, store).state
-    known = state.connectors.get(connector)
-    if known is None:
-        return RecordedConnector(None, frozenset(state.connectors))
-    return RecordedConnector(known.task_count_record, frozenset(state.connectors), known.config)
+        return read_config_topic(app, store).state.connectors
+
+
+def recorded_count(connectors: Mapping[str, ConnectorState], name: str) -> int | None:
+    """Return the newest task-count record of a connector."""
+    return connectors[name].task_count_record if name in connectors else None

@@ -6,7 +6,7 @@ Connect's own endpoint, is imported by who asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ from eosctl.fence.checks import (
     refuse_unknown,
     tasks_text,
 )
-from eosctl.fence.gather import FenceRequest, Gathered, gather_ids, newest_task_count
+from eosctl.fence.gather import FenceRequest, Gathered, gather_ids, recorded_connectors, recorded_count
 from eosctl.fence.liveness import Liveness, find_liveness
 from eosctl.fence.owners import owners_of
 from eosctl.fence.report import fence_report
@@ -62,6 +62,7 @@ from eosctl.plan import Plan
 from eosctl.report import Problem, Report
 
 if TYPE_CHECKING:
+    from eosctl.core.configs.fold import ConnectorState
     from eosctl.ports import TransactionAdmin
 
 _READ_BACK_S = 5.0
@@ -110,16 +111,17 @@ def _where(app: App, gathered: Gathered) -> App:
     return app if gathered.at is None else gathered.at.there(app)
 
 
-def plan_fence(app: App, request: FenceRequest) -> FencePlan:
+def plan_fence(app: App, request: FenceRequest, known: Mapping[str, ConnectorState] | None = None) -> FencePlan:
     """Finds the ids, describes them and checks who holds them.
 
+    `known` are the connectors of the config topic, if it has just been read.
     Raises RefusedError for leader ids (without `allow_leader`), for ids of tasks that run (without `live`) or may run
     (without `unknown_liveness`), for what Flink may have prepared (without `discard_prepared`), NotFoundError for a
     group that was never there, and what gathering raises: UsageError, NotFoundError, UnreachableError,
     UnauthorizedError.
     """
     _check_route(app, request)
-    gathered = gather_ids(app, request)
+    gathered = gather_ids(app, request, known)
     cluster_id, described = _describe(_where(app, gathered), request, gathered.ids)
     home_id, elsewhere = cluster_id, list[Problem]()
     if gathered.at is not None and request.connector is not None:
@@ -170,10 +172,10 @@ def _cluster_id(app: App) -> str:
         return admin.cluster_id()
 
 
-def plan_recorded(app: App, connector: str) -> FencePlan:
-    """The plan for the recorded ids of a connector, for commands without the options that refusals name."""
+def plan_recorded(app: App, connector: ConnectorState) -> FencePlan:
+    """The plan for the recorded ids of a connector as read, for commands without the options that refusals name."""
     try:
-        return plan_fence(app, FenceRequest(connector=connector))
+        return plan_fence(app, FenceRequest(connector=connector.name), {connector.name: connector})
     except RefusedError as error:
         raise RefusedError(error.message, hint=f"{error.hint} These are options of `eosctl fence`.") from error
 
@@ -320,7 +322,7 @@ def _recheck(app: App, plan: FencePlan) -> None:
     _recheck_liveness(app, plan)
     recorded = plan.gathered.task_count_record
     if recorded is not None and plan.request.connector is not None:
-        count = newest_task_count(app, plan.request.connector).count
+        count = recorded_count(recorded_connectors(app), plan.request.connector)
         if count != recorded:
             raise StalePlanError(
                 f"the task-count record of {plan.request.connector} was {recorded} in the plan and is {count} now",

@@ -212,6 +212,7 @@ def _with_config_state(app: App, store: TopicReader, observation: Observation) -
     task_sets = {name: written.get(each.commit_offset or 0, -1) for name, each in committed.state.connectors.items()}
     observation = replace(
         observation,
+        config_read=committed.read,
         config_state=committed.state,
         task_sets_ms=task_sets,
         config_records_ms=_record_times(committed.read.records),
@@ -277,9 +278,10 @@ def _as_written(app: App, group: GroupObservation, observation: Observation) -> 
     statuses: Mapping[Work, Mapping[str, object]] = {}
     try:
         with app.topics() as store:
-            entries: Mapping[str, ConnectorEntry] = connectors_as_written(read_config_topic(app, store).state, None)
+            state = read_config_topic(app, store).state
+            entries: Mapping[str, ConnectorEntry] = connectors_as_written(state, None)
             try:
-                written = written_connectors(app, store)
+                written = written_connectors(app, store, state)
                 entries, statuses = written.entries, written.statuses
             except EosctlError as exc:
                 observation = observation.without((CONNECTOR_STATES,), exc.message)

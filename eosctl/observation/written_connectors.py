@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from eosctl.app import App
+from eosctl.core.configs.fold import ConfigState
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.errors import NotFoundError
 from eosctl.group.protocol import Work
@@ -22,15 +23,17 @@ class WrittenConnectors(Struct, frozen=True):
     statuses: Mapping[Work, Mapping[str, object]]
 
 
-def written_connectors(app: App, store: TopicReader | None = None) -> WrittenConnectors:
-    """What the topics say now.
+def written_connectors(
+    app: App, store: TopicReader | None = None, state: ConfigState | None = None
+) -> WrittenConnectors:
+    """What the topics say now; `state` is that of the config topic, if it has just been read.
 
     Raises NotFoundError where there is no such topic, and what reading raises.
     """
     if store is None:
         with app.topics() as opened:
             return written_connectors(app, opened)
-    state = read_config_topic(app, store).state
+    state = read_config_topic(app, store).state if state is None else state
     topic = app.target.status_topic
     if topic not in store.describe([topic]):
         raise NotFoundError(

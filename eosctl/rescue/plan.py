@@ -86,7 +86,7 @@ def plan_rescue(app: App, connector: str) -> RescuePlan:
         )
     if RESTART in _steps(patient):
         refuse_unreachable(connector, leader_worker(app))
-    fence = plan_recorded(app, connector) if patient.diagnosis.verdict is RescueVerdict.FENCE else None
+    fence = plan_recorded(app, patient.scene.connector) if patient.diagnosis.verdict is RescueVerdict.FENCE else None
     return RescuePlan(connector, patient, _steps(patient), fence)
 
 

@@ -95,7 +95,7 @@ def plan_write(app: App, request: WriteRequest) -> TaskCountWritePlan:
     refuse_running_round(app, scene, there=there)
     if request.fence and scene.connector.task_count_record:
         refuse_implausible(scene.connector)
-        fence = plan_recorded(app, request.connector)
+        fence = plan_recorded(app, scene.connector)
     refuse_left_out(app, request.connector, request.count, fenced=fence.wanted() if fence else (), there=there)
     problems = [*_not_fenced(request, scene), *(fence.problems if fence else ())]
     return TaskCountWritePlan(request, scene, fence, tuple(problems))

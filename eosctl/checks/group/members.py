@@ -22,15 +22,15 @@ from eosctl.observation.connectors.folds import fold_alike
 
 def member_findings(visit: Visit) -> Iterable[Finding]:
     """Return what is wrong with the workers of the group: silent, gone, outside, behind, or not as others are."""
+    seen = visit.seen()
+    problems = group_problems(visit.app, visit.group(), None if seen is None else seen.config_read)
     if visit.group().is_mirror_maker:
-        return [_mirror_maker(visit), *problem_findings("workers", group_problems(visit.app, visit.group()))]
+        return [_mirror_maker(visit), *problem_findings("workers", problems)]
     silent = fold_alike(_silent_finding(*each) for each in visit.silent())
     outside = [not_a_member(each) for each in visit.group().members if each.outside]
-    seen = visit.seen()
     lacking = [] if seen is None else missing_plugins(visit.group(), seen)
     departed, untold = ((), ()) if seen is None else find_departed(visit.app, visit.group(), seen, visit.statuses())
     behind = workers_behind(visit.app, visit.group())
-    problems = [*group_problems(visit.app, visit.group()), *untold]
     return [
         *silent,
         *outside,
@@ -39,7 +39,7 @@ def member_findings(visit: Visit) -> Iterable[Finding]:
         *behind,
         *clock_findings(visit.app, visit.group(), None if seen is None else seen.coordinators_ms),
         *worker_findings(visit.group()),
-        *problem_findings("workers", [each for each in problems if each.code != WORKER_NOT_A_MEMBER]),
+        *problem_findings("workers", [each for each in (*problems, *untold) if each.code != WORKER_NOT_A_MEMBER]),
     ]
 
 

@@ -13,7 +13,7 @@ from eosctl.core.configs.records import RecordKind
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.aborted import AbortedOffset
 from eosctl.core.open_transactions import OpenTransaction
-from eosctl.core.records import TopicDescription
+from eosctl.core.records import TopicDescription, TopicRead
 from eosctl.core.workers.connector_entry import ConnectorEntry, PartStatus, TaskStatus
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.group.observation.id_collisions import GroupWork
@@ -174,6 +174,7 @@ class Observation(Struct, frozen=True):
 
     `forbidden` are those parts of `unseen` to which one lacks the right. Of OTHER_GROUPS the rest was seen then.
 
+    `config_read` is the config topic as committed, `config_state` what it comes to.
     `topics` holds the internal topics and the connectors' own offsets topics. `crowding` is, per source connector,
     how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
     RUNNING source tasks that no coordinator knows; `quiet` reports how long the others have committed nothing,
@@ -196,6 +197,7 @@ class Observation(Struct, frozen=True):
     kafka_cluster_id: str | None = None
     topics: Mapping[str, TopicDescription] | None = None
     open_transactions: tuple[OpenTransaction, ...] | None = None
+    config_read: TopicRead | None = None
     config_state: ConfigState | None = None
     differing_connectors: tuple[str, ...] | None = None
     connectors: tuple[ObservedConnector, ...] | None = None

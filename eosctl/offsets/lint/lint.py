@@ -70,13 +70,13 @@ def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) 
     return _report(app, looked, findings, strict=strict)
 
 
-def offset_findings(app: App) -> tuple[Sequence[Finding], Sequence[Problem]]:
+def offset_findings(app: App, configs: TopicRead | None) -> tuple[Sequence[Finding], Sequence[Problem]]:
     """Every finding about every offsets topic known, and what could not be looked at; raises as `lint_offsets`.
 
-    By the same read: what tasks do not see of their offsets, and what went back.
+    By the same read, and by `configs`, the config topic: what tasks do not see of their offsets, and what went back.
     """
     app, looked, findings = _gather(app, (), watch=True)
-    return [*find_lost_offsets(app, looked.watched, looked.dedicated), *findings], looked.problems
+    return [*find_lost_offsets(app, looked.watched, looked.dedicated, configs), *findings], looked.problems
 
 
 def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[App, _Looked, list[Finding]]:

@@ -5,23 +5,24 @@ Reads no topic that is in use a second time; the config topic's history shows wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.configs.fold import former_offsets_topics
 from eosctl.core.findings import Finding
 from eosctl.core.offsets.views import Store, fold_store
-from eosctl.core.records import Record
+from eosctl.core.records import TopicRead
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.wording import rfc3339
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.offsets.history.rules import OffsetHistory
 from eosctl.offsets.lint.rules import WatchedTopic, lost_offsets
-from eosctl.ports import TopicReader
 
 
-def find_lost_offsets(app: App, watched: Mapping[str, WatchedTopic], dedicated: DedicatedTopics) -> list[Finding]:
+def find_lost_offsets(
+    app: App, watched: Mapping[str, WatchedTopic], dedicated: DedicatedTopics, configs: TopicRead | None
+) -> list[Finding]:
     """About connectors that are there, but for those whose own topics are on other brokers; `watched` are by topic."""
     common = watched[app.target.offset_topic]
     names = common.store.names() if dedicated.connectors is None else dedicated.connectors
@@ -31,18 +32,22 @@ def find_lost_offsets(app: App, watched: Mapping[str, WatchedTopic], dedicated: 
         for name, topic in dedicated.configured.items()
         if name in known
     }
-    former = _former_stores(app, watched, known - own.keys())
+    named = {
+        name: topic
+        for name, topic in former_offsets_topics(() if configs is None else configs.records).items()
+        if name in known - own.keys() and topic != app.target.offset_topic and is_topic_name(topic)
+    }
+    former = _former_stores(app, watched, named)
     return lost_offsets(common, own, known, former=former, show_time=lambda moment_ms: str(rfc3339(moment_ms)))
 
 
-def _former_stores(app: App, watched: Mapping[str, WatchedTopic], connectors: Collection[str]) -> dict[str, Store]:
-    """The offsets topics that connectors without one had before, as far as the config topic shows and they are here.
+def _former_stores(app: App, watched: Mapping[str, WatchedTopic], named: Mapping[str, str]) -> dict[str, Store]:
+    """The offsets topics that connectors without one had before, as far as they are here.
 
     That one of these can't be read is for others to say: none of them is in use.
     """
     try:
         with app.topics() as topics:
-            named = _former_topics(app, topics, connectors)
             stores = {name: there.store for name, there in watched.items()}
             for topic in topics.describe({*named.values()} - stores.keys()):
                 stores[topic] = fold_store(topics.read(topic, newest_per_key=True))
@@ -51,19 +56,3 @@ def _former_stores(app: App, watched: Mapping[str, WatchedTopic], connectors: Co
     except EosctlError:
         return {}
     return {name: stores[topic] for name, topic in named.items() if topic in stores}
-
-
-def _former_topics(app: App, topics: TopicReader, connectors: Collection[str]) -> dict[str, str]:
-    config_topic, offset_topic = app.target.config_topic, app.target.offset_topic
-    if config_topic not in topics.describe([config_topic]):
-        return {}
-    former = former_offsets_topics(topics.read(config_topic, sieve=_configs_of_connectors).records)
-    return {
-        name: topic
-        for name, topic in former.items()
-        if name in connectors and topic != offset_topic and is_topic_name(topic)
-    }
-
-
-def _configs_of_connectors(records: Sequence[Record]) -> Sequence[Record]:
-    return [record for record in records if (record.key or b"").startswith(b"connector-")]

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
+from eosctl.connectors.holders import is_at_rest
 from eosctl.connectors.look import PAUSED, RUNNING, ConnectorNow, describe_store, look_at, topic_of
 from eosctl.connectors.wait import POLL_S, await_connector, await_stopped
 from eosctl.core.java.json import encode_key
@@ -111,7 +112,7 @@ def _step(app: App, plan: SwitchPlan, name: str) -> Step[StepDone]:
 
 def _stop(app: App, plan: SwitchPlan) -> StepDone:
     """STOPPED, and no member of the stable group holds a task; then their ids are fenced: nobody moves the offsets."""
-    was_stopped = _now(app, plan).is_stopped()
+    was_stopped = is_at_rest(app, plan.connector, _now(app, plan).entry)
     if not was_stopped:
         _worker(app, plan).set_state(plan.connector, "stop")
     await_stopped(app, plan.connector, plan.now.url, hint=_GOES_ON)

@@ -71,8 +71,8 @@ class SwitchPlan(Struct, frozen=True):
     """`steps` are to be done, `done` were done by the run that `begun` reports; `state` is to be reached again.
 
     `tasks` is how many the connector had before: one that had none is not waited for until it has some.
-    No steps: the target is in use already. `deletions`: what is deleted at the origin goes along. `merge` is how the
-    offsets compare now; a running connector moves them on until it is stopped.
+    `version` is that of the worker. No steps: the target is in use already. `deletions`: what is deleted at the origin
+    goes along. `merge` is how the offsets compare now; a running connector moves them on until it is stopped.
     """
 
     connector: str
@@ -81,6 +81,7 @@ class SwitchPlan(Struct, frozen=True):
     state: str
     tasks: int
     now: ConnectorNow
+    version: str
     steps: tuple[str, ...]
     done: tuple[str, ...]
     begun: UnfinishedSwitch | None
@@ -126,8 +127,9 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     """
     named = parse_store(request.to)
     cluster_id = require_stable_group(app)
-    now = look_at(app, request.connector, reach_worker(app, cluster_id))
-    require_switchable(app, request.connector, now)
+    url, root = reach_worker(app, cluster_id)
+    now, version = look_at(app, request.connector, url), root["version"]
+    require_switchable(app, request.connector, now, version)
     at = elsewhere_of(app, request.connector, now.config, named)
     target, current = store_name(app, named.name), now.store(app)
     if at is not None and target == GLOBAL != current:
@@ -139,7 +141,7 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
         _require_complete(app, request.connector, target, at=at)
     origin = begun.origin if begun is not None and current == target else current
     state = _state_to_reach(now, begun)
-    steps = () if in_use else _steps(now, current=current, target=target, begun=begun, state=state)
+    steps = () if in_use else _steps(now, version, current=current, target=target, begun=begun, state=state)
     deletions = _deletions(begun, current=current, target=target)
     merge = rights = None
     if MERGE in steps:
@@ -154,6 +156,7 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
         state=state,
         tasks=now.task_count if begun is None else begun.tasks,
         now=now,
+        version=version,
         steps=steps,
         done=tuple(s for s in STEPS if begun and s in begun.done and s not in steps) if continued else (),
         begun=begun,
@@ -167,7 +170,7 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
 
 
 def _steps(
-    now: ConnectorNow, *, current: str, target: str, begun: UnfinishedSwitch | None, state: str
+    now: ConnectorNow, version: str, *, current: str, target: str, begun: UnfinishedSwitch | None, state: str
 ) -> tuple[str, ...]:
     """What is still to be done; the journal only reports where the cluster can't."""
     steps = []
@@ -180,7 +183,7 @@ def _steps(
     if steps or now.state != state:
         steps += [RESUME]
     steps += [WATCH]
-    if state == RUNNING and (kafka_version(now.version) or (0, 0)) < _RESTARTS_BY_ITSELF_SINCE:
+    if state == RUNNING and (kafka_version(version) or (0, 0)) < _RESTARTS_BY_ITSELF_SINCE:
         steps += [RESTART]
     return tuple(steps)
 

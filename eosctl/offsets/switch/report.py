@@ -186,5 +186,5 @@ def _wording(plan: SwitchPlan) -> Mapping[str, tuple[str | None, str | None, str
         CHECK: (None, None, "ask Connect for its offsets: none may be null"),
         RESUME: (STOPPED, plan.state, f"{verb} the connector"),
         WATCH: (None, plan.state, f"wait until connector and tasks are {plan.state}"),
-        RESTART: (None, plan.state, f"restart its tasks, which Kafka {now.version} may not do itself"),
+        RESTART: (None, plan.state, f"restart its tasks, which Kafka {plan.version} may not do itself"),
     }

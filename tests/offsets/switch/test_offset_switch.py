@@ -121,6 +121,7 @@ def test_a_task_that_rest_still_shows_after_its_end_is_not_waited_for(tmp_path: 
     world.place("STOPPED").tasks[0] = FakeTask("UNASSIGNED", FOLLOWER)
     report = switch(world.app(tmp_path), OWN)
     assert (report.exit_code, outcomes(report)["stop"]) == (ExitCode.OK, "done")
+    assert "stop" not in world.calls
 
 
 def test_a_task_that_never_ends_is_told_of(tmp_path: Path) -> None:
