@@ -55,7 +55,7 @@ def _class_names(files: Iterable[Path]) -> Iterator[str]:
 
 
 def _last_word(name: str) -> str:
-    return (_WORD.findall(name) or [name])[-1]
+    return str((_WORD.findall(name) or [name])[-1])
 
 
 def _count_makers(files: Iterable[Path], root: Path) -> dict[str, int]:
@@ -85,7 +85,7 @@ def _called(node: ast.expr) -> str:
     """Return the last name of an expression: `Struct` of `msgspec.Struct`, `dataclass` of `dataclass(frozen=True)`."""
     if isinstance(node, ast.Call):
         return _called(node.func)
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return node.attr if isinstance(node, ast.Attribute) else str(getattr(node, "id", ""))
 
 
 def _count_used_once(path: Path) -> int:
