@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -177,6 +178,13 @@ def run_line(
     args, environ = WAYS[way](world)
     told = [*args, *more, "-o", output if line.document else "text", "--timeout", "300s"]
     return invoke(*_words_with(world, line.text, told), environ=environ, **{**world.surroundings, **how})
+
+
+def count_connects(invoke: Invoke, world: World, line: Line) -> Counter[int]:
+    """Run a line that is prepared, and return how often each broker was connected to meanwhile."""
+    world.brokers.accepted.clear()
+    run_line(invoke, world, line, output="text")
+    return world.brokers.accepted
 
 
 def _words_with(world: World, text: str, options: Sequence[str]) -> list[str]:

@@ -96,6 +96,11 @@ def invoke(tmp_path: Path) -> Invoke:
 
     `doors` are App's open_* callables; `environ` replaces the environment (default: only a private state directory).
     """
+    return invoke_in(tmp_path)
+
+
+def invoke_in(directory: Path) -> Invoke:
+    """Return what runs a command line with its state and config below `directory`."""
     root = importlib.import_module("eosctl.commands.frame.root").root
     session_class = importlib.import_module("eosctl.commands.frame.session").Session
 
@@ -107,7 +112,7 @@ def invoke(tmp_path: Path) -> Invoke:
         can_ask: bool | None = None,
         **session: Any,
     ) -> Outcome:
-        surroundings = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+        surroundings = {"XDG_STATE_HOME": str(directory / "state"), "XDG_CONFIG_HOME": str(directory / "config")}
         obj = session_class(environ={**surroundings, **(environ or {})}, doors=doors or {}, can_ask=can_ask, **session)
         result = CliRunner().invoke(root, list(args), obj=obj, input=input, prog_name="eosctl")
         if result.exception is not None and not isinstance(result.exception, SystemExit):

@@ -20,7 +20,7 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 def encodable(text: str) -> str:
     """Text that can be encoded: JSON may spell half a surrogate pair."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def did_you_mean(word: str, known: Iterable[str], *, most: int, otherwise: str) -> str:

@@ -59,6 +59,8 @@ APIS: Mapping[int, Api[Any, Any]] = {
         DESCRIBE_LOG_DIRS,
     )
 }
+THREADS = "fake broker"
+"""What its threads are called, by which they can be told from those of eosctl."""
 _CORRELATION = slice(4, 8)
 """Where a response frame says which request it answers."""
 _BEFORE_LOGIN = {cluster_api.API_VERSIONS.key, sasl_api.SASL_HANDSHAKE.key, sasl_api.SASL_AUTHENTICATE.key}
@@ -82,7 +84,7 @@ class _Broker:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self.listener.getsockname()[1]
         self.sockets: set[socket.socket] = set()
-        self.threads = [threading.Thread(target=self._accept, daemon=True)]
+        self.threads = [threading.Thread(target=self._accept, name=THREADS, daemon=True)]
         self.threads[0].start()
 
     def _accept(self) -> None:
@@ -93,7 +95,7 @@ class _Broker:
                 return
             self.sockets.add(accepted)
             self.cluster.accepted[self.node] += 1
-            thread = threading.Thread(target=self._serve, args=(accepted,), daemon=True)
+            thread = threading.Thread(target=self._serve, name=THREADS, args=(accepted,), daemon=True)
             self.threads.append(thread)
             thread.start()
 
