@@ -15,7 +15,7 @@ from eosctl.deadline import Clock, Deadline
 from eosctl.errors import DeadlineError
 from eosctl.kafka.session import KafkaSession
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
-from tests.command_lines import LINES, Line, count_connects, prepare
+from tests.command_lines import LINES, Line, count_connects, prepare, run_line
 from tests.conftest import Invoke
 from tests.fakes.broker import FakeCluster
 from tests.fakes.canaries import canary_world

@@ -23,7 +23,6 @@ GOALS = {  # the most that is wanted
     "lines of a function, median": 10,
     "lines of a function, p90": 30,
     "lines of a function, most": 70,
-    "classes by @frozen": 0,
     "classes by @dataclass": PLAIN_CLASSES,
     "classes by NamedTuple outside wire": 0,
     "makers of values": 1,

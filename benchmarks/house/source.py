@@ -66,7 +66,6 @@ def _count_makers(files: Iterable[Path], root: Path) -> dict[str, int]:
     found = Counter[str]()
     for path, node in classes:
         decorators = {_called(decorator) for decorator in node.decorator_list}
-        found["@frozen"] += "frozen" in decorators
         found["@dataclass"] += "dataclass" in decorators
         found["NamedTuple outside wire"] += "NamedTuple" in bases[node.name] and not any(
             map(path.is_relative_to, in_wire)
