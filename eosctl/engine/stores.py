@@ -42,7 +42,7 @@ Pairs = Mapping[str, tuple[ColumnStore, ColumnStore]]
 
 
 def merge_stores(pairs: Pairs, policy: Policy, *, fallback: bool, part_bytes: int = PART_BYTES) -> Iterator[pa.Table]:
-    """What the targets must be given, as WRITES, by connector and key; `fallback` as in `decision.decide`.
+    """What the targets must be given, as WRITES, by connector and key; `fallback` as in `rule.decide`.
 
     Every key of a connector in either store ends in exactly one action. A key stays on the partition where the target
     has it: a record elsewhere would make two, of which a worker takes any. There are several tables where the stores
