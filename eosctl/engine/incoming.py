@@ -108,8 +108,9 @@ def imported(incoming: pa.Table, store: ColumnStore, *, keep: bool, rewrite: boo
     wanted = pa.table(
         {"topic": pa.repeat(store.topic, len(incoming)), "partition": incoming["to"], "key": incoming["key"]}
     )
-    homes = homes_by(one_array(store.records["hash"]), store.partitions)
-    there = store.records.filter(pc.is_in(homes, value_set=pc.unique(incoming["home"])))
+    records = store.records()
+    homes = homes_by(one_array(records["hash"]), store.partitions)
+    there = records.filter(pc.is_in(homes, value_set=pc.unique(incoming["home"])))
     there = there.filter(pc.is_in(there["key"], value_set=one_array(wanted["key"])))
     newest = newest_per_key(there).records
     newest, replaced = newest.take(rows_of(wanted, newest)), there.take(places_of(wanted, there))

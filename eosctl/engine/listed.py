@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from eosctl.core.records import Record
 from eosctl.engine.columns import one_array
 from eosctl.engine.files import Spilled
+from eosctl.engine.reading.headers import headers_in
 
 _AT_ONCE = 10_000
 _MOST_BYTES = 4_096
@@ -38,9 +40,7 @@ _NEWEST = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
 
 def in_order(records: pa.Table) -> pa.Table:
     """RECORDS by connector and key, those that are nobody's at the end."""
-    topics = records["topic"].dictionary_encode()  # all the same: without them it is sorted sooner
-    records = records.set_column(records.column_names.index("topic"), "topic", topics).combine_chunks()
-    return records.sort_by(_ORDER).combine_chunks()
+    return records.combine_chunks().sort_by(_ORDER).combine_chunks()
 
 
 class _Run:
@@ -76,9 +76,9 @@ class _Run:
         first, count = self.slices.get(connector, (0, 0))
         return self._table(count).slice(first, count)
 
-    def of_all(self) -> pa.Table:
-        """Those of all connectors."""
-        return self._table(self.owned).slice(0, self.owned)
+    def table(self) -> pa.Table:
+        """All of them, those of connectors first."""
+        return self._table(self.owned)
 
     def nobodys(self) -> pa.Table:
         """Those that are no connector's."""
@@ -92,13 +92,15 @@ class Listed:
     """
 
     def __init__(self, parts: Iterable[pa.Table | Spilled], *, large: int = LARGE) -> None:
-        self._runs = list(map(_Run, parts))
+        self._runs, self._large = list(map(_Run, parts)), large
         self.counts = Counter[str]()
         """How many records each connector has."""
         for run in self._runs:
             self.counts.update({connector: count for connector, (_first, count) in run.slices.items()})
-        self.odd = self._odd(large)
-        """The connectors of which a key is not of the form of nearly all, not at home, or maybe there in two forms."""
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The records, part by part."""
+        return (run.table() for run in self._runs)
 
     def nobodys(self) -> list[Record]:
         """The records that are no connector's."""
@@ -123,11 +125,13 @@ class Listed:
             found = [pa.concat_tables(found).combine_chunks().sort_by(_ORDER).combine_chunks()]
         return (rows.slice(first, _AT_ONCE) for rows in found for first in range(0, len(rows), _AT_ONCE))
 
-    def _odd(self, large: int) -> set[str]:
-        are_large = self.counts.total() > large * len(self.counts)
+    @cached_property
+    def odd(self) -> set[str]:
+        """The connectors of which a key is not of the form of nearly all, not at home, or maybe there in two forms."""
+        are_large = self.counts.total() > self._large * len(self.counts)
         odd, all_shapes = set[str](), set[bytes]()
         for run in self._runs:
-            for rows in map(run.of, run.slices) if are_large else [run.of_all()]:
+            for rows in map(run.of, run.slices) if are_large else [run.table().slice(0, run.owned)]:
                 plain, shapes = _plain(_KEY, one_array(rows["key"]))
                 if len(shapes) > _MOST_SHAPES:
                     return set(self.counts)
@@ -144,7 +148,9 @@ class Listed:
 
 
 def _records(rows: pa.Table) -> list[Record]:
-    return list(map(Record, *(rows[name].to_pylist() for name in _NEWEST)))
+    raws = rows["headers"].to_pylist()
+    headers = [() if raw is None else headers_in(raw) for raw in raws]
+    return list(map(Record, *(rows[name].to_pylist() for name in _NEWEST), headers))
 
 
 def _are(form: str, texts: pa.Array) -> pa.Array:

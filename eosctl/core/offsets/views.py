@@ -62,6 +62,7 @@ class AnyStore:
 
     `partitions` is the topic's partition count; `blocked` are the partitions where an open transaction hides what comes
     behind it, `hidden` what that is, committed or not: by key and partition, and as `hidden_keys` by connector.
+    `ignored` are the records under keys that Connect ignores.
     """
 
     topic: str
@@ -69,10 +70,15 @@ class AnyStore:
     blocked: frozenset[int] = field(default=frozenset(), kw_only=True)
     hidden: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict, kw_only=True)
     hidden_keys: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict, kw_only=True)
+    ignored: Sequence[IgnoredOffsetRecord] = field(default=(), kw_only=True)
     partition_for: Partitioner = field(default=partition_for, compare=False, repr=False, kw_only=True)
 
     def shown(self) -> set[str]:
         """The connectors whose offsets can be seen."""
+        raise NotImplementedError
+
+    def of(self, connector: str) -> Store:
+        """What it has of one connector at least, as rows."""
         raise NotImplementedError
 
     def names(self) -> set[str]:
@@ -96,18 +102,21 @@ class AnyStore:
 class Store(AnyStore):
     """An offsets topic folded to the newest record per key.
 
-    `records` has those under keys that Connect ignores too, which are in `ignored`, and in no connector's keys;
+    `records` has those under keys that Connect ignores too, which are in no connector's keys;
     `connectors` has the keys of each; `several` has, for keys on more than one partition, the newest record of each.
     """
 
     records: Mapping[bytes, Record] = field(default_factory=dict)
     connectors: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict)
-    ignored: Sequence[IgnoredOffsetRecord] = ()
     several: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict)
 
     def shown(self) -> set[str]:
         """The connectors whose offsets can be seen."""
         return set(self.connectors)
+
+    def of(self, connector: str) -> Store:  # noqa: ARG002 - it has those of all as rows
+        """What it has of one connector at least, as rows."""
+        return self
 
     def at(self, key: bytes, partition: int) -> Record | None:
         """The newest record of `key` on one partition."""
@@ -148,8 +157,8 @@ def fold_store(read: TopicRead, behind: Iterable[Record] = ()) -> Store:
     blocked = frozenset(bound.partition for bound in read.blocked())
     hidden, of_hidden = fold_hidden(behind)
     return Store(
-        read.topic, len(read.bounds), newest, dict(connectors), tuple(ignored), several,
-        blocked=blocked, hidden=hidden, hidden_keys=of_hidden, partition_for=read.partition_for,
+        read.topic, len(read.bounds), newest, dict(connectors), several, blocked=blocked, hidden=hidden,
+        hidden_keys=of_hidden, ignored=tuple(ignored), partition_for=read.partition_for,
     )  # fmt: skip
 
 

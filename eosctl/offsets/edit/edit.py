@@ -119,7 +119,7 @@ def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
     if len({key.identity for key, _value in wanted}) < len(wanted):
         raise UsageError("one source partition was given twice", hint="Give each --partition one --offset.")
     found = _gather(app, request.connector)
-    stores = found.of(request.connector)
+    stores = found.rows(request.connector)
     writes = [write for key, value in wanted for write in plan_set(stores, key, value)]
     return replace(_edit_plan(app, SET, found, writes, request=request), former=tuple(former))
 
@@ -130,7 +130,7 @@ def plan_offsets_reset(app: App, request: ResetRequest) -> EditPlan:
         raise UsageError("which source partitions?", hint="Give --partition (repeatable) or --all-partitions.")
     wanted = [typed_partition(request.connector, partition) for partition in request.partitions]
     found = _gather(app, request.connector)
-    stores = found.of(request.connector)
+    stores = found.rows(request.connector)
     keys = connector_keys(stores.values(), request.connector) if request.everything else _known(stores, wanted)
     return _edit_plan(app, RESET, found, plan_reset(stores, keys), request=request)
 
@@ -169,7 +169,7 @@ def _edit_plan(
 ) -> EditPlan:
     refuse_unfit(app, found, sorted({write.topic for write in writes if write.sends()}))
     plan = write_plan(kinds, _by_topic(writes), found, allowances=request.allowances)
-    changes = key_changes(plan.writes, found.of(request.connector).values())
+    changes = key_changes(plan.writes, found.rows(request.connector).values())
     plan = replace(
         plan,
         problems=(
@@ -190,7 +190,7 @@ def _by_topic(writes: Sequence[PlannedWrite]) -> list[PlannedWrite]:
 
 def _spelling_problems(found: OffsetStores, connector: str, writes: Sequence[PlannedWrite]) -> list[Problem]:
     """Warnings for keys in several spellings, and for a key that had to be made up."""
-    stores = found.of(connector)
+    stores = found.rows(connector)
     views = offset_views(stores, connector, dedicated_in_use=DEDICATED in stores)
     doubled = {view.key.raw for view in views if Flag.DUPLICATE_SPELLING in view.flags}
     problems = []

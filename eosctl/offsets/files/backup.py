@@ -14,6 +14,7 @@ from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.frozen import frozen
 from eosctl.core.kept.record_lines import BackupEntry
 from eosctl.core.offsets import codes as topic_codes
+from eosctl.core.offsets.views import AnyStore, Store, fold_hidden
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.core.wording import counted
@@ -34,12 +35,11 @@ from eosctl.engine.planned import places_in
 from eosctl.engine.reading.headers import headers_text
 from eosctl.engine.reading.newest import TopicColumns, all_records
 from eosctl.engine.rule import newest_per_key
-from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import shell_word
 from eosctl.machine.ahead import ahead
-from eosctl.offsets.stores.columns import ColumnStores, by_parts, column_store, settled_columns
-from eosctl.offsets.stores.gather import StoresOf, require_topics
+from eosctl.offsets.stores.columns import by_parts, settled_columns
+from eosctl.offsets.stores.gather import OffsetStores, require_topics
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.ports import TopicStore
 from eosctl.report import Problem
@@ -111,7 +111,7 @@ class BackupPart:
 
     entries: Table
     now: Now
-    stores: dict[str, ColumnStore]
+    stores: Mapping[str, AnyStore]
 
 
 @frozen
@@ -121,7 +121,7 @@ class Looked(Generic[T]):
     `away` counts, by topic, the keys that the backup has on other partitions than Connect's producer chooses now.
     """
 
-    stores: ColumnStores
+    stores: OffsetStores
     parts: Sequence[T]
     away: Mapping[str, int]
 
@@ -187,10 +187,10 @@ def look_at_parts(
                 found = looks(beside)
                 bounds += [read.bounds for _found, read in found]
         seen = earliest(bounds)
-        stores = StoresOf(
+        stores = OffsetStores(
             cluster_id=topics.cluster_id(),
             global_topic=app.target.offset_topic,
-            stores={topic: ColumnStore(topic, len(seen[topic])) for topic in seen},
+            stores={topic: Store(topic, len(seen[topic])) for topic in seen},
             bounds=seen,
             descriptions={topic: there[topic] for topic in seen},
             dedicated=DedicatedTopics(),
@@ -240,7 +240,12 @@ def _looked(
         beside = _Beside.of(entries, [this])
     places = {(each.topic, each.partition, each.offset): each for each in (*behind, *beside.hidden)}
     hidden = list(places.values())
-    stores = {read.topic: column_store(read, [one for one in hidden if one.topic == read.topic]) for read in reads}
+    stores = {
+        read.topic: Store(
+            read.topic, len(read.bounds), hidden=fold_hidden(one for one in hidden if one.topic == read.topic)[0]
+        )
+        for read in reads
+    }
     return look(BackupPart(kept, Now(of_entries, beside.elsewhere, hidden), stores)), this
 
 

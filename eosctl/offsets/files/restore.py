@@ -19,7 +19,7 @@ from eosctl.offsets.files import codes
 from eosctl.offsets.files.backup import BackupPart, away_problems, look_at_parts, read_entries
 from eosctl.offsets.files.newer_records import likely_writers
 from eosctl.offsets.rows import MOST_ROWS, value_json
-from eosctl.offsets.stores.columns import ColumnStores
+from eosctl.offsets.stores.gather import OffsetStores
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.write_rows import RESTORE, Newer
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
@@ -84,7 +84,7 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
     )
 
 
-def _refuse_gone_partitions(path: str, backup: BackupEntries, found: ColumnStores) -> None:
+def _refuse_gone_partitions(path: str, backup: BackupEntries, found: OffsetStores) -> None:
     """Raises RefusedError where a topic has fewer partitions by now than its records in the backup need."""
     for topic, there in sorted(found.descriptions.items()):
         gone = max(backup.partitions[topic])

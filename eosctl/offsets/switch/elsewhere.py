@@ -13,7 +13,7 @@ from eosctl.app import App
 from eosctl.connectors.elsewhere import Elsewhere
 from eosctl.core.clients.own_brokers import own_brokers
 from eosctl.core.offsets.names import GLOBAL, StoreName
-from eosctl.core.offsets.views import Store
+from eosctl.core.offsets.views import AnyStore, Store
 from eosctl.errors import RefusedError, UsageError
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
 
@@ -56,7 +56,7 @@ def refuse_global(connector: str) -> RefusedError:
     )
 
 
-def stores_elsewhere(app: App, at: Elsewhere, origin: str, target: str) -> tuple[OffsetStores, Store]:
+def stores_elsewhere(app: App, at: Elsewhere, origin: str, target: str) -> tuple[OffsetStores, AnyStore]:
     """The topics of both there, the absent ones empty, and the global store that is here.
 
     Without a topic of its own a connector has one there that is named like the global one, if it is exactly-once.

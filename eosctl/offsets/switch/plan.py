@@ -228,7 +228,7 @@ def _require_complete(app: App, connector: str, target: str, *, at: Elsewhere | 
         documented = found.stores[found.global_topic]
     else:
         found, documented = stores_elsewhere(app, at, target, target)
-    stores = {GLOBAL: documented, DEDICATED: found.stores[target]}
+    stores = {GLOBAL: documented.of(connector), DEDICATED: found.stores[target].of(connector)}
     views = offset_views(stores, connector, dedicated_in_use=True)
     unseen = [view for view in views if view.documented is not view.runtime and view.cells[DEDICATED] is None]
     if unseen:
@@ -260,7 +260,7 @@ def plan_switch_merge(
         return plan_merge_elsewhere(app, at, connector, origin, target, deletions=deletions, settled=settled)
     _refuse_unfit(app, topic_of(app, target))
     found = _gather(app, (origin, target))
-    stores = {name: found.stores[topic_of(app, name)] for name in (GLOBAL, origin, target)}
+    stores = {name: found.stores[topic_of(app, name)].of(connector) for name in (GLOBAL, origin, target)}
     if settled:
         refuse_hidden(app, connector, stores=[stores[GLOBAL], stores[origin]])
         refuse_hidden_in_target(app, connector, stores[target], written=stores[origin].records)

@@ -12,16 +12,8 @@ from eosctl.engine import rule
 from eosctl.engine.columns import RECORDS, Table
 from eosctl.engine.planned import rows_of
 from eosctl.engine.reading.newest import records_table
-from eosctl.engine.stores import ColumnStore, merge_stores
+from eosctl.engine.stores import merge_stores
 from tests.fakes.decision import Cell, Decision, KeyClaim, decide
-
-
-def columns(store: Store) -> ColumnStore:
-    """A store as columns: the newest record of each partition and key."""
-    scattered = [record for found in store.several.values() for record in found.values()]
-    records = [*(record for key, record in store.records.items() if key not in store.several), *scattered]
-    table = records_table(store.topic, records, partitions=store.partitions)
-    return ColumnStore(store.topic, store.partitions, table)
 
 
 def plan_merge(
@@ -35,7 +27,7 @@ def plan_merge(
     part_bytes: int = PART_BYTES,
 ) -> list[PlannedWrite]:
     """What `offsets merge` plans."""
-    pairs = {connector: (columns(source), columns(target))}
+    pairs = {connector: (source, target)}
     tables = merge_stores(pairs, policy_of(into, prefer), fallback=fallback, part_bytes=part_bytes)
     return [write for table in tables for write in rows_of(table)]
 
