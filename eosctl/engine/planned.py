@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from heapq import nsmallest
 from itertools import chain, islice, zip_longest
 from operator import itemgetter
-from typing import Any, overload
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,7 +40,7 @@ Shown = tuple[PlannedWrite, str | None]
 """A write, and what became of it."""
 
 
-class PlannedWrites(Sequence[PlannedWrite]):
+class PlannedWrites:
     """The writes of a plan, in order, as parts of WRITES."""
 
     def __init__(self, parts: Iterable[pa.Table | Spilled] = (), *, only_sends: bool = False) -> None:
@@ -84,19 +84,6 @@ class PlannedWrites(Sequence[PlannedWrite]):
 
     def __iter__(self) -> Iterator[PlannedWrite]:
         return (write for table in self.tables() for write in rows_of(table))
-
-    @overload
-    def __getitem__(self, place: int) -> PlannedWrite: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[PlannedWrite]: ...
-    def __getitem__(self, place: int | slice) -> PlannedWrite | list[PlannedWrite]:
-        first, last, step = (place if isinstance(place, slice) else slice(place, place + 1 or None)).indices(len(self))
-        found = list(islice(self, first, last, step))
-        if isinstance(place, slice):
-            return found
-        if not found:
-            raise IndexError(place)
-        return found[0]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PlannedWrites):

@@ -84,10 +84,6 @@ class OffsetWritePlan:
     problems: tuple[Problem, ...] = ()
     refusal: RefusedError | None = None
     details: Mapping[tuple[str, bytes, int], Mapping[str, Any]] = field(default_factory=dict)
-    _sends: PlannedWrites = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_sends", self.writes.sends())
 
     @property
     def name(self) -> str:
@@ -106,11 +102,11 @@ class OffsetWritePlan:
 
     def sends(self) -> PlannedWrites:
         """The writes that put a record, in order."""
-        return self._sends
+        return self.writes.sends()
 
     def connectors(self) -> list[str]:
         """Whose offsets are written, sorted."""
-        return self._sends.connectors
+        return self.sends().connectors
 
     def source_profiles(self) -> list[str]:
         """The profiles of the other clusters that are read."""

@@ -78,8 +78,8 @@ def test_rows_of_columns_are_the_rows(
     records = _records(found)
     rows = fold_store(TopicRead("t", BOUNDS, tuple(records), len(records)))
     some = [[record for record in records if record.partition % parts == part] for part in range(parts)]
-    parts = [in_order(records_table("t", each, partitions=3)) for each in some]
-    large = replace(column_store("t", 3, parts), listed=Listed(parts, large=many))
+    tables = [in_order(records_table("t", each, partitions=3)) for each in some]
+    large = replace(column_store("t", 3, tables), listed=Listed(tables, large=many))
     assert (large.names(), sorted(map(repr, large.ignored))) == (rows.names(), sorted(map(repr, rows.ignored)))
     for connector in sorted(rows.names()):
         expected = offset_views({GLOBAL: rows}, connector, dedicated_in_use=False, gone=gone)

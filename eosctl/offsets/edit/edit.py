@@ -20,6 +20,7 @@ from eosctl.core.offsets.records import OffsetKey
 from eosctl.core.offsets.typed import typed_offset, typed_partition
 from eosctl.core.offsets.views import Flag, PlannedWrite, Store, connector_keys, offset_views
 from eosctl.core.wording import counted
+from eosctl.engine.planned import PlannedWrites
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.foreign import shell_word
 from eosctl.offsets.apply import apply_plan, send_to_topics, write_question
@@ -188,7 +189,7 @@ def _by_topic(writes: Sequence[PlannedWrite]) -> list[PlannedWrite]:
     return sorted(writes, key=lambda write: topics.index(write.topic))
 
 
-def _spelling_problems(found: OffsetStores, connector: str, writes: Sequence[PlannedWrite]) -> list[Problem]:
+def _spelling_problems(found: OffsetStores, connector: str, writes: PlannedWrites) -> list[Problem]:
     """Warnings for keys in several spellings, and for a key that had to be made up."""
     stores = found.rows(connector)
     views = offset_views(stores, connector, dedicated_in_use=DEDICATED in stores)

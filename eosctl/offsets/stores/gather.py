@@ -160,17 +160,16 @@ class _Reading:
         for topic in dict.fromkeys(names):
             self._read(topic)
 
-    def read_those_there(self, names: Sequence[str]) -> None:
+    def read_those_there(self, names: Iterable[str], *, partitions: int | None = None) -> None:
         """Reads the topics that exist; one that does not is an empty store, as large as the global topic."""
-        new = [topic for topic in names if topic not in self._stores]
+        new = [topic for topic in dict.fromkeys(names) if topic not in self._stores]
         self._describe(new)
-        partitions = self._descriptions[self.global_topic].partitions
         for topic in new:
             if topic in self._descriptions:
                 self._read(topic)
             else:
-                like = self._stores[self.global_topic].partition_for
-                self._stores[topic], self._bounds[topic] = Store(topic, partitions, partition_for=like), ()
+                size = partitions or self._descriptions[self.global_topic].partitions
+                self._stores[topic], self._bounds[topic] = Store(topic, size), ()
 
     def _describe(self, names: Sequence[str]) -> None:
         self._descriptions |= self._topics.describe(list(dict.fromkeys(names)))
@@ -214,11 +213,17 @@ def _away(app: App, name: str) -> AwayStore:
         return AwayStore(topics.cluster_id(), replace(store, topic=f"{topic}@{parse_store(name).profile}"), bounds)
 
 
-def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:
-    """Reads the topics `names` as they are, whoever uses them; raises NotFoundError for a missing one."""
+def gather_topics(
+    app: App, names: Sequence[str], *, if_there: Iterable[str] = (), partitions: int | None = None
+) -> OffsetStores:
+    """Reads the topics `names` as they are, whoever uses them; raises NotFoundError for a missing one.
+
+    One of those `if_there` that is not is an empty store, with so many `partitions`, or as many as the global topic.
+    """
     with app.topics() as topics:
         reading = _Reading(app, topics)
         reading.read_all(names)
+        reading.read_those_there(if_there, partitions=partitions)
         return reading.found()
 
 

@@ -6,7 +6,6 @@ The whole plan follows from what the worker says now, and from the journal of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from eosctl.app import App
 from eosctl.connectors.elsewhere import Elsewhere
@@ -27,7 +26,7 @@ from eosctl.connectors.look import (
 from eosctl.core.allowances import NOTHING_WAIVED
 from eosctl.core.frozen import frozen
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
-from eosctl.core.offsets.views import Store, offset_views
+from eosctl.core.offsets.views import offset_views
 from eosctl.core.versions import kafka_version
 from eosctl.core.wording import counted
 from eosctl.core.workers.access import CONNECTOR_CONFIG
@@ -276,24 +275,14 @@ def _refuse_unfit(app: App, topic: str) -> None:
 
 def _gather(app: App, names: Sequence[str]) -> OffsetStores:
     """The global topic and those of `names`; one that does not exist is an empty store, to be made like the global."""
-    wanted = list(dict.fromkeys([app.target.offset_topic, *(topic_of(app, name) for name in names)]))
-    with app.topics() as topics:
-        there = topics.describe(wanted)
-    found = gather_topics(app, [name for name in wanted if name in there or name == app.target.offset_topic])
-    partitions = found.descriptions[app.target.offset_topic].partitions
-    absent = [name for name in wanted if name not in there]
-    return replace(
-        found,
-        stores={**found.stores, **{name: Store(name, partitions) for name in absent}},
-        bounds={**found.bounds, **dict.fromkeys(absent, ())},
-    )
+    return gather_topics(app, [app.target.offset_topic], if_there=[topic_of(app, name) for name in names])
 
 
 def _only_in_target(merge: OffsetWritePlan) -> list[Problem]:
     count = sum(write.reason == ONLY_IN_TARGET and write.topic != merge.found.global_topic for write in merge.writes)
     if not count:
         return []
-    topic = merge.writes[0].topic
+    topic = next(iter(merge.writes)).topic
     there = counted(count, "offset is", "offsets are")
     message = f"{there} in topic {topic} only; the tasks will get them there, and do not get them today"
     return [Problem(codes.ONLY_IN_TARGET, message, hint="`eosctl offsets list` shows which.", severity="warning")]
