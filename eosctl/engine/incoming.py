@@ -15,8 +15,8 @@ from eosctl.engine.columns import arrow_schema, batch_of_columns, numbered, one_
 from eosctl.engine.keys.homes import homes_by, homes_of
 from eosctl.engine.keys.matching import places_of, rows_of
 from eosctl.engine.keys.owners import owners_of
-from eosctl.engine.planned import WRITES
-from eosctl.engine.reading.headers import headers_text, headers_texts
+from eosctl.engine.planned import writes_of
+from eosctl.engine.reading.headers import headers_text
 from eosctl.engine.rule import first_of, is_sent, newest_per_key
 from eosctl.engine.stores import ColumnStore
 
@@ -132,13 +132,8 @@ def imported(incoming: pa.Table, store: ColumnStore, *, keep: bool, rewrite: boo
         "conflict": pc.and_(sends, differs),
         "after": pc.if_else(sends, value, newest["value"]),
         "headers": incoming["headers"],
-        "before_partition": newest["partition"],
-        "replaced_headers": headers_texts(replaced["headers"]),
     }
-    for name in ("offset", "timestamp_ms", "value"):
-        last = "" if name == "value" else f"_{name}"
-        columns |= {f"before{last}": newest[name], f"replaced{last}": replaced[name]}
-    return pa.table([columns[name] for name in WRITES.names], schema=WRITES)
+    return writes_of(columns, before=newest, replaced=replaced)
 
 
 def _decided(incoming: pa.Table, there: pa.Table, replaced: pa.Table) -> tuple[Any, Any]:

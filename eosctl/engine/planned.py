@@ -25,7 +25,7 @@ from eosctl.engine.backups.lines import AT_ONCE
 from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, one_array, those
 from eosctl.engine.files import Spilled, tables_of
 from eosctl.engine.keys.homes import homes_of
-from eosctl.engine.reading.headers import headers_of, headers_text
+from eosctl.engine.reading.headers import headers_of, headers_text, headers_texts
 from eosctl.engine.rule import sent
 
 WRITES = arrow_schema(
@@ -217,6 +217,17 @@ def rows_of(table: pa.Table) -> Iterator[PlannedWrite]:
                 KeyAction(row["action"]), row["reason"], key, topic, row["partition"], before, row["after"], replaces,
                 row["conflict"], headers_of(row["headers"]),
             )  # fmt: skip
+
+
+def writes_of(columns: Mapping[str, Any], *, before: Any, replaced: Any) -> pa.Table:
+    """WRITES of their first columns; `before` and `replaced` have those of the newest record of each key, and of the
+    one on its partition."""
+    found = dict(columns) | {"before_partition": before["partition"]}
+    for name in ("offset", "timestamp_ms", "value"):
+        last = "" if name == "value" else f"_{name}"
+        found |= {f"before{last}": before[name], f"replaced{last}": replaced[name]}
+    found["replaced_headers"] = headers_texts(replaced["headers"])
+    return pa.table([found[name] for name in WRITES.names], schema=WRITES)
 
 
 def places_in(rows: pa.Table) -> dict[str, set[int]]:

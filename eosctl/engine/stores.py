@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,8 +19,7 @@ from eosctl.engine.files import Spilled
 from eosctl.engine.keys.homes import home_of
 from eosctl.engine.keys.matching import rows_of
 from eosctl.engine.listed import Listed, in_order
-from eosctl.engine.planned import WRITES
-from eosctl.engine.reading.headers import headers_texts
+from eosctl.engine.planned import writes_of
 from eosctl.engine.reading.newest import records_table
 from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, strongest
 from eosctl.engine.write import placed
@@ -146,41 +144,23 @@ def _in_parts(source: pa.Table, target: pa.Table, part_bytes: int) -> Iterator[t
 
 
 def _decided(decisions: pa.Table) -> pa.Table:
-    before = {
-        "before_partition": decisions["partition"],
-        "before_offset": decisions["target_offset"],
-        "before_timestamp_ms": decisions["target_timestamp_ms"],
-        "before": decisions["before"],
+    there = {name: decisions[f"target_{name}"] for name in ("offset", "timestamp_ms", "headers")}
+    there |= {"partition": decisions["partition"], "value": decisions["before"]}
+    columns = {name: decisions[name] for name in ("connector", "topic", "key", "action", "reason", "conflict")} | {
+        "partition": placed(decisions)["partition"],
+        "after": pc.if_else(is_sent(decisions), decisions["value"], decisions["before"]),
+        "headers": pa.nulls(len(decisions), pa.string()),
     }
-    after = pc.if_else(is_sent(decisions), decisions["value"], decisions["before"])
-    partitions = placed(decisions)["partition"]
-    rows = decisions.set_column(decisions.column_names.index("partition"), "partition", partitions)
-    return _writes(rows, before, after, decisions["target_headers"])
+    return writes_of(columns, before=there, replaced=there)
 
 
 def _kept(records: pa.Table) -> pa.Table:
     """What the target alone has."""
-    texts = {"action": KeyAction.KEEP.value, "reason": "only_in_target"}
-    rows = records.append_column("conflict", pa.repeat(pa.scalar(value=False), len(records)))
-    for name, text in texts.items():
-        rows = rows.append_column(name, pa.repeat(text, len(records)))
-    before = {"before" if name == "value" else f"before_{name}": records[name] for name in _OF_RECORDS}
-    return _writes(rows, before, records["value"], records["headers"])
-
-
-_OF_RECORDS = ("partition", "offset", "timestamp_ms", "value")
-
-
-def _writes(rows: pa.Table, before: Mapping[str, Any], after: Any, headers: Any) -> pa.Table:
-    """WRITES of keys that are replaced where they are; `headers` are those of what is there."""
-    columns = {name: rows[name] for name in ("connector", "topic", "partition", "key", "action", "reason", "conflict")}
-    columns |= {
-        **before,
-        "after": after,
-        "headers": pa.nulls(len(rows), pa.string()),
-        "replaced_offset": before["before_offset"],
-        "replaced_timestamp_ms": before["before_timestamp_ms"],
-        "replaced": before["before"],
-        "replaced_headers": headers_texts(headers),
+    columns = {name: records[name] for name in ("connector", "topic", "partition", "key")} | {
+        "action": pa.repeat(KeyAction.KEEP.value, len(records)),
+        "reason": pa.repeat("only_in_target", len(records)),
+        "conflict": pa.repeat(pa.scalar(value=False), len(records)),
+        "after": records["value"],
+        "headers": pa.nulls(len(records), pa.string()),
     }
-    return pa.table([columns[name] for name in WRITES.names], schema=WRITES)
+    return writes_of(columns, before=records, replaced=records)

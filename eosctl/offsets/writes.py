@@ -17,7 +17,7 @@ from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.stale_copies import STALE_COPY
-from eosctl.core.offsets.views import AnyStore, PlannedWrite, Prefer, Store, policy_of
+from eosctl.core.offsets.views import AnyStore, Hidden, PlannedWrite, Prefer, Store, policy_of
 from eosctl.core.records import NewTopic
 from eosctl.core.wording import counted, encodable
 from eosctl.engine.files import spilled_if_several
@@ -198,7 +198,7 @@ def refuse_unfit(app: App, found: OffsetStores, names: Collection[str]) -> None:
 def refuse_hidden_in_target(app: App, connector: str, target: Store, *, written: Collection[bytes]) -> None:
     """Raises RefusedError for what the target hides, but for keys that it does not show and that are `written` now."""
     stays = [key for key in target.hides_of(connector) if key in target.records or key not in written]
-    refuse_hidden_keys(app, target, stays, whose=f" of {connector}")
+    refuse_hidden_keys(app, target.topic, target.hidden, stays, whose=f" of {connector}")
 
 
 def refuse_hidden(app: App, connector: str, *, stores: Iterable[AnyStore]) -> None:
@@ -207,19 +207,19 @@ def refuse_hidden(app: App, connector: str, *, stores: Iterable[AnyStore]) -> No
     It may be the first of its key, which nothing else shows. What is hidden of others does not matter.
     """
     for store in stores:
-        refuse_hidden_keys(app, store, store.hides_of(connector), whose=f" of {connector}")
+        refuse_hidden_keys(app, store.topic, store.hidden, store.hides_of(connector), whose=f" of {connector}")
 
 
-def refuse_hidden_keys(app: App, store: AnyStore, keys: Iterable[bytes | None], *, whose: str = "") -> None:
+def refuse_hidden_keys(app: App, topic: str, hidden: Hidden, keys: Iterable[bytes | None], *, whose: str = "") -> None:
     """Raises RefusedError where an open transaction hides a record of one of `keys`; `whose` begins with a space."""
-    places = {place for key in keys if key is not None for place in store.hidden.get(key, ())}
+    places = {place for key in keys if key is not None for place in hidden.get(key, ())}
     if not places:
         return
     ours = offsets_transactional_id(app.target.group_id)
     raise RefusedError(
-        f"topic {store.topic}, partition {', '.join(map(str, sorted(places)))}: an open transaction hides newer "
+        f"topic {topic}, partition {', '.join(map(str, sorted(places)))}: an open transaction hides newer "
         f"offsets{whose}",
-        hint=f"`eosctl offsets lint --store {shell_word(store.topic)}` shows its producer. Wait for its end, or end "
+        hint=f"`eosctl offsets lint --store {shell_word(topic)}` shows its producer. Wait for its end, or end "
         f"it, and plan again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {arguments(ours)}` ends "
         "it at once, and so the ids of a killed `offsets migrate`, which begin with eosctl-migrate-.",
     )

@@ -56,6 +56,10 @@ class IgnoredOffsetRecord:
     fault: KeyFault
 
 
+Hidden = Mapping[bytes, Mapping[int, Record]]
+"""What lies behind open transactions, committed or not, by key and partition."""
+
+
 @frozen
 class AnyStore:
     """An offsets topic, and what open transactions hide in it.
@@ -68,7 +72,7 @@ class AnyStore:
     topic: str
     partitions: int
     blocked: frozenset[int] = field(default=frozenset(), kw_only=True)
-    hidden: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict, kw_only=True)
+    hidden: Hidden = field(default_factory=dict, kw_only=True)
     hidden_keys: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict, kw_only=True)
     ignored: Sequence[IgnoredOffsetRecord] = field(default=(), kw_only=True)
     partition_for: Partitioner = field(default=partition_for, compare=False, repr=False, kw_only=True)

@@ -14,7 +14,7 @@ from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.frozen import frozen
 from eosctl.core.kept.record_lines import BackupEntry
 from eosctl.core.offsets import codes as topic_codes
-from eosctl.core.offsets.views import AnyStore, Store, fold_hidden
+from eosctl.core.offsets.views import Store
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.core.wording import counted
@@ -104,14 +104,8 @@ def _batch_of(entries: list[BackupEntry]) -> Batch:
     return batch_of_rows(rows, ENTRIES)
 
 
-@frozen
-class BackupPart:
-    """Some `entries` (ENTRIES), and what their topics have `now` of them; and the topics as `stores`, for what open
-    transactions hide in them."""
-
-    entries: Table
-    now: Now
-    stores: Mapping[str, AnyStore]
+Look = Callable[["Table", Now], T]
+"""Looks at some ENTRIES, and what their topics have now of them."""
 
 
 @frozen
@@ -159,9 +153,7 @@ class _Beside:
         return not len(self.elsewhere) and not self.hidden
 
 
-def look_at_parts(
-    app: App, entries: BackupEntries, look: Callable[[BackupPart], T], *, absent_topics: bool = False
-) -> Looked[T]:
+def look_at_parts(app: App, entries: BackupEntries, look: Look[T], *, absent_topics: bool = False) -> Looked[T]:
     """What `look` returns for each part. A key is looked for on all partitions, whichever the backup has it on: where
     other parts have found something of a part's keys, all are looked at again.
 
@@ -220,7 +212,7 @@ def _looked(
     kept: Table,
     there: Mapping[str, TopicDescription],
     beside: _Beside | None,
-    look: Callable[[BackupPart], T],
+    look: Look[T],
 ) -> tuple[T, _Read]:
     """What `look` returns for some entries, and what was read besides; `beside` None: these are all entries."""
     wanted = places_in(kept)
@@ -239,14 +231,7 @@ def _looked(
     if beside is None:
         beside = _Beside.of(entries, [this])
     places = {(each.topic, each.partition, each.offset): each for each in (*behind, *beside.hidden)}
-    hidden = list(places.values())
-    stores = {
-        read.topic: Store(
-            read.topic, len(read.bounds), hidden=fold_hidden(one for one in hidden if one.topic == read.topic)[0]
-        )
-        for read in reads
-    }
-    return look(BackupPart(kept, Now(of_entries, beside.elsewhere, hidden), stores)), this
+    return look(kept, Now(of_entries, beside.elsewhere, list(places.values()))), this
 
 
 def earliest(looks: Iterable[Mapping[str, tuple[Bounds, ...]]]) -> dict[str, tuple[Bounds, ...]]:

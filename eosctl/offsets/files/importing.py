@@ -128,8 +128,8 @@ def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
         planned = plan_import(
             request.file, as_columns(found.stores[topic]), spool, keep=request.keep_partitions, rewrite=request.rewrite
         )
-    if found.stores[topic].hidden:
-        refuse_hidden_keys(app, found.stores[topic], planned.keys())
+    if hidden := found.stores[topic].hidden:
+        refuse_hidden_keys(app, topic, hidden, planned.keys())
     creates: tuple[NewTopic, ...] = ()
     if topic not in found.descriptions and planned.writes.sends():
         like = found.descriptions[found.global_topic]
