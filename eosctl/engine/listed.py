@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -24,8 +23,6 @@ _MOST_SHAPES = 10_000
 _USED_AT_ONCE = 100_000
 """Rows of a table on the disk, before what they take of memory is let go of."""
 _ORDER = [("connector", "ascending"), ("key", "ascending")]
-LARGE = 2_000
-"""A look at the keys of one connector alone takes half a millisecond: it pays from so many on."""
 _ALL, _NO_COLON, _NO_COMMA, _NEITHER = (
     r"[ !#-\[\]-~]", r"[ !#-9;-\[\]-~]", r"[ !#-+\--\[\]-~]", r"[ !#-+\--9;-\[\]-~]",
 )  # fmt: skip
@@ -86,13 +83,10 @@ class _Run:
 
 
 class Listed:
-    """RECORDS in parts, each of them `in_order`; each topic, partition and key is there once.
+    """RECORDS in parts, each of them `in_order`; each topic, partition and key is there once."""
 
-    Keys are looked at connector by connector where a connector has more than `large` of them on average.
-    """
-
-    def __init__(self, parts: Iterable[pa.Table | Spilled], *, large: int = LARGE) -> None:
-        self._runs, self._large = list(map(_Run, parts)), large
+    def __init__(self, parts: Iterable[pa.Table | Spilled]) -> None:
+        self._runs = list(map(_Run, parts))
         self.counts = Counter[str]()
         """How many records each connector has."""
         for run in self._runs:
@@ -128,17 +122,16 @@ class Listed:
     @cached_property
     def odd(self) -> set[str]:
         """The connectors of which a key is not of the form of nearly all, not at home, or maybe there in two forms."""
-        are_large = self.counts.total() > self._large * len(self.counts)
-        odd, all_shapes = set[str](), set[bytes]()
-        for run in self._runs:
-            for rows in map(run.of, run.slices) if are_large else [run.table().slice(0, run.owned)]:
-                plain, shapes = _plain(_KEY, one_array(rows["key"]))
-                if len(shapes) > _MOST_SHAPES:
-                    return set(self.counts)
-                odd.update(pc.unique(rows["connector"].filter(pc.invert(pc.and_(plain, rows["at_home"])))).to_pylist())
-                all_shapes.update(shapes)
+        odd, shapes = set[str](), set[bytes]()
+        for rows in (run.table().slice(0, run.owned) for run in self._runs):
+            keys = one_array(rows["key"])
+            plain = _are_plain(keys)
+            odd.update(pc.unique(rows["connector"].filter(pc.invert(pc.and_(plain, rows["at_home"])))).to_pylist())
+            shapes.update(pc.unique(_shapes(keys.filter(plain))).to_pylist())
+            if len(shapes) > _MOST_SHAPES:
+                return set(self.counts)
         seen = set[tuple[str, frozenset[str]]]()
-        for connector, pairs in map(_pairs, all_shapes):
+        for connector, pairs in map(_pairs, shapes):
             names = _names(pairs)
             if names is None or (connector, names) in seen:
                 odd.add(connector)
@@ -153,34 +146,19 @@ def _records(rows: pa.Table) -> list[Record]:
     return list(map(Record, *(rows[name].to_pylist() for name in _NEWEST), headers))
 
 
-def _are(form: str, texts: pa.Array) -> pa.Array:
-    """Which are of a form, and short enough; none that is null."""
-    are = pc.and_(pc.match_substring_regex(texts, f"^{form}$"), pc.less_equal(pc.binary_length(texts), _MOST_BYTES))
+def _are_plain(keys: pa.Array) -> pa.Array:
+    """Which keys are of the form of nearly all, and short enough; none that is null."""
+    are = pc.and_(pc.match_substring_regex(keys, f"^{_KEY}$"), pc.less_equal(pc.binary_length(keys), _MOST_BYTES))
     return pc.fill_null(are, fill_value=False)
 
 
-def _plain(form: str, texts: pa.Array) -> tuple[pa.Array, list[bytes]]:
-    """Which are of a form, and their different shapes.
-
-    Mostly there is one: to see that all have the first one's takes a third of the time that finding theirs takes.
-    """
-    first = texts[:1]
-    if pc.any(_are(form, first)).as_py():
-        shape = _shapes(first)[0].as_py()
-        alike = _are(re.escape(shape.decode()).replace('":0', f'":{_SCALAR}'), texts)
-        if pc.all(alike).as_py():
-            return alike, [shape]
-    plain = _are(form, texts)
-    return plain, pc.unique(_shapes(texts.filter(plain))).to_pylist()
-
-
 def _shapes(plain: pa.Array) -> pa.Array:
-    """Plain maps, or keys, with 0 for each scalar: there are few different ones, unless their names differ."""
+    """Plain keys with 0 for each scalar: there are few different ones, unless their names differ."""
     return pc.replace_substring_regex(plain, f":{_SCALAR}", ":0")
 
 
 def _pairs(shape: bytes) -> Any:
-    """What a shape holds, maps as pairs of name and value: a name may be there twice."""
+    """The connector of a shape, and its map as pairs of name and value: a name may be there twice."""
     return json.loads(shape, object_pairs_hook=list)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -16,7 +15,7 @@ from eosctl.core.offsets.views import OffsetViews, fold_store, offset_views
 from eosctl.core.records import Bounds, OutRecord, Record, TopicRead
 from eosctl.engine.columns import Table
 from eosctl.engine.files import Spilled, Spool
-from eosctl.engine.listed import LARGE, Listed, in_order
+from eosctl.engine.listed import in_order
 from eosctl.engine.reading.newest import records_table
 from eosctl.engine.stores import ColumnStore, column_store
 from eosctl.offsets.stores.gather import read_store
@@ -56,7 +55,6 @@ def _records(found: Sequence[tuple[bytes | None, bytes | None, int, str]]) -> li
 
 
 @pytest.mark.parametrize("parts", [1, 3])
-@pytest.mark.parametrize("many", [0, LARGE])
 @given(found=st.lists(FOUND, max_size=6), gone=st.booleans())
 @example(found=[(b'["c",{"a":1,"b":2}]', b"{}", 1, "home"), (b'["c",{"b":2,"a":1}]', b"{}", 1, "home")], gone=False)
 @example(
@@ -73,13 +71,13 @@ def _records(found: Sequence[tuple[bytes | None, bytes | None, int, str]]) -> li
 @example(found=[(b'["c",{"a":0}]', MANY_MEMBERS, 1, "home"), (b'["c",{"a":1}]', MANY_MEMBERS, 1, "home")], gone=False)
 @example(found=[(b'["c",{"a":%d}]' % number, value, 1, "home") for number, value in enumerate(OF_LSNS)], gone=False)
 def test_rows_of_columns_are_the_rows(
-    found: list[tuple[bytes | None, bytes | None, int, str]], gone: bool, many: int, parts: int
+    found: list[tuple[bytes | None, bytes | None, int, str]], gone: bool, parts: int
 ) -> None:
     records = _records(found)
     rows = fold_store(TopicRead("t", BOUNDS, tuple(records), len(records)))
     some = [[record for record in records if record.partition % parts == part] for part in range(parts)]
     tables = [in_order(records_table("t", each, partitions=3)) for each in some]
-    large = replace(column_store("t", 3, tables), listed=Listed(tables, large=many))
+    large = column_store("t", 3, tables)
     assert (large.names(), sorted(map(repr, large.ignored))) == (rows.names(), sorted(map(repr, rows.ignored)))
     for connector in sorted(rows.names()):
         expected = offset_views({GLOBAL: rows}, connector, dedicated_in_use=False, gone=gone)
