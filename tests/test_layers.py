@@ -195,13 +195,7 @@ def test_what_writes_to_a_cluster_is_seen() -> None:
     assert sorted(seen) == ["line 1: b", "line 2: apply_it", "line 2: carry_out", "line 3: topics()"]
 
 
-NOT_FOR_HELP = {
-    "core.allowances",
-    "core.offsets.views",
-    "offsets.stores.large",
-    "offsets.stores.gather",
-    "engine.stores",
-}
+NOT_FOR_HELP = {"core.allowances"}
 """What `--help` loads: msgspec would take 10 ms of it."""
 ROWS_OF_BULK = {
     *("Record", "OutRecord", "BackupEntry", "Batch", "Address", "Unseen", "Identity", "Superseded", "IdReading"),

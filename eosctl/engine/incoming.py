@@ -15,8 +15,8 @@ from eosctl.engine.columns import arrow_schema, batch_of_columns, numbered, one_
 from eosctl.engine.keys.homes import homes_by, homes_of
 from eosctl.engine.keys.matching import places_of, rows_of
 from eosctl.engine.keys.owners import owners_of
-from eosctl.engine.planned import WRITES
-from eosctl.engine.reading.headers import headers_text, headers_texts
+from eosctl.engine.planned import writes_of
+from eosctl.engine.reading.headers import headers_text
 from eosctl.engine.rule import first_of, is_sent, newest_per_key
 from eosctl.engine.stores import ColumnStore
 
@@ -108,8 +108,9 @@ def imported(incoming: pa.Table, store: ColumnStore, *, keep: bool, rewrite: boo
     wanted = pa.table(
         {"topic": pa.repeat(store.topic, len(incoming)), "partition": incoming["to"], "key": incoming["key"]}
     )
-    homes = homes_by(one_array(store.records["hash"]), store.partitions)
-    there = store.records.filter(pc.is_in(homes, value_set=pc.unique(incoming["home"])))
+    records = store.records()
+    homes = homes_by(one_array(records["hash"]), store.partitions)
+    there = records.filter(pc.is_in(homes, value_set=pc.unique(incoming["home"])))
     there = there.filter(pc.is_in(there["key"], value_set=one_array(wanted["key"])))
     newest = newest_per_key(there).records
     newest, replaced = newest.take(rows_of(wanted, newest)), there.take(places_of(wanted, there))
@@ -131,13 +132,8 @@ def imported(incoming: pa.Table, store: ColumnStore, *, keep: bool, rewrite: boo
         "conflict": pc.and_(sends, differs),
         "after": pc.if_else(sends, value, newest["value"]),
         "headers": incoming["headers"],
-        "before_partition": newest["partition"],
-        "replaced_headers": headers_texts(replaced["headers"]),
     }
-    for name in ("offset", "timestamp_ms", "value"):
-        last = "" if name == "value" else f"_{name}"
-        columns |= {f"before{last}": newest[name], f"replaced{last}": replaced[name]}
-    return pa.table([columns[name] for name in WRITES.names], schema=WRITES)
+    return writes_of(columns, before=newest, replaced=replaced)
 
 
 def _decided(incoming: pa.Table, there: pa.Table, replaced: pa.Table) -> tuple[Any, Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from eosctl.core.records import Record
 from eosctl.engine.columns import one_array
 from eosctl.engine.files import Spilled
+from eosctl.engine.reading.headers import headers_in
 
 _AT_ONCE = 10_000
 _MOST_BYTES = 4_096
@@ -22,8 +23,6 @@ _MOST_SHAPES = 10_000
 _USED_AT_ONCE = 100_000
 """Rows of a table on the disk, before what they take of memory is let go of."""
 _ORDER = [("connector", "ascending"), ("key", "ascending")]
-LARGE = 2_000
-"""A look at the keys of one connector alone takes half a millisecond: it pays from so many on."""
 _ALL, _NO_COLON, _NO_COMMA, _NEITHER = (
     r"[ !#-\[\]-~]", r"[ !#-9;-\[\]-~]", r"[ !#-+\--\[\]-~]", r"[ !#-+\--9;-\[\]-~]",
 )  # fmt: skip
@@ -38,9 +37,7 @@ _NEWEST = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
 
 def in_order(records: pa.Table) -> pa.Table:
     """RECORDS by connector and key, those that are nobody's at the end."""
-    topics = records["topic"].dictionary_encode()  # all the same: without them it is sorted sooner
-    records = records.set_column(records.column_names.index("topic"), "topic", topics).combine_chunks()
-    return records.sort_by(_ORDER).combine_chunks()
+    return records.combine_chunks().sort_by(_ORDER).combine_chunks()
 
 
 class _Run:
@@ -76,9 +73,9 @@ class _Run:
         first, count = self.slices.get(connector, (0, 0))
         return self._table(count).slice(first, count)
 
-    def of_all(self) -> pa.Table:
-        """Those of all connectors."""
-        return self._table(self.owned).slice(0, self.owned)
+    def table(self) -> pa.Table:
+        """All of them, those of connectors first."""
+        return self._table(self.owned)
 
     def nobodys(self) -> pa.Table:
         """Those that are no connector's."""
@@ -86,19 +83,18 @@ class _Run:
 
 
 class Listed:
-    """RECORDS in parts, each of them `in_order`; each topic, partition and key is there once.
+    """RECORDS in parts, each of them `in_order`; each topic, partition and key is there once."""
 
-    Keys are looked at connector by connector where a connector has more than `large` of them on average.
-    """
-
-    def __init__(self, parts: Iterable[pa.Table | Spilled], *, large: int = LARGE) -> None:
+    def __init__(self, parts: Iterable[pa.Table | Spilled]) -> None:
         self._runs = list(map(_Run, parts))
         self.counts = Counter[str]()
         """How many records each connector has."""
         for run in self._runs:
             self.counts.update({connector: count for connector, (_first, count) in run.slices.items()})
-        self.odd = self._odd(large)
-        """The connectors of which a key is not of the form of nearly all, not at home, or maybe there in two forms."""
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The records, part by part."""
+        return (run.table() for run in self._runs)
 
     def nobodys(self) -> list[Record]:
         """The records that are no connector's."""
@@ -123,18 +119,19 @@ class Listed:
             found = [pa.concat_tables(found).combine_chunks().sort_by(_ORDER).combine_chunks()]
         return (rows.slice(first, _AT_ONCE) for rows in found for first in range(0, len(rows), _AT_ONCE))
 
-    def _odd(self, large: int) -> set[str]:
-        are_large = self.counts.total() > large * len(self.counts)
-        odd, all_shapes = set[str](), set[bytes]()
-        for run in self._runs:
-            for rows in map(run.of, run.slices) if are_large else [run.of_all()]:
-                plain, shapes = _plain(_KEY, one_array(rows["key"]))
-                if len(shapes) > _MOST_SHAPES:
-                    return set(self.counts)
-                odd.update(pc.unique(rows["connector"].filter(pc.invert(pc.and_(plain, rows["at_home"])))).to_pylist())
-                all_shapes.update(shapes)
+    @cached_property
+    def odd(self) -> set[str]:
+        """The connectors of which a key is not of the form of nearly all, not at home, or maybe there in two forms."""
+        odd, shapes = set[str](), set[bytes]()
+        for rows in (run.table().slice(0, run.owned) for run in self._runs):
+            keys = one_array(rows["key"])
+            plain = _are_plain(keys)
+            odd.update(pc.unique(rows["connector"].filter(pc.invert(pc.and_(plain, rows["at_home"])))).to_pylist())
+            shapes.update(pc.unique(_shapes(keys.filter(plain))).to_pylist())
+            if len(shapes) > _MOST_SHAPES:
+                return set(self.counts)
         seen = set[tuple[str, frozenset[str]]]()
-        for connector, pairs in map(_pairs, all_shapes):
+        for connector, pairs in map(_pairs, shapes):
             names = _names(pairs)
             if names is None or (connector, names) in seen:
                 odd.add(connector)
@@ -144,37 +141,24 @@ class Listed:
 
 
 def _records(rows: pa.Table) -> list[Record]:
-    return list(map(Record, *(rows[name].to_pylist() for name in _NEWEST)))
+    raws = rows["headers"].to_pylist()
+    headers = [() if raw is None else headers_in(raw) for raw in raws]
+    return list(map(Record, *(rows[name].to_pylist() for name in _NEWEST), headers))
 
 
-def _are(form: str, texts: pa.Array) -> pa.Array:
-    """Which are of a form, and short enough; none that is null."""
-    are = pc.and_(pc.match_substring_regex(texts, f"^{form}$"), pc.less_equal(pc.binary_length(texts), _MOST_BYTES))
+def _are_plain(keys: pa.Array) -> pa.Array:
+    """Which keys are of the form of nearly all, and short enough; none that is null."""
+    are = pc.and_(pc.match_substring_regex(keys, f"^{_KEY}$"), pc.less_equal(pc.binary_length(keys), _MOST_BYTES))
     return pc.fill_null(are, fill_value=False)
 
 
-def _plain(form: str, texts: pa.Array) -> tuple[pa.Array, list[bytes]]:
-    """Which are of a form, and their different shapes.
-
-    Mostly there is one: to see that all have the first one's takes a third of the time that finding theirs takes.
-    """
-    first = texts[:1]
-    if pc.any(_are(form, first)).as_py():
-        shape = _shapes(first)[0].as_py()
-        alike = _are(re.escape(shape.decode()).replace('":0', f'":{_SCALAR}'), texts)
-        if pc.all(alike).as_py():
-            return alike, [shape]
-    plain = _are(form, texts)
-    return plain, pc.unique(_shapes(texts.filter(plain))).to_pylist()
-
-
 def _shapes(plain: pa.Array) -> pa.Array:
-    """Plain maps, or keys, with 0 for each scalar: there are few different ones, unless their names differ."""
+    """Plain keys with 0 for each scalar: there are few different ones, unless their names differ."""
     return pc.replace_substring_regex(plain, f":{_SCALAR}", ":0")
 
 
 def _pairs(shape: bytes) -> Any:
-    """What a shape holds, maps as pairs of name and value: a name may be there twice."""
+    """The connector of a shape, and its map as pairs of name and value: a name may be there twice."""
     return json.loads(shape, object_pairs_hook=list)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from heapq import nsmallest
 from itertools import chain, islice, zip_longest
 from operator import itemgetter
-from typing import Any, overload
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +25,7 @@ from eosctl.engine.backups.lines import AT_ONCE
 from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, one_array, those
 from eosctl.engine.files import Spilled, tables_of
 from eosctl.engine.keys.homes import homes_of
-from eosctl.engine.reading.headers import headers_of, headers_text
+from eosctl.engine.reading.headers import headers_of, headers_text, headers_texts
 from eosctl.engine.rule import sent
 
 WRITES = arrow_schema(
@@ -40,7 +40,7 @@ Shown = tuple[PlannedWrite, str | None]
 """A write, and what became of it."""
 
 
-class PlannedWrites(Sequence[PlannedWrite]):
+class PlannedWrites:
     """The writes of a plan, in order, as parts of WRITES."""
 
     def __init__(self, parts: Iterable[pa.Table | Spilled] = (), *, only_sends: bool = False) -> None:
@@ -84,19 +84,6 @@ class PlannedWrites(Sequence[PlannedWrite]):
 
     def __iter__(self) -> Iterator[PlannedWrite]:
         return (write for table in self.tables() for write in rows_of(table))
-
-    @overload
-    def __getitem__(self, place: int) -> PlannedWrite: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[PlannedWrite]: ...
-    def __getitem__(self, place: int | slice) -> PlannedWrite | list[PlannedWrite]:
-        first, last, step = (place if isinstance(place, slice) else slice(place, place + 1 or None)).indices(len(self))
-        found = list(islice(self, first, last, step))
-        if isinstance(place, slice):
-            return found
-        if not found:
-            raise IndexError(place)
-        return found[0]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PlannedWrites):
@@ -230,6 +217,17 @@ def rows_of(table: pa.Table) -> Iterator[PlannedWrite]:
                 KeyAction(row["action"]), row["reason"], key, topic, row["partition"], before, row["after"], replaces,
                 row["conflict"], headers_of(row["headers"]),
             )  # fmt: skip
+
+
+def writes_of(columns: Mapping[str, Any], *, before: Any, replaced: Any) -> pa.Table:
+    """WRITES of their first columns; `before` and `replaced` have those of the newest record of each key, and of the
+    one on its partition."""
+    found = dict(columns) | {"before_partition": before["partition"]}
+    for name in ("offset", "timestamp_ms", "value"):
+        last = "" if name == "value" else f"_{name}"
+        found |= {f"before{last}": before[name], f"replaced{last}": replaced[name]}
+    found["replaced_headers"] = headers_texts(replaced["headers"])
+    return pa.table([found[name] for name in WRITES.names], schema=WRITES)
 
 
 def places_in(rows: pa.Table) -> dict[str, set[int]]:

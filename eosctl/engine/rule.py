@@ -1,11 +1,12 @@
-"""The rule of `eosctl.core.offsets.decision` over columns, once for merge and migrate; tests hold the two together.
+"""What becomes of each key: the one rule of merge and migrate, over columns; tests hold it to a rule for one key.
 
     newest = newest_per_key(source_records)                  # what each source store says of each key
     claims = claims_of(newest.records, routes, sources=["connect-offsets"])
     decided = decide(strongest(claims, policy), newest_per_key(target_records).records, sizes, policy)
 
-Tables in, tables out, nothing read or written. Keys and values stay binary; a null value is a deletion, never a missing
-fact. All that is known of a key must be in the tables of one call: `places` brings it together.
+Tables in, tables out, nothing read or written. Keys and values stay binary and are compared as bytes; a null value is a
+deletion, a fact like any other and never a missing one, and so are no bytes and JSON null, for Connect reads them so.
+All that is known of a key must be in the tables of one call: `places` brings it together.
 """
 
 from __future__ import annotations
@@ -125,7 +126,12 @@ def _texts(names: Iterable[str]) -> pa.Array:
 
 
 def strongest(claims: pa.Table, policy: Policy) -> pa.Table:
-    """One claim per target key (`decision.strongest`), with `collides` and the number of `claims` to it."""
+    """The claim that counts for each target key, whether some `collides`, and the number of `claims` to it.
+
+    A record that already has the final name stands for what is there, a renamed one for what comes: so `keep-target`
+    and `fail` prefer the first, `take-source` the second; `newest` the later timestamp. Then the stronger source. A
+    rename that brings two different values onto one key is a conflict whatever the target has.
+    """
     single, several = _single_and_several(claims)
     count = len(single)
     found = single.append_column("collides", _all(count, value=False))
@@ -181,7 +187,12 @@ def decide(
 ) -> pa.Table:
     """What happens to each target key, as DECISIONS; `claims` are the `strongest`, `target` is RECORDS, newest each.
 
-    `sizes` are the numbers of partitions of the target topics. `fallback` as in `decision.decide`.
+    A target without a record takes a live value and needs no tombstone; a difference is a conflict, a deletion against
+    a value too, for which `newest` keeps the target unless the source's timestamp is later. What `delete` sends is a
+    tombstone, however the source spelled its deletion. With `fallback` a deletion is no fact but nothing, so that a
+    value on either side stands: the view that KIP-618 documents of a connector's two stores.
+
+    `sizes` are the numbers of partitions of the target topics.
     """
     found = target.take(there := rows_of(claims, target)) if len(target) else _nowhere(len(claims))
     exists = pc.is_valid(there) if len(target) else _all(len(claims), value=False)
@@ -226,7 +237,7 @@ class _Facts(Struct, frozen=True):
     collides: Any
 
     def outcome(self, policy: Policy, *, fallback: bool) -> tuple[Any, Any, Any]:
-        """`decision.decide_claims`: action, reason and conflict, the branches in the same order."""
+        """Action, reason and conflict of each key: the first branch that holds."""
         absent, differs = pc.invert(self.there), pc.and_(self.there, pc.invert(self.same))
         never, always = pc.and_(self.there, absent), pc.or_(self.there, absent)
         stands = {Policy.KEEP_TARGET: always, Policy.NEWEST: pc.invert(self.newer)}.get(policy, never)

@@ -2,46 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute
-from eosctl.core.offsets.views import AnyStore
+from eosctl.core.offsets.views import AnyStore, Store, fold_store
+from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.engine.columns import RECORDS, one_array, row_sizes, those
+from eosctl.engine.files import Spilled
+from eosctl.engine.keys.homes import home_of
 from eosctl.engine.keys.matching import rows_of
-from eosctl.engine.planned import WRITES
-from eosctl.engine.reading.headers import headers_texts
+from eosctl.engine.listed import Listed, in_order
+from eosctl.engine.planned import writes_of
+from eosctl.engine.reading.newest import records_table
 from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, strongest
 from eosctl.engine.write import placed
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnStore(AnyStore):
-    """An offsets topic: `records` (RECORDS) are the newest of each partition and key."""
+class ColumnStore(AnyStore, frozen=True, kw_only=True):
+    """An offsets topic as columns: `listed` has the newest of each partition and key, and `rest` as rows those of them
+    that Arrow can't tell the owner of, and what is nobody's."""
 
-    records: pa.Table = field(default_factory=RECORDS.empty_table)
+    listed: Listed
+    rest: Store
 
     def shown(self) -> set[str]:
         """The connectors whose offsets can be seen."""
-        return set(pc.unique(self.records["connector"]).drop_null().to_pylist())
+        return set(self.listed.counts) | self.rest.shown()
+
+    def records(self) -> pa.Table:
+        """The newest of each partition and key (RECORDS)."""
+        return pa.concat_tables([RECORDS.empty_table(), *self.listed.tables()])
 
     def newest(self, connectors: Iterable[str]) -> pa.Table:
         """The newest record of each key of some connectors."""
-        chosen = pc.is_in(self.records["connector"], value_set=pa.array(list(connectors), pa.string()))
-        return newest_per_key(those(self.records, chosen)).records
+        wanted = pa.array(list(connectors), pa.string())
+        chosen = (those(table, pc.is_in(table["connector"], value_set=wanted)) for table in self.listed.tables())
+        return newest_per_key(pa.concat_tables([RECORDS.empty_table(), *chosen])).records
+
+    def is_plain(self, connector: str) -> bool:
+        """Whether nothing but its value can be remarkable about any key of a connector."""
+        elsewhere = self.hidden_keys.keys() | self.rest.connectors.keys() | self.listed.odd
+        return connector in self.listed.counts and connector not in elsewhere
+
+    def of(self, connector: str) -> Store:
+        """What it has of one connector, as rows."""
+        keys = (key.raw for key in self.rest.connectors.get(connector, ()))
+        others = (self.rest.several.get(raw, {0: self.rest.records[raw]}).values() for raw in keys)
+        return self.with_records([*self.listed.records(connector), *chain.from_iterable(others)])
+
+    def with_records(self, records: Sequence[Record]) -> Store:
+        """Some of its records as rows."""
+        rows = _folded(self.topic, self.partitions, records)
+        return replace(rows, blocked=self.blocked, hidden=self.hidden, hidden_keys=self.hidden_keys)
 
 
-Pairs = Mapping[str, tuple[ColumnStore, ColumnStore]]
+def column_store(topic: str, partitions: int, parts: Iterable[pa.Table | Spilled]) -> ColumnStore:
+    """The newest RECORDS of each partition and key as a store; each of the parts is `in_order`."""
+    listed = Listed(parts)
+    rest = _folded(topic, partitions, listed.nobodys())
+    return ColumnStore(topic, partitions, listed=listed, rest=rest, ignored=rest.ignored, partition_for=home_of)
+
+
+def as_columns(store: AnyStore) -> ColumnStore:
+    """A store as columns, whichever it is."""
+    if isinstance(store, ColumnStore):
+        return store
+    if not isinstance(store, Store):
+        raise TypeError(f"{store!r} is no store")
+    single = (record for key, record in store.records.items() if key not in store.several)
+    several = (record for places in store.several.values() for record in places.values())
+    records = records_table(store.topic, [*single, *several], partitions=store.partitions)
+    found = column_store(store.topic, store.partitions, [in_order(records)])
+    return replace(found, blocked=store.blocked, hidden=store.hidden, hidden_keys=store.hidden_keys)
+
+
+def _folded(topic: str, partitions: int, records: Sequence[Record]) -> Store:
+    bounds = tuple(Bounds(partition, 0, 0, 0) for partition in range(partitions))
+    return fold_store(TopicRead(topic, bounds, tuple(records), len(records), partition_for=home_of))
+
+
+Pairs = Mapping[str, tuple[AnyStore, AnyStore]]
 """Connector -> the store to take from, and the one to complete."""
 
 
 def merge_stores(pairs: Pairs, policy: Policy, *, fallback: bool, part_bytes: int = PART_BYTES) -> Iterator[pa.Table]:
-    """What the targets must be given, as WRITES, by connector and key; `fallback` as in `decision.decide`.
+    """What the targets must be given, as WRITES, by connector and key; `fallback` as in `rule.decide`.
 
     Every key of a connector in either store ends in exactly one action. A key stays on the partition where the target
     has it: a record elsewhere would make two, of which a worker takes any. There are several tables where the stores
@@ -64,7 +115,7 @@ def _newest_of(pairs: Pairs, side: int) -> pa.Table:
     connectors: dict[int, list[str]] = {}
     for connector, stores in pairs.items():
         connectors.setdefault(id(stores[side]), []).append(connector)
-    found = (pairs[names[0]][side].newest(names) for names in connectors.values())
+    found = (as_columns(pairs[names[0]][side]).newest(names) for names in connectors.values())
     return pa.concat_tables([RECORDS.empty_table(), *found])
 
 
@@ -91,41 +142,23 @@ def _in_parts(source: pa.Table, target: pa.Table, part_bytes: int) -> Iterator[t
 
 
 def _decided(decisions: pa.Table) -> pa.Table:
-    before = {
-        "before_partition": decisions["partition"],
-        "before_offset": decisions["target_offset"],
-        "before_timestamp_ms": decisions["target_timestamp_ms"],
-        "before": decisions["before"],
+    there = {name: decisions[f"target_{name}"] for name in ("offset", "timestamp_ms", "headers")}
+    there |= {"partition": decisions["partition"], "value": decisions["before"]}
+    columns = {name: decisions[name] for name in ("connector", "topic", "key", "action", "reason", "conflict")} | {
+        "partition": placed(decisions)["partition"],
+        "after": pc.if_else(is_sent(decisions), decisions["value"], decisions["before"]),
+        "headers": pa.nulls(len(decisions), pa.string()),
     }
-    after = pc.if_else(is_sent(decisions), decisions["value"], decisions["before"])
-    partitions = placed(decisions)["partition"]
-    rows = decisions.set_column(decisions.column_names.index("partition"), "partition", partitions)
-    return _writes(rows, before, after, decisions["target_headers"])
+    return writes_of(columns, before=there, replaced=there)
 
 
 def _kept(records: pa.Table) -> pa.Table:
     """What the target alone has."""
-    texts = {"action": KeyAction.KEEP.value, "reason": "only_in_target"}
-    rows = records.append_column("conflict", pa.repeat(pa.scalar(value=False), len(records)))
-    for name, text in texts.items():
-        rows = rows.append_column(name, pa.repeat(text, len(records)))
-    before = {"before" if name == "value" else f"before_{name}": records[name] for name in _OF_RECORDS}
-    return _writes(rows, before, records["value"], records["headers"])
-
-
-_OF_RECORDS = ("partition", "offset", "timestamp_ms", "value")
-
-
-def _writes(rows: pa.Table, before: Mapping[str, Any], after: Any, headers: Any) -> pa.Table:
-    """WRITES of keys that are replaced where they are; `headers` are those of what is there."""
-    columns = {name: rows[name] for name in ("connector", "topic", "partition", "key", "action", "reason", "conflict")}
-    columns |= {
-        **before,
-        "after": after,
-        "headers": pa.nulls(len(rows), pa.string()),
-        "replaced_offset": before["before_offset"],
-        "replaced_timestamp_ms": before["before_timestamp_ms"],
-        "replaced": before["before"],
-        "replaced_headers": headers_texts(headers),
+    columns = {name: records[name] for name in ("connector", "topic", "partition", "key")} | {
+        "action": pa.repeat(KeyAction.KEEP.value, len(records)),
+        "reason": pa.repeat("only_in_target", len(records)),
+        "conflict": pa.repeat(pa.scalar(value=False), len(records)),
+        "after": records["value"],
+        "headers": pa.nulls(len(records), pa.string()),
     }
-    return pa.table([columns[name] for name in WRITES.names], schema=WRITES)
+    return writes_of(columns, before=records, replaced=records)

@@ -15,13 +15,14 @@ from eosctl.app import App
 from eosctl.core.offsets.decision import KeyMismatch, mismatch
 from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.wording import counted
-from eosctl.engine.backups.entries import Mismatched, mismatched
+from eosctl.engine.backups.entries import Mismatched, Now, mismatched
 from eosctl.engine.backups.file import is_columnar
+from eosctl.engine.columns import Table
 from eosctl.errors import UsageError
 from eosctl.migrate import codes
 from eosctl.migrate.rows import OFFSETS_VERIFY, MismatchRow, StoredPlace, VerifyData
 from eosctl.offsets.comparison import HIDDEN, comparison_exit_code, hidden_problem
-from eosctl.offsets.files.backup import BackupPart, away_problems, look_at_parts, read_entries
+from eosctl.offsets.files.backup import away_problems, look_at_parts, read_entries
 from eosctl.offsets.rows import MOST_ROWS, partition_json, value_json
 from eosctl.report import Problem, Report, json_bytes
 
@@ -74,10 +75,10 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
     )
 
 
-def _look(part: BackupPart, *, before: bool) -> tuple[Counter[bool], Sequence[tuple[bool, int, MismatchRow]]]:
+def _look(entries: Table, now: Now, *, before: bool) -> tuple[Counter[bool], Sequence[tuple[bool, int, MismatchRow]]]:
     """How many keys differ, and are hidden (True), and the first of both with their numbers among these."""
     counts, shown = Counter[bool](), list[tuple[bool, int, MismatchRow]]()
-    for each in mismatched(part.entries, part.now, before=before):
+    for each in mismatched(entries, now, before=before):
         counts[each.hidden] += 1
         if counts[each.hidden] <= MOST_ROWS:
             shown.append((each.hidden, counts[each.hidden], _row(each)))

@@ -15,7 +15,7 @@ from eosctl.core.clients.own_brokers import brokers_of_ids, own_brokers
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.names import GLOBAL
-from eosctl.core.offsets.views import Store
+from eosctl.core.offsets.views import AnyStore
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
 from eosctl.group.observation.rules import Observation, ObservedConnector, OwnCluster
@@ -39,9 +39,9 @@ def with_own_clusters(app: App, observation: Observation) -> Observation:
 class _Stores(Struct, frozen=True):
     """The topic there, an empty one where it does not exist, and the global one here."""
 
-    there: Store
+    there: AnyStore
     exists: bool
-    here: Store
+    here: AnyStore
 
 
 class _Topics:
@@ -69,7 +69,8 @@ class _Topics:
         stores = self._stores(offsets.settings)
         if isinstance(stores, EosctlError):
             return replace(seen, topic_unseen=stores.message)
-        writes = plan_takeover(stores.here, stores.there, connector.name)
+        name = connector.name
+        writes = plan_takeover(stores.here.of(name), stores.there.of(name), name)
         lacking = sum(write.action is not KeyAction.KEEP for write in writes)
         return replace(seen, topic_exists=stores.exists, lacking=lacking)
 

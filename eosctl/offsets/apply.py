@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.ids import offsets_transactional_id
-from eosctl.core.offsets.views import AnyStore
 from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.core.records import Record
 from eosctl.core.wording import counted
@@ -35,7 +34,7 @@ from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.listing import report_target
 from eosctl.offsets.rows import MOST_ROWS
 from eosctl.offsets.stores.columns import by_parts, settled_columns
-from eosctl.offsets.stores.gather import StoresOf, away_bounds
+from eosctl.offsets.stores.gather import OffsetStores, away_bounds
 from eosctl.offsets.stores.new_topics import create_topics
 from eosctl.offsets.stores.targets import other_partitions
 from eosctl.offsets.write_rows import SETTLED, ResultData, ResultSummary
@@ -100,7 +99,7 @@ def apply_plan(
     return replace(report, problems=[*report.problems, *left_open])
 
 
-def moved(app: App, found: StoresOf[AnyStore]) -> bool:
+def moved(app: App, found: OffsetStores) -> bool:
     """Whether the topics have records that `found` has not; raises StalePlanError for another cluster or topic."""
     with app.topics() as topics:
         if topics.cluster_id() != found.cluster_id:
@@ -199,7 +198,7 @@ def _read_back(app: App, topics: TopicReader, plan: OffsetWritePlan, *, failed: 
     return _ReadBack([part for part, _aborted in parts], sum(aborted for _part, aborted in parts))
 
 
-def _came_as_sent(topics: TopicReader, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> bool:
+def _came_as_sent(topics: TopicReader, found: OffsetStores, there: Sequence[str], sends: Table) -> bool:
     """Whether what came since the plan was made is what was sent, as it was sent, and nothing else hides behind it.
 
     This needs no look for a key. Where it is not so, for whatever reason, nothing is wrong yet.
@@ -218,12 +217,12 @@ def _came_as_sent(topics: TopicReader, found: StoresOf[AnyStore], there: Sequenc
     return is_all_there(topics.pieces(ranges), in_order_of_sending(lambda: [sends]), ranges)
 
 
-def _ends_then(found: StoresOf[AnyStore], topic: str) -> dict[int, int]:
+def _ends_then(found: OffsetStores, topic: str) -> dict[int, int]:
     """Where committed readers saw the end of each partition when the plan was made; of a new topic there are none."""
     return {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
 
 
-def _read_since(app: App, topics: TopicReader, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> Since:
+def _read_since(app: App, topics: TopicReader, found: OffsetStores, there: Sequence[str], sends: Table) -> Since:
     """Reads what some writes concern from where it ended, as committed readers see it, when the plan was made."""
     reads, behind = list[TopicColumns](), list[Record]()
     for topic, partitions in places_in(sends).items():
@@ -236,7 +235,7 @@ def _read_since(app: App, topics: TopicReader, found: StoresOf[AnyStore], there:
     return Since(there, all_records(reads), behind, blocked)
 
 
-def _aborted(topics: TopicReader, found: StoresOf[AnyStore], there: Sequence[str], sends: Table, read: Held) -> int:
+def _aborted(topics: TopicReader, found: OffsetStores, there: Sequence[str], sends: Table, read: Held) -> int:
     """How many of the writes that are certainly not there a reader of uncommitted records finds behind the plan."""
     reads = [
         topics.read_columns(

@@ -15,7 +15,6 @@ from eosctl.core.offsets.findings import open_transaction_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.typed import typed_partition
 from eosctl.core.offsets.views import (
-    AnyStore,
     DiffStatus,
     IgnoredOffsetRecord,
     OffsetView,
@@ -46,9 +45,8 @@ from eosctl.offsets.rows import (
     ignored_parts,
     view_members,
 )
-from eosctl.offsets.stores.gather import ROWS, OffsetStores, Reader, S, StoresOf, gather_with
-from eosctl.offsets.stores.large import LISTED, LargeStore, ListedStores, PlainViews, rows_of
-from eosctl.offsets.view_rows import ViewRows
+from eosctl.offsets.stores.gather import OffsetStores, gather_stores
+from eosctl.offsets.view_rows import PlainViews, ViewRows, plain_views
 from eosctl.report import Problem, Report, Row
 from eosctl.txn.open_transactions import find_open_transactions
 
@@ -72,7 +70,7 @@ def list_offsets(app: App, query: OffsetQuery) -> Report:
 
     Of plain keys in a large topic the rows are made of columns.
     """
-    found = _gather(app, query, LISTED)
+    found = _gather(app, query)
     views = _views_to_list(app, found, query)
     rows = ViewRows(views, now_ms=app.clock.now_ms())
     ignored = ListData(ignored=ignored_parts(_ignored(found)))
@@ -86,7 +84,7 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, r
     With `rest`, each row also reports what a worker answers (KIP-875), and whether that is what a task would get.
     Raises NotFoundError when no store has that source partition.
     """
-    found = _gather(app, query, ROWS)
+    found = _gather(app, query)
     of_connectors = _views(app, found, query)
     if partition is not None:
         wanted = {typed_partition(connector, partition).identity for connector in query.connectors}
@@ -112,7 +110,7 @@ def diff_offsets(
 
     Exit 7, or 3 where it is to be `strict`, when an open transaction hides one in either.
     """
-    found = _gather(app, OffsetQuery(query.connectors, (*query.stores, left, right), query.dedicated_topic), ROWS)
+    found = _gather(app, OffsetQuery(query.connectors, (*query.stores, left, right), query.dedicated_topic))
     for connector in query.connectors or found.connectors():
         for side in (left, right):
             require_store(found, connector, side)
@@ -148,12 +146,12 @@ def _hides(found: OffsetStores, view: OffsetView, names: Iterable[str]) -> bool:
     return any(stores[name].hides(view.key.raw) for name in names)
 
 
-def report_target(app: App, found: StoresOf[AnyStore]) -> Row:
+def report_target(app: App, found: OffsetStores) -> Row:
     """The envelope's `target`."""
     return {"kafka_cluster_id": found.cluster_id, "group_id": app.target.group_id}
 
 
-def cluster_of(found: StoresOf[AnyStore], name: str) -> str:
+def cluster_of(found: OffsetStores, name: str) -> str:
     """The id of the cluster that a store is on: the dedicated one may be on brokers of the connectors' own."""
     if name in found.away:
         return found.away[name].cluster_id
@@ -161,7 +159,7 @@ def cluster_of(found: StoresOf[AnyStore], name: str) -> str:
     return own.pop() if len(own) == 1 and not found.has_dedicated_here() else found.cluster_id
 
 
-def refuse_same(found: StoresOf[AnyStore], connector: str, left: str, right: str) -> None:
+def refuse_same(found: OffsetStores, connector: str, left: str, right: str) -> None:
     """Raises UsageError where the store of a profile turns out to be the other one: cluster ids decide, not names."""
     stores = found.of(connector)
     if {left, right} & set(found.away) and found.place(stores[left], left) == found.place(stores[right], right):
@@ -172,7 +170,7 @@ def refuse_same(found: StoresOf[AnyStore], connector: str, left: str, right: str
         )
 
 
-def require_store(found: StoresOf[AnyStore], connector: str, name: str) -> None:
+def require_store(found: OffsetStores, connector: str, name: str) -> None:
     """Raises UsageError when `connector` has no dedicated topic although one is asked for."""
     if name == DEDICATED and connector in found.dedicated.brokers and connector not in found.own:
         raise RefusedError(
@@ -187,7 +185,7 @@ def require_store(found: StoresOf[AnyStore], connector: str, name: str) -> None:
         )
 
 
-def refuse_unknown(found: StoresOf[AnyStore], connector: str) -> None:
+def refuse_unknown(found: OffsetStores, connector: str) -> None:
     """Raises RefusedError for a connector that has a topic of its own, of which only its worker knows the name."""
     value = found.dedicated.unknown.get(connector)
     if value is not None and found.dedicated.of(connector) is None:
@@ -197,10 +195,10 @@ def refuse_unknown(found: StoresOf[AnyStore], connector: str) -> None:
         )
 
 
-def _gather(app: App, query: OffsetQuery, reader: Reader[S]) -> StoresOf[S]:
+def _gather(app: App, query: OffsetQuery) -> OffsetStores:
     _require_group(app)
     extra = tuple(name for name in query.stores if name not in (GLOBAL, DEDICATED))
-    return gather_with(reader, app, connectors=query.connectors or None, pattern=query.dedicated_topic, extra=extra)
+    return gather_stores(app, connectors=query.connectors or None, pattern=query.dedicated_topic, extra=extra)
 
 
 def _require_group(app: App) -> None:
@@ -214,27 +212,27 @@ def _require_group(app: App) -> None:
 def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetViews]:
     """The views of each connector."""
     return [
-        offset_views(found.of(connector), connector, dedicated_in_use=found.has_own(connector), gone=gone)
+        offset_views(found.rows(connector), connector, dedicated_in_use=found.has_own(connector), gone=gone)
         for connector, gone in _connectors(app, found, query)
     ]
 
 
-def _views_to_list(app: App, found: ListedStores, query: OffsetQuery) -> list[OffsetViews | PlainViews]:
+def _views_to_list(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetViews | PlainViews]:
     """The views of each connector; where stores are asked for, of what one of these has."""
     views: list[OffsetViews | PlainViews] = []
     for connector, gone in _connectors(app, found, query):
         stores = found.of(connector)
         store = stores[GLOBAL]
         is_all = GLOBAL in (query.stores or (GLOBAL,)) and [*stores] == [GLOBAL]
-        if is_all and isinstance(store, LargeStore) and store.is_plain(connector):
-            views.append(PlainViews(store, connector, gone))
+        if is_all and (plain := plain_views(store, connector, gone=gone)) is not None:
+            views.append(plain)
         else:
-            own, rows = DEDICATED in stores, rows_of(stores, connector)
+            own, rows = DEDICATED in stores, found.rows(connector)
             views.append(offset_views(rows, connector, dedicated_in_use=own, gone=gone, only=query.stores))
     return views
 
 
-def _connectors(app: App, found: StoresOf[AnyStore], query: OffsetQuery) -> Iterator[tuple[str, bool]]:
+def _connectors(app: App, found: OffsetStores, query: OffsetQuery) -> Iterator[tuple[str, bool]]:
     """The connectors that are asked for, and whether each is gone."""
     connectors = sorted(set(query.connectors)) or found.connectors()
     for done, connector in enumerate(connectors, start=1):
@@ -247,11 +245,11 @@ def _members(app: App, views: Sequence[OffsetView]) -> list[dict[str, Any]]:
     return [view_members(view, now_ms=now_ms) for view in views]
 
 
-def _ignored(found: OffsetStores | ListedStores) -> list[IgnoredOffsetRecord]:
+def _ignored(found: OffsetStores) -> list[IgnoredOffsetRecord]:
     return [each for store in found.stores.values() for each in store.ignored]
 
 
-def _summary(found: OffsetStores | ListedStores, views: Sequence[OffsetViews | PlainViews]) -> dict[str, int]:
+def _summary(found: OffsetStores, views: Sequence[OffsetViews | PlainViews]) -> dict[str, int]:
     return {
         "connectors": sum(bool(each) for each in views),
         "source_partitions": sum(map(len, views)),
@@ -260,7 +258,7 @@ def _summary(found: OffsetStores | ListedStores, views: Sequence[OffsetViews | P
     }
 
 
-def _all_problems(app: App, found: StoresOf[AnyStore], views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
+def _all_problems(app: App, found: OffsetStores, views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
     return [*_problems(app, found), *_gone_problems(views)]
 
 
@@ -279,7 +277,7 @@ def _gone_problems(views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
     return [Problem(codes.CONNECTOR_GONE, message, hint=hint)]
 
 
-def _problems(app: App, found: StoresOf[AnyStore]) -> list[Problem]:
+def _problems(app: App, found: OffsetStores) -> list[Problem]:
     """What could not be seen, and who holds open the transactions that hide it."""
     open_ones, unknown = find_open_transactions(app, found.stuck())
     named = [open_transaction_finding(each, now_ms=app.clock.now_ms()) for each in open_ones]

@@ -4,11 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
-from eosctl.core.offsets.views import OffsetView, OffsetViews
+from msgspec import Struct
+
+from eosctl.core.offsets.names import GLOBAL
+from eosctl.core.offsets.views import AnyStore, OffsetView, OffsetViews, Store, offset_views
+from eosctl.core.records import Record
 from eosctl.offsets.rows import ViewRow, view_members
-from eosctl.offsets.stores.large import PlainViews
+
+if TYPE_CHECKING:
+    from eosctl.engine.stores import ColumnStore
+
+
+class PlainViews(Struct, frozen=True):
+    """`OffsetViews` of a connector that has offsets in the global store alone, and plain ones (`is_plain`)."""
+
+    store: ColumnStore
+    connector: str
+    gone: bool
+
+    def __len__(self) -> int:
+        return self.store.listed.counts[self.connector]
+
+    def __iter__(self) -> Iterator[OffsetView]:
+        return (view for some in self.store.listed.some_records(self.connector) for view in self.views_of(some))
+
+    def views_of(self, records: Sequence[Record]) -> OffsetViews:
+        """The views of some of them."""
+        stores = {GLOBAL: self.store.with_records(records)}
+        return offset_views(stores, self.connector, dedicated_in_use=False, gone=self.gone)
+
+    def unseen_at_runtime(self) -> int:
+        """For how many `documented` is not `runtime`: without a dedicated store both are the global one's."""
+        return 0
+
+    def is_live(self) -> bool:
+        """Whether there is an offset that counts."""
+        return self.store.listed.is_live(self.connector)
+
+
+def plain_views(store: AnyStore, connector: str, *, gone: bool) -> PlainViews | None:
+    """The views of a connector that has offsets in this store alone; None where rows are needed to make them."""
+    if isinstance(store, Store):
+        return None
+    from eosctl.engine.stores import as_columns
+
+    columns = as_columns(store)
+    return PlainViews(columns, connector, gone) if columns.is_plain(connector) else None
 
 
 class ViewRows(Sequence[ViewRow]):

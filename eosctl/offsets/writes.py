@@ -17,12 +17,12 @@ from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.stale_copies import STALE_COPY
-from eosctl.core.offsets.views import AnyStore, PlannedWrite, Prefer, Store, policy_of
+from eosctl.core.offsets.views import AnyStore, Hidden, PlannedWrite, Prefer, Store, policy_of
 from eosctl.core.records import NewTopic
-from eosctl.core.wording import counted
+from eosctl.core.wording import counted, encodable
 from eosctl.engine.files import spilled_if_several
 from eosctl.engine.planned import PlannedWrites
-from eosctl.engine.stores import ColumnStore, merge_stores
+from eosctl.engine.stores import merge_stores
 from eosctl.engine.transactions import are_several
 from eosctl.errors import RefusedError, UsageError
 from eosctl.foreign import arguments, shell_word
@@ -32,8 +32,7 @@ from eosctl.offsets.journal import cut_off_problems
 from eosctl.offsets.listing import refuse_same, report_target, require_store
 from eosctl.offsets.rows import MOST_ROWS
 from eosctl.offsets.stale_copies import stale_problem
-from eosctl.offsets.stores.columns import ColumnStores, gather_columns
-from eosctl.offsets.stores.gather import StoresOf
+from eosctl.offsets.stores.gather import OffsetStores, gather_stores
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.write_rows import (
@@ -78,7 +77,7 @@ class OffsetWritePlan(Struct, frozen=True):
     kinds: WriteKinds
     writes: PlannedWrites
     creates: tuple[NewTopic, ...]
-    found: StoresOf[AnyStore]
+    found: OffsetStores
     allowances: Allowances
     problems: tuple[Problem, ...] = ()
     refusal: RefusedError | None = None
@@ -120,9 +119,9 @@ def plan_offsets_merge(app: App, request: MergeRequest) -> OffsetWritePlan:
     """
     source_name, prefer = _merge_source(request)
     extra = () if source_name in (GLOBAL, DEDICATED) else (source_name,)
-    found = gather_columns(app, connectors=request.connectors or None, pattern=request.dedicated_topic, extra=extra)
+    found = gather_stores(app, connectors=request.connectors or None, pattern=request.dedicated_topic, extra=extra)
     connectors = sorted(set(request.connectors)) or _mergeable(found, source_name, request.into)
-    pairs: dict[str, tuple[ColumnStore, ColumnStore]] = {}
+    pairs: dict[str, tuple[AnyStore, AnyStore]] = {}
     for connector in connectors:
         for name in (source_name, request.into):
             require_store(found, connector, name)
@@ -157,9 +156,9 @@ def _merge_source(request: MergeRequest) -> tuple[str, Prefer]:
     return request.source, prefer
 
 
-def _mergeable(found: ColumnStores, source: str, into: str) -> list[str]:
+def _mergeable(found: OffsetStores, source: str, into: str) -> list[str]:
     """Every connector that has both stores; of a store that is neither global nor dedicated, those that are in it."""
-    names = found.connectors()
+    names = [name for name in found.connectors() if encodable(name) == name]  # no connector has another (`key_owner`)
     if DEDICATED in (source, into):
         names = [name for name in names if found.dedicated.of(name) is not None]
     if source in (GLOBAL, DEDICATED):
@@ -171,7 +170,7 @@ def _mergeable(found: ColumnStores, source: str, into: str) -> list[str]:
 def write_plan(
     kinds: WriteKinds,
     writes: PlannedWrites | Sequence[PlannedWrite],
-    found: StoresOf[AnyStore],
+    found: OffsetStores,
     *,
     allowances: Allowances,
 ) -> OffsetWritePlan:
@@ -188,7 +187,7 @@ def write_plan(
     )
 
 
-def refuse_unfit(app: App, found: StoresOf[AnyStore], names: Collection[str]) -> None:
+def refuse_unfit(app: App, found: OffsetStores, names: Collection[str]) -> None:
     """Raises RefusedError where records would go to a topic that offsets do not belong in."""
     with app.topics() as topics:
         refuse_unfit_targets(app, topics, names, configs=found.dedicated.configs)
@@ -197,7 +196,7 @@ def refuse_unfit(app: App, found: StoresOf[AnyStore], names: Collection[str]) ->
 def refuse_hidden_in_target(app: App, connector: str, target: Store, *, written: Collection[bytes]) -> None:
     """Raises RefusedError for what the target hides, but for keys that it does not show and that are `written` now."""
     stays = [key for key in target.hides_of(connector) if key in target.records or key not in written]
-    refuse_hidden_keys(app, target, stays, whose=f" of {connector}")
+    refuse_hidden_keys(app, target.topic, target.hidden, stays, whose=f" of {connector}")
 
 
 def refuse_hidden(app: App, connector: str, *, stores: Iterable[AnyStore]) -> None:
@@ -206,25 +205,25 @@ def refuse_hidden(app: App, connector: str, *, stores: Iterable[AnyStore]) -> No
     It may be the first of its key, which nothing else shows. What is hidden of others does not matter.
     """
     for store in stores:
-        refuse_hidden_keys(app, store, store.hides_of(connector), whose=f" of {connector}")
+        refuse_hidden_keys(app, store.topic, store.hidden, store.hides_of(connector), whose=f" of {connector}")
 
 
-def refuse_hidden_keys(app: App, store: AnyStore, keys: Iterable[bytes | None], *, whose: str = "") -> None:
+def refuse_hidden_keys(app: App, topic: str, hidden: Hidden, keys: Iterable[bytes | None], *, whose: str = "") -> None:
     """Raises RefusedError where an open transaction hides a record of one of `keys`; `whose` begins with a space."""
-    places = {place for key in keys if key is not None for place in store.hidden.get(key, ())}
+    places = {place for key in keys if key is not None for place in hidden.get(key, ())}
     if not places:
         return
     ours = offsets_transactional_id(app.target.group_id)
     raise RefusedError(
-        f"topic {store.topic}, partition {', '.join(map(str, sorted(places)))}: an open transaction hides newer "
+        f"topic {topic}, partition {', '.join(map(str, sorted(places)))}: an open transaction hides newer "
         f"offsets{whose}",
-        hint=f"`eosctl offsets lint --store {shell_word(store.topic)}` shows its producer. Wait for its end, or end "
+        hint=f"`eosctl offsets lint --store {shell_word(topic)}` shows its producer. Wait for its end, or end "
         f"it, and plan again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {arguments(ours)}` ends "
         "it at once, and so the ids of a killed `offsets migrate`, which begin with eosctl-migrate-.",
     )
 
 
-def refuse_elsewhere(found: StoresOf[AnyStore], connectors: Sequence[str]) -> None:
+def refuse_elsewhere(found: OffsetStores, connectors: Sequence[str]) -> None:
     """Raises RefusedError for connectors whose config names Kafka brokers of its own."""
     elsewhere = sorted(found.dedicated.elsewhere & set(connectors))
     if elsewhere:
@@ -234,7 +233,7 @@ def refuse_elsewhere(found: StoresOf[AnyStore], connectors: Sequence[str]) -> No
         )
 
 
-def _new_topics(found: StoresOf[AnyStore], names: Iterable[str]) -> tuple[NewTopic, ...]:
+def _new_topics(found: OffsetStores, names: Iterable[str]) -> tuple[NewTopic, ...]:
     """The missing topics that a write needs, with the partitions and replication factor of the global topic."""
     like = found.descriptions[found.global_topic]
     missing = (topic for topic in names if topic not in found.descriptions)

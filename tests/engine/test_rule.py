@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.decision import Cell, KeyClaim, Policy, decide, decide_claims
+from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.keys import key_owner, renamed_key
 from eosctl.core.offsets.migration import ConnectorRoute
 from eosctl.core.offsets.murmur2 import partition_for
@@ -21,6 +21,7 @@ from eosctl.core.records import Record
 from eosctl.engine import rule
 from eosctl.engine.columns import RECORDS
 from eosctl.engine.reading.newest import records_table
+from tests.fakes.decision import Cell, KeyClaim, decide, decide_claims
 
 SOURCES = ("offsets-old", "offsets-global")
 ROUTES = (

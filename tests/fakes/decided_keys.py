@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from eosctl.core.offsets.decision import Cell, KeyAction, KeyClaim, decide_claims, mismatch
+from eosctl.core.offsets.decision import KeyAction, mismatch
 from eosctl.core.offsets.keys import key_owner, renamed_key
 from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, topic_of
 from eosctl.core.offsets.migration_results import DecidedKey, Mismatch
@@ -19,6 +19,7 @@ from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Record
 from eosctl.engine.backups.file import BACKUP
 from eosctl.engine.columns import Table, batch_of_rows
+from tests.fakes.decision import Cell, KeyClaim, decide_claims
 
 SENDS = (KeyAction.WRITE, KeyAction.DELETE)
 

@@ -70,9 +70,9 @@ def test_a_large_topic_is_listed_as_a_small_one(
     topics.write([OutRecord(unique, key, b'{"lsn":%d}' % number) for number, key in enumerate(keys)])
     topics.write([OutRecord(unique, key, None if number else b"{ }") for number, key in enumerate(keys[:10])])
     small = [json.loads(line) for line in invoke(*where).stdout.splitlines()]
-    monkeypatch.setattr("eosctl.offsets.stores.large.MANY_OFFSETS", 1)
+    monkeypatch.setattr("eosctl.offsets.stores.gather.MANY_OFFSETS", 1)
     large = [json.loads(line) for line in invoke(*where).stdout.splitlines()]
-    monkeypatch.setattr("eosctl.offsets.stores.large.AT_ONCE", 900)
+    monkeypatch.setattr("eosctl.offsets.stores.gather.AT_ONCE", 900)
     in_parts = [json.loads(line) for line in invoke(*where).stdout.splitlines()]
     for row in (*small, *large, *in_parts):
         row.pop("age_ms")

@@ -12,11 +12,12 @@ import pytest
 from eosctl.core.offsets.aborted import aborted_offsets
 from eosctl.core.offsets.views import fold_store
 from eosctl.core.records import Record
+from eosctl.engine.stores import as_columns
 from eosctl.errors import UnauthorizedError
 from eosctl.offsets.files.importing import plan_import
 from eosctl.offsets.files.offsets_file import parse_offsets_file
 from tests.conftest import Invoke
-from tests.core.offsets.stores import NO_SPOOL, column_store
+from tests.core.offsets.stores import NO_SPOOL
 from tests.envelope import envelope_of
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
@@ -101,7 +102,7 @@ def test_importing_the_records_of_the_plan_repairs_the_topic(invoke: Invoke) -> 
     """An import left out what the store has already, so that the aborted record stayed the newest."""
     there = cluster(aborted_offsets=[offset(3, b'{"n":2}')])
     lines = "\n".join(json.dumps(each) for each in hard(invoke, there)["aborted_offsets"]["records"])
-    store = column_store(fold_store(there.topics.read(OFFSETS)))
+    store = as_columns(fold_store(there.topics.read(OFFSETS)))
     file = parse_offsets_file(io.BytesIO(lines.encode()), NO_SPOOL, name="repair.ndjson")
     assert not any(write.sends() for write in plan_import(file, store, NO_SPOOL, keep=True).writes)
     [write] = plan_import(file, store, NO_SPOOL, keep=True, rewrite=True).writes

@@ -25,9 +25,9 @@ from eosctl.errors import EosctlError, UsageError
 
 _FILES = PlanFormat("eosctl-offsets-migration", 8, "offsets migrate")
 PART_RECORDS = 500_000
+"""About as many as one part of a large work may have."""
 _MANY_PARTITIONS, _FULLER = 16, 1.25
 """For each task, so many partitions are many; and so much more than the others one may have to write."""
-"""About as many as one part of a large work may have."""
 PART_BYTES = 1 << 28
 """About as much as a part may have of a side: an array of Arrow, which a task may make of all of it, ends at 2 GiB."""
 Parts = tuple[tuple[int, ...], ...]

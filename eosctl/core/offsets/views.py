@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.murmur2 import Partitioner, partition_for
@@ -48,31 +48,39 @@ class DiffStatus(StrEnum):
     HIDDEN = "hidden"
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoredOffsetRecord:
+class IgnoredOffsetRecord(Struct, frozen=True):
     """A record under a key that Connect ignores."""
 
     record: Record
     fault: KeyFault
 
 
-@dataclass(frozen=True, slots=True)
-class AnyStore:
+Hidden = Mapping[bytes, Mapping[int, Record]]
+"""What lies behind open transactions, committed or not, by key and partition."""
+
+
+class AnyStore(Struct, frozen=True):
     """An offsets topic, and what open transactions hide in it.
 
     `partitions` is the topic's partition count; `blocked` are the partitions where an open transaction hides what comes
     behind it, `hidden` what that is, committed or not: by key and partition, and as `hidden_keys` by connector.
+    `ignored` are the records under keys that Connect ignores.
     """
 
     topic: str
     partitions: int
-    blocked: frozenset[int] = field(default=frozenset(), kw_only=True)
-    hidden: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict, kw_only=True)
-    hidden_keys: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict, kw_only=True)
-    partition_for: Partitioner = field(default=partition_for, kw_only=True)
+    blocked: frozenset[int] = frozenset()
+    hidden: Hidden = {}
+    hidden_keys: Mapping[str, Sequence[OffsetKey]] = {}
+    ignored: Sequence[IgnoredOffsetRecord] = ()
+    partition_for: Partitioner = partition_for
 
     def shown(self) -> set[str]:
         """The connectors whose offsets can be seen."""
+        raise NotImplementedError
+
+    def of(self, connector: str) -> Store:
+        """What it has of one connector at least, as rows."""
         raise NotImplementedError
 
     def names(self) -> set[str]:
@@ -92,22 +100,24 @@ class AnyStore:
         return [key.raw for key in self.hidden_keys.get(connector, ())]
 
 
-@dataclass(frozen=True, slots=True)
-class Store(AnyStore):
+class Store(AnyStore, frozen=True):
     """An offsets topic folded to the newest record per key.
 
-    `records` has those under keys that Connect ignores too, which are in `ignored`, and in no connector's keys;
+    `records` has those under keys that Connect ignores too, which are in no connector's keys;
     `connectors` has the keys of each; `several` has, for keys on more than one partition, the newest record of each.
     """
 
-    records: Mapping[bytes, Record] = field(default_factory=dict)
-    connectors: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict)
-    ignored: Sequence[IgnoredOffsetRecord] = ()
-    several: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict)
+    records: Mapping[bytes, Record] = {}
+    connectors: Mapping[str, Sequence[OffsetKey]] = {}
+    several: Mapping[bytes, Mapping[int, Record]] = {}
 
     def shown(self) -> set[str]:
         """The connectors whose offsets can be seen."""
         return set(self.connectors)
+
+    def of(self, connector: str) -> Store:  # noqa: ARG002 - it has those of all as rows
+        """What it has of one connector at least, as rows."""
+        return self
 
     def at(self, key: bytes, partition: int) -> Record | None:
         """The newest record of `key` on one partition."""
@@ -148,8 +158,8 @@ def fold_store(read: TopicRead, behind: Iterable[Record] = ()) -> Store:
     blocked = frozenset(bound.partition for bound in read.blocked())
     hidden, of_hidden = fold_hidden(behind)
     return Store(
-        read.topic, len(read.bounds), newest, dict(connectors), tuple(ignored), several,
-        blocked=blocked, hidden=hidden, hidden_keys=of_hidden, partition_for=read.partition_for,
+        read.topic, len(read.bounds), blocked, hidden, of_hidden, tuple(ignored), read.partition_for,
+        records=newest, connectors=dict(connectors), several=several,
     )  # fmt: skip
 
 
@@ -190,8 +200,7 @@ class OffsetView(Struct, frozen=True):
     flags: tuple[Flag, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetViews:
+class OffsetViews(Struct, frozen=True):
     """The views of one connector, ordered by key bytes; each is made when it is asked for: there may be millions.
 
     `stores` has `global`, and `dedicated` if there is one. `doubled` are the identities that are spelled in two ways.

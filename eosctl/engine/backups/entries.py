@@ -31,8 +31,7 @@ from eosctl.engine.grouped import Grouped, in_large_pieces
 from eosctl.engine.keys.homes import Hashes, hash_column, homes_by
 from eosctl.engine.keys.matching import places_of, rows_of
 from eosctl.engine.keys.owners import owners_of
-from eosctl.engine.planned import WRITES, places_in
-from eosctl.engine.reading.headers import headers_texts
+from eosctl.engine.planned import places_in, writes_of
 from eosctl.engine.write import by_partition
 
 ENTRIES = arrow_schema(
@@ -265,10 +264,5 @@ def restored(entries: pa.Table, now: Now, *, overwrite_newer: bool) -> pa.Table:
         "reason": reason,
         "conflict": newer,
         "after": pc.if_else(taken, wanted, before["value"]),
-        "before_partition": before["partition"],
-        "replaced_headers": headers_texts(there["headers"]),
     }
-    for name in ("offset", "timestamp_ms", "value"):
-        last = "" if name == "value" else f"_{name}"
-        columns |= {f"before{last}": before[name], f"replaced{last}": there[name]}
-    return pa.table([columns[name] for name in WRITES.names], schema=WRITES)
+    return writes_of(columns, before=before, replaced=there)

@@ -64,7 +64,7 @@ class KeyChange(Struct, frozen=True):
             )
 
 
-def key_changes(writes: Sequence[PlannedWrite], stores: Iterable[Store]) -> list[KeyChange]:
+def key_changes(writes: Iterable[PlannedWrite], stores: Iterable[Store]) -> list[KeyChange]:
     """Each different pair of old and new offset, once: the stores of a connector mostly hold the same.
 
     A store without a live offset of the key is compared with what another store has.

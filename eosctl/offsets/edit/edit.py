@@ -18,6 +18,7 @@ from eosctl.core.offsets.records import OffsetKey
 from eosctl.core.offsets.typed import typed_offset, typed_partition
 from eosctl.core.offsets.views import Flag, PlannedWrite, Store, connector_keys, offset_views
 from eosctl.core.wording import counted
+from eosctl.engine.planned import PlannedWrites
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.foreign import shell_word
 from eosctl.offsets.apply import apply_plan, plan_to_write, send_to_topics
@@ -102,7 +103,7 @@ def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
     if len({key.identity for key, _value in wanted}) < len(wanted):
         raise UsageError("one source partition was given twice", hint="Give each --partition one --offset.")
     found = _gather(app, request.connector)
-    stores = found.of(request.connector)
+    stores = found.rows(request.connector)
     writes = [write for key, value in wanted for write in plan_set(stores, key, value)]
     return replace(_edit_plan(app, SET, found, writes, request=request), former=tuple(former))
 
@@ -113,7 +114,7 @@ def plan_offsets_reset(app: App, request: ResetRequest) -> EditPlan:
         raise UsageError("which source partitions?", hint="Give --partition (repeatable) or --all-partitions.")
     wanted = [typed_partition(request.connector, partition) for partition in request.partitions]
     found = _gather(app, request.connector)
-    stores = found.of(request.connector)
+    stores = found.rows(request.connector)
     keys = connector_keys(stores.values(), request.connector) if request.everything else _known(stores, wanted)
     return _edit_plan(app, RESET, found, plan_reset(stores, keys), request=request)
 
@@ -152,7 +153,7 @@ def _edit_plan(
 ) -> EditPlan:
     refuse_unfit(app, found, sorted({write.topic for write in writes if write.sends()}))
     plan = write_plan(kinds, _by_topic(writes), found, allowances=request.allowances)
-    changes = key_changes(plan.writes, found.of(request.connector).values())
+    changes = key_changes(plan.writes, found.rows(request.connector).values())
     plan = replace(
         plan,
         problems=(
@@ -171,9 +172,9 @@ def _by_topic(writes: Sequence[PlannedWrite]) -> list[PlannedWrite]:
     return sorted(writes, key=lambda write: topics.index(write.topic))
 
 
-def _spelling_problems(found: OffsetStores, connector: str, writes: Sequence[PlannedWrite]) -> list[Problem]:
+def _spelling_problems(found: OffsetStores, connector: str, writes: PlannedWrites) -> list[Problem]:
     """Warnings for keys in several spellings, and for a key that had to be made up."""
-    stores = found.of(connector)
+    stores = found.rows(connector)
     views = offset_views(stores, connector, dedicated_in_use=DEDICATED in stores)
     doubled = {view.key.raw for view in views if Flag.DUPLICATE_SPELLING in view.flags}
     problems = []

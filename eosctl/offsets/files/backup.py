@@ -14,6 +14,7 @@ from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.kept.record_lines import BackupEntry
 from eosctl.core.offsets import codes as topic_codes
+from eosctl.core.offsets.views import Store
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.core.wording import counted
@@ -34,12 +35,11 @@ from eosctl.engine.planned import places_in
 from eosctl.engine.reading.headers import headers_text
 from eosctl.engine.reading.newest import TopicColumns, all_records
 from eosctl.engine.rule import newest_per_key
-from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import shell_word
 from eosctl.machine.ahead import ahead
-from eosctl.offsets.stores.columns import ColumnStores, by_parts, column_store, settled_columns
-from eosctl.offsets.stores.gather import StoresOf, require_topics
+from eosctl.offsets.stores.columns import by_parts, settled_columns
+from eosctl.offsets.stores.gather import OffsetStores, require_topics
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.ports import TopicReader
 from eosctl.report import Problem
@@ -104,13 +104,8 @@ def _batch_of(entries: list[BackupEntry]) -> Batch:
     return batch_of_rows(rows, ENTRIES)
 
 
-class BackupPart(Struct, frozen=True):
-    """Some `entries` (ENTRIES), and what their topics have `now` of them; and the topics as `stores`, for what open
-    transactions hide in them."""
-
-    entries: Table
-    now: Now
-    stores: dict[str, ColumnStore]
+Look = Callable[["Table", Now], T]
+"""Looks at some ENTRIES, and what their topics have now of them."""
 
 
 class Looked(Struct, Generic[T], frozen=True):
@@ -119,7 +114,7 @@ class Looked(Struct, Generic[T], frozen=True):
     `away` counts, by topic, the keys that the backup has on other partitions than Connect's producer chooses now.
     """
 
-    stores: ColumnStores
+    stores: OffsetStores
     parts: Sequence[T]
     away: Mapping[str, int]
 
@@ -155,9 +150,7 @@ class _Beside(Struct, frozen=True):
         return not len(self.elsewhere) and not self.hidden
 
 
-def look_at_parts(
-    app: App, entries: BackupEntries, look: Callable[[BackupPart], T], *, absent_topics: bool = False
-) -> Looked[T]:
+def look_at_parts(app: App, entries: BackupEntries, look: Look[T], *, absent_topics: bool = False) -> Looked[T]:
     """What `look` returns for each part. A key is looked for on all partitions, whichever the backup has it on: where
     other parts have found something of a part's keys, all are looked at again.
 
@@ -183,10 +176,10 @@ def look_at_parts(
                 found = looks(beside)
                 bounds += [read.bounds for _found, read in found]
         seen = earliest(bounds)
-        stores = StoresOf(
+        stores = OffsetStores(
             cluster_id=topics.cluster_id(),
             global_topic=app.target.offset_topic,
-            stores={topic: ColumnStore(topic, len(seen[topic])) for topic in seen},
+            stores={topic: Store(topic, len(seen[topic])) for topic in seen},
             bounds=seen,
             descriptions={topic: there[topic] for topic in seen},
             dedicated=DedicatedTopics(),
@@ -215,7 +208,7 @@ def _looked(
     kept: Table,
     there: Mapping[str, TopicDescription],
     beside: _Beside | None,
-    look: Callable[[BackupPart], T],
+    look: Look[T],
 ) -> tuple[T, _Read]:
     """What `look` returns for some entries, and what was read besides; `beside` None: these are all entries."""
     wanted = places_in(kept)
@@ -234,9 +227,7 @@ def _looked(
     if beside is None:
         beside = _Beside.of(entries, [this])
     places = {(each.topic, each.partition, each.offset): each for each in (*behind, *beside.hidden)}
-    hidden = list(places.values())
-    stores = {read.topic: column_store(read, [one for one in hidden if one.topic == read.topic]) for read in reads}
-    return look(BackupPart(kept, Now(of_entries, beside.elsewhere, hidden), stores)), this
+    return look(kept, Now(of_entries, beside.elsewhere, list(places.values()))), this
 
 
 def earliest(looks: Iterable[Mapping[str, tuple[Bounds, ...]]]) -> dict[str, tuple[Bounds, ...]]:

@@ -16,6 +16,7 @@ from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.offsets import codes as topic_codes
 from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.views import Store
 from eosctl.core.records import NewTopic, TopicDescription
 from eosctl.core.wording import counted
 from eosctl.engine.backups.entries import unlisted
@@ -34,15 +35,14 @@ from eosctl.engine.incoming import (
     with_partitions,
 )
 from eosctl.engine.planned import PlannedWrites
-from eosctl.engine.stores import ColumnStore
+from eosctl.engine.stores import ColumnStore, as_columns
 from eosctl.errors import InputFileError, NotFoundError
 from eosctl.foreign import shell_word
 from eosctl.offsets import codes as offset_codes
 from eosctl.offsets.files import codes
 from eosctl.offsets.files.export import store_topic
 from eosctl.offsets.files.offsets_file import BACKUP, BODY, OffsetsFile, of_tables, parse_offsets_file, spelled
-from eosctl.offsets.stores.columns import ColumnStores, column_store, settled_columns
-from eosctl.offsets.stores.gather import StoresOf
+from eosctl.offsets.stores.gather import OffsetStores, read_store
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.write_rows import IMPORT
@@ -116,10 +116,10 @@ def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
     found, topic = _gather(app, request)
     with writing_to(spool_of(app), need=_NEED) as spool:
         planned = plan_import(
-            request.file, found.stores[topic], spool, keep=request.keep_partitions, rewrite=request.rewrite
+            request.file, as_columns(found.stores[topic]), spool, keep=request.keep_partitions, rewrite=request.rewrite
         )
-    if found.stores[topic].hidden:
-        refuse_hidden_keys(app, found.stores[topic], planned.keys())
+    if hidden := found.stores[topic].hidden:
+        refuse_hidden_keys(app, topic, hidden, planned.keys())
     creates: tuple[NewTopic, ...] = ()
     if topic not in found.descriptions and planned.writes.sends():
         like = found.descriptions[found.global_topic]
@@ -182,7 +182,7 @@ def _checked(file: OffsetsFile, tables: Iterable[Table], store: ColumnStore) -> 
         yield placed
 
 
-def _gather(app: App, request: ImportRequest) -> tuple[ColumnStores, str]:
+def _gather(app: App, request: ImportRequest) -> tuple[OffsetStores, str]:
     with app.topics() as topics:
         topic, global_topic = store_topic(app, topics, request.store, request.connectors), app.target.offset_topic
         refuse_unfit_targets(app, topics, [topic])
@@ -190,11 +190,10 @@ def _gather(app: App, request: ImportRequest) -> tuple[ColumnStores, str]:
         if topic not in descriptions:
             descriptions |= topics.describe([global_topic])
         if topic in descriptions:
-            read, behind = settled_columns(app, topics, topic)
-            store, bounds = column_store(read, behind), read.bounds
+            store, bounds = read_store(app, topics, topic)
         else:
-            store, bounds = ColumnStore(topic, _like_global(topic, global_topic, descriptions).partitions), ()
-        found = StoresOf(
+            store, bounds = Store(topic, _like_global(topic, global_topic, descriptions).partitions), ()
+        found = OffsetStores(
             cluster_id=topics.cluster_id(),
             global_topic=global_topic,
             stores={topic: store},

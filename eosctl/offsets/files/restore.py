@@ -9,16 +9,17 @@ from msgspec import Struct
 
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
+from eosctl.core.offsets.views import fold_hidden
 from eosctl.core.wording import counted, rfc3339
-from eosctl.engine.backups.entries import BackupEntries, keys_of, restored, values_of
+from eosctl.engine.backups.entries import BackupEntries, Now, keys_of, restored, values_of
 from eosctl.engine.planned import PlannedWrites
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import arguments, shell_word
 from eosctl.offsets.files import codes
-from eosctl.offsets.files.backup import BackupPart, away_problems, look_at_parts, read_entries
+from eosctl.offsets.files.backup import away_problems, look_at_parts, read_entries
 from eosctl.offsets.files.newer_records import likely_writers
 from eosctl.offsets.rows import MOST_ROWS, value_json
-from eosctl.offsets.stores.columns import ColumnStores
+from eosctl.offsets.stores.gather import OffsetStores
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.write_rows import RESTORE, Newer
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
@@ -51,11 +52,11 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
 
     spool = spool_of(app)
 
-    def plan(part: BackupPart) -> Table | Spilled:
-        for topic, store in part.stores.items():
-            if store.hidden:
-                refuse_hidden_keys(app, store, keys_of(part.entries, topic))
-        writes = restored(part.entries, part.now, overwrite_newer=request.overwrite_newer)
+    def plan(entries: Table, now: Now) -> Table | Spilled:
+        for topic in sorted({record.topic for record in now.hidden}):
+            hidden, _keys = fold_hidden(record for record in now.hidden if record.topic == topic)
+            refuse_hidden_keys(app, topic, hidden, keys_of(entries, topic))
+        writes = restored(entries, now, overwrite_newer=request.overwrite_newer)
         if not backup.is_large():
             return writes
         with writing_to(spool, need="A large restore needs about three times the size of the file there."):
@@ -75,7 +76,7 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
     )
 
 
-def _refuse_gone_partitions(path: str, backup: BackupEntries, found: ColumnStores) -> None:
+def _refuse_gone_partitions(path: str, backup: BackupEntries, found: OffsetStores) -> None:
     """Raises RefusedError where a topic has fewer partitions by now than its records in the backup need."""
     for topic, there in sorted(found.descriptions.items()):
         gone = max(backup.partitions[topic])

@@ -8,46 +8,17 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.core.offsets.views import fold_hidden
-from eosctl.core.records import Bounds, Record
+from eosctl.core.records import Record
 from eosctl.engine.reading.newest import TopicColumns
-from eosctl.engine.stores import ColumnStore
 from eosctl.events import Event, OnEvent
 from eosctl.machine.side_by_side import two_at_a_time
-from eosctl.offsets.stores.gather import Reader, StoresOf, gather_with, patience
+from eosctl.offsets.stores.gather import patience
 from eosctl.ports import TopicReader
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
 
 T = TypeVar("T")
-ColumnStores = StoresOf[ColumnStore]
-
-
-def gather_columns(
-    app: App, *, connectors: Collection[str] | None = None, pattern: str | None = None, extra: Sequence[str] = ()
-) -> ColumnStores:
-    """`gather_with`, as columns."""
-    reader = Reader(_read, lambda topic, partitions, like: ColumnStore(topic, partitions, partition_for=like))
-    return gather_with(reader, app, connectors=connectors, pattern=pattern, extra=extra)
-
-
-def _read(app: App, topics: TopicReader, topic: str) -> tuple[ColumnStore, tuple[Bounds, ...]]:
-    read, behind = settled_columns(app, topics, topic)
-    return column_store(read, behind), read.bounds
-
-
-def column_store(read: TopicColumns, behind: Sequence[Record]) -> ColumnStore:
-    """What was read, and what open transactions hide."""
-    hidden, hidden_keys = fold_hidden(behind)
-    return ColumnStore(
-        read.topic,
-        len(read.bounds),
-        read.records,
-        blocked=frozenset(bound.partition for bound in read.blocked()),
-        hidden=hidden,
-        hidden_keys=hidden_keys,
-    )
 
 
 def settled_columns(

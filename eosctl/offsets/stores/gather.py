@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
 from eosctl.core.offsets.findings import CONNECT_DEFAULT_PARTITIONS
-from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
-from eosctl.core.offsets.views import AnyStore, Store, fold_store
+from eosctl.core.offsets.views import AnyStore, Store, fold_hidden, fold_store
 from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.core.records import Bounds, TopicDescription
 from eosctl.deadline import Deadline
@@ -22,24 +23,27 @@ from eosctl.offsets.stores.targets import refuse_unfit_sources
 from eosctl.ports import TopicReader
 from eosctl.report import Problem
 
+if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
+    from eosctl.engine.files import Spilled, Spool
+
 OPEN_TRANSACTION_PATIENCE_S = 5.0
 """How long a transaction may hide records before it is reported: running tasks open and end them all the time."""
+MANY_OFFSETS = 50_000
+"""From here on a topic is read as columns: it pays to load Arrow."""
+AT_ONCE = 1_000_000
+"""Of the partitions that are read and put in order together: what is in memory, unless one has more."""
 
 
-S = TypeVar("S", bound=AnyStore, covariant=True)
-
-
-@dataclass(frozen=True, slots=True)
-class AwayStore(Generic[S]):
+class AwayStore(Struct, frozen=True):
     """A store on the cluster of a profile, `TOPIC@PROFILE`."""
 
     cluster_id: str
-    store: S
+    store: AnyStore
     bounds: tuple[Bounds, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StoresOf(Generic[S]):
+class OffsetStores(Struct, frozen=True):
     """Everything read, as of one moment: a value to plan with and to compare with later.
 
     `stores` and `bounds` are by topic; a dedicated topic that does not exist yet is an empty store and has no
@@ -50,16 +54,16 @@ class StoresOf(Generic[S]):
 
     cluster_id: str
     global_topic: str
-    stores: Mapping[str, S]
+    stores: Mapping[str, AnyStore]
     bounds: Mapping[str, tuple[Bounds, ...]]
     descriptions: Mapping[str, TopicDescription]
     dedicated: DedicatedTopics
     extra: tuple[str, ...] = ()
-    away: Mapping[str, AwayStore[S]] = field(default_factory=dict)
-    own: Mapping[str, AwayStore[S]] = field(default_factory=dict)
+    away: Mapping[str, AwayStore] = {}
+    own: Mapping[str, AwayStore] = {}
     unseen: tuple[Problem, ...] = ()
 
-    def of(self, connector: str) -> dict[str, S]:
+    def of(self, connector: str) -> dict[str, AnyStore]:
         """The stores of `connector` by name: `global`, `dedicated` if it has one, and the extra ones by their own."""
         named = {GLOBAL: self.stores[self.global_topic]}
         own = self.dedicated.of(connector)
@@ -69,6 +73,10 @@ class StoresOf(Generic[S]):
             named[DEDICATED] = self.stores[own]
         away = {name: there.store for name, there in self.away.items()}
         return named | {topic: self.stores[topic] for topic in self.extra} | away
+
+    def rows(self, connector: str) -> dict[str, Store]:
+        """The stores of `connector`, as rows of that connector at least."""
+        return {name: store.of(connector) for name, store in self.of(connector).items()}
 
     def has_own(self, connector: str) -> bool:
         """Whether a connector has a dedicated store."""
@@ -87,7 +95,7 @@ class StoresOf(Generic[S]):
         there = self.away.get(name)
         return (self.cluster_id, store.topic) if there is None else (there.cluster_id, parse_store(store.topic).name)
 
-    def _all(self) -> list[S]:
+    def _all(self) -> list[AnyStore]:
         return [*self.stores.values(), *(there.store for there in (*self.away.values(), *self.own.values()))]
 
     def problems(self) -> list[Problem]:
@@ -99,21 +107,6 @@ class StoresOf(Generic[S]):
     def stuck(self) -> list[tuple[str, Bounds]]:
         """The partitions here whose LSO lies behind the end, by topic."""
         return [(topic, bound) for topic, there in self.bounds.items() for bound in there if bound.lso < bound.end]
-
-
-OffsetStores = StoresOf[Store]
-"""The stores as rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reader(Generic[S]):
-    """How topics are read: into which kind of store, and what such a store of a topic is that does not exist.
-
-    `read` reads again and again for a moment while an open transaction hides something.
-    """
-
-    read: Callable[[App, TopicReader, str], tuple[S, tuple[Bounds, ...]]]
-    empty: Callable[[str, int, Partitioner], S]
 
 
 def locate(app: App, store: str) -> tuple[App, str]:
@@ -129,31 +122,19 @@ def locate(app: App, store: str) -> tuple[App, str]:
 def gather_stores(
     app: App, *, connectors: Collection[str] | None = None, pattern: str | None = None, extra: Sequence[str] = ()
 ) -> OffsetStores:
-    """`gather_with`, as rows."""
-    return gather_with(ROWS, app, connectors=connectors, pattern=pattern, extra=extra)
-
-
-def gather_with(
-    reader: Reader[S],
-    app: App,
-    *,
-    connectors: Collection[str] | None = None,
-    pattern: str | None = None,
-    extra: Sequence[str] = (),
-) -> StoresOf[S]:
     """Reads the global topic, the dedicated topics of `connectors` (None: of all) and `extra` stores, read_committed.
 
     `extra` are topics, here or as TOPIC@PROFILE. Raises NotFoundError for a missing global or extra topic, or a
     connector that neither Connect nor a store knows, InputFileError for a profile that there is not.
     """
-    away = {name: _away_with(reader, app, name) for name in extra if parse_store(name).profile is not None}
+    away = {name: _away(app, name) for name in extra if parse_store(name).profile is not None}
     here = [name for name in extra if name not in away]
     with app.topics() as topics:
-        reading = _Reading(reader, app, topics)
+        reading = _Reading(app, topics)
         dedicated = gather_dedicated_topics(app, topics, pattern=pattern)
         refuse_unfit_sources(app, topics, here)
         reading.read_all([reading.global_topic, *here])
-        own, unseen = _read_own(reader, app, dedicated, connectors)
+        own, unseen = _read_own(app, dedicated, connectors)
         known = reading.connectors().union(dedicated.configured, *(there.store.names() for there in away.values()))
         reading.read_those_there(_own_topics(dedicated, known if connectors is None else connectors))
         found = replace(reading.found(), dedicated=dedicated, extra=tuple(here), away=away, own=own, unseen=unseen)
@@ -161,14 +142,14 @@ def gather_with(
     return found
 
 
-class _Reading(Generic[S]):
+class _Reading:
     """Topics of one cluster, each described and read once."""
 
-    def __init__(self, reader: Reader[S], app: App, topics: TopicReader) -> None:
+    def __init__(self, app: App, topics: TopicReader) -> None:
         self.global_topic = app.target.offset_topic
-        self._reader, self._app, self._topics = reader, app, topics
+        self._app, self._topics = app, topics
         self._descriptions: dict[str, TopicDescription] = {}
-        self._stores: dict[str, S] = {}
+        self._stores: dict[str, AnyStore] = {}
         self._bounds: dict[str, tuple[Bounds, ...]] = {}
 
     def read_all(self, names: Sequence[str]) -> None:
@@ -178,31 +159,30 @@ class _Reading(Generic[S]):
         for topic in dict.fromkeys(names):
             self._read(topic)
 
-    def read_those_there(self, names: Sequence[str]) -> None:
+    def read_those_there(self, names: Iterable[str], *, partitions: int | None = None) -> None:
         """Reads the topics that exist; one that does not is an empty store, as large as the global topic."""
-        new = [topic for topic in names if topic not in self._stores]
+        new = [topic for topic in dict.fromkeys(names) if topic not in self._stores]
         self._describe(new)
-        partitions = self._descriptions[self.global_topic].partitions
         for topic in new:
             if topic in self._descriptions:
                 self._read(topic)
             else:
-                like = self._stores[self.global_topic].partition_for
-                self._stores[topic], self._bounds[topic] = self._reader.empty(topic, partitions, like), ()
+                size = partitions or self._descriptions[self.global_topic].partitions
+                self._stores[topic], self._bounds[topic] = Store(topic, size), ()
 
     def _describe(self, names: Sequence[str]) -> None:
         self._descriptions |= self._topics.describe(list(dict.fromkeys(names)))
 
     def _read(self, topic: str) -> None:
-        self._stores[topic], self._bounds[topic] = self._reader.read(self._app, self._topics, topic)
+        self._stores[topic], self._bounds[topic] = read_store(self._app, self._topics, topic)
 
     def connectors(self) -> set[str]:
         """Every connector that has an offset in what was read, seen or hidden."""
         return set[str]().union(*(store.names() for store in self._stores.values()))
 
-    def found(self) -> StoresOf[S]:
+    def found(self) -> OffsetStores:
         """What was read, and nothing of any connector's own."""
-        return StoresOf(
+        return OffsetStores(
             cluster_id=self._topics.cluster_id(),
             global_topic=self.global_topic,
             stores=self._stores,
@@ -213,7 +193,7 @@ class _Reading(Generic[S]):
 
 
 def away_bounds(app: App, name: str) -> tuple[Bounds, ...]:
-    """The bounds of the store TOPIC@PROFILE or global@PROFILE now; raises as `gather_with`."""
+    """The bounds of the store TOPIC@PROFILE or global@PROFILE now; raises as `gather_stores`."""
     there, inner = locate(app, name)
     topic = there.target.offset_topic if inner == GLOBAL else inner
     with there.topics() as topics:
@@ -221,35 +201,83 @@ def away_bounds(app: App, name: str) -> tuple[Bounds, ...]:
         return settled_bounds(there, topics, topic)
 
 
-def _away_with(reader: Reader[S], app: App, name: str) -> AwayStore[S]:
+def _away(app: App, name: str) -> AwayStore:
     """The store TOPIC@PROFILE or global@PROFILE, by its profile's settings; raises NotFoundError, InputFileError."""
     there, inner = locate(app, name)
     topic = there.target.offset_topic if inner == GLOBAL else inner
     with there.topics() as topics:
         require_topics([topic], topics.describe([topic]))
         refuse_unfit_sources(there, topics, [topic])
-        store, bounds = reader.read(there, topics, topic)
+        store, bounds = read_store(there, topics, topic)
         return AwayStore(topics.cluster_id(), replace(store, topic=f"{topic}@{parse_store(name).profile}"), bounds)
 
 
-def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:
-    """Reads the topics `names` as they are, whoever uses them; raises NotFoundError for a missing one."""
+def gather_topics(
+    app: App, names: Sequence[str], *, if_there: Iterable[str] = (), partitions: int | None = None
+) -> OffsetStores:
+    """Reads the topics `names` as they are, whoever uses them; raises NotFoundError for a missing one.
+
+    One of those `if_there` that is not is an empty store, with so many `partitions`, or as many as the global topic.
+    """
     with app.topics() as topics:
-        reading = _Reading(ROWS, app, topics)
+        reading = _Reading(app, topics)
         reading.read_all(names)
+        reading.read_those_there(if_there, partitions=partitions)
         return reading.found()
 
 
-def read_settled(app: App, topics: TopicReader, topic: str) -> tuple[Store, tuple[Bounds, ...]]:
-    """Reads `topic`, again and again for a moment while an open transaction hides something.
+def read_store(app: App, topics: TopicReader, topic: str) -> tuple[AnyStore, tuple[Bounds, ...]]:
+    """Reads `topic` as rows or, where it is large, as columns; it waits a moment while a transaction hides something.
 
     What is hidden then is read too, uncommitted: a key that nothing shows yet may be among it.
     """
+    offsets = {bound.partition: bound.lso - bound.begin for bound in topics.bounds(topic)}
+    are_many = sum(offsets.values()) >= MANY_OFFSETS
+    return _read_columns(app, topics, topic, offsets) if are_many else _read_rows(app, topics, topic)
+
+
+def _read_rows(app: App, topics: TopicReader, topic: str) -> tuple[Store, tuple[Bounds, ...]]:
     for _ in patience(app).rounds(0.5):
         read = topics.read(topic, newest_per_key=True)
         if not read.blocked():
             return fold_store(read), read.bounds
     return fold_store(read, topics.read_behind(topic, read.blocked())), read.bounds
+
+
+def _read_columns(
+    app: App, topics: TopicReader, topic: str, offsets: Mapping[int, int]
+) -> tuple[AnyStore, tuple[Bounds, ...]]:
+    from eosctl.engine.listed import in_order
+    from eosctl.engine.reading.ranges import partitions_together
+    from eosctl.engine.stores import column_store
+    from eosctl.offsets.stores.on_disk import spool_of
+
+    settled_bounds(app, topics, topic)
+    there, spool = dict[int, Bounds](), spool_of(app)
+    parts = list(partitions_together(offsets, AT_ONCE))
+
+    def read_parts() -> Iterator[Table | Spilled]:
+        for part in parts:
+            read = topics.read_columns(topic, partitions=part)
+            there.update((bound.partition, bound) for bound in read.bounds if bound.partition in part)
+            records = in_order(read.records)
+            del read  # it takes as much memory again
+            yield records if part is parts[-1] else _kept(records, spool)
+
+    store = column_store(topic, len(offsets), read_parts())
+    bounds = tuple(there[partition] for partition in sorted(there))
+    blocked = [bound for bound in bounds if bound.lso < bound.end]
+    hidden, hidden_keys = fold_hidden(topics.read_behind(topic, blocked) if blocked else ())
+    partitions = frozenset(bound.partition for bound in blocked)
+    return replace(store, blocked=partitions, hidden=hidden, hidden_keys=hidden_keys), bounds
+
+
+def _kept(records: Table, spool: Spool) -> Table | Spilled:
+    """In the spool; who only looks need not be able to write, and has it in memory then."""
+    try:
+        return spool.put(records)
+    except OSError:
+        return records
 
 
 def settled_bounds(app: App, topics: TopicReader, topic: str) -> tuple[Bounds, ...]:
@@ -259,9 +287,6 @@ def settled_bounds(app: App, topics: TopicReader, topic: str) -> tuple[Bounds, .
         if all(bound.lso >= bound.end for bound in bounds):
             break
     return bounds
-
-
-ROWS = Reader(read_settled, lambda topic, partitions, like: Store(topic, partitions, partition_for=like))
 
 
 def patience(app: App) -> Deadline:
@@ -274,18 +299,18 @@ def _own_topics(dedicated: DedicatedTopics, connectors: Iterable[str]) -> list[s
 
 
 def _read_own(
-    reader: Reader[S], app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None
-) -> tuple[dict[str, AwayStore[S]], tuple[Problem, ...]]:
+    app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None
+) -> tuple[dict[str, AwayStore], tuple[Problem, ...]]:
     """The stores on connectors' own brokers, by connector; what can't be read there is told of."""
     places, told = own_topics(app, dedicated, connectors)
-    found: dict[str, AwayStore[S]] = {}
+    found: dict[str, AwayStore] = {}
     for place, cluster_id in places.items():
-        store = reader.empty(place.topic, CONNECT_DEFAULT_PARTITIONS, partition_for)
+        store: AnyStore = Store(place.topic, CONNECT_DEFAULT_PARTITIONS)
         bounds: tuple[Bounds, ...] = ()
         try:
             with place.there().topics() as topics:
                 if place.topic in topics.describe([place.topic]):
-                    store, bounds = reader.read(place.there(), topics, place.topic)
+                    store, bounds = read_store(place.there(), topics, place.topic)
         except EosctlError as exc:
             told.append(place.unseen(exc.message))
         else:
@@ -303,7 +328,7 @@ def require_topics(topics: Sequence[str], there: Mapping[str, TopicDescription])
             )
 
 
-def _require_connectors(app: App, found: StoresOf[AnyStore], connectors: Collection[str]) -> None:
+def _require_connectors(app: App, found: OffsetStores, connectors: Collection[str]) -> None:
     known = {*found.connectors(), *(found.dedicated.connectors or ())}
     missing = sorted(set(connectors) - known)
     if missing:

@@ -176,7 +176,9 @@ def _check(app: App, plan: SwitchPlan) -> StepDone:
     if not nulls:
         return StepDone("Connect finds an offset for every source partition that it knows")
     topic = topic_of(app, plan.target)
-    spellings = _live_identities(gather_topics(plan.offsets_app(app), [topic]).stores[topic], plan.connector)
+    spellings = _live_identities(
+        gather_topics(plan.offsets_app(app), [topic]).stores[topic].of(plan.connector), plan.connector
+    )
     lost = [entry for entry in nulls if _identity(plan.connector, entry.get("partition")) not in spellings]
     if lost:
         raise RefusedError(

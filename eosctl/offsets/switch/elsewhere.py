@@ -13,7 +13,7 @@ from eosctl.app import App
 from eosctl.connectors.elsewhere import Elsewhere
 from eosctl.core.clients.own_brokers import own_brokers
 from eosctl.core.offsets.names import GLOBAL, StoreName
-from eosctl.core.offsets.views import Store
+from eosctl.core.offsets.views import AnyStore
 from eosctl.errors import RefusedError, UsageError
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
 
@@ -56,7 +56,7 @@ def refuse_global(connector: str) -> RefusedError:
     )
 
 
-def stores_elsewhere(app: App, at: Elsewhere, origin: str, target: str) -> tuple[OffsetStores, Store]:
+def stores_elsewhere(app: App, at: Elsewhere, origin: str, target: str) -> tuple[OffsetStores, AnyStore]:
     """The topics of both there, the absent ones empty, and the global store that is here.
 
     Without a topic of its own a connector has one there that is named like the global one, if it is exactly-once.
@@ -64,17 +64,6 @@ def stores_elsewhere(app: App, at: Elsewhere, origin: str, target: str) -> tuple
     here = gather_topics(app, [app.target.offset_topic])
     documented = here.stores[here.global_topic]
     model = here.descriptions[here.global_topic]
-    wanted = list(dict.fromkeys(app.target.offset_topic if name == GLOBAL else name for name in (origin, target)))
-    there = at.app(app)
-    with there.topics() as topics:
-        exist = topics.describe(wanted)
-    found = gather_topics(there, list(exist))
-    absent = [name for name in wanted if name not in exist]
-    found = replace(
-        found,
-        global_topic=_MODEL,
-        descriptions={**found.descriptions, _MODEL: model},
-        stores={**found.stores, **{name: Store(name, model.partitions) for name in absent}},
-        bounds={**found.bounds, **dict.fromkeys(absent, ())},
-    )
-    return found, documented
+    wanted = [app.target.offset_topic if name == GLOBAL else name for name in (origin, target)]
+    found = gather_topics(at.app(app), [], if_there=wanted, partitions=model.partitions)
+    return replace(found, global_topic=_MODEL, descriptions={**found.descriptions, _MODEL: model}), documented

@@ -30,10 +30,10 @@ def plan_merge_elsewhere(
     with at.app(app).topics() as topics:
         refuse_unfit_targets(app, topics, [target], configs={})
     found, documented = stores_elsewhere(app, at, origin, target)
-    in_use = found.stores[app.target.offset_topic if origin == GLOBAL else origin]
-    following = found.stores[target]
+    in_use = found.stores[app.target.offset_topic if origin == GLOBAL else origin].of(connector)
+    following, fallback = found.stores[target].of(connector), documented.of(connector)
     if settled:
         refuse_hidden(app, connector, stores=[in_use, documented])
         refuse_hidden_in_target(app, connector, following, written=in_use.records)
-    writes = plan_takeover(in_use, following, connector, fallback=documented, deletions=deletions)
+    writes = plan_takeover(in_use, following, connector, fallback=fallback, deletions=deletions)
     return write_plan(SWITCH, writes, found, allowances=NOTHING_WAIVED)

@@ -6,7 +6,6 @@ The whole plan follows from what the worker says now, and from the journal of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from msgspec import Struct
 
@@ -28,7 +27,7 @@ from eosctl.connectors.look import (
 )
 from eosctl.core.allowances import NOTHING_WAIVED
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
-from eosctl.core.offsets.views import Store, offset_views
+from eosctl.core.offsets.views import offset_views
 from eosctl.core.versions import kafka_version
 from eosctl.core.wording import counted
 from eosctl.core.workers.access import CONNECTOR_CONFIG
@@ -229,7 +228,7 @@ def _require_complete(app: App, connector: str, target: str, *, at: Elsewhere | 
         documented = found.stores[found.global_topic]
     else:
         found, documented = stores_elsewhere(app, at, target, target)
-    stores = {GLOBAL: documented, DEDICATED: found.stores[target]}
+    stores = {GLOBAL: documented.of(connector), DEDICATED: found.stores[target].of(connector)}
     views = offset_views(stores, connector, dedicated_in_use=True)
     unseen = [view for view in views if view.documented is not view.runtime and view.cells[DEDICATED] is None]
     if unseen:
@@ -261,7 +260,7 @@ def plan_switch_merge(
         return plan_merge_elsewhere(app, at, connector, origin, target, deletions=deletions, settled=settled)
     _refuse_unfit(app, topic_of(app, target))
     found = _gather(app, (origin, target))
-    stores = {name: found.stores[topic_of(app, name)] for name in (GLOBAL, origin, target)}
+    stores = {name: found.stores[topic_of(app, name)].of(connector) for name in (GLOBAL, origin, target)}
     if settled:
         refuse_hidden(app, connector, stores=[stores[GLOBAL], stores[origin]])
         refuse_hidden_in_target(app, connector, stores[target], written=stores[origin].records)
@@ -277,24 +276,14 @@ def _refuse_unfit(app: App, topic: str) -> None:
 
 def _gather(app: App, names: Sequence[str]) -> OffsetStores:
     """The global topic and those of `names`; one that does not exist is an empty store, to be made like the global."""
-    wanted = list(dict.fromkeys([app.target.offset_topic, *(topic_of(app, name) for name in names)]))
-    with app.topics() as topics:
-        there = topics.describe(wanted)
-    found = gather_topics(app, [name for name in wanted if name in there or name == app.target.offset_topic])
-    partitions = found.descriptions[app.target.offset_topic].partitions
-    absent = [name for name in wanted if name not in there]
-    return replace(
-        found,
-        stores={**found.stores, **{name: Store(name, partitions) for name in absent}},
-        bounds={**found.bounds, **dict.fromkeys(absent, ())},
-    )
+    return gather_topics(app, [app.target.offset_topic], if_there=[topic_of(app, name) for name in names])
 
 
 def _only_in_target(merge: OffsetWritePlan) -> list[Problem]:
     count = sum(write.reason == ONLY_IN_TARGET and write.topic != merge.found.global_topic for write in merge.writes)
     if not count:
         return []
-    topic = merge.writes[0].topic
+    topic = next(iter(merge.writes)).topic
     there = counted(count, "offset is", "offsets are")
     message = f"{there} in topic {topic} only; the tasks will get them there, and do not get them today"
     return [Problem(codes.ONLY_IN_TARGET, message, hint="`eosctl offsets list` shows which.")]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
 
 from eosctl.core.configs.selection import Selection
-from eosctl.core.offsets.decision import Cell, Decision, KeyAction, KeyClaim, Policy, decide, decide_claims, mismatch
+from eosctl.core.offsets.decision import KeyAction, Policy, mismatch
 from eosctl.core.offsets.keys import key_owner, renamed_key
 from eosctl.core.offsets.migration import (
     ConnectorRoute,
@@ -22,6 +23,8 @@ from eosctl.core.offsets.migration import (
 )
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
+from tests.core.offsets.merging import decide_by_columns, decided_by_columns
+from tests.fakes.decision import Cell, Decision, KeyClaim, decide, decide_claims
 
 KEEP, TAKE, NEWEST, FAIL = Policy.KEEP_TARGET, Policy.TAKE_SOURCE, Policy.NEWEST, Policy.FAIL
 OLD, NEW = 1_000, 2_000
@@ -65,6 +68,13 @@ DELETION = {
 ABSENT = None
 
 
+RULES = pytest.mark.parametrize("decide", [decide, decide_by_columns])
+RULES_OF_CLAIMS = pytest.mark.parametrize("decide_claims", [decide_claims, decided_by_columns])
+Decide = Callable[[Cell | None, Cell | None, Policy], Decision]
+DecideClaims = Callable[[list[KeyClaim], Cell | None, Policy], tuple[KeyClaim, Decision]]
+
+
+@RULES
 @pytest.mark.parametrize(
     ("source", "target", "outcome"),
     [
@@ -77,21 +87,25 @@ ABSENT = None
         (Cell(None, NEW), Cell(b"1", OLD), DELETION),
     ],
 )
-def test_decide(source: Cell, target: Cell | None, outcome: dict[Policy, tuple[KeyAction, str, bool]]) -> None:
+def test_decide(
+    source: Cell, target: Cell | None, outcome: dict[Policy, tuple[KeyAction, str, bool]], decide: Decide
+) -> None:
     for policy, wanted in outcome.items():
         assert decide(source, target, policy) == Decision(*wanted), policy
 
 
+@RULES
 @pytest.mark.parametrize("source_time", [OLD, OLD - 1])
-def test_newest_keeps_the_target_unless_the_source_is_later(source_time: int) -> None:
+def test_newest_keeps_the_target_unless_the_source_is_later(source_time: int, decide: Decide) -> None:
     decision = decide(Cell(b"2", source_time), Cell(b"1", OLD), NEWEST)
     assert decision == Decision(KeyAction.KEEP, "conflict_kept", conflict=True)
 
 
+@RULES_OF_CLAIMS
 @pytest.mark.parametrize(
     ("policy", "winner"), [(KEEP, b"there"), (TAKE, b"renamed"), (NEWEST, b"renamed"), (FAIL, b"there")]
 )
-def test_a_rename_that_collides_is_a_conflict(policy: Policy, winner: bytes) -> None:
+def test_a_rename_that_collides_is_a_conflict(policy: Policy, winner: bytes, decide_claims: DecideClaims) -> None:
     claims = [KeyClaim(Cell(b"there", OLD), False, 0, "new"), KeyClaim(Cell(b"renamed", NEW), True, 0, "old")]
     claim, decision = decide_claims(claims, None, policy)
     assert claim.cell.value == winner
@@ -103,12 +117,13 @@ def test_a_rename_that_collides_is_a_conflict(policy: Policy, winner: bytes) -> 
     )
 
 
+@RULES_OF_CLAIMS
 @pytest.mark.parametrize("policy", Policy)
 @pytest.mark.parametrize(
     ("values", "renamed"), [((b"1", b"1"), (False, True)), ((b"1", b"2"), (False, False)), ((b"1", b"2"), (True, True))]
 )
 def test_equal_values_and_the_order_of_sources_are_no_collision(
-    policy: Policy, values: tuple[bytes, bytes], renamed: tuple[bool, bool]
+    policy: Policy, values: tuple[bytes, bytes], renamed: tuple[bool, bool], decide_claims: DecideClaims
 ) -> None:
     """Of two sources the first one counts, as was asked for: nothing is left to decide."""
     claims = [KeyClaim(Cell(values[at], OLD), renamed[at], at, "c") for at in (0, 1)]
@@ -117,16 +132,18 @@ def test_equal_values_and_the_order_of_sources_are_no_collision(
     assert decide_claims(claims, claim.cell, policy)[1] == Decision(KeyAction.KEEP, "equal")
 
 
+@RULES_OF_CLAIMS
 @pytest.mark.parametrize("policy", [KEEP, TAKE, FAIL])
-def test_the_first_source_wins(policy: Policy) -> None:
+def test_the_first_source_wins(policy: Policy, decide_claims: DecideClaims) -> None:
     claims = [KeyClaim(Cell(b"second", NEW), False, 1, "c"), KeyClaim(Cell(b"first", OLD), False, 0, "c")]
     claim, decision = decide_claims(claims, None, policy)
     assert claim.cell.value == b"first"
     assert decision == Decision(KeyAction.WRITE, "missing"), "sources that differ are no collision of names"
 
 
+@RULES_OF_CLAIMS
 @pytest.mark.parametrize("policy", list(Policy))
-def test_within_a_source_the_later_record_wins(policy: Policy) -> None:
+def test_within_a_source_the_later_record_wins(policy: Policy, decide_claims: DecideClaims) -> None:
     claims = [KeyClaim(Cell(b"old", OLD), False, 0, "c"), KeyClaim(Cell(b"new", NEW), False, 0, "c")]
     assert decide_claims(claims, None, policy)[0].cell.value == b"new"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from eosctl.core.offsets.decision import Cell, Decision, KeyAction, Policy, decide
+from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.views import (
     DiffStatus,
@@ -19,7 +19,8 @@ from eosctl.core.offsets.views import (
     offset_views,
 )
 from eosctl.core.records import Bounds, Record, TopicRead
-from tests.core.offsets.merging import plan_merge
+from tests.core.offsets.merging import decide_by_columns, plan_merge
+from tests.fakes.decision import Cell, Decision, decide
 
 PARTITIONS = 5
 
@@ -99,7 +100,8 @@ KEEP, WRITE, DELETE = KeyAction.KEEP, KeyAction.WRITE, KeyAction.DELETE
 )
 def test_decide(source: Cell | None, target: Cell | None, policy: Policy, expected: Decision) -> None:
     """`merge` used to write over a deletion where `migrate` kept it, and to keep what `migrate` deleted."""
-    assert decide(source, target, policy) == expected
+    for rule in (decide, decide_by_columns):
+        assert rule(source, target, policy) == expected
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,8 @@ def test_decide(source: Cell | None, target: Cell | None, policy: Policy, expect
 def test_with_the_documented_fallback_a_value_stands(
     source: Cell, target: Cell | None, expected: Decision, policy: Policy
 ) -> None:
-    assert decide(source, target, policy, fallback=True) == expected
+    for rule in (decide, decide_by_columns):
+        assert rule(source, target, policy, fallback=True) == expected
 
 
 @pytest.mark.parametrize("into", ["dedicated", "global"])

@@ -121,7 +121,7 @@ def _read_offsets(data: bytes) -> object:
     shown = [(json_text(shown_value(value)) if value and shown_value(value) is not value else "") for value in values]
     if len(data) % 8 == 0:  # they take as long as all else
         _compare_names(keys, column, found)
-        Listed([in_order(records_table("t", records, partitions=1))], large=1).nobodys()
+        Listed([in_order(records_table("t", records, partitions=1))]).nobodys()
     return spellings, [shown_partition(key) for key in decoded], shown, newest_commits(records)
 
 

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eosctl.core.offsets.decision import Cell, KeyAction, KeyClaim, Policy, decide_claims
+from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.keys import key_owner, renamed_key
 from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally, parts_of, plan_routes
 from eosctl.core.offsets.migration_results import Comparison
@@ -36,6 +36,7 @@ from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.migrate.spark import parts as tasks_of
 from eosctl.migrate.spark.files import folds_of
 from eosctl.migrate.spark.replaced import replaced
+from tests.fakes.decision import Cell, KeyClaim, decide_claims
 
 NAMES, SENDS = ("a", "ab", "b", "é"), (KeyAction.WRITE, KeyAction.DELETE)
 VALUES = (None, None, b"", b"null", b'{"n":1}', b'{"n":2}', b'{"n":3}')

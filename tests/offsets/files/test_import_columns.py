@@ -12,9 +12,10 @@ from eosctl.engine import grouped
 from eosctl.engine.files import Spool
 from eosctl.engine.incoming import incoming_table
 from eosctl.engine.planned import PlannedWrites
+from eosctl.engine.stores import as_columns
 from eosctl.offsets.files.importing import plan_import
 from eosctl.offsets.files.offsets_file import of_tables
-from tests.core.offsets.stores import PARTITIONS, column_store, store
+from tests.core.offsets.stores import PARTITIONS, store
 from tests.offsets.files.import_rule import expected_import
 
 KEYS = (b'["c",{"f":"a"}]', b'["c",{"f":"b"}]', b"\xff", b"", b'["d",{"f" : 1}]', b'["c",null]')
@@ -59,7 +60,7 @@ def test_columns_decide_as_single_records(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(grouped, "PART_RECORDS", part_records)
         file = of_tables(tables, spool, name="f", connectors=())
-        found = plan_import(file, column_store(before), spool, keep=keep, rewrite=rewrite)
+        found = plan_import(file, as_columns(before), spool, keep=keep, rewrite=rewrite)
     wanted = list(PlannedWrites.of(expected.writes))
     if found.writes.count_parts() < 2:
         assert list(found.writes) == wanted

@@ -15,12 +15,13 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.views import Store
 from eosctl.core.record_file import record_line
 from eosctl.core.records import Record
+from eosctl.engine.stores import as_columns
 from eosctl.errors import InputFileError, RefusedError, UsageError
 from eosctl.offsets.files import importing, offsets_file
 from eosctl.offsets.files.importing import ImportPlan, read_offsets_file
 from eosctl.offsets.files.offsets_file import OffsetsFile
 from eosctl.offsets.files.rules import rest_body
-from tests.core.offsets.stores import NO_SPOOL, PARTITIONS, column_store, store
+from tests.core.offsets.stores import NO_SPOOL, PARTITIONS, store
 
 A, B = b'["c",{"f":"a"}]', b'["c",{"f":"b"}]'
 HOME = partition_for(A, PARTITIONS)
@@ -39,7 +40,7 @@ def parse_offsets_file(content: bytes, *, name: str, connectors: Sequence[str] =
 
 
 def plan_import(file: OffsetsFile, there: Store, **how: bool) -> ImportPlan:
-    return importing.plan_import(file, column_store(there), NO_SPOOL, **how)
+    return importing.plan_import(file, as_columns(there), NO_SPOOL, **how)
 
 
 def keys_in(file: OffsetsFile) -> list[bytes]:
