@@ -7,7 +7,8 @@ Only topics are looked for there; the group, its workers and the global offsets 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.elsewhere import Elsewhere
