@@ -20,6 +20,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from eosctl import bootstrap  # noqa: E402 - the checkout must be importable first
+
+if __name__ == "__main__":
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # see `environment`: the bootstrap, too, goes by it
+    if not bootstrap.inside_venv():  # before the imports that need what is installed there
+        bootstrap.run_in_venv(extras=("dev", "spark"), argv=["-m", "tests", *sys.argv[1:]])
+
 from tests.kubernetes.program_file import build_program  # noqa: E402
 from tests.run import planning  # noqa: E402
 from tests.run.memory import FAST_BYTES, LIVE_BYTES, memory_folder  # noqa: E402
@@ -32,9 +38,6 @@ _SLOWEST = 25
 
 def main(argv: Sequence[str]) -> int:
     """Runs everything even when a part fails; returns 0 only if all of it is green."""
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # see `environment`: the bootstrap, too, goes by it
-    if not bootstrap.inside_venv():
-        bootstrap.run_in_venv(extras=("dev", "spark"), argv=["-m", "tests", *argv])
     arguments = [word for word in argv if word not in ("--fast", "--kubernetes")]
     if "--kubernetes" in argv:
         build_program()

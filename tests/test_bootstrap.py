@@ -76,3 +76,9 @@ def test_another_list_is_installed_at_the_next_start(python: Path) -> None:
             (python.parents[2] / "requirements" / "dev.txt").write_text("")
         subprocess.run(install, cwd=python.parents[2], capture_output=True, check=True)
         assert words.read_text().count("END\n") == calls
+
+
+def test_the_set_up_needs_nothing_that_it_installs() -> None:
+    """Values are of msgspec, which is not there yet."""
+    code = "import sys; sys.modules.update(msgspec=None, click=None, yaml=None); import eosctl.bootstrap, eosctl.machine.java"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

@@ -13,9 +13,8 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-
-from msgspec import Struct
 
 from eosctl.errors import UnsupportedError
 from eosctl.machine.children import child_environ
@@ -42,7 +41,8 @@ exec '{java}' "$@"
 """
 
 
-class Java(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Java:
     """A Java that was run, and is new enough; `origin` says where it was found."""
 
     executable: Path
