@@ -80,5 +80,6 @@ def test_another_list_is_installed_at_the_next_start(python: Path) -> None:
 
 def test_the_set_up_needs_nothing_that_it_installs() -> None:
     """Values are of msgspec, which is not there yet."""
-    code = "import sys; sys.modules.update(msgspec=None, click=None, yaml=None); import eosctl.bootstrap, eosctl.machine.java"
+    missing = "import sys; sys.modules.update(msgspec=None, click=None, yaml=None)"
+    code = f"{missing}; import eosctl.bootstrap, eosctl.machine.java"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
