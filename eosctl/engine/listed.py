@@ -37,7 +37,9 @@ _NEWEST = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
 
 def in_order(records: pa.Table) -> pa.Table:
     """RECORDS by connector and key, those that are nobody's at the end."""
-    return records.combine_chunks().sort_by(_ORDER).combine_chunks()
+    at, topics = records.column_names.index("topic"), records["topic"].dictionary_encode()  # all the same
+    found = records.set_column(at, "topic", topics).combine_chunks().sort_by(_ORDER).combine_chunks()
+    return found.set_column(at, "topic", found["topic"].cast(pa.string()))
 
 
 class _Run:
@@ -50,7 +52,7 @@ class _Run:
         self._kept = kept
         self._opened: pa.Table | None = None
         self._used = 0
-        runs = pc.value_counts(self._table(0)["connector"]).to_pylist()
+        runs = pc.value_counts(self.table()["connector"]).to_pylist()
         self.slices = dict[str, tuple[int, int]]()
         begin = 0
         for run in runs:
@@ -59,27 +61,21 @@ class _Run:
             begin += run["counts"]
         self.owned = sum(count for _first, count in self.slices.values())
 
-    def _table(self, rows: int) -> pa.Table:
-        """All of it, of which so many rows are used now."""
-        if isinstance(self._kept, pa.Table):
-            return self._kept
-        self._used += rows
-        if self._opened is None or self._used > _USED_AT_ONCE:
-            self._opened, self._used = self._kept.table(), rows
-        return self._opened
+    def table(self) -> pa.Table:
+        """All of them, those of connectors first."""
+        return self._kept if isinstance(self._kept, pa.Table) else self._kept.table()
 
     def of(self, connector: str) -> pa.Table:
         """Those of one connector."""
         first, count = self.slices.get(connector, (0, 0))
-        return self._table(count).slice(first, count)
-
-    def table(self) -> pa.Table:
-        """All of them, those of connectors first."""
-        return self._table(self.owned)
+        self._used += count
+        if self._opened is None or self._used > _USED_AT_ONCE:
+            self._opened, self._used = self.table(), count
+        return self._opened.slice(first, count)
 
     def nobodys(self) -> pa.Table:
         """Those that are no connector's."""
-        return self._table(0).slice(self.owned)
+        return self.table().slice(self.owned)
 
 
 class Listed:

@@ -15,11 +15,12 @@ from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.keys import can_be_a_name
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.stale_copies import STALE_COPY
 from eosctl.core.offsets.views import AnyStore, Hidden, PlannedWrite, Prefer, Store, policy_of
 from eosctl.core.records import NewTopic
-from eosctl.core.wording import counted, encodable
+from eosctl.core.wording import counted
 from eosctl.engine.files import spilled_if_several
 from eosctl.engine.planned import PlannedWrites
 from eosctl.engine.stores import merge_stores
@@ -158,7 +159,7 @@ def _merge_source(request: MergeRequest) -> tuple[str, Prefer]:
 
 def _mergeable(found: OffsetStores, source: str, into: str) -> list[str]:
     """Every connector that has both stores; of a store that is neither global nor dedicated, those that are in it."""
-    names = [name for name in found.connectors() if encodable(name) == name]  # no connector has another (`key_owner`)
+    names = list(filter(can_be_a_name, found.connectors()))
     if DEDICATED in (source, into):
         names = [name for name in names if found.dedicated.of(name) is not None]
     if source in (GLOBAL, DEDICATED):

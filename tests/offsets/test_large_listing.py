@@ -127,6 +127,7 @@ def world() -> OffsetWorld:
         ("diff", "global", OWN, "--connector", "c", "-o", "json"),
         ("merge", "--connector", "c", "--into", "global", "--dry-run", "-o", "json"),
         ("merge", "--all", "--from", OWN, "--into", "global", "--dry-run", "-o", "json"),
+        ("merge", "--all", "--into", "dedicated", "--dedicated-topic", "own-{connector}", "--dry-run", "-o", "json"),
         ("set", "--connector", "c", "--partition", '{"f":"7"}', "--offset", '{"n":8}', "--dry-run", "-o", "json"),
         ("reset", "--connector", "away", "--all-partitions", "--dry-run", "-o", "json"),
     ],
@@ -135,6 +136,9 @@ def world() -> OffsetWorld:
 def test_a_large_topic_is_looked_at_as_a_small_one(
     run: Run, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], at_once: int
 ) -> None:
+    if words[0] == "merge":  # a name that no connector can have
+        for topic in (OFFSETS, OWN):
+            world.topics.put(topic, b'["\\ud800",{"f":"7"}]', b'{"n":7}')
     now_s = world.time.now_s
     small = run(*words)
     world.time.now_s = now_s  # a while of it was waited for what is hidden
@@ -143,7 +147,8 @@ def test_a_large_topic_is_looked_at_as_a_small_one(
     monkeypatch.setattr("eosctl.engine.listed._USED_AT_ONCE", at_once)
     large = run(*words)
     assert (large.stdout, large.stderr, large.exit_code) == (small.stdout, small.stderr, small.exit_code)
-    assert '"f":' in small.stdout or "away" in words
+    assert small.exit_code in (0, 3, 6, 7), small.stderr
+    assert '"f":' in small.stdout or "away" in words or small.exit_code == 6
 
 
 @pytest.mark.usefixtures("world")

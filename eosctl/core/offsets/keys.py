@@ -36,8 +36,8 @@ class KeyOwner(NamedTuple):
 def key_owner(key: bytes | None) -> KeyOwner | None:
     """Whose offset this is; None for keys that Connect itself ignores (`OffsetUtils.processPartitionKey`, 3.7+).
 
-    Such a key is `["<connector>", <map or null>]`; a null partition is accepted, as the store keeps it. A name with
-    half a surrogate pair (`"\\ud800"`) is nobody's either: no connector can have it, for REST takes and gives UTF-8.
+    Such a key is `["<connector>", <map or null>]`; a null partition is accepted, as the store keeps it. A name that no
+    connector can have (`can_be_a_name`) is nobody's either.
     """
     if key is None:
         return None
@@ -47,9 +47,14 @@ def key_owner(key: bytes | None) -> KeyOwner | None:
     if head is None:
         return None
     decoded = decode_key(key)
-    if not isinstance(decoded, OffsetKey) or _HALF_A_PAIR.search(decoded.connector):
+    if not isinstance(decoded, OffsetKey) or not can_be_a_name(decoded.connector):
         return None
     return KeyOwner(decoded.connector, head.start(1), head.end(1))
+
+
+def can_be_a_name(connector: str) -> bool:
+    """Whether a connector can be called so: not with half a surrogate pair (`"\\ud800"`), for REST is UTF-8."""
+    return not _HALF_A_PAIR.search(connector)
 
 
 def quoted_name(connector: str) -> bytes:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
 from eosctl.core.offsets.findings import CONNECT_DEFAULT_PARTITIONS
+from eosctl.core.offsets.keys import can_be_a_name
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.views import AnyStore, Store, fold_hidden, fold_store
 from eosctl.core.open_transactions import OPEN_TRANSACTION
@@ -294,7 +295,7 @@ def patience(app: App) -> Deadline:
 
 
 def _own_topics(dedicated: DedicatedTopics, connectors: Iterable[str]) -> list[str]:
-    here = (name for name in connectors if name not in dedicated.brokers)
+    here = (name for name in connectors if name not in dedicated.brokers and can_be_a_name(name))
     return sorted({topic for topic in map(dedicated.of, here) if topic is not None})
 
 
