@@ -53,7 +53,7 @@ class Variant(Printed):
 
 
 class HardPart(Printed):
-    """What going back to an older Connect takes besides another mode."""
+    """The additional steps that an older Connect needs, besides another mode."""
 
     offsets: Annotated[list[ElsewherePart], "The offsets to copy into the global topic."]
     aborted_offsets: Annotated[AbortedOffsetsPart, "The offsets to repair."]
@@ -63,7 +63,7 @@ class HardPart(Printed):
 
 
 def hard_lines(hard: HardPart) -> Iterable[str]:
-    """The lines of `data.hard`."""
+    """Render the lines of `data.hard`."""
     yield from ("", "to an older Connect")
     for row in hard.offsets:
         where = f" on {row.cluster}" if row.cluster else ""

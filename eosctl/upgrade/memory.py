@@ -77,21 +77,21 @@ class Roll(Struct, frozen=True):
 
     @property
     def memory(self) -> Memory:
-        """What it knows of workers."""
+        """The modes of workers that this roll knows."""
         return Memory(self.brought, self.next_start)
 
     @property
     def lost_memory(self) -> Memory:
-        """What counts for another roll: who was brought where only if looking shows nothing, as of a MirrorMaker."""
+        """The memory for another roll: start modes and, for MirrorMaker, whose modes nothing else shows, all modes."""
         return Memory(self.brought if self.mirror_maker else {}, self.next_start)
 
     def is_taken_back_by(self, target: Mode) -> bool:
-        """Whether a roll to `target` is the way back from this one, or goes on with that."""
+        """Decide whether a roll to `target` is the way back from this one, or continues its way back."""
         before, after = TARGETS.index(self.target), TARGETS.index(target)
         return after < before or (self.way_back and after <= before)
 
     def without(self, gone: Collection[str]) -> Roll:
-        """The same, and nothing is expected any more of workers that are gone for good."""
+        """Return a copy that expects nothing any more of the workers in `gone`."""
         step = self.open
         if step is not None:
             members = {name: member_id for name, member_id in step.members.items() if name not in gone}
@@ -107,7 +107,7 @@ class Roll(Struct, frozen=True):
 
 
 class Memory(Struct, frozen=True):
-    """What a journal knows of workers: to which mode it brought them, and in which modes they may start next."""
+    """The modes to which a journal's rolls brought workers, and the modes in which workers may start next."""
 
     brought: Mapping[str, Brought] = {}
     next_start: Mapping[str, frozenset[Mode]] = {}
@@ -118,16 +118,16 @@ class Memory(Struct, frozen=True):
         return {name: each.member_id for name, each in self.brought.items()}
 
     def after(self, brought: Mapping[str, Brought], *, at_once: bool = False) -> Memory:
-        """The same, once these were brought there; `at_once`, by a controller, they come back under other URLs."""
+        """Return a copy with the workers just brought; with `at_once`, they come back under other URLs."""
         starts = {} if at_once else {name: frozenset({each.mode}) for name, each in brought.items()}
         return Memory({**self.brought, **brought}, {**self.next_start, **starts})
 
     def without(self, names: Collection[str]) -> Memory:
-        """The same without workers that there are no more."""
+        """Return a copy without workers that no longer exist."""
         return Memory(without(self.brought, names), without(self.next_start, names))
 
     def lost(self, members: Collection[str], target: Mode) -> tuple[UpgradeWorker, ...]:
-        """Workers that left the group, and that may come back in another mode than `target`."""
+        """Return the workers that left the group and may come back in another mode than `target`."""
         return tuple(
             UpgradeWorker(name, Mode.ABSENT, evidence=(f"it left the group, and may come back {_either(modes)}",))
             for name, modes in sorted(self.next_start.items())
@@ -140,14 +140,14 @@ def _either(modes: Collection[Mode]) -> str:
 
 
 def without(there: Mapping[str, _Value], gone: Collection[str]) -> dict[str, _Value]:
-    """Those that are `there` and not `gone`."""
+    """Return the entries of `there` whose names are not in `gone`."""
     return {name: value for name, value in there.items() if name not in gone}
 
 
 def with_brought(
     workers: Sequence[UpgradeWorker], brought: Mapping[str, Brought], members: Mapping[str, str | None]
 ) -> tuple[UpgradeWorker, ...]:
-    """Adds what the roll knows: a worker that is still the member it was has kept the mode it was brought to.
+    """Add what the roll knows: a worker that is still the same member has kept the mode to which it was brought.
 
     A mode changes by a restart only, and a restarted worker is another member. What is proven is never overruled.
     """
@@ -164,13 +164,13 @@ def _with_brought(worker: UpgradeWorker, brought: Brought | None, member_id: str
 
 
 def known_nodes(memory: Memory, members: Mapping[str, str | None], restarted: Sequence[str] = ()) -> KnownNodes:
-    """The members, of which those that the roll has not restarted can't be distinguished from others of their place."""
+    """Return the members; those not restarted by the roll can't be distinguished from others on the same host."""
     alike = frozenset(name for name, each in members.items() if memory.names.get(name) != each)
     return KnownNodes({**memory.names, **members}, tuple(restarted), alike)
 
 
 def describe_roll(roll: Roll) -> str:
-    """A roll in a sentence."""
+    """Describe a roll in a sentence."""
     done = ", ".join(f"{name} {mode.value}" for mode, name in roll.steps) or "nothing"
     text = f"an upgrade to {roll.target.value} was begun at {rfc3339(roll.began_ms)}"
     if not roll.unfinished:

@@ -30,7 +30,7 @@ def plan_upgrade(
     validate: bool = True,
     driver: Driver | None = None,
 ) -> Report:
-    """The passes that lead to `target` and the gates on the way; exit 3 when a gate fails.
+    """Return the passes that lead to `target` and the gates before them; exit 3 if a gate fails.
 
     `plan_out` is a file that `upgrade apply` takes.
     Without `validate` no connector is asked for its verdict, and the gates that rest on it are unknown.
@@ -82,12 +82,12 @@ def plan_upgrade(
 
 
 def _modes(passes: Sequence[Pass], target: Mode) -> list[str]:
-    """What is set, one after the other."""
+    """Return the modes to set, in order."""
     return [each.mode.value for each in passes] or [target.value]
 
 
 def _look(app: App, target: Mode, *, validate: bool) -> tuple[GroupLook, bool]:
-    """What is seen of the group, and what this machine's journal knows of workers that left it, or come back.
+    """Look at the group, with what this machine's journal knows of workers that left it or may come back.
 
     And whether this is the way back from an upgrade that the journal has.
     """

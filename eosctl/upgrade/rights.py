@@ -26,7 +26,7 @@ _OWN_LOGIN = re.compile(r"(producer|consumer|admin)\.override\.(sasl\.|ssl\.|sec
 
 
 def with_rights(app: App, observation: Observation) -> Observation:
-    """Adds what ACLs say of the rights; where they can't be read or judged, the reason."""
+    """Add what the ACLs say of the rights or, if they can't be read or judged, the reason."""
     if observation.target is Mode.DISABLED:
         return observation
     if app.target.client is None:
@@ -73,7 +73,7 @@ def _sources(connectors: Mapping[str, ConnectorState]) -> list[str]:
 
 
 def _own_logins(connectors: Mapping[str, ConnectorState]) -> dict[str, str]:
-    """Source connectors whose clients log in as somebody else, or elsewhere, and the first property that says so."""
+    """Return each source connector whose clients log in differently or elsewhere, with the first property for it."""
     found = {}
     for name in _sources(connectors):
         settings = sorted(key for key in connectors[name].config or {} if _OWN_LOGIN.match(key))

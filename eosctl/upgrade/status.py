@@ -43,7 +43,7 @@ _PATIENCE_S, _POLL_S = 20.0, 1.0
 
 
 def upgrade_status(app: App) -> Report:
-    """Each worker's mode with its evidence, and the newest roll in the journal.
+    """Report each worker's mode with its evidence, and the newest roll in the journal.
 
     Exit 7 when a worker can't be reached. Raises what `observe_workers` raises.
     """
@@ -71,7 +71,7 @@ def upgrade_status(app: App) -> Report:
 def verify_upgrade(
     app: App, target: Mode, *, accepted: frozenset[str] = frozenset(), driver: OwnsWorkers | None = None
 ) -> Report:
-    """Findings that keep the group from being wholly and provably in `target`; exit 3 when there are any.
+    """Report the findings that keep the group from being wholly and provably in `target`; exit 3 if there are any.
 
     What a rebalance or the start of a task explains must last for a while.
     That the rights can't be judged, or may not be looked at, is a warning only: it says nothing of what workers do now.
@@ -125,7 +125,7 @@ def _calm_look(app: App, target: Mode, memory: Memory, lenience: Lenience) -> Gr
 
 
 def _is_passing(view: GroupLook) -> bool:
-    """Whether gates fail, and a rebalance, or a connector that starts, may be why each of them does."""
+    """Decide whether gates fail, and each of them may fail only because of a rebalance or a connector that starts."""
     failing = {gate.id for gate in _open_gates(view) if gate.status == "fail"}
     states = {state for each in view.observation.connectors or () for state in each.unwell().values()}
     passing = {codes.GROUP_STABLE, codes.TASK_SETS_COMPLETE}
@@ -153,7 +153,7 @@ def _open_gates(view: GroupLook) -> list[Gate]:
 
 
 def _may_stay_unknown(gate: Gate, seen: Observation) -> bool:
-    """Rights, and what no right of a reading role reports: neither says anything of what the workers do now.
+    """Decide whether an unknown gate says nothing of what workers do now: rights, and what a reading role may not see.
 
     Rights may stay unknown for good: ACLs and principals are not everybody's to see.
     """
@@ -199,7 +199,7 @@ def _gate_finding(gate: Gate, group_id: str) -> Finding:
 
 
 def _place(name: str, roll: Roll | None) -> str | None:
-    """Where the worker stands in an unfinished roll."""
+    """Return where the worker stands in an unfinished roll."""
     if roll is None or not roll.unfinished:
         return None
     if roll.open is not None and name in roll.open.workers:

@@ -22,7 +22,7 @@ class ProgramError(EosctlError):
 
 
 def run_program(app: App, words: Sequence[str], *, stdin: bytes = b"") -> bytes:
-    """What the program wrote to stdout.
+    """Run a program and return what it wrote to stdout.
 
     Raises NotFoundError where there is no such program, DeadlineError, ProgramError with its last words when it ends
     with another status than 0, and EosctlError where it can't be run.

@@ -26,24 +26,24 @@ class SandboxDriver(Struct, frozen=True):
     directory: Path
 
     def files(self, workers: Sequence[str]) -> Sequence[Path]:
-        """The workers' properties files."""
+        """Return the workers' properties files."""
         stack = self._stack()
         return [Path(stack.node(self._node(stack, worker)).config) for worker in workers]
 
     def actions(self, workers: Sequence[str], mode: Mode) -> Sequence[str]:
-        """The node by its name."""
+        """Return the edit and the restart, with the name of the node."""
         (worker,) = workers
         name = self._node(self._stack(), worker)
         return [f"set {SETTING}={mode.value} in the properties file of {name}", f"restart {name}"]
 
     def check(self, _app: App, workers: Sequence[str]) -> None:
-        """Each of them is a node of the sandbox."""
+        """Check that each worker is a node of the sandbox."""
         stack = self._stack()
         for worker in workers:
             self._node(stack, worker)
 
     def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
-        """Stops the node, changes its file, starts it and waits until it answers."""
+        """Stop the node, change its file, start it and wait until it answers."""
         (worker,) = workers
         stack = self._stack()
         name = self._node(stack, worker)
@@ -51,7 +51,7 @@ class SandboxDriver(Struct, frozen=True):
         return Acted(f"{name} restarted")
 
     def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
-        """Changes the node's file."""
+        """Change the node's file."""
         (file,) = self.files([worker])
         edited = edit_mode(file, mode, app.clock)
         return Acted(f"{SETTING}={mode.value} set in {file}", str(edited.backup) if edited.backup else None)

@@ -78,14 +78,14 @@ class SystemdDriver(Struct, frozen=True):
     sudo: bool = False
 
     def files(self, workers: Sequence[str]) -> Sequence[Path]:
-        """The properties files, where they are on this machine."""
+        """Return the properties files that are on this machine."""
         if self.ssh is not None:
             return ()
         paths = [Path(self._properties(worker)).expanduser() for worker in workers]
         return [path for path in paths if os.access(path, os.R_OK)]
 
     def actions(self, workers: Sequence[str], mode: Mode) -> Sequence[str]:
-        """The edit and the restart."""
+        """Return the edit and the restart."""
         (worker,) = workers
         where = self._where(worker)
         return [
@@ -94,7 +94,7 @@ class SystemdDriver(Struct, frozen=True):
         ]
 
     def check(self, app: App, workers: Sequence[str]) -> None:
-        """Each has a unit and a file of its own, and they are there."""
+        """Check that each worker has a unit and a file of its own, and that they exist."""
         require_own(
             workers, lambda worker: f"unit {self._unit(worker)}{self._where(worker)}", options="--unit or --ssh"
         )
@@ -113,14 +113,14 @@ class SystemdDriver(Struct, frozen=True):
                 ) from exc
 
     def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
-        """Edits the file, keeping a backup beside it, and restarts the unit."""
+        """Edit the file, keeping a backup beside it, and restart the unit."""
         (worker,) = workers
         backup = self.set_alone(app, worker, mode).backup
         self._run(app, worker, ["systemctl", "restart", self._unit(worker)])
         return Acted(f"{self._unit(worker)}{self._where(worker)} restarted", backup)
 
     def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
-        """Edits the file."""
+        """Edit the file."""
         words = f"{SETTING}={mode.value} set in {self._properties(worker)}{self._where(worker)}"
         if self.ssh is not None or self.sudo:
             return Acted(words, self._edit_by_shell(app, worker, mode))
@@ -142,7 +142,7 @@ class SystemdDriver(Struct, frozen=True):
         return backup if self.ssh is None else f"{self._destination(worker)}:{backup}"
 
     def _run(self, app: App, worker: str, words: list[str], *, stdin: bytes = b"") -> bytes:
-        """Runs it where the worker is; sudo asks for no password, for nobody could answer."""
+        """Run a command where the worker is; sudo asks for no password, as nobody could answer."""
         words = ["sudo", "-n", "--", *words] if self.sudo else words
         if self.ssh is not None:
             words = ["ssh", "-o", "BatchMode=yes", "--", self._destination(worker), shlex.join(words)]

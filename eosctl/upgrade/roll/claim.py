@@ -26,7 +26,7 @@ class GroupClaim(Struct, frozen=True):
 
 
 def claim_group(app: App) -> GroupClaim:
-    """Takes the id; raises RefusedError while another eosctl writes under it. Without the right to, nobody is told."""
+    """Claim the group's own id; raise RefusedError while another eosctl writes with it. Skip it without the right."""
     wanted = own_transactional_id(app.target.require_group_id())
     try:
         with app.transactions() as admin:
@@ -56,7 +56,7 @@ def _take(admin: TransactionAdmin, wanted: TransactionalId) -> tuple[tuple[Produ
 
 
 def require_ours(app: App, claim: GroupClaim) -> None:
-    """Raises RefusedError where another eosctl has taken the id since; what can't be seen stops nothing."""
+    """Raise RefusedError if another eosctl has claimed the id since; if it can't be read, go on."""
     if claim.producer is None:
         return
     try:

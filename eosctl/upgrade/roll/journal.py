@@ -15,7 +15,7 @@ from eosctl.upgrade.memory import Brought, OpenStep, Roll, without
 
 
 def upgrade_journal(app: App, cluster_id: str) -> Journal:
-    """The journal of the group's upgrades."""
+    """Return the journal of the group's upgrades."""
     return journal_of(app, "upgrade", app.target.require_group_id(), cluster_id=cluster_id)
 
 
@@ -37,7 +37,7 @@ class _Begin(Struct, frozen=True):
     accepted_gates: frozenset[str] = frozenset()
 
     def roll(self, former: Roll | None) -> Roll:
-        """The roll at its beginning."""
+        """Return the roll as it begins."""
         return Roll(
             target=self.target,
             driver=self.driver,
@@ -64,7 +64,7 @@ class _Start(Struct, frozen=True):
     at_once: bool = False
 
     def after(self, roll: Roll) -> Roll:
-        """The roll with the step under way."""
+        """Return the roll with this step under way."""
         kept = roll.open.backups if roll.open else ()  # it is done again
         step = OpenStep(self.mode, self.workers, self.members, backups=kept)
         starts = {name: roll.next_start.get(name, frozenset(TARGETS)) | {self.mode} for name in self.workers}
@@ -79,7 +79,7 @@ class _Backup(Struct, frozen=True):
     path: str
 
     def after(self, roll: Roll) -> Roll:
-        """The roll with the copy."""
+        """Return the roll with this backup."""
         step = roll.open
         return roll if step is None else replace(roll, open=replace(step, backups=(*step.backups, self.path)))
 
@@ -90,7 +90,7 @@ class _Restarted(Struct, frozen=True):
     words: str
 
     def after(self, roll: Roll) -> Roll:
-        """The roll with the step further on."""
+        """Return the roll with its open step restarted."""
         step = roll.open
         return roll if step is None else replace(roll, open=replace(step, restarted=True, words=self.words))
 
@@ -103,7 +103,7 @@ class _Done(Struct, frozen=True):
     at_once: bool = False
 
     def after(self, roll: Roll) -> Roll:
-        """The roll with the step done."""
+        """Return the roll with its open step done."""
         step = roll.open
         if step is None:
             return roll
@@ -123,7 +123,7 @@ class _Configured(Struct, frozen=True):
     mode: Mode
 
     def after(self, roll: Roll) -> Roll:
-        """The roll with that worker done."""
+        """Return the roll with this worker done."""
         starts = {**roll.next_start, self.worker: frozenset({self.mode})}
         steps, not_started = (*roll.steps, (self.mode, self.worker)), roll.not_started | {self.worker}
         return replace(roll, next_start=starts, steps=steps, not_started=not_started, stopped=None)
@@ -138,7 +138,7 @@ class _Resume(Struct, frozen=True):
     accepted_gates: frozenset[str] = frozenset()
 
     def after(self, roll: Roll) -> Roll:
-        """The roll as the new run was told to do it."""
+        """Return the roll with the options of the run that resumes it."""
         options, accepted = self.driver_options, self.accepted_gates
         return replace(roll.without(self.gone), driver=self.driver, driver_options=options, accepted=accepted)
 
@@ -149,7 +149,7 @@ class _Stopped(Struct, frozen=True):
     message: str
 
     def after(self, roll: Roll) -> Roll:
-        """The roll with what stopped it."""
+        """Return the roll with the error that stopped it."""
         return replace(roll, stopped=self.message)
 
 
@@ -157,7 +157,7 @@ class _End(EndEntry, frozen=True):
     """The roll ended."""
 
     def after(self, roll: Roll) -> Roll:
-        """The roll, finished."""
+        """Return the roll as finished."""
         return replace(roll, open=None, stopped=None, ended_ms=self.time_ms)
 
 
@@ -176,7 +176,7 @@ _ENTRIES: Mapping[str, type[_Begin | _Later]] = {
 
 
 def newest_roll(journal: Journal) -> Roll | None:
-    """The roll that began last, as far as the file shows; raises EosctlError."""
+    """Return the newest roll in the journal, as far as the file can be read; raise EosctlError."""
     roll: Roll | None = None
     for entry in journal.read(_ENTRIES):
         roll = entry.roll(roll) if isinstance(entry, _Begin) else roll and entry.after(roll)

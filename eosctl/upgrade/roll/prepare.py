@@ -113,7 +113,7 @@ class PreparedRoll(Struct, frozen=True):
     origins: tuple[Origin, ...] = ()
 
     def steps(self) -> list[tuple[Mode, str]]:
-        """What is still to be done, worker by worker, the leader of now last."""
+        """Return the steps still to do, worker by worker; the current leader comes last."""
         first = [(self.open.mode, name) for name in self.open.workers] if self.open else []
         leader = self.view.group.leader_name
         ordered = [
@@ -125,7 +125,7 @@ class PreparedRoll(Struct, frozen=True):
 
 
 class _Past(Struct, frozen=True):
-    """What the journal shows, and what follows from it: the roll to go on with, who is given up, what is lenient."""
+    """The state in the journal and what follows from it: the roll to resume, workers given up, accepted risks."""
 
     journal: Journal
     newest: Roll | None
@@ -142,7 +142,7 @@ class _Past(Struct, frozen=True):
 
     @property
     def memory(self) -> Memory:
-        """What is known of workers that were restarted."""
+        """The modes known of workers that were restarted."""
         return self.begun.memory if self.begun else self.newest.lost_memory if self.newest else NOTHING_KNOWN
 
     @property
@@ -151,19 +151,19 @@ class _Past(Struct, frozen=True):
         return self.begun or left_behind(self.newest, self.place, way_back=self.lenience.way_back)
 
     def dead(self, view: GroupLook) -> frozenset[str]:
-        """The workers that are no members and are to be started, those too whose mode this roll has set already."""
+        """Return the workers that are not members and are to be started, even if this roll has set their mode."""
         left = self.begun.not_started if self.begun else frozenset()
         under_way = self.open.workers if self.open else ()
         lost = {worker.name for worker in self.lost(view)}
         return frozenset(lost | left).difference(view.members, under_way)
 
     def lost(self, view: GroupLook) -> list[UpgradeWorker]:
-        """The workers that left the group, without those of the open step."""
+        """Return the workers that left the group, without those of the open step."""
         return [worker for worker in view.lost if self.open is None or worker.name not in self.open.workers]
 
 
 def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll:
-    """Looks and decides; writes nothing.
+    """Look at the group and decide what to do; write nothing.
 
     Raises RefusedError for a roll that was begun and not finished (or none, with `resume`), StalePlanError where the
     workers are no longer as in the plan file, UsageError, and what `observe_workers` raises.
@@ -224,7 +224,7 @@ def _read_past(app: App, request: RollRequest, driver: Driver, journal: Journal)
 
 
 def _to_bring(app: App, driver: Driver, past: _Past, view: GroupLook) -> Sequence[UpgradeWorker]:
-    """The workers as the plan is made from them: those that there are, that left, and that the platform reports."""
+    """Return the workers to plan for: those in the group, those that left it, and those that the platform reports."""
     workers = _after_open(view.observation.workers, past.open, at_once=driver.at_once)
     workers = [*workers, *past.lost(view), *absent_workers(app, driver, past.taken_up, view.group)]
     if past.open is not None:
@@ -237,7 +237,7 @@ def _to_bring(app: App, driver: Driver, past: _Past, view: GroupLook) -> Sequenc
 def _platform_gates(
     app: App, request: RollRequest, driver: Driver, past: _Past, *, view: GroupLook, plan: UpgradePlan
 ) -> Sequence[Gate]:
-    """What the driver's platform says against the roll; while a step is open, it is not asked."""
+    """Return the platform's gates against the roll; none while a step is open."""
     if past.open is not None:
         return ()
     if not plan.passes:
@@ -249,7 +249,7 @@ def _platform_gates(
 
 
 def _still_so(planned: UpgradePlan, now: UpgradePlan) -> UpgradePlan:
-    """The plan of the file; raises StalePlanError where it would be another one now."""
+    """Return the plan of the file; raise StalePlanError if it would be another one now."""
     difference = planned.difference(now)
     if difference is not None:
         raise StalePlanError(f"the plan is stale: {difference}; nothing was written", hint="Plan again.")
@@ -257,7 +257,7 @@ def _still_so(planned: UpgradePlan, now: UpgradePlan) -> UpgradePlan:
 
 
 def _gone(request: RollRequest, newest: Roll | None) -> frozenset[str]:
-    """The workers that were given up by name; raises UsageError for one that no upgrade had in hand."""
+    """Return the workers given up by name; raise UsageError for one that no upgrade of the group knows."""
     gone = frozenset(name if is_node(name) else parse_worker_url(name).text for name in request.gone)
     known = (newest.known | newest.next_start.keys()) if newest else frozenset()
     strangers = sorted(gone - known)
@@ -282,7 +282,7 @@ def _lenience(request: RollRequest, target: Mode, newest: Roll | None, begun: Ro
 
 
 def _mended(open_step: OpenStep | None, view: GroupLook, driver: Driver, *, nobody_left: bool) -> frozenset[str]:
-    """The gates that the first pass fixes, and those that a repetition of the open step does.
+    """Return the gates that the first pass fixes, and those that repeating the open step fixes.
 
     `nobody_left`: an upgrade left pods behind of which none may be a member; then nobody can be asked.
 
@@ -299,7 +299,7 @@ def _mended(open_step: OpenStep | None, view: GroupLook, driver: Driver, *, nobo
 
 
 def _for_mirror_maker(app: App, driver: Driver) -> Driver:
-    """The driver for nodes of a dedicated MirrorMaker; raises UnsupportedError for one that can't."""
+    """Return the driver for nodes of a dedicated MirrorMaker; raise UnsupportedError if it has none."""
     if not isinstance(driver, SetsMirrorMaker):
         raise UnsupportedError(
             f"--driver {driver.name} knows nothing of a dedicated MirrorMaker; nothing was written",
@@ -310,7 +310,7 @@ def _for_mirror_maker(app: App, driver: Driver) -> Driver:
 
 
 def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, lenience: Lenience) -> list[Gate]:
-    """Workers beside the open step's that the roll knew and that are gone or don't answer.
+    """Return the gate that fails for known workers, other than the open step's, that are gone or do not answer.
 
     Pods may come back under other names, so nobody is missed where a controller restarts them.
     """
@@ -333,7 +333,7 @@ def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, lenience: L
 
 
 def _begun(app: App, request: RollRequest, newest: Roll | None, journal: Journal) -> Roll | None:
-    """The roll to go on with; raises RefusedError where that is not what was asked for, or another eosctl is at it."""
+    """Return the roll to resume; raise RefusedError if it is not the one requested, or another eosctl works on it."""
     unfinished = newest if newest is not None and newest.unfinished else None
     if request.resume:
         if unfinished is None:
@@ -365,7 +365,7 @@ def _target(request: RollRequest, begun: Roll | None) -> Mode:
 
 
 def _after_open(workers: Sequence[UpgradeWorker], step: OpenStep | None, *, at_once: bool) -> list[UpgradeWorker]:
-    """The workers as they will be when the open step has been done again.
+    """Return the workers as they will be when the open step has been repeated.
 
     A worker that is down meanwhile is no member; the journal knows it. Pods may come back under other names.
     """
@@ -384,6 +384,6 @@ def _brought(worker: UpgradeWorker, mode: Mode) -> UpgradeWorker:
 
 
 def losses(roll: PreparedRoll) -> tuple[str, ...]:
-    """What going back costs, in sentences."""
+    """Return what a downgrade costs, in sentences."""
     seen = roll.view.observation
     return what_is_lost(seen.workers, roll.target, requiring=seen.requiring_exactly_once())

@@ -20,7 +20,7 @@ _AT_REST = frozenset({RUNNING, "PAUSED", "STOPPED"})
 
 
 class RestartJudgement(Struct, frozen=True):
-    """What is still awaited, and what will not recover by itself: `to_restart` failed in fencing, `broken` otherwise.
+    """The connectors and tasks still awaited, those to restart after failing in fencing, and those broken for good.
 
     `left` is what is FAILED and was so before.
     """
@@ -38,7 +38,7 @@ def judge_connectors(
     *,
     excused: Collection[Work] = (),
 ) -> RestartJudgement:
-    """Compares connector states `before` with `now`; `owned` are the tasks that the group's members own.
+    """Compare connector states `before` with `now`; `owned` are the tasks that the group's members own.
 
     A state that a user sets meanwhile (paused, stopped, deleted) is theirs. A missing authorization is never retried.
     What is `excused` (tasks, connectors themselves) was FAILED before, and may fail again or recover.
@@ -75,12 +75,12 @@ def _awaited(name: str, seen: ConnectorEntry, owned: Collection[Work]) -> list[s
 
 
 def states_of(observation: Observation) -> dict[str, str]:
-    """Connector -> its own state."""
+    """Return the state of each connector itself."""
     return {each.name: each.states.get("connector", "UNKNOWN") for each in observation.connectors or ()}
 
 
 def excused_work(observation: Observation, begun: Roll | None, lenience: Lenience) -> frozenset[Work]:
-    """The connectors and tasks that need not run again: they did not before, and that was accepted, or is taken back.
+    """Return the connectors and tasks that need not run again: they did not before, and that is accepted.
 
     While a step is open, its worker's tasks wait for it: those that are FAILED do not.
     """

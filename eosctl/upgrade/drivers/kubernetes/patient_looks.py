@@ -21,7 +21,7 @@ class PatientLooks:
         self._told = False
 
     def __enter__(self) -> None:
-        """Begins a look."""
+        """Begin a look."""
 
     def __exit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _where: TracebackType | None

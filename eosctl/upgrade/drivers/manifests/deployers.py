@@ -60,7 +60,7 @@ class Origin(Struct, frozen=True):
     held: bool | None
 
     def words(self, values: Sequence[str]) -> str:
-        """What must be changed, and where; `values` are those that it must have, one after the other."""
+        """Describe what must be changed, and where; `values` are those that the field must have, in order."""
         wanted = ", then ".join(values)
         if self.deployer is None:
             return (
@@ -76,13 +76,13 @@ class Origin(Struct, frozen=True):
 
 
 def origin_of_field(thing: str, manifest: Manifest, path: Path, *, words: str) -> Origin:
-    """Who deploys an object (read with its managed fields), and whether that sets the field, which `words` name."""
+    """Return who deploys an object (read with managed fields) and whether they set the field, named by `words`."""
     deployer = deployer_of(manifest, path)
     return Origin(thing, words, deployer, _held(manifest, path, deployer))
 
 
 def deployer_of(manifest: Manifest, path: Path) -> Deployer | None:
-    """The tool that comes back: one that renders another's charts counts, not the other."""
+    """Return the tool that will deploy again; if one renders another's charts, the outer one."""
     metadata = manifest.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     tracked = str(annotations.get("argocd.argoproj.io/tracking-id", "")).partition(":")[0]
@@ -106,20 +106,20 @@ def deployer_of(manifest: Manifest, path: Path) -> Deployer | None:
 
 
 def tool_of(writer: Writer) -> str | None:
-    """The tool that a field manager is of; None for others, and for hands."""
+    """Return the tool of a field manager; None for others and for manual changes."""
     if writer.manager == "kubectl" and writer.operation == "Apply":
         return _APPLY
     return _MANAGERS.get(writer.manager)
 
 
 def writer_words(writer: Writer) -> str:
-    """Who wrote a field."""
+    """Describe who wrote a field."""
     tool = tool_of(writer)
     return f"{tool} ({writer.manager})" if tool else writer.manager
 
 
 def _held(manifest: Manifest, path: Path, deployer: Deployer | None) -> bool | None:
-    """A value that somebody else wrote is no longer the tool's, but the element around it still is."""
+    """Decide whether the tool sets the field: others may own the value by now, but not the element around it."""
     if deployer is None:
         return None
     applied = ((manifest.get("metadata") or {}).get("annotations") or {}).get(LAST_APPLIED)

@@ -51,7 +51,7 @@ class Matched(Struct, frozen=True):
 
 
 def match_pods(pods: Collection[Pod], members: Iterable[Member]) -> Matched:
-    """Finds a pod for each member; a pod is one member's only."""
+    """Find a pod for each member; a pod matches one member only."""
     left, strangers, count = list(pods), [], 0
     for member in members:
         mine = next((pod for pod in left if _is_in(member, pod)), None)
@@ -64,7 +64,7 @@ def match_pods(pods: Collection[Pod], members: Iterable[Member]) -> Matched:
 
 
 def _is_in(member: Member, pod: Pod) -> bool:
-    """The name counts only where it does not say another namespace: StatefulSets are named alike in all of them."""
+    """Decide whether the member is in the pod; a name in another namespace is no match: StatefulSets share names."""
     host = (urlsplit(member.url).hostname or "") if member.url else ""
     if {host, (member.client_host or "").removeprefix("/")} & {*pod.addresses}:
         return True
@@ -77,7 +77,7 @@ def _is_in(member: Member, pod: Pod) -> bool:
 def judge_workload(
     workloads: Sequence[str], pods: Sequence[Pod], members: Sequence[Member], *, accepted: bool, complete: bool
 ) -> Gate:
-    """gate workload_matches; `complete` also asks for a member in each pod."""
+    """Judge the gate workload_matches; `complete` also requires a member in each pod."""
     named = ", ".join(workloads)
     found = match_pods(pods, members)
     failures = []
