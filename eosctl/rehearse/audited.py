@@ -22,7 +22,7 @@ _STRANGE = (codes.PRODUCER_UNKNOWN, codes.FOREIGN_PRODUCER)
 
 
 def audit_connector(app: App, asked: Asked) -> AuditSaid:
-    """The verdict from the window's begin to the end of the log; what could not be read is unproven."""
+    """Audit from the window's begin to the end of the log; the verdict is unproven if something could not be read."""
     request = AuditRequest(
         connector=asked.connector,
         offsets_topics=asked.offsets_topics,
@@ -67,7 +67,7 @@ def _begin(asked: Asked) -> dict[str, Any]:
 
 
 def _progress(app: App, asked: Asked, topics: Sequence[str]) -> tuple[SourceOffsets | None, dict[str, int], list[str]]:
-    """The source offsets, how far each source partition and each sequence came, and what could not be read."""
+    """Read the source offsets and the progress of each source partition and sequence; list what could not be read."""
     if not asked.is_present:
         return None, {}, []
     try:
@@ -82,7 +82,7 @@ def _progress(app: App, asked: Asked, topics: Sequence[str]) -> tuple[SourceOffs
 
 
 def _is_expected(row: AuditRow, asked: Asked) -> bool:
-    """What every fault has, and the offsets in the topic to which the rehearsal itself had moved them."""
+    """Decide whether a finding is expected: of severity info, or offsets that the rehearsal itself moved."""
     moved = row.code == codes.OFFSETS_ELSEWHERE and row.topic in asked.offsets_topics
     return moved or row.severity == _COUNTED
 

@@ -25,12 +25,12 @@ class GrowingFile:
         self.lines = 0
 
     def start(self) -> None:
-        """Makes the file and begins to write."""
+        """Make the file and begin to write."""
         self.path.touch()
         self._thread.start()
 
     def stop(self) -> None:
-        """Writes no more."""
+        """Stop writing."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -46,7 +46,7 @@ class GrowingFile:
 
 
 def built_in_config(path: Path) -> dict[str, str]:
-    """The config of the connector that reads the file; its transactions are long, so that faults fall into them."""
+    """Return the config of the connector that reads the file; its transactions are long, so that faults hit them."""
     text = "org.apache.kafka.connect.storage.StringConverter"
     return {
         "connector.class": CLASS,

@@ -35,7 +35,7 @@ from eosctl.rehearse.rows import AuditedWindow, FaultVerdict, FoundPart
 
 
 class Asked(Struct, frozen=True):
-    """What is audited: a connector in a window, and the fields that are unique or count, where there are some.
+    """A request for an audit: a connector in a window, with the unique and the counting field, if given.
 
     The window begins at `begin`, the offset of each partition; where that is empty, at its time. `offsets_topics` are
     those in which the connector had its offsets for a while. `is_present`: the window of the present phase, of which
@@ -52,7 +52,7 @@ class Asked(Struct, frozen=True):
 
 
 class AuditSaid(Struct, frozen=True):
-    """What the audit says, why, and what it found.
+    """The verdict of an audit, its reason, and its findings.
 
     `lacks` is everything that could not be proven, which findings would hide; `unread` those of them that are about
     reading. `delivered` is how many records were committed in the window; `offsets` are the source offsets that were
@@ -92,7 +92,7 @@ class _Looked(Struct, frozen=True):
     is_known: bool = True
 
     def has_none_twice(self) -> bool:
-        """Whether no two records had the same value."""
+        """Decide whether no two records had the same value."""
         return self.is_known and not (self.twice.of_enabled or self.twice.of_others)
 
 
@@ -124,12 +124,12 @@ class Proof:
             self._phases.append(Phase(False, ground.app.clock.now_ms(), ground.log_ends()))
 
     def enabled(self, ground: Ground, since_ms: int) -> None:
-        """All workers are enabled now: from here on transactions are promised. Raises EosctlError."""
+        """Begin the phase in which all workers are enabled: transactions are promised. Raise EosctlError."""
         self._phases.append(Phase(True, since_ms, ground.log_ends()))
         self._is_settling = True
 
     def of(self, ground: Ground) -> AuditSaid:
-        """The audit up to now, without the findings that a former row has had; all tasks run again.
+        """Audit up to now, without the findings of former rows; all tasks run again.
 
         It is repeated until every source partition and every sequence went on since the first look, and nothing is
         hidden by an open transaction.
@@ -167,7 +167,7 @@ class Proof:
         return _Looked(said, twice, wrong, all(each.delivered is not None for each in windows))
 
     def _doubts(self, ground: Ground, idle: Sequence[str]) -> Iterator[str]:
-        """Why it would not be proven although the audit found nothing."""
+        """Yield reasons not to call it proven although the audit found nothing."""
         if ground.missed:
             yield f"the fault did not hit: {'; '.join(ground.missed)}"
         if idle:
@@ -177,7 +177,7 @@ class Proof:
             yield f"numbers are missing in {name}, where none were before: name --sequence {name} if it counts"
 
     def _missing_numbers(self, ground: Ground) -> int | None:
-        """How many numbers are missing in the field of --unique; None where that is not known, or --sequence judges."""
+        """Count the numbers missing in the field of --unique; return None if unknown, or if --sequence judges."""
         if self._plan.sequence is not None or self._plan.unique is None:
             return None
         whole = self._ask(ground, self._phases[0], sequence=self._plan.unique)
@@ -197,7 +197,7 @@ class Proof:
         return replace(self._audit(ground.app_now(), asked), window=window)
 
     def _with_values(self, windows: Sequence[AuditSaid], wrong: Counter[str]) -> AuditSaid:
-        """What the last window says of transactions, and the whole run of values."""
+        """Combine the last window's transactions with the whole run's values."""
         said = windows[-1]
         found = (*held_against(windows[0].findings, wrong - self._held), *not_of_values(said.findings))
         unread = _distinct(each for window in windows for each in window.unread)
@@ -212,7 +212,7 @@ class Proof:
         return replace(said, verdict=verdict, why=why, findings=found, lacks=lacks, unread=unread)
 
     def _with_repeats(self, said: AuditSaid, twice: Sequence[FoundPart], wrong: Counter[str]) -> AuditSaid:
-        """What whole values and source offsets show of records that came again since the fault."""
+        """Add what whole values and source offsets show of records repeated since the fault."""
         if self._at_rest is None:
             return said
         before = self._at_rest.said.offsets or SourceOffsets()
@@ -246,7 +246,7 @@ class Proof:
         return tuple(each for each in audited.findings if each not in self._seen)
 
     def _judged(self, audited: AuditSaid, doubts: Sequence[str]) -> AuditSaid:
-        """What is said of the fault: it is exactly_once only if nothing speaks against it."""
+        """Judge the fault: exactly_once only if nothing speaks against it."""
         new = self._new(audited)
         self._seen += new
         verdict, why = audited.verdict, audited.why
@@ -264,7 +264,7 @@ class Proof:
 
 
 def _idle(first: AuditSaid, now: AuditSaid) -> Iterator[str]:
-    """What has not been delivered since the first look."""
+    """Yield what has not been delivered since the first look."""
     if first.delivered is None or now.delivered is None or now.delivered <= first.delivered:
         yield "no record was committed"
         return

@@ -19,7 +19,7 @@ class _Broker(Simple):
 
     @staticmethod
     def why_not(setup: Setup) -> str:
-        """Of a partition with one replica brokers lose what is not on the disk, and markers of committed transactions.
+        """Refuse sandboxes in which brokers lose what is not on disk, and markers of committed transactions.
 
         Nothing of that is the connector's.
         """
@@ -32,12 +32,12 @@ class _Broker(Simple):
         return self._node
 
     def undo(self, ground: Ground) -> None:
-        """Starts the broker."""
+        """Start the broker."""
         if self._node is not None and not ground.stack.node(self._node.name).process.alive():
             ground.stack.start_node(self._node.name)
 
     def verify(self, ground: Ground) -> None:
-        """Another process must run now."""
+        """Require that another process runs now."""
         if self._node is not None and ground.stack.node(self._node.name).process == self._node.process:
             ground.miss(f"{self._node.name} did not end")
 
@@ -49,7 +49,7 @@ class BrokerRestart(_Broker):
     what: ClassVar[str] = "restart a broker"
 
     def inject(self, ground: Ground) -> None:
-        """Waits until it has ended."""
+        """Stop a broker and wait until it has ended."""
         node = self._choose(ground)
         ground.stack.stop_node(node.name)
         ground.note(f"stopped {node.name}")
@@ -62,7 +62,7 @@ class BrokerKill(_Broker):
     what: ClassVar[str] = "kill -9 a broker, and start it again"
 
     def inject(self, ground: Ground) -> None:
-        """In the middle of a transaction, if there is one."""
+        """Kill a broker in the middle of a transaction, if there is one."""
         open_now = ground.await_open_transaction(ground.all_tasks())
         node = self._choose(ground)
         process.kill([node.process])
@@ -72,13 +72,13 @@ class BrokerKill(_Broker):
 
 
 class SlowNetwork(Simple):
-    """What passes between workers and brokers is late, and connections are reset now and then."""
+    """A fault that delays the traffic between workers and brokers, and resets connections now and then."""
 
     name: ClassVar[str] = "slow-network"
     what: ClassVar[str] = "delay what passes between workers and brokers, and cut their connections"
 
     def inject(self, ground: Ground) -> None:
-        """Some seconds long, with some cuts at moments that are chosen."""
+        """Delay the traffic for some seconds, with some cuts at random moments."""
         delay_ms = ground.choose.randrange(100, 400)
         for each in ground.forwarders:
             each.delay_s = delay_ms / 1000
@@ -91,6 +91,6 @@ class SlowNetwork(Simple):
         ground.note(f"delayed each packet by {delay_ms} ms for about {_SLOW_S:g} s and cut {cut} connections")
 
     def undo(self, ground: Ground) -> None:
-        """The network is as it was."""
+        """Restore the network."""
         for each in ground.forwarders:
             each.delay_s = 0.0

@@ -20,7 +20,7 @@ class _Worker(Simple):
         self._tasks: list[int] = []
 
     def verify(self, ground: Ground) -> None:
-        """New tasks must have taken the transactional ids."""
+        """Require that new tasks have taken the transactional ids."""
         ground.require_traces(self._tasks)
 
 
@@ -35,7 +35,7 @@ class KillWorker(_Worker):
         self._had_open_transaction = False
 
     def inject(self, ground: Ground) -> None:
-        """Stops it first, so that the transaction that is seen open can't end any more."""
+        """Freeze a worker and then kill it, so that the transaction seen open can't end in between."""
         self._node = node = ground.busy_worker()
         self._tasks = tasks = ground.tasks_of(node)
         self._had_open_transaction = ground.freeze_in_transaction(node, tasks)
@@ -45,12 +45,12 @@ class KillWorker(_Worker):
         ground.note(f"killed {node.name} ({_told(tasks)})")
 
     def undo(self, ground: Ground) -> None:
-        """Starts the worker."""
+        """Start the worker."""
         if self._node is not None:
             ground.stack.start_node(self._node.name)
 
     def verify(self, ground: Ground) -> None:
-        """What was open must have been aborted, too."""
+        """Require also that the open transaction was aborted."""
         ground.require_traces(self._tasks, aborted=self._had_open_transaction)
 
 
@@ -62,11 +62,11 @@ class FreezeWorker(_Worker):
 
     @staticmethod
     def why_not(setup: Setup) -> str:
-        """Its tasks have to move somewhere."""
+        """Require two workers, as the tasks have to move."""
         return "" if setup.workers > 1 else "needs 2 workers (--workers)"
 
     def inject(self, ground: Ground) -> None:
-        """Returns when every task is on another worker."""
+        """Freeze a worker and wait until every task is on another one."""
         self._node = node = ground.busy_worker()
         self._tasks = tasks = ground.tasks_of(node)
         ground.await_open_transaction(tasks)
@@ -78,7 +78,7 @@ class FreezeWorker(_Worker):
         ground.wait_for(f"the tasks to leave {node.name}", ground.is_well)
 
     def undo(self, ground: Ground) -> None:
-        """Lets it go on."""
+        """Let the worker continue."""
         if self._node is not None:
             process.signal_group(self._node.process, signal.SIGCONT)
             ground.frozen.discard(self._node.name)
@@ -92,7 +92,7 @@ class Rebalance(_Worker):
     what: ClassVar[str] = "let a worker leave the group and join it again"
 
     def inject(self, ground: Ground) -> None:
-        """Stops the worker as an administrator would."""
+        """Stop a worker as an administrator would."""
         self._node = node = ground.busy_worker()
         self._tasks = tasks = ground.tasks_of(node)
         if not tasks:
@@ -104,7 +104,7 @@ class Rebalance(_Worker):
             ground.wait_for("the rebalance without it", ground.is_well)
 
     def undo(self, ground: Ground) -> None:
-        """Starts it."""
+        """Start the worker."""
         if self._node is not None:
             ground.stack.start_node(self._node.name)
 

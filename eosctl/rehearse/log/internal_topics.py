@@ -24,7 +24,7 @@ _UNTRUE = (None, False, "false")
 
 
 class SourceOffsets(Struct, frozen=True):
-    """What the log of the offsets topic in use shows; source partitions are written as JSON.
+    """The state of a connector's offsets in the log of its offsets topic; source partitions are written as JSON.
 
     `commits` is how many committed offsets each source partition has, of those that have an offset now. `went_back`
     are commits that lie before the one of before in a source that eosctl knows, as sentences. `repeated` is how often
@@ -90,7 +90,7 @@ def _came_again(versions: Iterable[Version]) -> tuple[int, int]:
 
 
 def _in_snapshot(offset: Mapping[str, object]) -> bool:
-    """Whether a task that starts with this offset takes the snapshot again; Debezium marks the last record of one."""
+    """Decide whether a task that starts with this offset takes the snapshot again; Debezium marks its last record."""
     is_over = offset.get("snapshot_completed") is True or offset.get("last_snapshot_record") is True
     return offset.get("snapshot") not in _UNTRUE and not is_over
 

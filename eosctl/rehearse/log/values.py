@@ -36,7 +36,7 @@ class Phase(Struct, frozen=True):
 
 
 class Duplicates(Struct, frozen=True):
-    """How many records came again, by partition and by the phase in which they came first."""
+    """The number of repeated records, by partition and by the phase of their first delivery."""
 
     of_enabled: Counter[str] = field(default_factory=Counter)
     of_others: Counter[str] = field(default_factory=Counter)
@@ -84,7 +84,7 @@ def read_sequences(app: App, topics: Iterable[str], field_name: str) -> dict[str
 
 
 def comes_in_a_run(found: Iterable[FoundPart]) -> bool:
-    """Whether records came again one after the other, as where a source is read again, and not here and there."""
+    """Decide whether records were repeated in sequence, as when a source is read again, rather than here and there."""
     for each in found:
         if each.code == DUPLICATE and isinstance(each.evidence, Mapping) and (count := _count(each)) >= A_RUN:
             offsets = int(each.evidence["last_offset"]) - int(each.evidence["first_offset"]) + 1
@@ -99,7 +99,7 @@ def missing_numbers(found: Iterable[FoundPart]) -> int:
 
 
 def held_against(whole: Iterable[FoundPart], wrong: Counter[str]) -> Iterator[FoundPart]:
-    """The findings about values of the whole run: each gap, and of duplicates as many as are wrong."""
+    """Return the findings about values of the whole run: each gap, and as many duplicates as are wrong."""
     left = Counter(wrong)
     for each in whole:
         if each.code == GAP:
@@ -115,5 +115,5 @@ def _fewer(found: FoundPart, count: int) -> FoundPart:
 
 
 def not_of_values(found: Iterable[FoundPart]) -> Iterator[FoundPart]:
-    """The findings about transactions."""
+    """Return the findings about transactions."""
     return (each for each in found if each.code not in _OF_VALUES)
