@@ -38,7 +38,7 @@ class ApplyRow(Printed):
 
     @Header("DETAIL")
     def told(self) -> str | None:
-        """The planned actions, or what came of them."""
+        """Return the planned actions, or what came of them."""
         return self.detail or "; ".join(self.actions) or None
 
 
