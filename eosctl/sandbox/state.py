@@ -60,7 +60,7 @@ class StackState(Struct, frozen=True):
     cluster_id: str = ""
 
     def of_kind(self, kind: str) -> tuple[Node, ...]:
-        """The nodes that are a `broker` or a `worker`."""
+        """Return the nodes that are a `broker` or a `worker`."""
         return tuple(node for node in self.nodes if node.kind == kind)
 
     @property
@@ -70,13 +70,13 @@ class StackState(Struct, frozen=True):
 
 
 def save(state: StackState) -> None:
-    """Writes the state into the stack's directory, atomically."""
+    """Write the state into the stack's directory, atomically."""
     text = json.dumps(to_builtins(state), indent=1)
     write_whole(Path(state.directory) / _FILE, lambda file: file.write(text.encode()))
 
 
 def load(directory: Path) -> StackState | None:
-    """The state of the stack in `directory`, or None when there is none that can be read."""
+    """Read the state of the stack in `directory`; return None if there is none or it is unreadable."""
     try:
         document = json.loads((directory / _FILE).read_text(encoding="utf-8"))
         nodes = tuple(Node(**node) for node in document.pop("nodes"))
