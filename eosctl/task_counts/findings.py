@@ -52,7 +52,7 @@ class Case(Struct, frozen=True):
 
 
 def find_problems(case: Case) -> list[Finding]:
-    """Everything worth saying about the connector's record, in the order of the rules below; sinks have no record.
+    """Find everything worth reporting about the connector's record, in the order of the rules; sinks have no record.
 
     One that was written for a sink all the same breaks workers as any other.
     """
@@ -104,7 +104,7 @@ def _too_low(case: Case) -> Iterable[Finding]:
 
 
 def _alive_beyond(case: Case, recorded: int) -> list[AliveTask]:
-    """The ids that a fencing round would miss: of the newest task set, or with an open transaction."""
+    """Return the ids that a fencing round would miss: of the newest task set, or with an open transaction."""
     now = case.connector.task_count or 0
     return [task for task in case.alive or () if task.task >= recorded and (task.is_open or task.task < now)]
 
@@ -114,13 +114,13 @@ def _first_ids(tasks: Sequence[AliveTask]) -> str:
 
 
 def _fence_all(case: Case) -> Sequence[str]:
-    """Fences every id of it that is known, and those of the newest task set."""
+    """Return the command that fences all known ids of the connector, and those of the newest task set."""
     tasks = max([case.connector.task_count or 0, *(each.task + 1 for each in case.alive or ())])
     return ("fence", "--tasks", str(tasks))
 
 
 def _while_stopped(connector: str, *commands: Sequence[str]) -> str:
-    """Commands about the connector, which stands still for them."""
+    """Return commands about the connector, between its stop and its resume."""
     every: list[Sequence[str]] = [("connectors", "stop", connector)]
     every += [(*words, "--connector", connector) for words in commands]
     every.append(("connectors", "resume", connector))
@@ -156,7 +156,7 @@ def _incomplete(case: Case) -> Iterable[Finding]:
 
 
 def _forgotten(case: Case) -> Iterable[Finding]:
-    """The config topic after compaction of a config that was changed, and whose tasks stayed as they were."""
+    """Find tasks that were committed before the config that compaction has left in the topic."""
     connector = case.connector
     if connector.config is not None and connector.forgotten_commit is not None:
         yield Finding(
@@ -190,7 +190,7 @@ _CODES: Mapping[str, Code] = {
 
 
 def _unreadable(case: Case) -> Iterable[Finding]:
-    """Overwriting such a record heals no worker that starts: it reads both, and may lose the second with the first."""
+    """Find records that overwriting can't heal: a worker that starts reads both, and may lose both."""
     for record in case.ignored:
         if record.breaks_reader:
             yield Finding(
@@ -204,7 +204,7 @@ def _unreadable(case: Case) -> Iterable[Finding]:
 
 
 def _way_out(case: Case, record: IgnoredRecord) -> str:
-    """`task-counts clean`, and what has to come first: compaction keeps the newest record of each key."""
+    """Return `task-counts clean` and what must come first: compaction keeps the newest record of each key."""
     connector = case.connector
     newest_good = connector.record_offset if record.is_task_count else connector.commit_offset
     superseded = newest_good is not None and newest_good > record.offset
@@ -256,7 +256,7 @@ def _orphan(case: Case) -> Iterable[Finding]:
 
 
 def _id_collision(case: Case) -> Iterable[Finding]:
-    """Ids are joined with `-`, so another group can arrive at the same ones; from here it is only a possibility."""
+    """Find another group that may use the same ids, which are joined with `-`; from here only a possibility."""
     first_id = task_transactional_id(case.group_id, case.connector.name, 0)
     readings = []
     leader_of = first_id.removeprefix(leader_transactional_id(""))

@@ -36,7 +36,7 @@ _ROUND_SEEN_S = 3.0
 
 
 def observe_for_write(app: App, name: str, *, count: int | None = None) -> Scene:
-    """The connector and its group; where the record says `count` already, tasks may run.
+    """Read the connector and its group for a write; tasks may run if the record already has `count`.
 
     Raises NotFoundError for an unknown one; RefusedError for a sink, while the connector has tasks, while the group is
     neither Stable nor without members, and where a worker answers for a group without members.
@@ -61,7 +61,7 @@ def observe_for_write(app: App, name: str, *, count: int | None = None) -> Scene
 
 
 def says_already(connector: ConnectorState, count: int) -> bool:
-    """Whether a record of `count` would change neither what is recorded nor its order."""
+    """Decide whether a record of `count` would change neither what is recorded nor its order."""
     return connector.task_count_record == count and not connector.pending_fencing
 
 
@@ -100,7 +100,7 @@ def _told(task: HeldTask) -> str:
 
 
 def refuse_running_round(app: App, scene: Scene, *, there: App) -> None:
-    """A round that began before the stop goes on for up to ROUND_S, and may write a record of its own after ours.
+    """Refuse while a fencing round of the leader runs: begun before the stop, it may write its record after ours.
 
     It can be seen only by what it touches: about one recorded id per second, with a timeout that nobody else sets.
     `there` leads to the cluster that the connector's tasks write to.
@@ -135,7 +135,7 @@ def _fenced_by_round(state: TransactionDescription | KafkaFault | None) -> bool:
 
 
 def refuse_implausible(connector: ConnectorState) -> None:
-    """Raises RefusedError for a recorded count that no connector has."""
+    """Raise RefusedError for a recorded count that no connector has."""
     recorded = connector.task_count_record or 0
     if not 0 <= recorded <= MAX_PLAUSIBLE_TASKS:
         raise RefusedError(
@@ -146,7 +146,7 @@ def refuse_implausible(connector: ConnectorState) -> None:
 
 
 def refuse_left_out(app: App, connector: str, count: int, *, fenced: Sequence[str], there: App) -> None:
-    """Raises RefusedError where a record of `count` would leave out ids that are alive and not `fenced` before it.
+    """Raise RefusedError if a record of `count` would leave out ids that are alive and not `fenced` before it.
 
     `there` leads to the cluster that the connector's tasks write to.
     """

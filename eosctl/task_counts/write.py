@@ -56,7 +56,7 @@ _Record = TypeVar("_Record", RecordBefore, RecordAfter)
 
 
 class WriteRequest(Struct, frozen=True):
-    """Which record; `fence` False leaves the ids of the old record as they are."""
+    """The record to write; `fence` False leaves the ids of the old record as they are."""
 
     connector: str
     count: int
@@ -64,7 +64,7 @@ class WriteRequest(Struct, frozen=True):
 
 
 class TaskCountWritePlan(Struct, frozen=True):
-    """What would be written and fenced, and what that was decided from."""
+    """The record and ids to write and fence, and the facts behind that decision."""
 
     request: WriteRequest
     scene: Scene
@@ -78,7 +78,7 @@ class TaskCountWritePlan(Struct, frozen=True):
 
 
 def plan_write(app: App, request: WriteRequest) -> TaskCountWritePlan:
-    """Reads topic, group and coordinators.
+    """Read topic, group and coordinators, and plan the write.
 
     Raises NotFoundError for an unknown connector; RefusedError where its tasks write to a Kafka cluster to which eosctl
     can't go, while it has tasks, while the group is neither Stable nor Empty, while a fencing round of the leader is
@@ -118,7 +118,7 @@ def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:
 
 
 def _connect_can(request: WriteRequest, scene: Scene) -> list[Problem]:
-    """What to use instead: a stopped connector's ids are fenced, and a record written, by the leader when asked."""
+    """Suggest Connect's own way: for a stopped connector the leader fences and writes a record on request."""
     due = fencing_decision(scene.connector)
     if not due.fence_count or scene.connector.target_state != "STOPPED" or scene.leader_url is None:
         return []
@@ -133,7 +133,7 @@ def _connect_can(request: WriteRequest, scene: Scene) -> list[Problem]:
 
 
 def prepare_write(app: App, request: WriteRequest) -> Plan:
-    """The plan to write the record; raises as `plan_write`."""
+    """Plan to write the record; raise as `plan_write`."""
     plan = plan_write(app, request)
     question = f"Write a task-count record of {request.count} for {request.connector}?"
     apply = partial(apply_write, app, plan) if plan.changes_something else None
@@ -141,7 +141,7 @@ def prepare_write(app: App, request: WriteRequest) -> Plan:
 
 
 def show_write(app: App, plan: TaskCountWritePlan) -> Report:
-    """The plan: the record before and after, and what the leader decides with each."""
+    """Report the plan: the record before and after, and the leader's decision with each."""
     after = with_record(plan.scene.connector, plan.request.count)
     outcome = "would_write" if plan.changes_something else "unchanged"
     problems = (*plan.problems, *_connect_can(plan.request, plan.scene))
@@ -152,7 +152,7 @@ def show_write(app: App, plan: TaskCountWritePlan) -> Report:
 
 @dataclass(slots=True)
 class _SoFar:
-    """What the steps have done until now."""
+    """The progress of the steps."""
 
     fenced: Report | None = None
     written: RecordWrite | None = None
@@ -164,7 +164,7 @@ class _SoFar:
 
 
 def apply_write(app: App, plan: TaskCountWritePlan) -> Report:
-    """Fences, writes and reads back if the plan still holds; raises StalePlanError or RefusedError before that.
+    """Fence, write and read back if the plan still holds; raise StalePlanError or RefusedError before that.
 
     After Ctrl-C and errors the report says what was done until then. The deadline starts anew: the time in which a
     person read the plan does not count.
@@ -219,7 +219,7 @@ def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progre
 
 
 def differs_problem(connector: str) -> Problem:
-    """The moment between the last look and the commit can't be closed: a leader may write in it."""
+    """Report that a leader may have written between the last look and the commit, which can't be prevented."""
     show = f"eosctl task-counts show {arguments(connector)}"
     return Problem(
         codes.RECORD_DIFFERS,
@@ -240,7 +240,7 @@ def _recheck(app: App, then: Scene) -> None:
 
 
 def undo_command(scene: Scene, request: WriteRequest) -> str | None:
-    """The command that writes the old count again; None where there was no record, which can't be written."""
+    """Return the command that writes the old count again; None without a record, as that can't be written."""
     count = scene.connector.task_count_record
     if count is None:
         return None
