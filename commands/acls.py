@@ -43,7 +43,7 @@ def acls() -> None:
 
 
 def _scope_options(function: _F) -> _F:
-    """Which rights, of whom: the options that all three commands share."""
+    """Add the options that all three commands share: which rights, of whom."""
     options = (
         click.option(
             "--for", "product", type=click.Choice(["streams", "flink"]),

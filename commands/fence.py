@@ -97,7 +97,7 @@ def fence(
 
 
 def _ids_of_file(name: str | None) -> list[TransactionalId]:
-    """The ids in a file, or on stdin for `-`; Windows begins files with a mark that is none. Raises InputFileError."""
+    """Read the ids of a file, or of stdin for `-`; skip the byte order mark of Windows. Raise InputFileError."""
     from eosctl.fence.rules import parse_id_lines
 
     if name is None:

@@ -81,7 +81,7 @@ exporter.add_command(dashboard)
 
 
 def _accepted(app: App) -> Sequence[IgnoredFinding]:
-    """What the profile's `ignore` names."""
+    """Return the findings that the profile's `ignore` names."""
     if not app.target.ignore:
         return ()
     from eosctl.checks.ignored import to_ignore

@@ -27,7 +27,7 @@ _CONNECTOR = click.option("--connector", required=True, metavar="NAME", help="Th
 def _pairs(
     partitions: tuple[str, ...], offsets: tuple[str, ...], as_of: str | None, store: str | None
 ) -> tuple[tuple[str, str], ...]:
-    """The source partitions with their new offsets; raises UsageError where it is not said which, or what."""
+    """Return the source partitions with their new offsets; raise UsageError if something is missing or ambiguous."""
     if as_of and offsets:
         raise UsageError("--as-of and --offset both set the new offset", hint="Give one of them.")
     if as_of:

@@ -98,7 +98,7 @@ def _shown(done: Report | Iterable[bytes]) -> Report | None:
 
 
 def _refuse_documents(output: str) -> None:
-    """Raises UsageError where stdout is asked for records and for a report at once."""
+    """Raise UsageError if both records and a report would go to stdout."""
     if output in ("json", "yaml"):
         raise UsageError(
             f"the records go to stdout, so a report can't (-o {output})",

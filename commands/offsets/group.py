@@ -38,11 +38,11 @@ class OffsetsGroup(EosctlGroup):
     """Loads some sub-commands from modules of their own, only when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, without loading anything."""
+        """List all names, without loading anything."""
         return sorted([*super().list_commands(ctx), *_ELSEWHERE])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The sub-command, loaded now where it is another module's."""
+        """Return the subcommand; load it now if it is another module's."""
         if cmd_name not in _ELSEWHERE:
             return super().get_command(ctx, cmd_name)
         module_name, _colon, attribute = _ELSEWHERE[cmd_name].partition(":")
@@ -52,7 +52,7 @@ class OffsetsGroup(EosctlGroup):
 
 
 def one_connector(function: Callable[..., object]) -> Callable[..., object]:
-    """`--connector`, required and repeatable."""
+    """Add `--connector`, required and repeatable."""
     return click.option(
         "--connector", "connectors", multiple=True, required=True, metavar="NAME", help="A connector (repeatable)."
     )(function)

@@ -38,21 +38,21 @@ _ENGINE_OPTIONS = [
 
 
 def engine_options(function: Any) -> Any:
-    """Where the Spark job runs and keeps its snapshot."""
+    """Add the options of where the Spark job runs and keeps its snapshot."""
     for option in reversed(_ENGINE_OPTIONS):
         function = option(function)
     return function
 
 
 class EngineOptions(Struct, frozen=True):
-    """Where the Spark job runs and keeps its snapshot."""
+    """The options of where the Spark job runs and keeps its snapshot."""
 
     master: str
     conf: tuple[str, ...]
     snapshot_dir: Path | None
 
     def engine(self, app: App) -> Engine:
-        """The engine that they name."""
+        """Return the engine of these options."""
         from eosctl.migrate.run import Engine
 
         return Engine(self.snapshot_dir or app.state_dir / "migrations", self.master, _pairs(self.conf, "--conf"))
@@ -77,7 +77,7 @@ class MigrateOptions(Struct, frozen=True):
     prune: bool
 
     def refuse_planning(self) -> None:
-        """Raises UsageError for an option that says what to plan."""
+        """Raise UsageError for an option that belongs to planning."""
         source, topics = (self.sources, self.pattern, self.connectors), (self.partitions, self.replication_factor)
         planning = (*source, *topics, self.all_connectors, self.target, self.renames, self.conflict)
         if self.plan_out is not None or any(planning) or self.dedicated_topic:
@@ -85,7 +85,7 @@ class MigrateOptions(Struct, frozen=True):
             raise UsageError("--plan can't be combined with planning options", hint=hint)
 
     def request(self, *, allow_open_transactions: bool) -> MigrationRequest:
-        """What they ask to plan."""
+        """Return the migration to plan."""
         from eosctl.migrate.plan import MigrationRequest
         from eosctl.migrate.targets import TopicSize
 

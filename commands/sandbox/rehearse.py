@@ -44,7 +44,7 @@ class RehearseOptions(Struct, frozen=True):
     strict: bool
 
     def request(self, words: tuple[str, ...]) -> RehearsalRequest:
-        """What they ask for; raises InputFileError for files that can't be read."""
+        """Return the rehearsal to plan; raise InputFileError for files that can't be read."""
         from eosctl.core.java.properties import parse_properties
         from eosctl.core.workers.modes import Mode
         from eosctl.rehearse.plan import RehearsalRequest
@@ -71,7 +71,7 @@ class RehearseOptions(Struct, frozen=True):
 
 
 def _found(path: Path) -> Path:
-    """The absolute path: workers run in folders of their own. Raises InputFileError."""
+    """Return the absolute path, as workers run in folders of their own. Raise InputFileError."""
     whole = path.expanduser().resolve()
     if not whole.exists():
         raise InputFileError(f"there is no {path} for --plugin-path", hint="Name the folder that has the plugin.")
@@ -178,7 +178,7 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
 
 
 def _given(ctx: click.Context) -> Iterator[str]:
-    """The options of the command that were given and matter for another run."""
+    """Yield the options given on the command line that matter for another run."""
     for parameter in ctx.command.params:
         name = str(parameter.name)
         is_own = name in ctx.params and name not in _NOT_REPEATED

@@ -59,7 +59,7 @@ class DriverOptions(PodOptions, frozen=True):
     sandbox: str | None = None
 
     def words(self) -> Iterator[str]:
-        """The driver's options as they were given, for commands that go on or back."""
+        """Yield the driver's options as they were given, for commands that resume or undo."""
         for option in _DRIVER_OPTIONS:
             given = getattr(self, option)
             for value in given if isinstance(given, tuple) else (given,):
@@ -69,7 +69,7 @@ class DriverOptions(PodOptions, frozen=True):
                     yield value
 
     def driver(self, app: App) -> Driver:
-        """The driver with its own options; raises UsageError for one that lacks, and for one of another driver."""
+        """Return the driver with its own options; raise UsageError for a missing option, and for another driver's."""
         name = self.driver_name
         for option, drivers in _DRIVER_OPTIONS.items():
             if self._has(option) and name not in drivers:
