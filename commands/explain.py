@@ -1,4 +1,4 @@
-"""`eosctl explain` and `eosctl schema`: what codes, words and documents mean."""
+"""`eosctl explain` and `eosctl schema`: the meanings of codes, words and documents."""
 
 from __future__ import annotations
 

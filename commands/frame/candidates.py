@@ -1,7 +1,7 @@
-"""What Tab offers where names live elsewhere: connectors, transactional ids, topics, profiles, kinds, codes.
+"""Completion of names that lie elsewhere: connectors, transactional ids, topics, profiles, kinds, codes.
 
-Completion must never hang, print an error, or surprise: a cluster is asked only where options, environment or profile
-lead to one, for a second at most, and what it said is kept for some seconds. Whatever fails offers nothing.
+Completion must never hang, print an error, or surprise: it asks a cluster only if options, environment or profile name
+one, for a second at most, and caches the answer for some seconds. It offers nothing if anything fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Session: what one invocation was started with; the real process fills it from its surroundings, tests by hand.
+"""Session: the surroundings of one invocation; the real process fills it from its own, tests by hand.
 
 `eosctl --help` makes a session too, so everything that costs an import is imported where it is used.
 """

@@ -1,4 +1,4 @@
-"""The audit that a rehearsal asks: `eosctl audit` itself, its answer in the shape of a fault's row."""
+"""The audit in a rehearsal: `eosctl audit` itself, its result in the shape of a fault's row."""
 
 from __future__ import annotations
 

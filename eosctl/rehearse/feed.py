@@ -1,4 +1,4 @@
-"""The source of a rehearsal without a config: a file that grows, of which every line says its number."""
+"""The source of a rehearsal without a config: a growing file of numbered lines."""
 
 from __future__ import annotations
 

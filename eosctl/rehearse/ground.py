@@ -1,4 +1,4 @@
-"""Where faults happen: the sandbox, the connector in it, and whether both are well."""
+"""The sandbox in which faults happen, its connector, and whether both are well."""
 
 from __future__ import annotations
 

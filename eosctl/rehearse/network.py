@@ -1,4 +1,4 @@
-"""What stands between the workers and a broker: a forwarder that passes bytes on, late or not at all when told so."""
+"""A forwarder between the workers and a broker, which can delay or cut connections."""
 
 from __future__ import annotations
 

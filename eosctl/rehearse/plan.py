@@ -1,4 +1,4 @@
-"""rehearse: what will be started, and which faults come in which order; nothing is started here."""
+"""rehearse: plans what to start, and the order of the faults; starts nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What audits say of a fault: of its transactions since all workers are enabled, of its values over the whole run.
+"""The audits of a fault: of transactions since all workers are enabled, of values over the whole run.
 
 A row is never better than what its audit could prove alone; what an earlier row has is not held against it once more.
 """

@@ -1,4 +1,4 @@
-"""The reports of a rehearsal: its plan, and what came of it."""
+"""The reports of a rehearsal: its plan, and its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `rehearse` prints: the faults that are planned, and what came of each."""
+"""The rows of `rehearse`: the planned faults, and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user gave, made fit for a sandbox: none of it may write to a real Kafka cluster. Pure."""
+"""The user's connector and worker, fitted to a sandbox: neither may write to a real Kafka cluster. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sandbox of a rehearsal: started, and gone afterwards, whatever happens in between."""
+"""The sandbox of a rehearsal: started, and removed afterwards, whatever happens in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `sandbox` prints, and what `demo` prints of its walk through one."""
+"""The rows of `sandbox`, and those of `demo`'s walk through one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written down of a running stack, so that `status` and `down` know it after a crash of eosctl."""
+"""The recorded state of a running stack, so that `status` and `down` know it after a crash of eosctl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`task-counts clean`: has the config topic compacted until no record is left in it that workers can't read.
+"""`task-counts clean`: has the config topic compacted until it has no record that workers can't read.
 
 Plans and reports; `clean_steps` does it. The topic's settings of before are in the journal before they are
 changed, so that they are set back whatever happens in between.

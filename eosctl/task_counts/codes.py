@@ -1,4 +1,4 @@
-"""What can be wrong with task-count records, and what writing them warns of."""
+"""The findings about task-count records, and the warnings of writing them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a connector's task-count record: one rule per finding code.
+"""The findings about a connector's task-count record: one rule per code.
 
 Judges values that were read elsewhere; reads and writes nothing. A finding is certain unless its text says otherwise.
 """

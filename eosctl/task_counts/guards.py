@@ -1,4 +1,4 @@
-"""Whether a task-count record may be written now: everything that `task-counts write` looks at before it plans.
+"""The guards of `task-counts write`: everything it reads to decide whether a record may be written now.
 
 Reads only. Each guard raises RefusedError with what was seen.
 """

@@ -1,4 +1,4 @@
-"""What `task-counts list`, `show`, `validate` and `replay` print: a row per connector."""
+"""The rows of `task-counts list`, `show`, `validate` and `replay`: one per connector."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Task-count records: what a leader would fence now, and whose ids are alive.
+"""Task-count records: the ids that a leader would fence now, and the connectors whose ids are alive.
 
-Judges values that were read elsewhere; reads and writes nothing. What is wrong with a record: `findings`.
+Judges values that were read elsewhere; reads and writes nothing. The findings about records are in `findings`.
 """
 
 from __future__ import annotations

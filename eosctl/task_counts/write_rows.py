@@ -1,4 +1,4 @@
-"""What `task-counts write` and `clean` print: the record that is written, and the records that are compacted away."""
+"""The rows of `task-counts write` and `clean`: the record to write, and the records to compact away."""
 
 from __future__ import annotations
 

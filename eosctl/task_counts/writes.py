@@ -1,4 +1,4 @@
-"""What a task-count record would change if somebody wrote it: decisions after it, and the ids it would leave out.
+"""The effects of a task-count record that is not yet written: later decisions, and the ids it would leave out.
 
 Judges values that were read elsewhere; reads and writes nothing.
 """

@@ -1,4 +1,4 @@
-"""What `upgrade apply` prints: a row per worker and pass, of its plan and of its result alike; the patches."""
+"""The rows of `upgrade apply`, for its plan and its result: one per worker and pass; the patches."""
 
 from __future__ import annotations
 

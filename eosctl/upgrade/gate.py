@@ -1,4 +1,4 @@
-"""What one check before a change of the workers' mode came to; `upgrade_gates` has the checks."""
+"""The result of one check before a change of the workers' mode; `gates` has the checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must be true before workers change their mode: one rule per gate id, over one observation.
+"""The gates before workers change their mode: one rule per gate id, over one observation.
 
 A gate passes only on evidence: what could not be seen is `unknown`, never `pass`. Reads nothing itself.
 """

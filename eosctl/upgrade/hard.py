@@ -1,7 +1,7 @@
-"""What going back to an older Connect takes besides another mode: offsets, aborted records, and one or two rolls.
+"""The downgrade to an older Connect, besides its mode: offsets, aborted records, and one or two rolls.
 
 An older worker (below 3.3) knows no `offsets.storage.topic`, no task-count records and no fencing, and it reads aborted
-records. Everything it should find has to lie in the global topic, committed. Plans only; nothing is read or written.
+records. Everything it should find has to be in the global topic, committed. Plans only; reads and writes nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `upgrade plan --hard` prints: what to copy, what to repair, then both variants with their risks."""
+"""The rows of `upgrade plan --hard`: what to copy, what to repair, then both variants with their risks."""
 
 from __future__ import annotations
 

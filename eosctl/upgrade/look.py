@@ -1,4 +1,4 @@
-"""One look at a whole group for `upgrade plan`, `apply`, `status` and `verify`: what is seen, remembered, and judged.
+"""One look at a whole group for `upgrade plan`, `apply`, `status` and `verify`: read, remembered and judged.
 
 Reads only.
 """

@@ -1,4 +1,4 @@
-"""What is remembered of upgrades: how far a roll came, and what the group forgets about its workers."""
+"""The memory of upgrades: the progress of a roll, and what the group forgets about its workers."""
 
 from __future__ import annotations
 

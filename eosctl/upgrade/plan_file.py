@@ -1,4 +1,4 @@
-"""An upgrade's plan as a value: what was seen of the workers, and which of them change their mode in which order.
+"""An upgrade's plan as a value: the workers as seen, and the order in which they change their mode.
 
 It can be reviewed, kept and applied later (`core.kept.plan_file`).
 """

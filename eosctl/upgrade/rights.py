@@ -1,7 +1,8 @@
-"""What the cluster's ACLs say of the rights that the target of an upgrade takes: `acls check`, as a gate has it.
+"""The rights that the target of an upgrade needs, from the cluster's ACLs: `acls check` as a gate.
 
-Before the first restart, for a worker that lacks its leader's id stops the whole group, and an admin client that may
-not fence is noticed at the next reconfiguration only. What can't be known is left open, and never stops anybody.
+They are checked before the first restart, as a worker without rights on its leader's id stops the whole group, and an
+admin client that may not fence is noticed only at the next reconfiguration. Unknown rights are left open, and stop
+nobody.
 """
 
 from __future__ import annotations

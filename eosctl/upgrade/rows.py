@@ -1,4 +1,4 @@
-"""What `upgrade plan`, `status` and `verify` print, and the parts of it that `upgrade apply` prints as well."""
+"""The rows of `upgrade plan`, `status` and `verify`, and those parts that `upgrade apply` has as well."""
 
 from __future__ import annotations
 

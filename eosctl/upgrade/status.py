@@ -1,4 +1,4 @@
-"""upgrade status and upgrade verify: where the workers stand, and whether they are where they should be. Read-only."""
+"""upgrade status and upgrade verify: the state of the workers, and whether it is as it should be. Read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gates about workers: who is there, what each runs, in which mode, and whether their files agree. Pure."""
+"""The gates about workers: members, versions, modes, and whether their files agree. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What administrators do to a connector and its group: restarts, other settings, another offsets topic, an upgrade."""
+"""Faults by administrators: restarts, other settings, another offsets topic, an upgrade."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fault is: it begins (`inject`), ends (`undo`), and says when its own effects are over (`recovered`)."""
+"""A fault: it begins (`inject`), ends (`undo`), and reports when its own effects are over (`recovered`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the internal topics show of a connector: its committed source offsets, and its transactions.
+"""A connector in the internal topics: its committed source offsets, and its transactions.
 
-Of transactions that is the coordinators' own log, in which each use of a transactional id begins with a record.
+Transactions are read from the coordinators' own log, in which each use of a transactional id begins with a record.
 """
 
 from __future__ import annotations

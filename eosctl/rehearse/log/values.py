@@ -1,4 +1,4 @@
-"""What values of records show: which duplicates no mode allows, by the phases of a run, and which sequences go on.
+"""Values of records: duplicates that no mode allows, by the phases of a run, and sequences that continue.
 
 A record that was delivered while all workers were enabled was committed with its source offset: it may never come
 again, whatever the mode is then. One that was delivered at least once may come again until that phase is over.

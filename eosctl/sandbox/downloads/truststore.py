@@ -1,4 +1,4 @@
-"""A Java trust store made of a PEM bundle: what $SSL_CERT_FILE says to Python and pip, said to Java as well.
+"""A Java trust store made of a PEM bundle: $SSL_CERT_FILE, as Python and pip read it, for Java as well.
 
 A Java that came as a wheel trusts its own list of authorities only, not the company's. The JKS format is
 `sun.security.provider.JavaKeyStore` (OpenJDK 8 to 25), trusted-certificate entries only.

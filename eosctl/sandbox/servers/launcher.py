@@ -1,4 +1,4 @@
-"""Writing a node's files and starting its JVM; what is on disk is enough to start it again from another process."""
+"""Writes a node's files and starts its JVM; the files suffice to start it again from another process."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Loopback ports for a stack, its own from the choice on: its JVMs bind them seconds later, and again after restarts.
+"""Loopback ports of a stack, reserved when chosen: its JVMs bind them seconds later, and again after restarts.
 
-They are outside the range that the kernel hands out, where any outgoing connection could take one in between. That
-another sandbox may not take them is written down as links in a folder of the cache: port -> the stack's directory. A
-link whose directory is gone counts no more, so nothing has to be given back, and a kill leaves nothing wrong.
+They are outside the range from which the kernel assigns ports, where any outgoing connection could take one in between.
+A reservation is a link in a folder of the cache: port -> the stack's directory. A link whose directory is gone no
+longer counts, so nothing has to be released, not even after a kill.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Asking brokers and workers whether they are ready, and saying why one is not: no log decides it."""
+"""Asks brokers and workers whether they are ready, and explains why one is not: no log decides it."""
 
 from __future__ import annotations
 

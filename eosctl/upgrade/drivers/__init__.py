@@ -1,6 +1,6 @@
-"""How a worker gets another exactly-once mode and is restarted: one small class per way, behind one Protocol.
+"""Drivers, which give a worker another exactly-once mode and restart it: one small class each, one Protocol.
 
-A driver does its part and comes back; whether the worker then is what it should be, `upgrade_settle` finds out.
+A driver does its part and returns; `roll.settle` finds out whether the worker then is as it should be.
 """
 
 from __future__ import annotations

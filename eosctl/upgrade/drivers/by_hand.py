@@ -1,4 +1,4 @@
-"""The driver `print`: tells a person what to do, who then is waited for without end."""
+"""The driver `print`: prints what a person is to do, and waits without a limit."""
 
 from __future__ import annotations
 

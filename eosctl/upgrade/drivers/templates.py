@@ -1,4 +1,4 @@
-"""Words with placeholders for what differs from worker to worker; a value never becomes part of a shell's syntax."""
+"""Words with placeholders for what differs between workers; a value never becomes part of a shell's syntax."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Who is back in the group after a restart, who else was restarted, and who came back under another URL.
+"""Finds who is back in the group after a restart, who else was restarted, and whose URL has changed.
 
-No request reaches a node of a dedicated MirrorMaker. That it was restarted: the member that it was has left, and one
-from the same host has joined. In which mode it runs: its own file, and what only such a mode does, the leader's claim
-of its transactional id and those of exactly-once tasks.
+No request reaches a node of a dedicated MirrorMaker. Its restart shows in the group: the former member has left, and
+one from the same host has joined. Its mode shows in its own file, and in what only that mode does: the leader's claim
+of its transactional id, and those of exactly-once tasks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What another operator's eosctl changes in the cluster when it begins, so that an upgrade under way sees it.
+"""The claim of a group by an upgrade, so that another operator's eosctl stops one under way.
 
-A transactional id of eosctl's own is taken anew, as a producer does; before each restart it must still be as it was
-taken. So of two upgrades of a group, begun on two machines, the older one stops before it restarts anything more.
+It initializes a transactional id of eosctl's own, as a producer does; before each restart the producer must still be
+the same. So of two upgrades of a group, begun on two machines, the older one stops before its next restart.
 """
 
 from __future__ import annotations

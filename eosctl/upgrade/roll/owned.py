@@ -1,6 +1,6 @@
-"""Workers that a platform has in hand (pods): whom to expect, although they are not in the group just now.
+"""Workers that a platform owns (pods), expected even while they are not in the group.
 
-What is still to be done follows from the journal and from what the platform wants, never from who happens to be there.
+The work left follows from the journal and from what the platform wants, never from which members are present.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`upgrade apply --print-patch`: what changes the workloads, for whoever makes the changes. It writes nothing."""
+"""`upgrade apply --print-patch`: prints the patches of the workloads for somebody else; writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""upgrade apply: what is to be done, and whether it may be; `roll` does it.
+"""upgrade apply: decides what is to be done, and whether it may be; `roll` does it.
 
 The plan follows from what is seen now and, where a run was cut off, from its journal.
 """

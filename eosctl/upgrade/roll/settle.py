@@ -1,6 +1,7 @@
-"""Waits until restarted workers are back as they should be: the gates that stand after every step of a roll.
+"""Waits until restarted workers are back as they should be: the gates after every step of a roll.
 
-Looks and waits; the one thing it changes is to restart tasks once that failed in the fencing which a restart disturbed.
+Looks and waits; it changes one thing only: it restarts tasks, once, that failed in the fencing which a restart
+disturbed.
 """
 
 from __future__ import annotations

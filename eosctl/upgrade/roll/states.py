@@ -1,4 +1,4 @@
-"""Whether connectors and tasks are again as they were before a worker was restarted. Pure; judges, reads nothing."""
+"""Compares connectors and tasks after a worker's restart with those before. Pure; judges, reads nothing."""
 
 from __future__ import annotations
 

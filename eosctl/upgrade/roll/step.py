@@ -1,4 +1,4 @@
-"""What one step of a roll begins from and should end in: values, and how workers are reached and distinguished."""
+"""The state before and after one step of a roll, as values, and how workers are reached and distinguished."""
 
 from __future__ import annotations
 

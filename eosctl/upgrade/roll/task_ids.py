@@ -1,4 +1,4 @@
-"""Whether source tasks of enabled workers have taken their transactional ids: REST calls them RUNNING before that.
+"""Checks that enabled workers' source tasks have taken their transactional ids: REST reports RUNNING earlier.
 
 Reads only. Ids of connectors that write to another Kafka cluster are left out.
 """

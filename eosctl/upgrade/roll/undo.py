@@ -1,4 +1,4 @@
-"""The commands to be pasted that go on with an upgrade, and that take it back to the mode in which it began."""
+"""The commands that resume an upgrade, and that take it back to the mode in which it began."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The driver `kubernetes`: changes workloads with kubectl, whose controllers or operator then restart the pods.
 
-mode_places.py knows where the mode stands: mostly in an environment variable of the pod, of a Strimzi KafkaConnect in
-its spec.config. Their controllers restart pod after pod, so that a whole pass is one step. Who says `OnDelete` has a
-controller that doesn't: there eosctl deletes the pods (pods.py). It never changes how a workload is updated.
+mode_places.py knows the place of the mode: mostly an environment variable of the pod, for a Strimzi KafkaConnect its
+spec.config. Controllers restart pod after pod, so that a whole pass is one step. With `OnDelete` a controller restarts
+none: there eosctl deletes the pods (pods.py). It never changes how a workload is updated.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where the mode of a workload's workers stands, and how it is changed there: one small class per kind of image.
+"""The places of the mode in workloads, and how to change it there: one small class per kind of image.
 
-A variable of its own, one variable with all properties, a properties file that a ConfigMap holds, or the resource that
-an operator makes the pods from. What is changed is one line; everything around it stays as it is.
+The place is a variable of its own, one variable with all properties, a properties file in a ConfigMap, or the resource
+from which an operator makes the pods. Only one line is changed; everything around it stays as it is.
 """
 
 from __future__ import annotations

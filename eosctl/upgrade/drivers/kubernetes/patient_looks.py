@@ -1,4 +1,4 @@
-"""Looks at Kubernetes again where its API server does not answer for a while: a wait may last for hours."""
+"""Retries looks at Kubernetes while its API server does not answer: a wait may last for hours."""
 
 from __future__ import annotations
 

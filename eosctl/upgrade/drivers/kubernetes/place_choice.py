@@ -1,4 +1,4 @@
-"""Finds out where the mode of a workload's workers stands, before anything is written.
+"""Finds the place of the mode in a workload, before anything is written.
 
 Images differ: most make properties of their variables, others take a mounted file, or all properties from one variable.
 A variable that an image does not know changes nothing, and the pods would be restarted for it all the same.

@@ -1,7 +1,7 @@
-"""Replaces the pods of a StatefulSet with `updateStrategy: OnDelete`, one after the other, as nobody else does.
+"""Replaces the pods of a StatefulSet with `updateStrategy: OnDelete` one after the other, as no controller does.
 
-A pod is deleted only when the one before is Ready and a stable member of the Connect group again. Those that are made
-from the newest revision are left alone, so that a run which was cut off can be gone on with.
+A pod is deleted only when the one before is Ready and a stable member of the Connect group again. Pods of the newest
+revision are left alone, so that a run can be resumed.
 """
 
 from __future__ import annotations

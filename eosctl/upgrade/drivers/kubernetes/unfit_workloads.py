@@ -1,4 +1,4 @@
-"""Workloads that are refused: an operator would take a change back, or it would not reach all pods."""
+"""Refused workloads: an operator would revert a change, or it would not reach all pods."""
 
 from __future__ import annotations
 

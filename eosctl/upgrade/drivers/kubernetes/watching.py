@@ -1,4 +1,4 @@
-"""Watches the field that says a workload's mode: until somebody else has set it, and whether it stays as it was set."""
+"""Watches the field with a workload's mode: until somebody else has set it, and whether it stays so."""
 
 from __future__ import annotations
 

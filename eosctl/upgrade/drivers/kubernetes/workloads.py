@@ -1,4 +1,4 @@
-"""What a workload of Kubernetes is called, and what its JSON and that of its pods say.
+"""Names of Kubernetes workloads, and facts from their JSON and that of their pods.
 
 Reads the members of objects that Kubernetes documents for apps/v1 (`spec.updateStrategy`, `status.updateRevision`, …);
 `status.currentRevision` stays behind for good with OnDelete (kubernetes issue 73492), so nothing is made of it.

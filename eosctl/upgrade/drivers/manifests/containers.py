@@ -1,4 +1,4 @@
-"""Which container of a workload's pods runs the Connect worker: the others, and init containers, are left alone. Pure.
+"""The container of a pod that runs the Connect worker: others, and init containers, are left alone. Pure.
 
 Sidecars stand in the same list (`spec.template.spec.containers`), before the worker as often as behind it.
 """

@@ -1,6 +1,6 @@
-"""Who deploys a Kubernetes object, by what its tool leaves in it, and what must be changed there. Pure.
+"""The deployer of a Kubernetes object, from its tool's traces, and what must be changed there. Pure.
 
-What eosctl sets in the cluster is not what the chart or Git says: the next deploy brings that back, and so disabled
+What eosctl sets in the cluster is not in the chart or in Git: the next deploy reverts it, and so brings disabled
 workers beside enabled ones.
 
 Sources: Helm, "Labels and Annotations" (meta.helm.sh/…); Argo CD, "Resource Tracking"; Flux, kustomize-controller and

@@ -1,4 +1,4 @@
-"""Fields of a Kubernetes object: how one is called, what it says, who wrote it (`metadata.managedFields`). Pure.
+"""Fields of a Kubernetes object: their names, values and writers (`metadata.managedFields`). Pure.
 
 Source: Kubernetes, FieldsV1: `f:NAME` is a member, `k:{"name":"NAME"}` an element of a list by its key, `.` the field.
 """

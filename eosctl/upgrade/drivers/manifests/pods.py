@@ -1,6 +1,6 @@
-"""Which pods are which members of a Connect group: by the address or the name that a worker advertises. Pure.
+"""The pods of a Connect group's members, by the address or name that a worker advertises. Pure.
 
-A group and a workload are named by hand, each for itself; two groups often have as many workers as each other.
+A group and a workload are named separately by hand, and two groups often have the same number of workers.
 """
 
 from __future__ import annotations

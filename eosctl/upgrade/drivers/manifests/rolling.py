@@ -1,4 +1,4 @@
-"""How many pods of a workload are down at once while its controller restarts them, by what its manifest says. Pure.
+"""The number of pods down at once while a workload's controller restarts them, from its manifest. Pure.
 
 Source: Kubernetes, apps/v1: DeploymentSpec.strategy, RollingUpdateDeployment.maxUnavailable (rounded down),
 RollingUpdateStatefulSetStrategy.maxUnavailable (rounded up), Container.readinessProbe.
