@@ -44,7 +44,7 @@ COMMANDS = {
     "task-counts": ("task_counts", "Show, check and write task-count records."),
     "txn": ("txn", "List, describe and abort transactions; find hanging ones."),
     "upgrade": ("upgrade.group:upgrade", "Upgrade a group to exactly-once in two steps, or go back."),
-    "watch": ("monitor.watch:watch", "Watch what doctor finds, live, worst first."),
+    "watch": ("monitor.watch:watch", "Watch the findings of doctor live, the worst first."),
     "workers": ("workers", "Show the workers of a Connect group and their modes."),
 }
 

@@ -76,7 +76,7 @@ def set_(
     yes: bool,
     dry_run: bool,
 ) -> Report:
-    """Set a connector's offsets, say further back to read the end of its source again.
+    """Set a connector's offsets, for example further back, to read a part of its source again.
 
     --partition and --offset may be repeated, in pairs. The key that the connector itself wrote is found in any
     spelling and keeps its bytes. The global and the dedicated topic get the same value. The plan shows the change of

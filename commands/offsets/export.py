@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 @click.command("export", cls=EosctlCommand)
 @click.option("--store", metavar="STORE", help="global, dedicated (with --connector), TOPIC or TOPIC@PROFILE.")
-@click.option(
-    "--backup", metavar="FILE", help="A .parquet backup, as eosctl keeps it of many keys, instead of a store."
-)
+@click.option("--backup", metavar="FILE", help="A .parquet backup, eosctl's format for many keys, instead of a store.")
 @click.option(
     "--connector", "connectors", multiple=True, metavar="NAME", help="Only offsets of this connector (repeatable)."
 )

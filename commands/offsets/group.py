@@ -62,10 +62,10 @@ def one_connector(function: Callable[..., object]) -> Callable[..., object]:
 def offsets() -> None:
     """Show, compare, merge and migrate source offsets.
 
-    A source offset says how far a connector has read one part of its source (a file, a table). Connect keeps it in
-    the worker's offsets topic, the global store, and, where the connector has offsets.storage.topic, in the
-    connector's own, the dedicated store. KIP-618 promises that what the dedicated store lacks is taken from the global
-    one (shown as documented). No Kafka so far does that (3.3 to 4.3): the task gets what the dedicated store has, and
+    A source offset says how far a connector has read one part of its source (a file, a table). Connect keeps it in the
+    worker's offsets topic, the global store, and, where the connector has offsets.storage.topic, in the connector's
+    own, the dedicated store. KIP-618 promises that what the dedicated store lacks is taken from the global one (shown
+    as documented). No Kafka version does that so far (3.3 to 4.3): the task gets what the dedicated store has, and
     reads the rest of its source from the start (shown as runtime). `merge` and `migrate` make the two views equal.
 
     Connect finds offsets by the bytes of their key, so one source partition in two spellings has two offsets.
@@ -86,8 +86,8 @@ def offsets() -> None:
 def list_command(app: App, connectors: tuple[str, ...], stores: tuple[str, ...], dedicated_topic: str | None) -> Report:
     """List every source partition: its value in each store, and the value that a task would get.
 
-    AGE is the time since that was committed: a task may be RUNNING and commit nothing. Works with the workers down. The
-    exit code is 0 whatever is found. Needs Kafka 0.11 or newer.
+    AGE is the time since the value was committed: a task may be RUNNING and commit nothing. Works with the workers
+    down. The exit code is 0 whatever is found. Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets list -b kafka:9092 --connector orders-source
     """

@@ -172,9 +172,9 @@ def migrate(
     Missing target topics are created, compacted, with as many partitions as the source. Connect works with any number
     of partitions in a connector's own topic: if hundreds of topics are created, a few --partitions each are enough.
 
-    From `dedicated` each connector takes what its own topic has of it; what others left in that topic is reported, and
-    stays. A plan that would read offsets from a topic and write others over them, as when two connectors swap their
-    names, is refused: the error shows the way in two steps.
+    From `dedicated` each connector takes its own offsets from its own topic; those that other connectors left in that
+    topic are reported, and stay. A plan that would read offsets from a topic and write others over them, as when two
+    connectors swap their names, is refused: the error shows the way in two steps.
 
     Use --plan and --resume to continue a run that was killed; it ends in the same state. `offsets restore` undoes what
     was written, also by an unfinished run. Snapshots are kept to resume and to verify; the space used by earlier plans
@@ -225,10 +225,10 @@ def verify(app: App, where: EngineOptions, *, plan_file: Path, before: bool, str
     """Read both sides of a migration again and compare them with its plan; or compare a write with its backup.
 
     The exit code is 3, with the rows that differ, if a key of the target is not as planned, or a key of the source has
-    changed since the migration. Verify before a migrated connector runs again, for it then commits new offsets. With
-    the backup of a merge, set, reset, import or restore, every key of the backup is read again, on all partitions: the
-    exit code is 3 if a key does not hold the value that was written, or was not written once more as planned. The exit
-    code is 7 if an open transaction hides newer records of a key, so that its value is unknown; with --strict, 3.
+    changed since the migration. Verify before a migrated connector runs again, as it then commits new offsets. With the
+    backup of a merge, set, reset, import or restore, every key of the backup is read again, on all partitions: the exit
+    code is 3 if a key does not hold the value that was written, or was not written once more as planned. The exit code
+    is 7 if an open transaction hides newer records of a key, so that its value is unknown; with --strict, 3.
 
     \b
     Example:

@@ -110,7 +110,7 @@ def _found(path: Path) -> Path:
     "--workers", type=click.IntRange(1, 3), metavar="N", default=2, show_default=True, help="Number of Connect workers."
 )
 @click.option("--keep", is_flag=True, help="Leave the sandbox up at the end.")
-@click.option("--strict", is_flag=True, help="Exit 7 where no field shows lost records or duplicates, too.")
+@click.option("--strict", is_flag=True, help="Also exit 7 if no field shows lost records or duplicates.")
 @click.option(
     "--report", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write the result as HTML, too."
 )
@@ -124,14 +124,14 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
     enabled, and goes through the faults in an order that --seed repeats. After each fault all tasks must run again
     within --timeout (default 3m), and the records on the brokers are audited as by `eosctl audit`. The exit code is 3
     if a fault fails, and 7 if something is unproven. Lost records show only with --sequence, duplicates with --unique
-    or --sequence: without, the verdict is at best exactly_once_by_transactions, which --strict does not accept.
+    or --sequence: without them, the verdict is at best exactly_once_by_transactions, which --strict does not accept.
 
-    Kafka's side is the sandbox; the system that the connector reads is whatever its config names, and is really used.
-    The plan shows it before anything starts. Brokers that the config names are replaced by those of the sandbox, and
-    their logins are left out. The connector must be able to read its source again from there: use test data.
+    Kafka is the sandbox's, but the connector really reads the system that its config names. The plan shows that system
+    before anything starts. Brokers that the config names are replaced by those of the sandbox, and their logins are
+    left out. The connector must be able to read its source again from there: use test data.
 
-    Workers and brokers of the sandbox ask for passwords that are made for it: other users of this machine read nothing
-    of what your files have.
+    Workers and brokers of the sandbox require passwords that are made for it, so that other users of this machine can't
+    read the values in your files.
 
     Of the worker's file the sandbox takes converters, config providers, plugin settings and the tuning of clients;
     never brokers, logins, group or topics.
@@ -139,7 +139,7 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
     \b
     Faults:
       kill-worker     kill -9 a worker in the middle of a transaction
-      freeze-worker   SIGSTOP a worker until its tasks have moved, then let it go on as a zombie
+      freeze-worker   SIGSTOP a worker until its tasks have moved, then let it continue as a zombie
       restart-tasks   restart the connector and its tasks
       reconfigure     more tasks, then fewer
       stop-resume     stop the connector and resume it (Kafka 3.5)
@@ -150,8 +150,8 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
       slow-network    delay and cut connections between workers and brokers
       rebalance       let a worker leave and join again
 
-    Everything that was started is stopped at the end. After a crash, `eosctl sandbox down --name` stops it; the name
-    is printed at the start. Ctrl-C ends the rehearsal with the rows that there are. Needs Java 17.
+    Everything that was started is stopped at the end. After a crash, `eosctl sandbox down --name` stops it; the name is
+    printed at the start. Ctrl-C ends the rehearsal with the rows so far. Needs Java 17.
 
     Example: eosctl rehearse --config orders.json --plugin-path plugins --sequence id --report rehearsal.html
     """

@@ -145,7 +145,7 @@ _MAKERS: dict[str, Callable[[DriverOptions, App], Driver | None]] = {
     default="print",
     show_default=True,
     type=click.Choice(["print", "command", "systemd", "kubernetes", "sandbox"]),
-    help="How the workers are changed and restarted: see below.",
+    help="How to change and restart the workers: see above.",
 )
 @click.option("--resume", is_flag=True, help="Continue an upgrade that was interrupted or stopped.")
 @waivers(Waiver.START_OVER)
@@ -209,9 +209,9 @@ def apply_command(
 
     WORDS, PATH, NAME and DEST may contain {url} {host} {port}, WORDS also {mode} and {config}; no shell is used.
 
-    eosctl writes one thing to Kafka: it takes the TransactionalId eosctl-config-GROUP, and stops before the next
-    restart if another eosctl took that since. Without WRITE on it, two upgrades on two machines notice each other only
-    at the first restart.
+    eosctl writes one thing to Kafka: it initializes the TransactionalId eosctl-config-GROUP, and stops before the next
+    restart if another eosctl has done so since. Without WRITE on it, two upgrades on two machines notice each other
+    only at the first restart.
 
     The nodes of a dedicated MirrorMaker have no REST interface; use --driver print or command for them. Each restart is
     checked by the member that left and the one that joined, by the node's file, and by what only that mode does (the
@@ -219,7 +219,7 @@ def apply_command(
 
     If the chart or Git has another mode than --driver kubernetes sets, the next deploy reverts it: the plan and the
     result show which field to change there. Use --print-patch or --no-write if a GitOps tool makes the changes. If
-    somebody reverts a field during a pass, the run ends and shows who it was.
+    somebody reverts a field during a pass, the run ends and shows who did it.
 
     \b
     Drivers:
