@@ -126,7 +126,7 @@ class Walk:
 def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_version: str | None, keep: bool) -> Report:
     """Start a sandbox with two groups, walk through the demo, and stop it unless `keep`.
 
-    Raises UnsupportedError before anything is started where the Spark job of its third step could not run.
+    Raises UnsupportedError before anything is started if the Spark job of its third step can't run.
     """
     if importlib.util.find_spec("pyspark") is None:
         raise UnsupportedError("the demo runs a Spark job, and pyspark is missing", hint=install_hint("spark"))

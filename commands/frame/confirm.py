@@ -73,7 +73,7 @@ def _unexpected(target: Target, plan: Report) -> EosctlError | None:
 def note_refusal(why: Problem, plan: Report | None = None) -> None:
     """Record in the audit log what a safety check refused; if that fails, let the refusal stand alone.
 
-    A write that had begun has a line already, and what nobody agreed to was not refused by a check.
+    A write that had begun already has a line, and a plan that the user declined was not refused by a check.
     """
     session = click.get_current_context().ensure_object(Session)
     if session.write_begun or why.code == UnconfirmedError.code:

@@ -76,7 +76,7 @@ class PodOptions(Struct, frozen=True):
     def kubernetes_driver(self, app: App, *, watches: bool = False) -> KubernetesDriver | None:
         """Return the driver for the named workloads; None without any. `watches`: somebody else changes them.
 
-        Raises what `kubernetes_driver` raises, and UsageError for options that only a workload gives a meaning to.
+        Raises what `kubernetes_driver` raises, and UsageError for options that need a workload.
         """
         from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
         from eosctl.upgrade.drivers.kubernetes.mode_places import MountedProperties

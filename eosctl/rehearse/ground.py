@@ -57,9 +57,9 @@ _LINKAGE_ERROR = re.compile(
 class Ground:
     """The sandbox of the faults; `config` is the connector's as put, `choose` the seeded chance of the present fault.
 
-    `offsets_topics` are those to which the connector's offsets were moved. `frozen` are workers that were stopped by
-    SIGSTOP: nobody asks them. `missed` says why the present fault did not hit, `transactions` is what the coordinators'
-    log had when it began. `forwarders` stand before the brokers, one for each, where the network is to become slow.
+    `offsets_topics` are those to which the connector's offsets were moved. `frozen` are workers stopped by SIGSTOP,
+    which are not asked. `missed` has the reasons why the present fault did not hit, `transactions` the coordinators'
+    log when it began. `forwarders` stand before the brokers, one for each, if the network is to become slow.
     """
 
     app: App

@@ -15,7 +15,7 @@ _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 class Forwarder:
     """Takes connections on a loopback port of its own, and passes them on to `upstream` once that is set.
 
-    While nobody listens there a connection is taken and closed. `delay_s` holds back whatever passes.
+    While nothing listens there, a connection is accepted and closed. `delay_s` delays all traffic.
     """
 
     def __init__(self) -> None:

@@ -100,7 +100,7 @@ class RehearsalPlan(Struct, frozen=True):
     def not_judged(self, *, left_mode: bool = False) -> tuple[str, ...]:
         """Return what no audit of this rehearsal can see; with `left_mode`, while workers were not enabled.
 
-        What MirrorMaker copied in transactions is compared with the source topics.
+        Records that MirrorMaker copied in transactions are compared with the source topics.
         """
         is_compared = self.connector is not None and copies_topics(self.connector.config) and not left_mode
         judged = {

@@ -54,10 +54,10 @@ class Asked(Struct, frozen=True):
 class AuditSaid(Struct, frozen=True):
     """The verdict of an audit, its reason, and its findings.
 
-    `lacks` is everything that could not be proven, which findings would hide; `unread` those of them that are about
-    reading. `delivered` is how many records were committed in the window; `offsets` are the source offsets that were
-    committed until then. None is what nobody knows. `progress` is how many commits each source partition has, and how
-    many records each sequence.
+    `lacks` is everything that could not be proven, which findings would hide; `unread` is the part of it that could not
+    be read. `delivered` is the number of records committed in the window; `offsets` are the source offsets committed
+    until then. None means unknown. `progress` is the number of commits of each source partition, and of records of each
+    sequence.
     """
 
     verdict: FaultVerdict

@@ -136,7 +136,7 @@ def _text(value: object) -> str:
 def fit_connector(given: GivenConnector, *, brokers: int, kafka_version: tuple[int, int]) -> FitConnector:
     """Fit the connector to a sandbox of so many brokers.
 
-    Raises RefusedError where it would write to the Kafka cluster that it reads.
+    Raises RefusedError if it would write to the Kafka cluster that it reads.
     """
     _refuse_writing_mirror(given, kafka_version)
     config, changed = dict(given.config), []

@@ -125,7 +125,7 @@ class Rehearsal:
     def _rehearse(self, kind: type[Fault]) -> None:
         """Rehearse one row; try a fault that did not hit once more.
 
-        Raises EosctlError, with the row made, where the tasks do not run again.
+        Raises EosctlError, with the row made, if the tasks do not run again.
         """
         clock, ground = self._app.clock, self._stage.ground
         ground.notes.clear()

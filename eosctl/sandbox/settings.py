@@ -51,10 +51,10 @@ class StackSpec(Struct, frozen=True):
     """The stack to start: Kafka version, number of brokers, Connect groups, secure listener, extra broker properties.
 
     With `metrics` each worker has jmx_exporter's agent, and a port of its own where a Prometheus may read. `forwarded`
-    are loopback ports, one for each broker, at which somebody else passes connections on to its `forwarded_address`:
-    clients that begin there are told these ports by the brokers, and so stay with them. With `rest_login` the workers
-    ask for a password that is made for this stack, with `broker_login` the brokers do, at each listener but that of
-    `secure`; without, whoever is on this machine is let in.
+    are loopback ports, one for each broker, from which a forwarder leads to its `forwarded_address`: brokers advertise
+    these ports to clients that begin there, so that clients stay with them. With `rest_login` the workers require a
+    password made for this stack, with `broker_login` the brokers do, at each listener but that of `secure`; without,
+    every user of this machine has access.
     """
 
     kafka_version: str = DEFAULT_VERSION

@@ -16,9 +16,9 @@ _FILE = "stack.json"
 class Node(Struct, frozen=True):
     """One process of a stack. `address` is `host:port` of a broker, the REST URL of a worker; brokers have no group.
 
-    `metrics_url` is what a Prometheus would read of a worker that has the agent, whose jar is `agent`. One that
-    `records_classes` writes down, when it is stopped, which classes it loaded. `forwarded_address` is where a broker
-    takes the connections that somebody passes on to it.
+    `metrics_url` is the Prometheus endpoint of a worker that has the agent, whose jar is `agent`. One that
+    `records_classes` writes an archive of its loaded classes when it is stopped. `forwarded_address` is the listener of
+    a broker for forwarded connections.
     """
 
     name: str

@@ -93,7 +93,7 @@ def clean_journal(app: App, topic: str, *, cluster_id: str) -> Journal:
 def plan_clean(app: App, *, held: bool = False) -> CleanPlan:
     """Read topic, settings and group; write nothing. `held`: the caller has the lock.
 
-    Raises NotFoundError for a group that was never there; RefusedError for a topic that is not compacted, while an open
+    Raises NotFoundError for a group that never existed; RefusedError for a topic that is not compacted, while an open
     transaction holds the cleaner back, for a record that compaction would keep, and while another eosctl cleans.
     """
     group, _cluster_id = read_group(app, gone_ok=True)

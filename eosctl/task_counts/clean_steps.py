@@ -44,7 +44,7 @@ def prepare_clean(app: App) -> Plan:
 def apply_clean(app: App, plan: CleanPlan) -> Report:
     """Clean and set the settings back, also after Ctrl-C and errors; exit 4 if the cleaner did not finish in time.
 
-    Raises StalePlanError where the topic has changed, RefusedError while another eosctl cleans it. The deadline starts
+    Raises StalePlanError if the topic has changed, RefusedError while another eosctl cleans it. The deadline starts
     anew: the time in which a person read the plan does not count.
     """
     app = app.with_whole_timeout()
@@ -114,8 +114,8 @@ _AGAIN = "Run the same command again. Until then do not restart a worker."
 def _overwrite(app: App, plan: CleanPlan) -> None:
     """Record counts that workers already hold once more, so that compaction may remove the bad records.
 
-    A record that follows a new task commit would say that nobody is left to fence: then this raises StalePlanError, and
-    EosctlError where the commit came in between.
+    A record after a new task commit would claim that no task is left to fence. Raises StalePlanError for such a commit,
+    and EosctlError if it came in between.
     """
     wanted = [each for each in plan.records if each.first is not None]
     if not wanted:

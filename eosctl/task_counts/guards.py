@@ -38,8 +38,8 @@ _ROUND_SEEN_S = 3.0
 def observe_for_write(app: App, name: str, *, count: int | None = None) -> Scene:
     """Read the connector and its group for a write; tasks may run if the record already has `count`.
 
-    Raises NotFoundError for an unknown one; RefusedError for a sink, while the connector has tasks, while the group is
-    neither Stable nor without members, and where a worker answers for a group without members.
+    Raises NotFoundError for an unknown connector; RefusedError for a sink, while the connector has tasks, while the
+    group is neither Stable nor without members, and if a worker answers for a group without members.
     """
     group, _cluster_id = read_group(app, gone_ok=True)
     if group.state not in (STABLE, EMPTY, DEAD):
@@ -102,9 +102,8 @@ def _told(task: HeldTask) -> str:
 def refuse_running_round(app: App, scene: Scene, *, there: App) -> None:
     """Refuse while a fencing round of the leader runs: begun before the stop, it may write its record after ours.
 
-    It can be seen only by what it touches: about one recorded id per second, with a timeout that nobody else sets.
-    `there` leads to the cluster that the connector's tasks write to.
-    Raises RefusedError.
+    A round shows only in the ids that it initializes: about one recorded id per second, with a timeout of its own.
+    `there` leads to the cluster that the connector's tasks write to. Raises RefusedError.
     """
     age_s = app.clock.now_s() - scene.committed_ms / 1000
     recorded = scene.connector.task_count_record or 0

@@ -80,10 +80,10 @@ class TaskCountWritePlan(Struct, frozen=True):
 def plan_write(app: App, request: WriteRequest) -> TaskCountWritePlan:
     """Read topic, group and coordinators, and plan the write.
 
-    Raises NotFoundError for an unknown connector; RefusedError where its tasks write to a Kafka cluster to which eosctl
-    can't go, while it has tasks, while the group is neither Stable nor Empty, while a fencing round of the leader is
-    seen, and for a record that would leave out ids that are alive.
-    A record that is there already is nothing to do, whether tasks run or not.
+    Raises NotFoundError for an unknown connector; RefusedError if its tasks write to a Kafka cluster that eosctl can't
+    reach, while it has tasks, while the group is neither Stable nor Empty, while a fencing round of the leader is seen,
+    and for a record that would leave out ids that are alive. If the record already has this count, there is nothing to
+    do, whether tasks run or not.
     """
     scene = observe_for_write(app, request.connector, count=request.count)
     at = where_ids_are(app, request.connector, scene.connector.config)

@@ -32,7 +32,7 @@ class Gate(Struct, frozen=True):
 
     @property
     def verb(self) -> str:
-        """How a sentence about a gate that does not pass goes on."""
+        """The verb of a sentence about a gate that does not pass."""
         return "fails" if self.status == "fail" else "is unknown"
 
 

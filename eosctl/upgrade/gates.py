@@ -55,8 +55,8 @@ def evaluate_gates(observation: Observation, *, accepted: Collection[str] = ()) 
 class _Rule(Struct, frozen=True):
     """`only_up`: it matters to tasks that run exactly-once, and so never holds up the way back.
 
-    `guards_data`: while it is unknown, nobody is restarted. The others only say what may fail, and be seen to fail,
-    or are looked at again for each worker (its mode, its health).
+    `guards_data`: no worker is restarted while it is unknown. The others concern failures that would be seen, or are
+    checked again for each worker (its mode, its health).
     """
 
     id: Code

@@ -53,7 +53,7 @@ STRICT = Lenience()
 def lenience_of(accepted: frozenset[str], newest: Roll | None) -> Lenience:
     """Return the risks that a command accepts; raise UsageError for an unknown gate.
 
-    What a roll has written into files by now reports nothing of nodes that it has not restarted.
+    During an unfinished roll, files are no evidence: a roll may have changed those of nodes that it has not restarted.
     """
     require_gates(accepted)
     by_files = codes.MODES_PROVEN in accepted and not (newest is not None and newest.unfinished)

@@ -40,13 +40,13 @@ class OpenStep(Struct, frozen=True):
 class Roll(Struct, frozen=True):
     """The newest roll in the journal; `connectors` are their states at its beginning.
 
-    `known` are all members that its newest step saw; `steps` are those that are done.
-    `next_start` is in which modes each worker may start next, of all that this and former rolls had in hand.
-    `way_back`: it takes back the roll before; `excused` are connectors and tasks that did not run when it began.
-    `stopped` says why its last run ended, if it could say so; `ended_ms` is None while it is not finished. `origin` is
-    the mode to go back to, if there is one. `place` is what the driver changes, and where, if it told. `mirror_maker`:
-    the workers are a dedicated MirrorMaker's. `driver_options` and `accepted` gates are what its last run was given.
-    `not_started` are workers that were no members, were given their mode where they lie, and were not started since.
+    `known` are all members that its newest step saw; `steps` are those that are done. `next_start` has the modes in
+    which each worker of this and former rolls may start next. `way_back`: it takes back the roll before; `excused` are
+    connectors and tasks that did not run when it began. `stopped` is the error that ended its last run, if it was
+    recorded; `ended_ms` is None while it is not finished. `origin` is the mode to go back to, if there is one. `place`
+    is what the driver changes, and where, if it is known. `mirror_maker`: the workers are a dedicated MirrorMaker's.
+    `driver_options` and `accepted` gates are those of its last run. `not_started` are workers that were not members,
+    whose mode was set while they were down, and that were not started since.
     """
 
     target: Mode

@@ -32,11 +32,10 @@ def plan_upgrade(
 ) -> Report:
     """Return the passes that lead to `target` and the gates before them; exit 3 if a gate fails.
 
-    `plan_out` is a file that `upgrade apply` takes.
-    Without `validate` no connector is asked for its verdict, and the gates that rest on it are unknown.
-    With a `driver` whose platform owns the workers, the gates of that, too.
-    With `hard`, `data.hard` has what an older Connect needs besides. Raises UsageError for `hard` with another target,
-    and what `observe_workers` raises; what else can't be looked at makes its gates unknown.
+    `plan_out` is a file for `upgrade apply`. Without `validate` no connector validates its config, and the gates that
+    need it are unknown. With a `driver` whose platform owns the workers, its gates are added. With `hard`, `data.hard`
+    has the additional steps for an older Connect. Raises UsageError for `hard` with another target, and what
+    `observe_workers` raises; whatever else can't be read makes its gates unknown.
     """
     if hard and target is not Mode.DISABLED:
         raise UsageError(

@@ -73,10 +73,10 @@ def verify_upgrade(
 ) -> Report:
     """Report the findings that keep the group from being wholly and provably in `target`; exit 3 if there are any.
 
-    What a rebalance or the start of a task explains must last for a while.
-    That the rights can't be judged, or may not be looked at, is a warning only: it says nothing of what workers do now.
-    So are gates that are `accepted` as they are; with `modes_proven`, modes that nothing proves, or a file alone tells.
-    With a `driver`, the members must be the workers of its platform. Raises what `observe_workers` raises.
+    A finding that a rebalance or the start of a task explains must last for a while. Rights that can't be judged or
+    read are only a warning: they say nothing of what workers do now. So are gates that are `accepted`, and with
+    `modes_proven` modes that nothing proves, or only a file shows. With a `driver`, the members must be the workers of
+    its platform. Raises what `observe_workers` raises.
     """
     journal, cluster_id = _journal(app)
     roll = newest_roll(journal)

@@ -26,7 +26,7 @@ class Setup(Struct, frozen=True):
 class Fault(Protocol):
     """One kind of fault; `what` ends the sentence "will …" of the plan. An object of it is used once.
 
-    `leaves_mode`: meanwhile the workers are not enabled, so that nobody can expect transactions.
+    `leaves_mode`: the workers are not enabled meanwhile, so that no transactions can be expected.
     """
 
     name: ClassVar[str]

@@ -49,7 +49,7 @@ def ca_file(environ: Mapping[str, str]) -> Path | None:
 def proxy_options(environ: Mapping[str, str]) -> list[str]:
     """Return $http_proxy, $https_proxy and $no_proxy (either case) as the system properties that Java reads instead.
 
-    Raises UsageError for a proxy that can't be one.
+    Raises UsageError for an invalid proxy.
     """
     options, named = list[str](), proxies_of(environ).by_scheme
     for scheme in ("http", "https"):

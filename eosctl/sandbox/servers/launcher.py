@@ -113,7 +113,7 @@ class Launcher:
     def prepare_brokers(self, spec: StackSpec, template: KeptFile, cluster_id: str) -> list[Node]:
         """Write each broker's files and its storage, from `template` if that suffices; start nothing yet.
 
-        A password that somebody may have been shown who took one of the ports is not used again.
+        A password that may have been sent to somebody who took one of the ports is not used again.
         """
         if spec.broker_login:
             self.login.make_for_brokers()

@@ -51,9 +51,9 @@ def wait_ready(
 ) -> None:
     """Wait until every node answers; brokers must see `brokers` of their kind.
 
-    What belongs to another cluster than `cluster_id` is somebody else on our port. It is empty where it is not known.
-    Raises EosctlError with the end of its log as soon as one of `nodes` or `watched` has ended (PortTakenError where
-    that was why), and DeadlineError with the same when the time is up.
+    A node of another cluster than `cluster_id` is somebody else's on our port. It is empty if it is unknown. Raises
+    EosctlError with the end of its log as soon as one of `nodes` or `watched` has ended (PortTakenError if that was the
+    cause), and DeadlineError with the same when the time is up.
     """
     waiting = list(nodes)
     for _ in deadline.rounds(_POLL_S):

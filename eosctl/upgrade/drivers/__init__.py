@@ -67,9 +67,9 @@ class Driver(Protocol):
 
 @runtime_checkable
 class OwnsWorkers(Protocol):
-    """A driver whose platform says which workers there should be; its steps bring all of them, whoever is there now.
+    """A driver whose platform knows which workers should run; its steps bring all of them, present or not.
 
-    `watches`: somebody else makes the changes, perhaps before they are asked for.
+    `watches`: somebody else makes the changes, perhaps before they are due.
     """
 
     @property

@@ -24,8 +24,8 @@ class ProgramError(EosctlError):
 def run_program(app: App, words: Sequence[str], *, stdin: bytes = b"") -> bytes:
     """Run a program and return what it wrote to stdout.
 
-    Raises NotFoundError where there is no such program, DeadlineError, ProgramError with its last words when it ends
-    with another status than 0, and EosctlError where it can't be run.
+    Raises NotFoundError if there is no such program, DeadlineError, ProgramError with its last output if its exit
+    status is not 0, and EosctlError if it can't be run.
     """
     shown = shell_words(*words)
     try:

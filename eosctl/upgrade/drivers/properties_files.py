@@ -27,7 +27,7 @@ class Edited(Struct, frozen=True):
 def with_mode(content: bytes, mode: Mode, *, source: str, setting: str = SETTING) -> bytes:
     """Return the content of a worker's properties file with the mode set.
 
-    Raises InputFileError where it is malformed, or is no worker's: it may have been cut off or emptied.
+    Raises InputFileError if it is malformed or not a worker's: it may have been cut off or emptied.
     """
     text = content.decode(ENCODING)
     names = parse_properties(text, source=source).values

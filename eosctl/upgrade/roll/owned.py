@@ -27,7 +27,7 @@ _JOIN_S = 30.0
 def absent_workers(app: App, driver: Driver, begun: Roll | None, group: GroupObservation) -> list[UpgradeWorker]:
     """Return the workers that an unfinished upgrade must still bring and that are no members, in their pods' mode.
 
-    That is the mode of the newest step: with it they come back, for the workload has it.
+    That is the mode of the newest step: the workload has it, so they come back with it.
     """
     if begun is None or not isinstance(driver, OwnsWorkers):
         return []
@@ -45,7 +45,7 @@ def left_behind(newest: Roll | None, place: str | None, *, way_back: bool) -> Ro
 def made_before(app: App, driver: Driver, mode: Mode, before: Collection[str | None]) -> bool:
     """Decide whether an earlier run's change has reached all workers: no member of `before` is left, all have the mode.
 
-    A controller goes on while eosctl does not run; its pods need not be restarted once more. Workers whose pods are all
+    A controller continues while eosctl does not run; its pods need not be restarted again. Workers whose pods are all
     new may take a moment to be in the group.
     """
     if not isinstance(driver, OwnsWorkers) or driver.mode(app) is not mode:
@@ -67,7 +67,7 @@ def with_platform(
 ) -> Sequence[UpgradeWorker]:
     """Give workers that joined since the mode to which this upgrade has brought all of them, as their pods were made.
 
-    What is proven is never overruled; nothing is added where the platform no longer has that mode.
+    A proven mode is never overruled; nothing is added if the platform no longer has that mode.
     """
     if brought is None or not isinstance(driver, OwnsWorkers):
         return workers

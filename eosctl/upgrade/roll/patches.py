@@ -21,7 +21,7 @@ from eosctl.upgrade.roll.prepare import PreparedRoll
 def patch_report(app: App, roll: PreparedRoll, *, with_secrets: bool = False) -> Report:
     """Return a row for each patch, pass by pass; gates that would stop the upgrade, and hidden patches, are warnings.
 
-    Of a patch that has secrets beside the mode only the change is shown, if not `with_secrets`.
+    Without `with_secrets`, a patch that has secrets besides the mode is shown as its change only.
 
     Raises UsageError for a driver without a platform, and what reading the workloads raises.
     """

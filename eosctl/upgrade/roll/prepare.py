@@ -80,12 +80,12 @@ class RollRequest(Struct, frozen=True):
 class PreparedRoll(Struct, frozen=True):
     """A roll that may begin, or go on. `passes` are still to be done, after the step `open`, if there is one.
 
-    `blocking` are the gates that forbid it; `connectors` is what is to be reached again after every step, but for what
-    is `excused`. `dead` are workers that are no members: their mode is set where they lie, and they are started when
-    all others are where they should be. `gone` are given up. `gates` are all that were looked at, those of the driver's
-    platform included; `place` is what the driver changes there. `mirror_maker`: the workers are a dedicated
-    MirrorMaker's, which nobody can ask. `configs` are the workers' files. `mended` are the gates that the first step
-    fixes. `origins` say who deploys what is changed.
+    `blocking` are the gates that forbid it; `connectors` are the states to be reached again after every step, except
+    those `excused`. `dead` are workers that are not members: their mode is set while they are down, and they are
+    started when all others have the target mode. `gone` are given up. `gates` are all that were looked at, those of the
+    driver's platform included; `place` is what the driver changes there. `mirror_maker`: the workers are a dedicated
+    MirrorMaker's, without REST. `configs` are the workers' files. `mended` are the gates that the first step fixes.
+    `origins` are the deployers of the changed objects.
     """
 
     request: RollRequest
@@ -165,7 +165,7 @@ class _Past(Struct, frozen=True):
 def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll:
     """Look at the group and decide what to do; write nothing.
 
-    Raises RefusedError for a roll that was begun and not finished (or none, with `resume`), StalePlanError where the
+    Raises RefusedError for a roll that was begun and not finished (or none, with `resume`), StalePlanError if the
     workers are no longer as in the plan file, UsageError, and what `observe_workers` raises.
     """
     require_gates(request.accepted)
@@ -284,9 +284,9 @@ def _lenience(request: RollRequest, target: Mode, newest: Roll | None, begun: Ro
 def _mended(open_step: OpenStep | None, view: GroupLook, driver: Driver, *, nobody_left: bool) -> frozenset[str]:
     """Return the gates that the first pass fixes, and those that repeating the open step fixes.
 
-    `nobody_left`: an upgrade left pods behind of which none may be a member; then nobody can be asked.
+    `nobody_left`: an upgrade left pods behind of which none may be a member; then no worker can be asked.
 
-    While a controller restarts pods, workers that are members do not answer yet: what nobody tells, the step waits for.
+    While a controller restarts pods, workers that are members may not answer yet: the step waits for what is unknown.
     """
     if open_step is None:
         empty = nobody_left and driver.at_once and view.group.state == EMPTY
@@ -312,7 +312,7 @@ def _for_mirror_maker(app: App, driver: Driver) -> Driver:
 def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, lenience: Lenience) -> list[Gate]:
     """Return the gate that fails for known workers, other than the open step's, that are gone or do not answer.
 
-    Pods may come back under other names, so nobody is missed where a controller restarts them.
+    Pods may come back under other names, so none is missed if a controller restarts them.
     """
     if (
         begun is None

@@ -66,7 +66,7 @@ class Run:
 
     @property
     def look_s(self) -> float:
-        """How long a look may take: as --timeout says, and longer where the last one took more than half of that."""
+        """The time for one look, in seconds: --timeout, or more if the last one took more than half of that."""
         return max(self.app.deadline.timeout_s, 2 * self.view.took_s)
 
 
@@ -154,7 +154,7 @@ def _timeout_s(run: Run, workers: tuple[str, ...]) -> float:
 def require_as_left(run: Run, members: Mapping[str, str]) -> None:
     """Raise RefusedError if the group is not as this roll left it; remember the members for the next check.
 
-    Where a controller restarts workers, it may also do so when nobody asked for it.
+    If a controller restarts workers, it may also do so for reasons of its own.
     """
     before, run.members = run.members, members
     if run.roll.driver.at_once or not before:
@@ -276,7 +276,7 @@ class _Restart:
 def _members(group: GroupObservation, again: OpenStep | None, *, at_once: bool) -> dict[str, str | None]:
     """Return all members (URL -> id), with those that a cut-off step has stopped.
 
-    Where a controller restarts all of them, those before the step count: it may have come further meanwhile.
+    If a controller restarts all of them, those before the step count: it may have come further meanwhile.
     """
     if again is not None and at_once:
         return dict(again.members)

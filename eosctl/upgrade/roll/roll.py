@@ -47,7 +47,7 @@ def prepare_upgrade(app: App, roll: PreparedRoll, *, watching: bool) -> Plan:
 def apply_roll(app: App, roll: PreparedRoll) -> Report:
     """Go through the passes; a failed step or Ctrl-C ends them, and what was done before is kept and reported.
 
-    Raises StalePlanError where the group is no longer as planned, RefusedError while another eosctl is at work on it.
+    Raises StalePlanError if the group is no longer as planned, RefusedError while another eosctl works on it.
     """
     app = replace(app, on_event=sentences(app.on_event)).with_whole_timeout()
     run = Run(app, roll, roll.view, roll.memory)
@@ -134,7 +134,7 @@ def _begin(roll: PreparedRoll) -> Note:
 def _steps(run: Run) -> Iterator[Step[str]]:
     """Restart one worker after the other, pass by pass; choose the next when the one before has settled.
 
-    Workers that had died are started at the end: nobody is in another mode then, whatever becomes of them.
+    Workers that had died are started at the end: no worker has another mode then, even if they fail.
     """
     open_step = run.roll.open
     if open_step is not None:

@@ -41,7 +41,7 @@ class LeaderClaim(Struct, frozen=True):
 class Before(Struct, frozen=True):
     """The state before a step: `members` (URL -> member id), leader's `claim`, the tasks' `ids` and `owners`.
 
-    `others` are the members beside the step's workers, as they were just before it: nobody else may restart them.
+    `others` are the members besides the step's workers, as they were just before it: they must not be restarted.
     """
 
     members: Mapping[str, str | None]

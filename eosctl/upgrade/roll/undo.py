@@ -13,7 +13,7 @@ from eosctl.upgrade.roll.prepare import PreparedRoll
 def origin_of(modes: Iterable[Mode]) -> Mode | None:
     """Return the one mode of the members before the upgrade; None if it is unknown or differs.
 
-    Of workers that are not enabled and say no more, it is disabled: what every group is that has never used it.
+    For workers known only as not enabled it is disabled: the mode of every group that never used exactly-once.
     """
     found = {mode for mode in modes if mode is not Mode.ABSENT}
     if found in ({Mode.ENABLED}, {Mode.PREPARING}):

@@ -75,8 +75,8 @@ def kubernetes_driver(
 ) -> KubernetesDriver:
     """Return the driver for these workloads as they are now; `container` runs the worker, if it has to be named.
 
-    Raises UsageError for another kind or container, NotFoundError, RefusedError where not all pods would be restarted,
-    nothing shows which container is the worker, or what is changed would change no worker, and what kubectl raises.
+    Raises UsageError for another kind or container, NotFoundError, RefusedError if not all pods would be restarted,
+    nothing shows which container is the worker, or the change would affect no worker, and what kubectl raises.
     """
     driver = replace(named_workloads(app, workloads, kubectl), watches=watches)
     there = [(each, driver.look(app, each)) for each in driver.workloads]
@@ -128,9 +128,9 @@ def named_workloads(app: App, workloads: Sequence[str], kubectl: Kubectl) -> Kub
 
 
 class KubernetesDriver(Struct, frozen=True):
-    """`places` says where the mode of each workload stands; `deleted_by_us` are those whose pods nobody else restarts.
+    """`places` has the place of each workload's mode; `deleted_by_us` are workloads whose pods eosctl deletes.
 
-    `crowded` says of each why more than one of its pods may be down at once. `watches`: somebody else makes the
+    `crowded` has the reasons why several pods of a workload may be down at once. `watches`: somebody else makes the
     changes and deletes pods; nothing is written to Kubernetes. `stuck` are the pods, by their uids, that are not Ready
     when this is planned: they may be deleted.
     """

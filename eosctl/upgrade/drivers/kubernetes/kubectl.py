@@ -132,7 +132,7 @@ def _object(said: bytes, what: str) -> Manifest:
 def poll(app: App, doing: str, done: Callable[[], bool], *, hint: str) -> None:
     """Poll until `done` or until the App's time is up; raise DeadlineError, and what `done` raises.
 
-    Where the API server does not answer, it is asked again.
+    If the API server does not answer, it is asked again.
     """
     looks = PatientLooks(app, app.deadline)
     for _ in app.deadline.rounds(_POLL_S):

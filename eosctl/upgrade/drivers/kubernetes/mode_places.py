@@ -321,8 +321,8 @@ def _edit(app: App, kubectl: Kubectl, field: tuple[str, Path], name: str, mode: 
 def _patch_what_was_read(app: App, kubectl: Kubectl, thing: str, made: Callable[[Manifest], Patch | None]) -> None:
     """Patch an object with what `made` returns for its present state; None changes nothing. Raise EosctlError.
 
-    The API server refuses a patch with the resourceVersion of an object that somebody has written since; then it is
-    made of what is there now.
+    The API server refuses a patch with the resourceVersion of an object that was written since; then the patch is made
+    again from the present state.
     """
     tries_left = _TRIES
     while True:

@@ -11,7 +11,7 @@ from eosctl.events import Event
 
 
 class PatientLooks:
-    """The looks of one wait, each in a `with`, which ends early where nobody answers; that is told once.
+    """The looks of one wait, each in a `with`, which ends early if there is no answer; that is reported once.
 
     When `deadline` is over, it is raised; all other errors are at once.
     """

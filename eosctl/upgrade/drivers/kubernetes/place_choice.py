@@ -46,7 +46,7 @@ def choose_place(
 ) -> ModePlace:
     """Return the named place, or the variable that most images take; raise RefusedError if it would change nothing.
 
-    `watches`: somebody else makes the changes, and the ConfigMap may have got another name by them.
+    `watches`: somebody else makes the changes, which may have renamed the ConfigMap.
     """
     if workload.is_operated:
         given = "--configmap" if file is not None else "--env-name" if variable is not None else None

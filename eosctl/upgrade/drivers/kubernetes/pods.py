@@ -37,8 +37,8 @@ _LOOK_S = 30.0
 class _Work(Struct, frozen=True):
     """The facts common to every pod: `revision` is that of new ones, `members` counts the workers that should be there.
 
-    That is asked anew each time: a workload may be scaled meanwhile. `require_kept` raises an error once somebody has
-    taken back the change: a pod that is made then would have the former mode.
+    `members` is asked each time, as a workload may be scaled meanwhile. `require_kept` raises an error once somebody
+    has reverted the change: a pod made then would have the former mode.
     """
 
     app: App

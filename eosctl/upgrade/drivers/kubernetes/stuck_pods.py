@@ -36,7 +36,7 @@ def trouble(app: App, kubectl: Kubectl, pod: Pod) -> str:
 class StuckPods:
     """Deletes, while a StatefulSet is rolled, what is stuck and was agreed on.
 
-    `agreed` are uids; None where somebody else deletes pods.
+    `agreed` are uids; None if somebody else deletes pods.
     """
 
     def __init__(self, kubectl: Kubectl, agreed: Collection[str] | None) -> None:

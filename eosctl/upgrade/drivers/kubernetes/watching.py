@@ -27,7 +27,7 @@ _POLL_S = 1.0
 def await_change(app: App, kubectl: Kubectl, workload: Workload, place: ModePlace, mode: Mode) -> None:
     """Wait until the field has the mode, whoever sets it.
 
-    Raises DeadlineError, and ConnectError where it gets another value than that and the one that it had first.
+    Raises DeadlineError, and ConnectError if it gets a value that is neither the mode nor its first one.
     """
     first: FoundMode | None = None
     spoken = ""

@@ -19,7 +19,7 @@ OF_WORKERS = frozenset({"BOOTSTRAP_SERVERS", "GROUP_ID", "CONNECT_BOOTSTRAP_SERV
 def worker_container(workload: str, manifest: Manifest, *, named: str | None, variable: str) -> str:
     """Return the worker's container: the one named, or the only one that has the variable or a worker's image.
 
-    Raises UsageError where there is none of that name, RefusedError where more than one may be it.
+    Raises UsageError if no container has that name, RefusedError if more than one may be the worker's.
     """
     pod = ((manifest.get("spec") or {}).get("template") or {}).get("spec") or {}
     containers: Sequence[Container] = pod.get("containers") or ()
