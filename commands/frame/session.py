@@ -60,12 +60,12 @@ class Session:
 
     @property
     def output(self) -> str:
-        """The output format asked for."""
+        """The requested output format."""
         return str(self.flags.get("output", "text"))
 
     @property
     def verbosity(self) -> int:
-        """How often `-v` was given."""
+        """The number of times `-v` was given."""
         return int(self.flags.get("verbose", 0))
 
     def may_ask(self) -> bool:

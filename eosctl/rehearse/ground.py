@@ -77,7 +77,7 @@ class Ground:
 
     @property
     def stack(self) -> Stack:
-        """The sandbox as it is now: also others start and stop its nodes."""
+        """The sandbox as it is now, as others start and stop its nodes, too."""
         found = Stack.find(self.directory)
         if found is None:
             raise NotFoundError(f"the sandbox in {self.directory} is gone", hint="Somebody else has stopped it.")

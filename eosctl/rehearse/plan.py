@@ -94,7 +94,7 @@ class RehearsalPlan(Struct, frozen=True):
 
     @property
     def has_fields(self) -> bool:
-        """Whether a field tells records apart."""
+        """True if a field distinguishes records."""
         return bool(self.unique or self.sequence)
 
     def not_judged(self, *, left_mode: bool = False) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ class RehearsalPlan(Struct, frozen=True):
 
     @property
     def upgrades(self) -> bool:
-        """Whether it begins with an upgrade."""
+        """True if it begins with an upgrade."""
         return self.request.start_mode is not Mode.ENABLED
 
     def has_slow_network(self) -> bool:

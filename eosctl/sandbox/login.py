@@ -46,12 +46,12 @@ class SandboxLogin(Struct, frozen=True):
 
     @property
     def asks_at_workers(self) -> bool:
-        """Whether the workers ask for a password."""
+        """True if the workers require a password."""
         return self.rest_password_file.exists()
 
     @property
     def asks_at_brokers(self) -> bool:
-        """Whether the brokers ask for a password."""
+        """True if the brokers require a password."""
         return self.command_config.exists()
 
     def make_for_workers(self) -> None:

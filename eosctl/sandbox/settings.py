@@ -38,7 +38,7 @@ class GroupSpec(Struct, frozen=True):
 
     @property
     def scheme(self) -> str:
-        """`http` or `https`: how the workers are spoken to."""
+        """The scheme of the workers' URLs: `http` or `https`."""
         return "https" if any(name.startswith("listeners.https.") for name in self.worker_config) else "http"
 
     def topics(self) -> dict[str, str]:

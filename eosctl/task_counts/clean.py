@@ -57,7 +57,7 @@ class CleanPlan(Struct, frozen=True):
 
     @property
     def changes_something(self) -> bool:
-        """Whether there is a record to be compacted away, or a setting that a run before left changed."""
+        """True if there is a record to be compacted away, or a setting that a run before left changed."""
         return bool(self.records) or self.begun is not None
 
     def breaks_readers(self) -> bool:

@@ -33,7 +33,7 @@ class AliveTask(Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether a transaction of this id is in progress now."""
+        """True if a transaction of this id is in progress now."""
         return self.state not in _SETTLED
 
 

@@ -49,7 +49,7 @@ class RecordWrite(Struct, frozen=True):
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C came while it was written, or read back."""
+        """True if Ctrl-C came while it was written, or read back."""
         return isinstance(self.failure, InterruptedByUserError)
 
 

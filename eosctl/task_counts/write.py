@@ -73,7 +73,7 @@ class TaskCountWritePlan(Struct, frozen=True):
 
     @property
     def changes_something(self) -> bool:
-        """Whether the record, or its order, would be another one."""
+        """True if the record, or its order, would change."""
         return not says_already(self.scene.connector, self.request.count)
 
 
@@ -159,7 +159,7 @@ class _SoFar:
 
     @property
     def fencing_failed(self) -> bool:
-        """Whether an id is not fenced, so that nothing may be written."""
+        """True if an id is not fenced, so that nothing may be written."""
         return self.fenced is not None and self.fenced.exit_code is not ExitCode.OK
 
 

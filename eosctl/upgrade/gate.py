@@ -27,7 +27,7 @@ class Gate(Struct, frozen=True):
 
     @property
     def stops_apply(self) -> bool:
-        """Whether no worker may be restarted as long as the gate is like this."""
+        """True if no worker may be restarted while the gate has this status."""
         return not self.accepted and (self.status == "fail" or (self.status == "unknown" and self.guards_data))
 
     @property

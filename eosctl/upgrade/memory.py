@@ -72,7 +72,7 @@ class Roll(Struct, frozen=True):
 
     @property
     def unfinished(self) -> bool:
-        """Whether it was begun and did not come to its end."""
+        """True if it was begun and has not ended."""
         return self.ended_ms is None
 
     @property
@@ -114,7 +114,7 @@ class Memory(Struct, frozen=True):
 
     @property
     def names(self) -> Mapping[str, str | None]:
-        """The members that were brought somewhere, by name."""
+        """The ids of the members that were brought to a mode, by name."""
         return {name: each.member_id for name, each in self.brought.items()}
 
     def after(self, brought: Mapping[str, Brought], *, at_once: bool = False) -> Memory:

@@ -103,7 +103,7 @@ class Launcher:
 
     @property
     def login(self) -> SandboxLogin:
-        """The login of the stack, where it asks for one."""
+        """The login of the stack, if it requires one."""
         return SandboxLogin(self._directory / "login")
 
     def prepare_security(self, listener: SecureListener) -> None:

@@ -128,7 +128,7 @@ class StepOutcome:
 
     @property
     def backup(self) -> str | None:
-        """The paths of the copies, for a row."""
+        """The paths of the backups, for a row."""
         return ", ".join(self.backups) or None
 
     def with_backups(self, app: App, journal: Journal) -> App:

@@ -52,12 +52,12 @@ class Workload(Struct, frozen=True):
 
     @property
     def is_strimzi(self) -> bool:
-        """Whether Strimzi's operator makes the pods, and changes them."""
+        """True if Strimzi's operator makes the pods, and changes them."""
         return self.kind in _OPERATED
 
     @property
     def is_operated(self) -> bool:
-        """Whether it has the mode in a spec of its own, from which an operator makes the pods."""
+        """True if it has the mode in a spec of its own, from which an operator makes the pods."""
         return self.kind in _GROUPS
 
     @property

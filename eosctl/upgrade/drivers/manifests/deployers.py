@@ -44,7 +44,7 @@ class Deployer(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """For a sentence."""
+        """The deployer, for a sentence."""
         return f"{self.tool} ({self.name})" if self.name else self.tool
 
 
