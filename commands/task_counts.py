@@ -133,7 +133,7 @@ def write_command(
 ) -> Report:
     """Write a connector's record, after fencing the ids of the old one.
 
-    If the record is newer than the newest task commit, the leader fences nobody, whether that is right or not. So the
+    If the record is newer than the newest task commit, the leader fences no id, whether that is right or not. So the
     write is refused while the connector has tasks, while the group rebalances, and if the count would leave out ids
     that are alive. eosctl writes under a transactional id of its own while workers are up, and under the leader's if
     there are none. If the record has this count already, nothing is written, also while tasks run: exit code 0. The

@@ -110,7 +110,7 @@ class Walk:
             if done():
                 return
         raise DeadlineError(
-            f"the demo waited {_STEP_TIMEOUT_S:g} s for {what} in vain; {self._why()}",
+            f"the demo timed out after {_STEP_TIMEOUT_S:g} s while waiting for {what}; {self._why()}",
             hint="Is the machine very busy? With --keep the sandbox stays, and its logs.",
         )
 

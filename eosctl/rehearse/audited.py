@@ -76,7 +76,7 @@ def _progress(app: App, asked: Asked, topics: Sequence[str]) -> tuple[SourceOffs
     except InterruptedByUserError:
         raise
     except EosctlError as exc:
-        return None, {}, [f"what goes on was not read: {exc.message}"]
+        return None, {}, [f"the progress was not read: {exc.message}"]
     commits = {f"source partition {name}": count for name, count in offsets.commits.items()}
     return offsets, {**commits, **sequences}, []
 

@@ -266,7 +266,9 @@ class Ground:
         for _ in self.app_now().deadline.rounds(_POLL_S):
             if done():
                 return
-        raise DeadlineError(f"waited {self.app.deadline.timeout_s:g} s for {what} in vain; {self.why_ill()}")
+        raise DeadlineError(
+            f"timed out after {self.app.deadline.timeout_s:g} s while waiting for {what}; {self.why_ill()}"
+        )
 
     def await_open_transaction(self, tasks: list[int]) -> bool:
         """Wait a little for an open transaction of one of these tasks; return whether there is one."""

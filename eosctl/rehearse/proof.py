@@ -229,7 +229,7 @@ class Proof:
             found.append(self._finding(DUPLICATE, words, {"count": again, "in_all": wrong.total()}))
         elif again or has_returned:
             what = f"{counted(again, 'record')} had the value of one before" if again else "a former source offset came"
-            lacks = (f"{what} again, and no field tells records apart: name one with --unique",)
+            lacks = (f"{what} again, and no field distinguishes records: name one with --unique",)
         if not found and not lacks:
             return said
         verdict = FaultVerdict.NOT_EXACTLY_ONCE if found else said.verdict
@@ -269,9 +269,9 @@ def _idle(first: AuditSaid, now: AuditSaid) -> Iterator[str]:
         yield "no record was committed"
         return
     names = sorted(name for name, count in now.progress.items() if count <= first.progress.get(name, 0))
-    yield from (f"{name} did not go on" for name in names[:_MOST_NAMED])
+    yield from (f"{name} made no progress" for name in names[:_MOST_NAMED])
     if len(names) > _MOST_NAMED:
-        yield f"{len(names) - _MOST_NAMED} more did not go on"
+        yield f"{len(names) - _MOST_NAMED} more made no progress"
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from eosctl.core.allowances import Waiver
 
 MISSING = finding(
     "missing",
-    "There is no task-count record: the next start fences nobody.",
+    "There is no task-count record: the next start fences no id.",
     "Nothing, if the group does not run exactly-once; else stop and resume the connector: the leader writes it.",
 )
 TOO_LOW = finding(

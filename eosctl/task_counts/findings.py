@@ -71,9 +71,9 @@ def _missing(case: Case) -> Iterable[Finding]:
         codes.MISSING,
         "error" if alive else "warning",
         case.connector.name,
-        f"no task-count record, and {alive} of its ids are known to the coordinators: the next start fences nobody"
+        f"no task-count record, and {alive} of its ids are known to the coordinators: the next start fences no id"
         if alive
-        else "no task-count record: workers with exactly-once would fence nobody at the next start",
+        else "no task-count record: workers with exactly-once would fence no id at the next start",
         f"Nothing to do if the group does not run exactly-once; else {stop_and_resume(connector.name)}: the leader "
         "writes it.",
     )

@@ -35,9 +35,9 @@ def fencing_decision(connector: ConnectorState) -> FencingDecision:
     if connector.config is None:
         return FencingDecision(0, None, "the connector does not exist: the record is kept for when it is created again")
     if not connector.pending_fencing:
-        return FencingDecision(0, None, "no task commit since the record: nobody is fenced")
+        return FencingDecision(0, None, "no task commit since the record: no id is fenced")
     if recorded is None:
-        return FencingDecision(0, now, "there is no record: nobody is fenced, the count is recorded")
+        return FencingDecision(0, now, "there is no record: no id is fenced, the count is recorded")
     if recorded == 1 and now == 1:
         return FencingDecision(0, now, "one task before and now: the new task fences the old one itself")
     return FencingDecision(
@@ -49,7 +49,7 @@ def decision_after_commit(connector: ConnectorState) -> FencingDecision:
     """Return the decision after the next task commit: a resumed, re-created or reconfigured connector writes one."""
     recorded = connector.task_count_record
     if recorded is None:
-        return FencingDecision(0, None, "there is no record: nobody is fenced")
+        return FencingDecision(0, None, "there is no record: no id is fenced")
     if recorded == 1:
         return FencingDecision(1, None, "fences the 1 recorded; one task that follows one does so itself")
     return FencingDecision(max(recorded, 0), None, f"fences the {max(recorded, 0)} recorded")

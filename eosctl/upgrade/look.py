@@ -74,7 +74,7 @@ def accept_hint(gates: Sequence[Gate]) -> str:
     """Return the hint that names --accept-gate for each gate, and --timeout if a gate is unknown."""
     names = " ".join(f"{Waiver.ACCEPT_GATE} {gate.id}" for gate in gates)
     more_time = " --timeout gives a look more time." if any(gate.status == "unknown" for gate in gates) else ""
-    return f"{names} goes on as it is.{more_time}"
+    return f"{names} continues as it is.{more_time}"
 
 
 class GroupLook(Struct, frozen=True):

@@ -144,7 +144,7 @@ def _unfinished(roll: Roll, holder: str | None) -> Problem:
     if holder is not None:
         message = f"{describe_roll(roll)}; eosctl is at work on it now ({holder})"
         return Problem(codes.UPGRADE_UNFINISHED, message, "Wait for it.").as_warning()
-    return Problem(codes.UPGRADE_UNFINISHED, describe_roll(roll), "--resume goes on.").as_warning()
+    return Problem(codes.UPGRADE_UNFINISHED, describe_roll(roll), "--resume continues.").as_warning()
 
 
 def _open_gates(view: GroupLook) -> list[Gate]:

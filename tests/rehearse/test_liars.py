@@ -201,7 +201,7 @@ def test_a_source_partition_that_is_not_read_again_is_unproven() -> None:
     report = rehearse(source, fault(source, forget="b-"), **FIELDS)
     assert (verdicts(report), report.exit_code) == ({"kill-worker": UNSURE}, ExitCode.PARTIAL)
     (row,) = report.rows_of(FaultRow)
-    assert 'source partition {"filename": "b-"} did not go on' in row.why
+    assert 'source partition {"filename": "b-"} made no progress' in row.why
 
 
 @pytest.mark.parametrize(("fields", "expected"), [(FIELDS, UNSURE), ({"unique": "id"}, AS_FAR)])

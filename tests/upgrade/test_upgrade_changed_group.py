@@ -46,7 +46,7 @@ def after(there: RollWorld, app: App, message: str, happens: Callable[[], object
 @pytest.mark.parametrize(
     ("happens", "said"),
     [
-        (lambda there: restart(there, W3), f"{W3} joined anew"),
+        (lambda there: restart(there, W3), f"{W3} joined again"),
         (lambda there: (there.stop(W3), there.settle()), f"{W3} left"),
         (lambda there: (there.files.update({"http://w4:8083": "disabled"}), there.start("http://w4:8083"),
                         there.settle()), "http://w4:8083 joined"),
@@ -62,7 +62,7 @@ def test_no_further_worker_is_restarted_when_the_group_is_not_as_the_roll_left_i
     assert (stopped.exit_code, outcomes(stopped)[0][2]) == (ExitCode.PARTIAL, "done")
     message = f"the group changes under this upgrade: {said}, which it had not restarted"
     assert stopped.problems[0].message == message
-    assert "--resume then goes on" in str(stopped.problems[0].hint)
+    assert "--resume then continues" in str(stopped.problems[0].hint)
     assert [mode for url, mode in there.starts if mode == "preparing"] == ["preparing"]
 
 
@@ -77,7 +77,7 @@ def test_a_worker_that_somebody_else_restarts_during_a_step_ends_it(tmp_path: Pa
     there.after_start.append(by_somebody_else)
     stopped = roll(there.app(tmp_path), FakeDriver(there))
     assert outcomes(stopped)[0] == ("preparing", W2, "failed")
-    assert f"{W3} joined anew" in stopped.problems[0].message
+    assert f"{W3} joined again" in stopped.problems[0].message
     there.after_start.clear()
     assert roll(there.app(tmp_path), FakeDriver(there), None, resume=True).exit_code is ExitCode.OK
     assert set(there.workers.values()) == {"enabled"}
@@ -196,7 +196,7 @@ def test_an_upgrade_that_is_begun_elsewhere_ends_this_one_before_its_next_restar
     assert [mode for _url, mode in there.starts] == ["preparing"], "no worker is restarted by either"
     assert (stopped.exit_code, outcomes(stopped)[1][2]) == (ExitCode.PARTIAL, "failed")
     assert "another eosctl began to work at group g: eosctl-config-g" in stopped.problems[0].message
-    assert "--resume goes on when that is over" in str(stopped.problems[0].hint)
+    assert "--resume continues when that is over" in str(stopped.problems[0].hint)
     again = roll(there.app(tmp_path / "here"), FakeDriver(there), None, resume=True)
     assert (again.exit_code, set(there.workers.values())) == (ExitCode.OK, {"enabled"}), again.problems
 

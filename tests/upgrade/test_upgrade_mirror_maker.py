@@ -172,7 +172,7 @@ def test_a_command_that_restarts_the_same_process_twice_is_found(tmp_path: Path)
     there = nodes(SAME[:2])
     report = roll(there.app(tmp_path), NodeDriver(there, at={FIRST: W2, SECOND: W2}), Mode.PREPARING, accepted=VERSIONS)
     assert report.exit_code is ExitCode.PARTIAL
-    assert "joined anew, which it had not restarted" in report.problems[0].message
+    assert "joined again, which it had not restarted" in report.problems[0].message
     assert there.workers[W1] == "disabled"
 
 

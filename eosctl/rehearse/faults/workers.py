@@ -58,7 +58,7 @@ class FreezeWorker(_Worker):
     """SIGSTOP until its tasks run elsewhere, then SIGCONT: what it had begun goes on, as a zombie."""
 
     name: ClassVar[str] = "freeze-worker"
-    what: ClassVar[str] = "freeze a worker until its tasks have moved, then let it go on as a zombie"
+    what: ClassVar[str] = "freeze a worker until its tasks have moved, then let it continue as a zombie"
 
     @staticmethod
     def why_not(setup: Setup) -> str:
@@ -82,7 +82,7 @@ class FreezeWorker(_Worker):
         if self._node is not None:
             process.signal_group(self._node.process, signal.SIGCONT)
             ground.frozen.discard(self._node.name)
-            ground.note(f"let {self._node.name} go on when its tasks had moved")
+            ground.note(f"let {self._node.name} continue after its tasks had moved")
 
 
 class Rebalance(_Worker):

@@ -31,7 +31,7 @@ class TakenBackError(ConnectError):
         super().__init__(
             message,
             hint=f"{first}Stop that tool, or change the field where it is deployed from and let eosctl watch "
-            "(--no-write); --resume then goes on.",
+            "(--no-write); --resume then continues.",
         )
 
 

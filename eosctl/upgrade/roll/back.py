@@ -24,16 +24,16 @@ RENAMED_AFTER_S = 30.0
 """A worker that is away for so long may have come back under another URL, if there is a new one."""
 TOUCHED_HINT = (
     "See whether somebody else upgrades or restarts workers now, or why a worker lost its place in the group; "
-    "--resume then goes on."
+    "--resume then continues."
 )
 
 
 def require_untouched(group: GroupObservation, expected: Expected) -> None:
-    """Raise GateFailedError if workers that this roll did not touch have joined anew: somebody else restarts them."""
+    """Raise GateFailedError if workers that this roll did not touch have joined again: somebody else restarts them."""
     now = members_of(group)
     others = [url for url, member_id in expected.before.others.items() if now.get(url, member_id) != member_id]
     if group.stable and others:
-        raise GateFailedError(touched_by_others(f"{', '.join(others)} joined anew"), hint=TOUCHED_HINT)
+        raise GateFailedError(touched_by_others(f"{', '.join(others)} joined again"), hint=TOUCHED_HINT)
 
 
 def touched_by_others(what: str) -> str:

@@ -68,5 +68,5 @@ def require_ours(app: App, claim: GroupClaim) -> None:
         raise RefusedError(
             f"another eosctl began to work at group {app.target.group_id}: {claim.transactional_id} is not as this "
             "upgrade took it; no further worker was restarted",
-            hint="See who else upgrades, rescues or writes task counts here; --resume goes on when that is over.",
+            hint="See who else upgrades, rescues or writes task counts here; --resume continues when that is over.",
         )

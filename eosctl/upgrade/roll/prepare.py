@@ -350,7 +350,7 @@ def _begun(app: App, request: RollRequest, newest: Roll | None, journal: Journal
         journal.refuse_held(f"the upgrade of group {app.target.group_id}")
         raise RefusedError(
             f"{describe_roll(unfinished)}; nothing was written",
-            hint=f"--resume goes on with it; {Waiver.START_OVER} forgets it and plans anew, from what is seen now.",
+            hint=f"--resume continues with it; {Waiver.START_OVER} forgets it and plans anew, from what is seen now.",
         )
     return None
 

@@ -159,7 +159,7 @@ def require_as_left(run: Run, members: Mapping[str, str]) -> None:
     before, run.members = run.members, members
     if run.roll.driver.at_once or not before:
         return
-    anew = [f"{url} joined anew" for url, member_id in members.items() if before.get(url, member_id) != member_id]
+    anew = [f"{url} joined again" for url, member_id in members.items() if before.get(url, member_id) != member_id]
     changes = [*anew, *(f"{url} joined" for url in members if url not in before)]
     changes += [f"{url} left" for url in before if url not in members]
     if changes:

@@ -141,7 +141,7 @@ def await_calm(app: App, workers: Sequence[str], mode: Mode, *, look_s: float) -
             app.on_event(Event(words, standings=standings(workers, mode, "to come")))
     raise DeadlineError(
         f"{', '.join(workers)} was not restarted: {waiting}, for {app.deadline.timeout_s:g} s",
-        hint="Mend it first, so that no two workers are down at once; --resume then goes on.",
+        hint="Fix it first, so that no two workers are down at once; --resume then continues.",
     )
 
 
@@ -259,7 +259,7 @@ def _judge_work(app: App, group: GroupObservation, expected: Expected, watch: _W
     if judged.broken or again:
         raise GateFailedError(
             f"gate connectors_healthy: {'; '.join([*judged.broken, *again])}",
-            hint="Mend it (`eosctl rescue` for a fencing that can't end), then go on with --resume.",
+            hint="Fix it (`eosctl rescue` for a fencing that can't end), then continue with --resume.",
         )
     for name in [name for name in judged.to_restart if name not in watch.restarted_s]:
         app.on_event(Event(f"restarting the tasks of {name} that failed in zombie fencing"))

@@ -118,7 +118,7 @@ def _operator_done(now: Manifest, workload: Workload) -> bool:
     if condition is not None:
         raise ConnectError(
             f"{workload.text} is NotReady: {condition.get('reason')}: {condition.get('message')}",
-            hint="Fix what Strimzi's operator complains of; --resume then goes on.",
+            hint="Fix what Strimzi's operator complains of; --resume then continues.",
         )
     return True
 

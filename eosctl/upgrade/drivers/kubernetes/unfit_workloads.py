@@ -25,7 +25,7 @@ def refuse_owned(workload: str, now: Manifest) -> None:
             if version.startswith("platform.confluent.io/") and kind == "Connect":
                 way = f"--workload connect/{shell_word(str(owner.get('name')))} does so."
             raise RefusedError(
-                f"{workload} is made by {whose}, whose operator takes back what is changed there; nothing was written",
+                f"{workload} is made by {whose}, whose operator reverts changes there; nothing was written",
                 hint=f"Set {SETTING} in that resource. {way}",
             )
 

@@ -50,13 +50,13 @@ def await_change(app: App, kubectl: Kubectl, workload: Workload, place: ModePlac
                 raise TakenBackError(words, again=Mode.PREPARING)
             raise ConnectError(
                 words,
-                hint=f"Set it to {mode.value} where it is deployed from; --resume then goes on.",
+                hint=f"Set it to {mode.value} where it is deployed from; --resume then continues.",
             )
         waiting = f"{_state(found)}; waiting until somebody sets it to {mode.value}"
         if deadline.expired():
             raise DeadlineError(
                 f"nobody changed it within {app.deadline.timeout_s:g} s: {waiting}",
-                hint="Set it where it is deployed from, and --resume goes on; --settle-timeout waits longer.",
+                hint="Set it where it is deployed from, and --resume continues; --settle-timeout waits longer.",
             )
         if waiting != spoken:
             spoken = waiting
@@ -86,7 +86,7 @@ def await_newer_pods(app: App, kubectl: Kubectl, workload: Workload, place: Mode
                 f"timed out after {app.deadline.timeout_s:g} s while waiting for somebody to restart "
                 f"{', '.join(older)}, which was made before {found.words} of {found.thing} was changed",
                 hint=f"{kubectl.line('rollout', 'restart', workload.text)}, or what the tool that deploys it does; "
-                "--resume then goes on.",
+                "--resume then continues.",
             )
         app.clock.sleep_s(_POLL_S)
 

@@ -73,7 +73,7 @@ def parse_workload(given: str) -> Workload:
     known = _KINDS.get(kind.lower()) or (_KINDS.get(resource) if rest.endswith(tuple(_GROUPS.values())) else None)
     if known == POD_SET and name:
         raise UsageError(
-            f"--workload {given}: its operator takes back what is changed there",
+            f"--workload {given}: its operator reverts changes there",
             hint=f"Name what it is made from: --workload {_maker(name)}",
         )
     if known is None or not name or "/" in name:

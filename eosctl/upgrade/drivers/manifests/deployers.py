@@ -29,10 +29,10 @@ _MANAGERS = {
 }
 _BY_HAND = "kubectl-"  # kubectl-set, kubectl-patch, kubectl-edit, kubectl-create, …
 _CHANGE = {
-    _ARGO: "Change it in Git; a sync takes back what is changed here.",
-    _FLUX: "Change it in Git; the next reconciliation takes back what is changed here.",
-    _HELM: "Change it in the chart's values; the next `helm upgrade` takes back what is changed here.",
-    _APPLY: "Change it in the manifest; the next `kubectl apply` takes back what is changed here.",
+    _ARGO: "Change it in Git; a sync reverts changes made here.",
+    _FLUX: "Change it in Git; the next reconciliation reverts changes made here.",
+    _HELM: "Change it in the chart's values; the next `helm upgrade` reverts changes made here.",
+    _APPLY: "Change it in the manifest; the next `kubectl apply` reverts changes made here.",
 }
 
 
