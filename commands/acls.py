@@ -11,7 +11,7 @@ from eosctl.app import App
 from eosctl.core.acls.request import AclRequest
 from eosctl.report import Report
 
-from .frame.confirm import settle
+from .frame.confirm import run_plan
 from .frame.options import EosctlGroup, pass_app, pass_request, write_options
 
 _F = TypeVar("_F", bound=Callable[..., object])
@@ -169,4 +169,4 @@ def apply_command(app: App, request: AclRequest, *, yes: bool, dry_run: bool) ->
     """
     from eosctl.acls.apply import prepare_acls
 
-    return settle(prepare_acls(app, request), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_acls(app, request), yes=yes, dry_run=dry_run)

@@ -7,7 +7,7 @@ import click
 from eosctl.app import App
 from eosctl.report import Report
 
-from .frame.confirm import settle
+from .frame.confirm import run_plan
 from .frame.options import EosctlGroup, pass_app, validation_option, write_options
 
 
@@ -138,4 +138,4 @@ def _change(app: App, connector: str, verb: str, *, yes: bool, dry_run: bool, on
     from eosctl.connectors.change import prepare_change
     from eosctl.connectors.rows import Verb
 
-    return settle(prepare_change(app, connector, Verb(verb), only_failed=only_failed), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_change(app, connector, Verb(verb), only_failed=only_failed), yes=yes, dry_run=dry_run)

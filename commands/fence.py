@@ -14,7 +14,7 @@ from eosctl.core.ids import TransactionalId
 from eosctl.errors import InputFileError
 from eosctl.report import Report
 
-from .frame.confirm import settle
+from .frame.confirm import run_plan
 from .frame.options import EosctlCommand, pass_app, waivers, write_options
 
 _VIA_HELP = "native: one InitProducerId per id; connect: let the leader fence a STOPPED --connector, about one id per \
@@ -93,7 +93,7 @@ def fence(
         create_unknown=create_unknown,
         via=via,
     )
-    return settle(prepare_fence(app, request), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_fence(app, request), yes=yes, dry_run=dry_run)
 
 
 def _ids_of_file(name: str | None) -> list[TransactionalId]:

@@ -15,7 +15,7 @@ from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
-from .frame.confirm import settle
+from .frame.confirm import run_plan
 from .frame.options import Duration, EosctlGroup, pass_app, pass_request, waivers, write_options
 
 if TYPE_CHECKING:
@@ -292,10 +292,10 @@ def abort_command(
         every = HangingRequest(place.topic, waived=waived.flags())
         if older_than is not None:
             every = HangingRequest(place.topic, int(older_than * 1000), waived.flags())
-        return settle(prepare_abort_hanging(app, every), yes=yes, dry_run=dry_run)
+        return run_plan(prepare_abort_hanging(app, every), yes=yes, dry_run=dry_run)
     if older_than is not None:
         raise UsageError("one transaction takes no --older-than", hint=_ONE_OR_ALL)
-    return settle(prepare_end(app, place.request(waived)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_end(app, place.request(waived)), yes=yes, dry_run=dry_run)
 
 
 @txn.command("complete")
@@ -336,7 +336,7 @@ def complete_command(
 
     if not as_decided:
         raise UsageError("the only way to complete a transaction is as it was decided", hint="Add --as-decided.")
-    return settle(prepare_end(app, place.request(waived, commit=True)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_end(app, place.request(waived, commit=True)), yes=yes, dry_run=dry_run)
 
 
 @txn.command("coordinator")

@@ -26,7 +26,7 @@ _MOST_PLAN_ROWS = 50
 """Who has to agree to more reads them with `--dry-run`, which prints every row that the plan has."""
 
 
-def settle(plan: Plan, *, yes: bool, dry_run: bool) -> Report:
+def run_plan(plan: Plan, *, yes: bool, dry_run: bool) -> Report:
     """Show `plan`, ask, and apply it; return the result's report, or the plan's if nothing is applied.
 
     The plan is shown on stderr, so that stdout holds one document. Every applied plan leaves one line in the audit log,

@@ -11,7 +11,7 @@ from eosctl.core.allowances import Allowances, Waiver
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
-from ..frame.confirm import settle
+from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
 
 _VIA = click.option(
@@ -101,7 +101,7 @@ def set_(
     pairs = _pairs(partitions, offsets, as_of, store)
     former = parsed(as_of, app.clock, partitions, store=store) if as_of else None
     request = SetRequest(connector, pairs, former, via, allowances)
-    return settle(prepare_edit(app, partial(plan_offsets_set, request=request)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_edit(app, partial(plan_offsets_set, request=request)), yes=yes, dry_run=dry_run)
 
 
 @click.command("reset", cls=EosctlCommand)
@@ -135,4 +135,4 @@ def reset(
     from eosctl.offsets.edit.edit import ResetRequest, plan_offsets_reset, prepare_edit
 
     request = ResetRequest(connector, partitions, everything, via, allowances)
-    return settle(prepare_edit(app, partial(plan_offsets_reset, request=request)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_edit(app, partial(plan_offsets_reset, request=request)), yes=yes, dry_run=dry_run)

@@ -12,7 +12,7 @@ from eosctl.app import App
 from eosctl.core.allowances import Allowances, Waiver
 from eosctl.report import Report
 
-from ..frame.confirm import settle
+from ..frame.confirm import run_plan
 from ..frame.options import EosctlGroup, pass_app, pass_request, waivers, write_options
 
 # sub-command -> the module that it is loaded from when it is asked for (`:name` where Python reserves its own)
@@ -189,7 +189,7 @@ def merge_command(
     require_choice(connectors, everything=everything)
     preferred = Prefer(prefer) if prefer else None
     request = MergeRequest(connectors, into, preferred, dedicated_topic, source, allowances)
-    return settle(prepare_writes(app, partial(plan_offsets_merge, request=request)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_writes(app, partial(plan_offsets_merge, request=request)), yes=yes, dry_run=dry_run)
 
 
 @offsets.command("restore")
@@ -212,4 +212,4 @@ def restore_command(
     from eosctl.offsets.files.restore import RestoreRequest, plan_restore
 
     request = RestoreRequest(backup, overwrite_newer=overwrite_newer, allowances=allowances)
-    return settle(prepare_writes(app, partial(plan_restore, request=request)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_writes(app, partial(plan_restore, request=request)), yes=yes, dry_run=dry_run)

@@ -15,7 +15,7 @@ from eosctl.core.offsets.migration import MigrationPlan, read_plan
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
-from ..frame.confirm import settle
+from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
 from ..frame.session import read_text_file
 
@@ -203,13 +203,13 @@ def migrate(
             resume=options.resume,
             prune=options.prune,
         )
-        return settle(ready, yes=yes, dry_run=dry_run)
+        return run_plan(ready, yes=yes, dry_run=dry_run)
     if options.resume:
         raise UsageError("--resume needs --plan FILE", hint="The interrupted run printed the path of its plan.")
     request = options.request(allow_open_transactions=allowances.allow_open_transactions)
     plan_out, prune = options.plan_out, options.prune
     with prepared_migration(app, request, engine, allowances=allowances, plan_out=plan_out, prune=prune) as ready:
-        return settle(ready, yes=yes, dry_run=dry_run)
+        return run_plan(ready, yes=yes, dry_run=dry_run)
 
 
 @click.command("verify", cls=EosctlCommand)

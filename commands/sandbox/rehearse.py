@@ -14,7 +14,7 @@ from eosctl.errors import InputFileError, UsageError
 from eosctl.report import Report
 from eosctl.target import Target
 
-from ..frame.confirm import settle
+from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_request, write_options
 from ..frame.session import Session, read_text_file
 
@@ -167,7 +167,7 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
     request = options.request(tuple(_given(ctx)))
     plan = plan_rehearsal(request)
     app, show_row = session.app(Target()), session.row_printer()
-    result = settle(
+    result = run_plan(
         prepare_rehearsal(app, plan, environ=session.environ, audit=audit_connector, on_row=show_row),
         yes=yes,
         dry_run=dry_run,

@@ -13,7 +13,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
-from ..frame.confirm import settle
+from ..frame.confirm import run_plan
 from ..frame.options import Duration, EosctlCommand, pass_app, pass_request, waivers, write_options
 from ..frame.session import read_text_file
 from .kubernetes_options import PodOptions, place_options, pod_options
@@ -259,4 +259,4 @@ def apply_command(
         from eosctl.upgrade.roll.patches import patch_report
 
         return patch_report(app, roll, with_secrets=by.with_secrets)
-    return settle(prepare_upgrade(app, roll, watching=bool(by.no_write)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_upgrade(app, roll, watching=bool(by.no_write)), yes=yes, dry_run=dry_run)
