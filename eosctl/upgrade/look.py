@@ -34,7 +34,7 @@ from eosctl.upgrade.roll.step import members_of
 NOTHING_KNOWN = Memory()
 
 
-class Lenience(Struct, frozen=True):
+class AcceptedRisks(Struct, frozen=True):
     """The risks that this roll accepts: `accepted` gates and, on the `way_back`, what failed since the upgrade began.
 
     `sets_lost`: workers that left the group are given their mode where they lie, and so need not be there. `by_files`:
@@ -47,17 +47,17 @@ class Lenience(Struct, frozen=True):
     by_files: bool = False
 
 
-STRICT = Lenience()
+STRICT = AcceptedRisks()
 
 
-def lenience_of(accepted: frozenset[str], newest: Roll | None) -> Lenience:
+def accepted_risks(accepted: frozenset[str], newest: Roll | None) -> AcceptedRisks:
     """Return the risks that a command accepts; raise UsageError for an unknown gate.
 
     During an unfinished roll, files are no evidence: a roll may have changed those of nodes that it has not restarted.
     """
     require_gates(accepted)
     by_files = codes.MODES_PROVEN in accepted and not (newest is not None and newest.unfinished)
-    return Lenience(accepted=accepted, by_files=by_files)
+    return AcceptedRisks(accepted=accepted, by_files=by_files)
 
 
 def require_gates(names: Collection[str]) -> None:
@@ -104,7 +104,7 @@ def look(
     target: Mode,
     memory: Memory = NOTHING_KNOWN,
     *,
-    lenience: Lenience = STRICT,
+    risks: AcceptedRisks = STRICT,
     validate: bool = True,
     nodes: KnownNodes | None = None,
 ) -> GroupLook:
@@ -116,7 +116,7 @@ def look(
     group = observe_workers(app).named_as(KnownNodes(memory.names) if nodes is None else nodes)
     observation = with_rights(app, observe_upgrade(app, group, target, validate=validate))
     members = members_of(group)
-    told = tuple(replace(each, confirmed=True) for each in observation.workers) if lenience.by_files else ()
+    told = tuple(replace(each, confirmed=True) for each in observation.workers) if risks.by_files else ()
     there = with_brought(told or observation.workers, memory.brought, members)
     lost = memory.lost(members, target) if group.state in (STABLE, EMPTY) else ()
     absent = [_with_files_of(app, worker) for worker in lost]
@@ -125,13 +125,13 @@ def look(
     lost = tuple(worker for worker, _paths in absent)
     seen = replace(
         observation,
-        workers=(*workers, *(() if lenience.sets_lost else lost)),
-        way_back=lenience.way_back,
+        workers=(*workers, *(() if risks.sets_lost else lost)),
+        way_back=risks.way_back,
     )
-    gates = evaluate_gates(seen, accepted=lenience.accepted)
-    if codes.MEMBERS_KNOWN in lenience.accepted:
+    gates = evaluate_gates(seen, accepted=risks.accepted)
+    if codes.MEMBERS_KNOWN in risks.accepted:
         seen = replace(seen, workers=tuple(each for each in seen.workers if each.mode is not Mode.ABSENT))
-    return GroupLook(group, seen, gates, lost if lenience.sets_lost else (), app.clock.monotonic_s() - since_s)
+    return GroupLook(group, seen, gates, lost if risks.sets_lost else (), app.clock.monotonic_s() - since_s)
 
 
 def _with_files_of(app: App, worker: UpgradeWorker) -> tuple[UpgradeWorker, list[str]]:

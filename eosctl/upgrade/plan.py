@@ -14,7 +14,7 @@ from eosctl.report import Report
 from eosctl.state.backups import write_lines
 from eosctl.upgrade.drivers import Driver
 from eosctl.upgrade.hard import plan_hard_downgrade
-from eosctl.upgrade.look import NOTHING_KNOWN, GroupLook, Lenience, look
+from eosctl.upgrade.look import NOTHING_KNOWN, AcceptedRisks, GroupLook, look
 from eosctl.upgrade.plan_file import make_plan, plan_file_text
 from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
 from eosctl.upgrade.roll.owned import manifests_of, origins_of, owned_gates, place_of
@@ -94,6 +94,6 @@ def _look(app: App, target: Mode, *, validate: bool) -> tuple[GroupLook, bool]:
     if app.target.client is not None and app.target.group_id is not None:
         with app.transactions() as admin:
             roll = newest_roll(upgrade_journal(app, admin.cluster_id()))
-    lenience = Lenience(way_back=roll is not None and roll.is_taken_back_by(target))
-    view = look(app, target, roll.lost_memory if roll else NOTHING_KNOWN, lenience=lenience, validate=validate)
-    return view, lenience.way_back
+    risks = AcceptedRisks(way_back=roll is not None and roll.is_taken_back_by(target))
+    view = look(app, target, roll.lost_memory if roll else NOTHING_KNOWN, risks=risks, validate=validate)
+    return view, risks.way_back

@@ -23,7 +23,7 @@ from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import OwnsWorkers
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.gates import FORBIDDABLE_GATES
-from eosctl.upgrade.look import NOTHING_KNOWN, GroupLook, Lenience, lenience_of, look
+from eosctl.upgrade.look import NOTHING_KNOWN, AcceptedRisks, GroupLook, accepted_risks, look
 from eosctl.upgrade.memory import Brought, Memory, Roll, describe_roll
 from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
 from eosctl.upgrade.roll.owned import match_gates
@@ -80,7 +80,7 @@ def verify_upgrade(
     """
     journal, cluster_id = _journal(app)
     roll = newest_roll(journal)
-    view = _calm_look(app, target, roll.memory if roll else NOTHING_KNOWN, lenience_of(accepted, roll))
+    view = _calm_look(app, target, roll.memory if roll else NOTHING_KNOWN, accepted_risks(accepted, roll))
     view = replace(view, gates=(*view.gates, *match_gates(app, driver, view.group, accepted=accepted)))
     elsewhere = [each for each in view.observation.workers if each.mode is not target or not each.confirmed]
     taken = [each for each in elsewhere if codes.MODES_PROVEN in accepted and target in each.possible]
@@ -114,13 +114,13 @@ def verify_upgrade(
     )
 
 
-def _calm_look(app: App, target: Mode, memory: Memory, lenience: Lenience) -> GroupLook:
+def _calm_look(app: App, target: Mode, memory: Memory, risks: AcceptedRisks) -> GroupLook:
     """Return a look; one that meets no more than a rebalance, or tasks that start, is repeated for some seconds."""
     patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
-    view = look(app, target, memory, lenience=lenience)
+    view = look(app, target, memory, risks=risks)
     while _is_passing(view) and patience.remaining_s() > view.took_s + _POLL_S:
         patience.sleep(_POLL_S)
-        view = look(app, target, memory, lenience=lenience)
+        view = look(app, target, memory, risks=risks)
     return view
 
 

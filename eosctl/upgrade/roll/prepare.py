@@ -28,9 +28,9 @@ from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.look import (
     NOTHING_KNOWN,
     STRICT,
+    AcceptedRisks,
     GroupLook,
-    Lenience,
-    lenience_of,
+    accepted_risks,
     look,
     require_gates,
     with_driver_files,
@@ -102,7 +102,7 @@ class PreparedRoll(Struct, frozen=True):
     journal: Journal
     cluster_id: str
     mended: frozenset[str] = frozenset()
-    lenience: Lenience = STRICT
+    risks: AcceptedRisks = STRICT
     memory: Memory = NOTHING_KNOWN
     dead: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
@@ -133,7 +133,7 @@ class _Past(Struct, frozen=True):
     gone: frozenset[str]
     target: Mode
     place: str | None
-    lenience: Lenience
+    risks: AcceptedRisks
 
     @property
     def open(self) -> OpenStep | None:
@@ -148,7 +148,7 @@ class _Past(Struct, frozen=True):
     @property
     def taken_up(self) -> Roll | None:
         """The roll to go on with, or the one of the same workloads from which this is the way back."""
-        return self.begun or left_behind(self.newest, self.place, way_back=self.lenience.way_back)
+        return self.begun or left_behind(self.newest, self.place, way_back=self.risks.way_back)
 
     def dead(self, view: GroupLook) -> frozenset[str]:
         """Return the workers that are not members and are to be started, even if this roll has set their mode."""
@@ -174,7 +174,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     past = _read_past(app, request, driver, upgrade_journal(app, cluster_id))
     nodes = known_nodes(past.memory, past.open.members, past.open.workers) if past.open else None
     with_files = with_driver_files(app, driver)
-    view = look(with_files, past.target, past.memory, lenience=past.lenience, nodes=nodes)
+    view = look(with_files, past.target, past.memory, risks=past.risks, nodes=nodes)
     mirror_maker = view.group.is_mirror_maker or (past.begun is not None and past.begun.mirror_maker)
     if mirror_maker:
         driver = _for_mirror_maker(with_files, driver)
@@ -195,14 +195,14 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         passes=plan.passes,
         open=past.open,
         begun=past.begun,
-        blocking=(*_others_ill(past.begun, view, driver, past.lenience), *stopping),
+        blocking=(*_others_ill(past.begun, view, driver, past.risks), *stopping),
         connectors=past.taken_up.connectors if past.taken_up else states_of(view.observation),
-        excused=excused_work(view.observation, past.begun, past.lenience),
+        excused=excused_work(view.observation, past.begun, past.risks),
         journal=past.journal,
         cluster_id=cluster_id,
         mended=mended,
         memory=past.memory,
-        lenience=past.lenience,
+        risks=past.risks,
         dead=past.dead(view),
         gone=past.gone,
         gates=(*view.gates, *owned),
@@ -219,8 +219,8 @@ def _read_past(app: App, request: RollRequest, driver: Driver, journal: Journal)
     newest = newest.without(gone) if newest else None
     begun = _begun(app, request, newest, journal)
     target = _target(request, begun)
-    place, lenience = place_of(app, driver, begun), _lenience(request, target, newest, begun, driver)
-    return _Past(journal, newest, begun, gone, target, place, lenience)
+    place, risks = place_of(app, driver, begun), _risks(request, target, newest, begun, driver)
+    return _Past(journal, newest, begun, gone, target, place, risks)
 
 
 def _to_bring(app: App, driver: Driver, past: _Past, view: GroupLook) -> Sequence[UpgradeWorker]:
@@ -244,7 +244,7 @@ def _platform_gates(
         require_everybody(app, driver, view.group)
         return ()
     driver.check(app, sorted(view.members))
-    way_back = past.lenience.way_back
+    way_back = past.risks.way_back
     return owned_gates(app, driver, past.begun, view.group, accepted=request.accepted, way_back=way_back)
 
 
@@ -275,10 +275,12 @@ def _require_gone(gone: frozenset[str], view: GroupLook) -> None:
         raise RefusedError(f"{Waiver.ACCEPT_GONE} {there[0]}: it is a member of the group; nothing was written")
 
 
-def _lenience(request: RollRequest, target: Mode, newest: Roll | None, begun: Roll | None, driver: Driver) -> Lenience:
+def _risks(
+    request: RollRequest, target: Mode, newest: Roll | None, begun: Roll | None, driver: Driver
+) -> AcceptedRisks:
     way_back = begun.way_back if begun else newest is not None and newest.is_taken_back_by(target)
     sets_lost = isinstance(driver, SetsAlone) and target is not Mode.ENABLED
-    return replace(lenience_of(request.accepted, newest), way_back=way_back, sets_lost=sets_lost)
+    return replace(accepted_risks(request.accepted, newest), way_back=way_back, sets_lost=sets_lost)
 
 
 def _mended(open_step: OpenStep | None, view: GroupLook, driver: Driver, *, nobody_left: bool) -> frozenset[str]:
@@ -309,7 +311,7 @@ def _for_mirror_maker(app: App, driver: Driver) -> Driver:
     return driver.for_mirror_maker(mirror_maker_setting(app))
 
 
-def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, lenience: Lenience) -> list[Gate]:
+def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, risks: AcceptedRisks) -> list[Gate]:
     """Return the gate that fails for known workers, other than the open step's, that are gone or do not answer.
 
     Pods may come back under other names, so none is missed if a controller restarts them.
@@ -318,7 +320,7 @@ def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, lenience: L
         begun is None
         or driver.at_once
         or view.group.state not in (STABLE, EMPTY)
-        or codes.MEMBERS_KNOWN in lenience.accepted
+        or codes.MEMBERS_KNOWN in risks.accepted
     ):
         return []
     under_way = {*(begun.open.workers if begun.open else ()), *(worker.name for worker in view.lost)}

@@ -124,7 +124,7 @@ def _begin(roll: PreparedRoll) -> Note:
         "digest": (roll.request.plan or roll.plan).digest(),
         "connectors": dict(roll.connectors),
         "losses": list(losses(roll)),
-        "way_back": roll.lenience.way_back,
+        "way_back": roll.risks.way_back,
         "mirror_maker": roll.mirror_maker,
         "excused": [list(work) for work in sorted(roll.excused)],
     }
@@ -198,7 +198,7 @@ def _look_between_passes(run: Run, app: App) -> GroupLook:
     spoken = ""
     while True:
         here = with_driver_files(app.with_whole_timeout(), roll.driver)
-        view = look(here, roll.target, run.memory, lenience=roll.lenience, nodes=KnownNodes(run.names))
+        view = look(here, roll.target, run.memory, risks=roll.risks, nodes=KnownNodes(run.names))
         if not (run.outcomes and _may_pass(view)) or patience.expired():
             return view
         waiting = "; ".join(f"gate {gate.id} {gate.verb}: {gate.evidence}" for gate in _stopping(view))

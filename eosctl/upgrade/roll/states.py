@@ -12,7 +12,7 @@ from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.group.observation.rules import Observation
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.upgrade import codes
-from eosctl.upgrade.look import Lenience
+from eosctl.upgrade.look import AcceptedRisks
 from eosctl.upgrade.memory import Roll
 
 RUNNING = "RUNNING"
@@ -79,13 +79,13 @@ def states_of(observation: Observation) -> dict[str, str]:
     return {each.name: each.states.get("connector", "UNKNOWN") for each in observation.connectors or ()}
 
 
-def excused_work(observation: Observation, begun: Roll | None, lenience: Lenience) -> frozenset[Work]:
+def excused_work(observation: Observation, begun: Roll | None, risks: AcceptedRisks) -> frozenset[Work]:
     """Return the connectors and tasks that need not run again: they did not before, and that is accepted.
 
     While a step is open, its worker's tasks wait for it: those that are FAILED do not.
     """
     before = begun.excused if begun else frozenset()
-    if not lenience.way_back and codes.CONNECTORS_HEALTHY not in lenience.accepted:
+    if not risks.way_back and codes.CONNECTORS_HEALTHY not in risks.accepted:
         return before
     return before | {
         (each.name, CONNECTOR_ITSELF if part == "connector" else int(part.removeprefix("task ")))
