@@ -52,7 +52,7 @@ from eosctl.upgrade.roll.states import excused_work, states_of
 
 # what the first pass fixes itself
 _MENDED_BY_THE_ROLL = frozenset({codes.NO_MIXED_MODES})
-# what a step that was cut off leaves behind, and its repetition fixes; other workers are looked at by `_others_ill`
+# what a step that was cut off leaves behind, and its repetition fixes; other workers are looked at by `_unhealthy_others`
 _MENDED_BY_THE_OPEN_STEP = frozenset(
     {codes.MEMBERS_KNOWN, codes.WORKER_VERSIONS, codes.WORKER_HEALTH, codes.CONNECTORS_HEALTHY}
 )
@@ -195,7 +195,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         passes=plan.passes,
         open=past.open,
         begun=past.begun,
-        blocking=(*_others_ill(past.begun, view, driver, past.risks), *stopping),
+        blocking=(*_unhealthy_others(past.begun, view, driver, past.risks), *stopping),
         connectors=past.taken_up.connectors if past.taken_up else states_of(view.observation),
         excused=excused_work(view.observation, past.begun, past.risks),
         journal=past.journal,
@@ -311,7 +311,7 @@ def _for_mirror_maker(app: App, driver: Driver) -> Driver:
     return driver.for_mirror_maker(mirror_maker_setting(app))
 
 
-def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, risks: AcceptedRisks) -> list[Gate]:
+def _unhealthy_others(begun: Roll | None, view: GroupLook, driver: Driver, risks: AcceptedRisks) -> list[Gate]:
     """Return the gate that fails for known workers, other than the open step's, that are gone or do not answer.
 
     Pods may come back under other names, so none is missed if a controller restarts them.
@@ -325,13 +325,13 @@ def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, risks: Acce
         return []
     under_way = {*(begun.open.workers if begun.open else ()), *(worker.name for worker in view.lost)}
     silent = {worker.name for worker in view.observation.workers if worker.mode is Mode.UNREACHABLE}
-    ill = sorted(((begun.known - view.members.keys()) | silent) - under_way)
-    text = f"{', '.join(ill)}, seen when the upgrade ran last, is no member of the group now, or does not answer"
+    unhealthy = sorted(((begun.known - view.members.keys()) | silent) - under_way)
+    text = f"{', '.join(unhealthy)}, seen when the upgrade ran last, is no member of the group now, or does not answer"
     fix = (
         "Start it if it does not run, else see its log for why it is away; if it is gone for good, say so with "
         f"{Waiver.ACCEPT_GONE} and its URL."
     )
-    return [Gate(codes.MEMBERS_KNOWN, "fail", text, fix)] if ill else []
+    return [Gate(codes.MEMBERS_KNOWN, "fail", text, fix)] if unhealthy else []
 
 
 def _begun(app: App, request: RollRequest, newest: Roll | None, journal: Journal) -> Roll | None:

@@ -196,9 +196,9 @@ def _judge_modes(
     app: App, group: GroupObservation, expected: Expected
 ) -> tuple[dict[str, str | None], tuple[str, ...], str]:
     """Judge the gates worker_healthy and mode_proven; raise GateFailedError for a worker that runs in another mode."""
-    ill = [f"{member.name} is {member.health}" for member in group.members if member.health not in _WELL]
-    if ill:
-        return {}, (), "; ".join(ill)
+    unhealthy = [f"{member.name} is {member.health}" for member in group.members if member.health not in _WELL]
+    if unhealthy:
+        return {}, (), "; ".join(unhealthy)
     subjects = [m for m in group.members if expected.at_once or m.name in expected.workers]
     evidence = []
     for member in subjects:
