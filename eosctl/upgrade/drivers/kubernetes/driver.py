@@ -43,9 +43,9 @@ from eosctl.upgrade.drivers.kubernetes.workloads import (
     as_stored,
     deletes_by_hand,
     generation,
-    ill,
     list_pods,
     names_of,
+    not_ready_condition,
     observed,
     parse_workload,
     replicas,
@@ -215,7 +215,8 @@ class KubernetesDriver(Struct, frozen=True):
         """Return the mode that all templates have, if every pod is made from them."""
         there = [(each, now, rolled(app, self.kubectl, each, now)[1]) for each, now in self._now(app)]
         said = {
-            self._made_as(app, each, now) if observed(made) and not ill(made) else None for each, now, made in there
+            self._made_as(app, each, now) if observed(made) and not not_ready_condition(made) else None
+            for each, now, made in there
         }
         rolling = [made for each, _now, made in there if not each.is_strimzi and not rolled_out(made)]
         value = said.pop() if len(said) == 1 and not rolling else None

@@ -21,8 +21,8 @@ from eosctl.upgrade.drivers.kubernetes.workloads import (
     STATEFUL_SET,
     Workload,
     generation,
-    ill,
     list_pods,
+    not_ready_condition,
     observed,
     rolled_out,
 )
@@ -114,7 +114,7 @@ def _operator_done(now: Manifest, workload: Workload) -> bool:
     """Decide whether the operator has handled the newest spec; raise ConnectError if its condition is NotReady."""
     if not observed(now):
         return False
-    condition = ill(now)
+    condition = not_ready_condition(now)
     if condition is not None:
         raise ConnectError(
             f"{workload.text} is NotReady: {condition.get('reason')}: {condition.get('message')}",

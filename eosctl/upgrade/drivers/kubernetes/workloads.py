@@ -134,7 +134,7 @@ def observed(workload: Manifest) -> bool:
     return int(section(workload, "status").get("observedGeneration", 0)) >= generation(workload)
 
 
-def ill(resource: Manifest) -> Manifest | None:
+def not_ready_condition(resource: Manifest) -> Manifest | None:
     """Return the condition that says why Strimzi's operator could not apply the newest spec; None if it could."""
     conditions = section(resource, "status").get("conditions") or ()
     return next((one for one in conditions if (one.get("type"), one.get("status")) == ("NotReady", "True")), None)
