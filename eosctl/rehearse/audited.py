@@ -14,14 +14,14 @@ from eosctl.core.wording import counted, rfc3339
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
 from eosctl.rehearse.log.internal_topics import SourceOffsets, read_source_offsets
 from eosctl.rehearse.log.values import read_sequences
-from eosctl.rehearse.proof import Asked, AuditSaid
+from eosctl.rehearse.proof import FaultAudit, FaultAuditRequest
 from eosctl.rehearse.rows import FaultVerdict, FoundPart
 
 _COUNTED = "info"
 _STRANGE = (codes.PRODUCER_UNKNOWN, codes.FOREIGN_PRODUCER)
 
 
-def audit_connector(app: App, asked: Asked) -> AuditSaid:
+def audit_connector(app: App, asked: FaultAuditRequest) -> FaultAudit:
     """Audit from the window's begin to the end of the log; the verdict is unproven if something could not be read."""
     request = AuditRequest(
         connector=asked.connector,
@@ -37,7 +37,7 @@ def audit_connector(app: App, asked: Asked) -> AuditSaid:
         raise
     except EosctlError as exc:
         why = f"the audit failed: {exc.message}"
-        return AuditSaid(FaultVerdict.UNPROVEN, why, lacks=(why,), unread=(why,))
+        return FaultAudit(FaultVerdict.UNPROVEN, why, lacks=(why,), unread=(why,))
     if report.exit_code is ExitCode.INTERRUPTED:
         raise KeyboardInterrupt  # the audit ends with what it read; a rehearsal ends, too
     (connector,) = report.data_of(AuditData).connectors
@@ -53,20 +53,22 @@ def audit_connector(app: App, asked: Asked) -> AuditSaid:
     verdict = FaultVerdict(connector.verdict.value)
     if verdict is FaultVerdict.EXACTLY_ONCE and problems:
         verdict, why = FaultVerdict.UNPROVEN, f"Not proven: {'; '.join(problems)}. {why}"
-    return AuditSaid(
+    return FaultAudit(
         verdict, why, found, lacks=lacks, unread=tuple(problems), delivered=connector.records, offsets=offsets,
         progress=progress,
     )  # fmt: skip
 
 
-def _begin(asked: Asked) -> dict[str, Any]:
+def _begin(asked: FaultAuditRequest) -> dict[str, Any]:
     """Return where the window begins: at positions of the logs where there are some, else at a time."""
     if asked.begin:
         return {"since": BEGINNING, "begin": asked.begin}
     return {"since": rfc3339(asked.window.since_ms or None) or BEGINNING}
 
 
-def _progress(app: App, asked: Asked, topics: Sequence[str]) -> tuple[SourceOffsets | None, dict[str, int], list[str]]:
+def _progress(
+    app: App, asked: FaultAuditRequest, topics: Sequence[str]
+) -> tuple[SourceOffsets | None, dict[str, int], list[str]]:
     """Read the source offsets and the progress of each source partition and sequence; list what could not be read."""
     if not asked.is_present:
         return None, {}, []
@@ -81,7 +83,7 @@ def _progress(app: App, asked: Asked, topics: Sequence[str]) -> tuple[SourceOffs
     return offsets, {**commits, **sequences}, []
 
 
-def _is_expected(row: AuditRow, asked: Asked) -> bool:
+def _is_expected(row: AuditRow, asked: FaultAuditRequest) -> bool:
     """Decide whether a finding is expected: of severity info, or offsets that the rehearsal itself moved."""
     moved = row.code == codes.OFFSETS_ELSEWHERE and row.topic in asked.offsets_topics
     return moved or row.severity == _COUNTED

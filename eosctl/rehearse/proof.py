@@ -34,7 +34,7 @@ from eosctl.rehearse.plan import DUPLICATES, RehearsalPlan
 from eosctl.rehearse.rows import AuditedWindow, FaultVerdict, FoundPart
 
 
-class Asked(Struct, frozen=True):
+class FaultAuditRequest(Struct, frozen=True):
     """A request for an audit: a connector in a window, with the unique and the counting field, if given.
 
     The window begins at `begin`, the offset of each partition; where that is empty, at its time. `offsets_topics` are
@@ -51,7 +51,7 @@ class Asked(Struct, frozen=True):
     is_present: bool = True
 
 
-class AuditSaid(Struct, frozen=True):
+class FaultAudit(Struct, frozen=True):
     """The verdict of an audit, its reason, and its findings.
 
     `lacks` is everything that could not be proven, which findings would hide; `unread` is the part of it that could not
@@ -77,7 +77,7 @@ _ERROR = "error"
 _WHOLE_VALUE = "value"
 _TELL_APART = 100
 _MOST_NAMED = 3
-Audit = Callable[[App, Asked], AuditSaid]
+Audit = Callable[[App, FaultAuditRequest], FaultAudit]
 
 
 class _Looked(Struct, frozen=True):
@@ -86,7 +86,7 @@ class _Looked(Struct, frozen=True):
     `is_known`: each phase could be audited.
     """
 
-    said: AuditSaid
+    said: FaultAudit
     twice: Duplicates
     wrong: Counter[str]
     is_known: bool = True
@@ -128,13 +128,13 @@ class Proof:
         self._phases.append(Phase(True, since_ms, ground.log_ends()))
         self._is_settling = True
 
-    def of(self, ground: Ground) -> AuditSaid:
+    def of(self, ground: Ground) -> FaultAudit:
         """Audit up to now, without the findings of former rows; all tasks run again.
 
         It is repeated until every source partition and every sequence went on since the first look, and nothing is
         hidden by an open transaction.
         """
-        first: AuditSaid | None = None
+        first: FaultAudit | None = None
         for _ in Deadline.after(DELIVERY_S, ground.app.clock).rounds(_AGAIN_S):
             looked = self._look(ground)
             audited = looked.said
@@ -188,15 +188,15 @@ class Proof:
 
     def _ask(
         self, ground: Ground, phase: Phase, *, unique: str | None = None, sequence: str | None = None
-    ) -> AuditSaid:
+    ) -> FaultAudit:
         window = AuditedWindow(since_ms=phase.since_ms, until_ms=ground.app.clock.now_ms())
-        asked = Asked(
+        asked = FaultAuditRequest(
             ground.connector, window, unique, sequence, tuple(ground.offsets_topics), phase.begin,
             is_present=phase is self._phases[-1],
         )  # fmt: skip
         return replace(self._audit(ground.app_now(), asked), window=window)
 
-    def _with_values(self, windows: Sequence[AuditSaid], wrong: Counter[str]) -> AuditSaid:
+    def _with_values(self, windows: Sequence[FaultAudit], wrong: Counter[str]) -> FaultAudit:
         """Combine the last window's transactions with the whole run's values."""
         said = windows[-1]
         found = (*held_against(windows[0].findings, wrong - self._held), *not_of_values(said.findings))
@@ -211,7 +211,7 @@ class Proof:
                 verdict, why = FaultVerdict.UNPROVEN, f"Not proven: {'; '.join(lacks)}. {why}"
         return replace(said, verdict=verdict, why=why, findings=found, lacks=lacks, unread=unread)
 
-    def _with_repeats(self, said: AuditSaid, twice: Sequence[FoundPart], wrong: Counter[str]) -> AuditSaid:
+    def _with_repeats(self, said: FaultAudit, twice: Sequence[FoundPart], wrong: Counter[str]) -> FaultAudit:
         """Add what whole values and source offsets show of records repeated since the fault."""
         if self._at_rest is None:
             return said
@@ -242,10 +242,10 @@ class Proof:
         subject = self._plan.connector_name
         return FoundPart(code=str(code), severity=_ERROR, subject=subject, message=message, evidence=evidence)
 
-    def _new(self, audited: AuditSaid) -> tuple[FoundPart, ...]:
+    def _new(self, audited: FaultAudit) -> tuple[FoundPart, ...]:
         return tuple(each for each in audited.findings if each not in self._seen)
 
-    def _judged(self, audited: AuditSaid, doubts: Sequence[str]) -> AuditSaid:
+    def _judged(self, audited: FaultAudit, doubts: Sequence[str]) -> FaultAudit:
         """Judge the fault: exactly_once only if nothing speaks against it."""
         new = self._new(audited)
         self._seen += new
@@ -263,7 +263,7 @@ class Proof:
         return replace(audited, verdict=verdict, why=why, findings=new)
 
 
-def _idle(first: AuditSaid, now: AuditSaid) -> Iterator[str]:
+def _idle(first: FaultAudit, now: FaultAudit) -> Iterator[str]:
     """Yield what has not been delivered since the first look."""
     if first.delivered is None or now.delivered is None or now.delivered <= first.delivered:
         yield "no record was committed"

@@ -19,7 +19,7 @@ from eosctl.rehearse.faults.connectors import Upgrade
 from eosctl.rehearse.faults.fault import Fault
 from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.plan import PlannedRound, RehearsalPlan
-from eosctl.rehearse.proof import Audit, AuditSaid, Proof
+from eosctl.rehearse.proof import Audit, FaultAudit, Proof
 from eosctl.rehearse.report import result_report, show_plan
 from eosctl.rehearse.rows import FaultRow, FaultVerdict, FoundPart
 from eosctl.rehearse.stage import RehearsalStage
@@ -185,7 +185,7 @@ class Rehearsal:
         self._app.on_event(Event(words, standings=standings, heading="FAULT"))
 
 
-def _row(name: str, at_ms: int, recovered_ms: int, ground: Ground, audited: AuditSaid) -> FaultRow:
+def _row(name: str, at_ms: int, recovered_ms: int, ground: Ground, audited: FaultAudit) -> FaultRow:
     return FaultRow(
         fault=name,
         at_ms=at_ms,

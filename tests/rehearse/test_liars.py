@@ -19,7 +19,7 @@ from eosctl.rehearse.audited import audit_connector
 from eosctl.rehearse.faults.fault import Simple
 from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.plan import RehearsalPlan, RehearsalRequest
-from eosctl.rehearse.proof import Asked, AuditSaid
+from eosctl.rehearse.proof import FaultAudit, FaultAuditRequest
 from eosctl.rehearse.rows import FaultRow, FaultVerdict, RehearsalSummary
 from eosctl.rehearse.rules import FitConnector
 from eosctl.rehearse.run import rehearse_on
@@ -118,14 +118,17 @@ class _Ground(QuietGround):
 
 
 def rehearse(
-    source: Source, *faults: Any, audit: Callable[[App, Asked], AuditSaid] = audit_connector, **request: Any
+    source: Source,
+    *faults: Any,
+    audit: Callable[[App, FaultAuditRequest], FaultAudit] = audit_connector,
+    **request: Any,
 ) -> Report:
     """The rehearsal; before each audit a row of each shard is delivered."""
     app = source.scene.app(connect_urls=("http://w0:8083",), offset_topic=OFFSETS)
     asked = RehearsalRequest(seed=1, **{"start_mode": Mode.ENABLED, **request})
     plan = RehearsalPlan(asked, "4.3.1", "s", FitConnector("c", {"connector.class": "x"}), faults, {})
 
-    def audited(app: App, question: Asked) -> AuditSaid:
+    def audited(app: App, question: FaultAuditRequest) -> FaultAudit:
         source.deliver()
         return audit(app, question)
 
