@@ -13,7 +13,7 @@ from eosctl.core.ids import TransactionalId
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode, RefusedError, StalePlanError, UnauthorizedError
 from eosctl.events import Event
-from eosctl.upgrade.drivers import Acted
+from eosctl.upgrade.drivers import DriverResult
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.roll import apply_roll
 from eosctl.upgrade.roll.task_ids import describe_ids, ids_of_tasks, without_ids
@@ -142,14 +142,14 @@ def test_ids_in_another_kafka_cluster_are_not_looked_for_in_this_one(tmp_path: P
 class Renaming(FakeDriver):
     """W2 comes back under another URL, as a pod or a machine with another address does."""
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         (url,) = workers
         if url != W2:
             return super().bring(app, workers, mode)
         self.world.stop(W2)
         self.world.files[RENAMED] = mode.value
         self.world.start(RENAMED)
-        return Acted("restarted")
+        return DriverResult("restarted")
 
 
 def test_a_worker_that_returns_under_another_url_is_known_again(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_run_that_is_resumed_knows_it_under_its_new_url(tmp_path: Path) -> Non
 class Killed(FakeDriver):
     """The process dies before it restarts anything."""
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         raise KilledError
 
 

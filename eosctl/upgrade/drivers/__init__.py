@@ -35,7 +35,7 @@ class TakenBackError(ConnectError):
         )
 
 
-class Acted(Struct, frozen=True):
+class DriverResult(Struct, frozen=True):
     """A driver's report of what it did, in a sentence; `backup` is the copy of the file that it changed."""
 
     words: str
@@ -61,7 +61,7 @@ class Driver(Protocol):
     def check(self, app: App, workers: Sequence[str], /) -> None:
         """Check that the driver can handle all members of the group; raise EosctlError if it can't. Change nothing."""
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode, /) -> Acted:
+    def bring(self, app: App, workers: Sequence[str], mode: Mode, /) -> DriverResult:
         """Set the mode and restart; safe to repeat, also for a worker that is down. Raise EosctlError."""
 
 
@@ -126,7 +126,7 @@ class DeletesPods(Protocol):
 class SetsAlone(Protocol):
     """A driver that can set the mode of a worker that is down, and leave it down."""
 
-    def set_alone(self, app: App, worker: str, mode: Mode, /) -> Acted:
+    def set_alone(self, app: App, worker: str, mode: Mode, /) -> DriverResult:
         """Set the mode only; safe to repeat. Raise EosctlError."""
 
 

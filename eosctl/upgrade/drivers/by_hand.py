@@ -11,7 +11,7 @@ from msgspec import Struct
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.events import Event
-from eosctl.upgrade.drivers import SETTING, Acted
+from eosctl.upgrade.drivers import SETTING, DriverResult
 
 
 class PrintDriver(Struct, frozen=True):
@@ -38,8 +38,8 @@ class PrintDriver(Struct, frozen=True):
     def check(self, _app: App, _workers: Sequence[str]) -> None:
         """Accept all workers: a person can handle any."""
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         """Print what is to be done now."""
         (worker,) = workers
         app.on_event(Event(f"NOW: set {self.setting}={mode.value} in the configuration of {worker} and restart it"))
-        return Acted("restarted by hand")
+        return DriverResult("restarted by hand")

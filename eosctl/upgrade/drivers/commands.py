@@ -15,7 +15,7 @@ from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import InputFileError, RefusedError, UsageError
 from eosctl.foreign import shell_words
-from eosctl.upgrade.drivers import SETTING, Acted, require_own
+from eosctl.upgrade.drivers import SETTING, DriverResult, require_own
 from eosctl.upgrade.drivers.programs import run_program
 from eosctl.upgrade.drivers.properties_files import edit_mode
 from eosctl.upgrade.drivers.templates import fill, fill_command, worker_values
@@ -71,14 +71,14 @@ class CommandDriver(Struct, frozen=True):
             if file is not None:
                 self._setting_in(app, file)
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         """Run --set-config-command or edit the file, then run --restart-command."""
         (worker,) = workers
         backup = self.set_alone(app, worker, mode).backup
         run_program(app, self._words(self.restart, worker, mode, "--restart-command"))
-        return Acted("configured and restarted", backup)
+        return DriverResult("configured and restarted", backup)
 
-    def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+    def set_alone(self, app: App, worker: str, mode: Mode) -> DriverResult:
         """Run --set-config-command or edit the file."""
         backup, file = None, self._file(worker)
         if self.set_config is not None:
@@ -86,7 +86,7 @@ class CommandDriver(Struct, frozen=True):
         elif file is not None:
             edited = edit_mode(file, mode, app.clock, setting=self._setting_in(app, file))
             backup = str(edited.backup) if edited.backup else None
-        return Acted("configured", backup)
+        return DriverResult("configured", backup)
 
     def _setting_in(self, app: App, file: Path) -> str:
         """Return the name of the mode in the file; raise RefusedError if it is no dedicated MirrorMaker's."""

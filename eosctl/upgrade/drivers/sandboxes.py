@@ -12,7 +12,7 @@ from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.sandbox.stack import Stack
-from eosctl.upgrade.drivers import SETTING, Acted
+from eosctl.upgrade.drivers import SETTING, DriverResult
 from eosctl.upgrade.drivers.properties_files import edit_mode
 
 
@@ -42,19 +42,19 @@ class SandboxDriver(Struct, frozen=True):
         for worker in workers:
             self._node(stack, worker)
 
-    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         """Stop the node, change its file, start it and wait until it answers."""
         (worker,) = workers
         stack = self._stack()
         name = self._node(stack, worker)
         stack.restart_node(name, mode=mode)
-        return Acted(f"{name} restarted")
+        return DriverResult(f"{name} restarted")
 
-    def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+    def set_alone(self, app: App, worker: str, mode: Mode) -> DriverResult:
         """Change the node's file."""
         (file,) = self.files([worker])
         edited = edit_mode(file, mode, app.clock)
-        return Acted(f"{SETTING}={mode.value} set in {file}", str(edited.backup) if edited.backup else None)
+        return DriverResult(f"{SETTING}={mode.value} set in {file}", str(edited.backup) if edited.backup else None)
 
     def _stack(self) -> Stack:
         stack = Stack.find(self.directory)

@@ -15,7 +15,7 @@ from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.foreign import arguments, shell_word
-from eosctl.upgrade.drivers import SETTING, Acted, require_own
+from eosctl.upgrade.drivers import SETTING, DriverResult, require_own
 from eosctl.upgrade.drivers.programs import run_program
 from eosctl.upgrade.drivers.properties_files import edit_mode, stamp, with_mode
 from eosctl.upgrade.drivers.templates import fill, worker_values
@@ -112,20 +112,20 @@ class SystemdDriver(Struct, frozen=True):
                     hint=f"Check --unit and --properties-file{' and --sudo' if self.sudo else ', or try --sudo'}.",
                 ) from exc
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         """Edit the file, keeping a backup beside it, and restart the unit."""
         (worker,) = workers
         backup = self.set_alone(app, worker, mode).backup
         self._run(app, worker, ["systemctl", "restart", self._unit(worker)])
-        return Acted(f"{self._unit(worker)}{self._where(worker)} restarted", backup)
+        return DriverResult(f"{self._unit(worker)}{self._where(worker)} restarted", backup)
 
-    def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+    def set_alone(self, app: App, worker: str, mode: Mode) -> DriverResult:
         """Edit the file."""
         words = f"{SETTING}={mode.value} set in {self._properties(worker)}{self._where(worker)}"
         if self.ssh is not None or self.sudo:
-            return Acted(words, self._edit_by_shell(app, worker, mode))
+            return DriverResult(words, self._edit_by_shell(app, worker, mode))
         backup = edit_mode(Path(self._properties(worker)), mode, app.clock).backup
-        return Acted(words, str(backup) if backup else None)
+        return DriverResult(words, str(backup) if backup else None)
 
     def _where(self, worker: str) -> str:
         return "" if self.ssh is None else f" on {shell_word(self._destination(worker))}"

@@ -23,7 +23,7 @@ from eosctl.group.members import EMPTY
 from eosctl.group.mirror_makers import KnownNodes
 from eosctl.group.observed import GroupObservation
 from eosctl.state.steps import Note, Step
-from eosctl.upgrade.drivers import Acted, OwnsWorkers, SetsAlone
+from eosctl.upgrade.drivers import DriverResult, OwnsWorkers, SetsAlone
 from eosctl.upgrade.look import GroupLook
 from eosctl.upgrade.memory import Brought, Memory, OpenStep, known_nodes
 from eosctl.upgrade.roll.back import TOUCHED_HINT, touched_by_others
@@ -121,7 +121,7 @@ def set_alone(run: Run, mode: Mode, worker: str) -> Iterator[Step[str]]:
     outcome = StepOutcome(mode, (worker,), "failed")
     run.outcomes.append(outcome)
 
-    acted = Acted("")
+    acted = DriverResult("")
 
     def configure() -> str:
         nonlocal acted
@@ -229,11 +229,11 @@ class _Restart:
             return None
         return self.again if self.again.restarted and begun.stopped is None else None
 
-    def _act(self) -> Acted:
+    def _act(self) -> DriverResult:
         """Let the driver bring the workers; do not repeat what is known to be done."""
         roll, mode, further = self.run.roll, self.outcome.mode, self._further
         if further is not None and not roll.driver.waits_for_person:
-            return Acted(further.words)
+            return DriverResult(further.words)
         if further is None:
             words = f"{', '.join(self.workers)}: restarting as {mode.value}"
             self.app.on_event(Event(words, standings=standings(self.workers, mode, "restarting")))
@@ -241,16 +241,16 @@ class _Restart:
         roll.journal.write("restarted", words=acted.words, backup=acted.backup)
         return acted
 
-    def _made_before(self) -> Acted | None:
+    def _made_before(self) -> DriverResult | None:
         """Return what a controller did of a step that was cut off, if it has brought every pod to the mode."""
         again, driver, mode = self.again, self.run.roll.driver, self.outcome.mode
         if again is None:
             return None
         look = look_app(self.app, self.run.look_s)
         is_made = made_before(look, driver, mode, again.members.values())
-        return Acted(f"the pods were made as {mode.value} before this run") if is_made else None
+        return DriverResult(f"the pods were made as {mode.value} before this run") if is_made else None
 
-    def _expected(self, acted: Acted) -> Expected:
+    def _expected(self, acted: DriverResult) -> Expected:
         run, roll, driver = self.run, self.run.roll, self.run.roll.driver
         timeout_s = _timeout_s(run, self.workers)
         modern = {name for name, it in run.memory.brought.items() if it.mode is not Mode.DISABLED}

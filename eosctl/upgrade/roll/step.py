@@ -21,7 +21,7 @@ from eosctl.group.observed import GroupObservation
 from eosctl.group.protocol import Work
 from eosctl.state.journal import Journal
 from eosctl.upgrade.apply_rows import ApplyOutcome
-from eosctl.upgrade.drivers import Acted
+from eosctl.upgrade.drivers import DriverResult
 
 _LEAST_LOOK_S = 5.0
 """A look has this long even where less of the step's time is left: a worker in good health needs not be hurried."""
@@ -142,7 +142,7 @@ class StepOutcome:
 
         return replace(app, on_event=on_event)
 
-    def name_backup(self, acted: Acted) -> None:
+    def name_backup(self, acted: DriverResult) -> None:
         """Record the driver's backup if no event has reported one."""
         if acted.backup is not None and not self.backups:
             self.backups = (acted.backup,)

@@ -21,7 +21,7 @@ from eosctl.core.workers.modes import TARGETS, Mode
 from eosctl.errors import RefusedError, UsageError
 from eosctl.group.observed import WorkerObservation
 from eosctl.upgrade import codes
-from eosctl.upgrade.drivers import Acted, TakenBackError
+from eosctl.upgrade.drivers import DriverResult, TakenBackError
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.drivers.kubernetes.mode_places import ModePlace, MountedProperties, Variable, place_in_spec
 from eosctl.upgrade.drivers.kubernetes.place_choice import DEFAULT_VARIABLE, choose_place, require_changeable
@@ -258,11 +258,11 @@ class KubernetesDriver(Struct, frozen=True):
             self._rights(app, accepted=codes.KUBECTL_RIGHTS in accepted),
         )
 
-    def bring(self, app: App, _workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, app: App, _workers: Sequence[str], mode: Mode) -> DriverResult:
         """Change workload after workload and wait for each rollout; restart what needs no change as it is."""
         bring = self._watch if self.watches else self._bring
         told, backups = zip(*(bring(app, each, mode) for each in self.workloads), strict=True)
-        return Acted("; ".join(told), ", ".join(dict.fromkeys(filter(None, backups))) or None)
+        return DriverResult("; ".join(told), ", ".join(dict.fromkeys(filter(None, backups))) or None)
 
     def _watch(self, app: App, workload: Workload, mode: Mode) -> tuple[str, None]:
         self.look(app, workload)
