@@ -27,7 +27,7 @@ from eosctl.upgrade.drivers.kubernetes.mode_places import ModePlace, MountedProp
 from eosctl.upgrade.drivers.kubernetes.place_choice import DEFAULT_VARIABLE, choose_place, require_changeable
 from eosctl.upgrade.drivers.kubernetes.pods import replace_pods
 from eosctl.upgrade.drivers.kubernetes.rollouts import await_operator, await_rollout, await_strimzi, restart_pod_set
-from eosctl.upgrade.drivers.kubernetes.stuck_pods import Stuck, trouble
+from eosctl.upgrade.drivers.kubernetes.stuck_pods import StuckPod, trouble
 from eosctl.upgrade.drivers.kubernetes.unfit_workloads import not_rolling, refuse_owned
 from eosctl.upgrade.drivers.kubernetes.watching import (
     MANAGED,
@@ -103,11 +103,11 @@ def kubernetes_driver(
     )
 
 
-def _stuck(app: App, kubectl: Kubectl, controlled: Sequence[tuple[str, Workload, Manifest]]) -> Mapping[str, Stuck]:
+def _stuck(app: App, kubectl: Kubectl, controlled: Sequence[tuple[str, Workload, Manifest]]) -> Mapping[str, StuckPod]:
     """Return the pods that a StatefulSet's controller would not replace in their present state."""
     ours = [each for each in controlled if each[1].kind == STATEFUL_SET and not deletes_by_hand(each[2])]
     found = [(text, pod) for text, made, now in ours for pod in list_pods(app, kubectl, made, now) if not pod.ready]
-    return {pod.uid: Stuck(pod.name, text, trouble(app, kubectl, pod)) for text, pod in found}
+    return {pod.uid: StuckPod(pod.name, text, trouble(app, kubectl, pod)) for text, pod in found}
 
 
 def _with_container(workload: Workload, now: Manifest, named: str | None, variable: str, *, must: bool) -> Workload:
@@ -145,7 +145,7 @@ class KubernetesDriver(Struct, frozen=True):
     deleted_by_us: frozenset[str] = frozenset()
     crowded: Mapping[str, Sequence[str]] = {}
     watches: bool = False
-    stuck: Mapping[str, Stuck] = {}
+    stuck: Mapping[str, StuckPod] = {}
 
     def look(self, app: App, workload: Workload) -> Manifest:
         """Read the workload as it is now; raise RefusedError if an operator owns it or not all pods would restart."""

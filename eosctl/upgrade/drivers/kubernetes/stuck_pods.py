@@ -18,7 +18,7 @@ from eosctl.upgrade.drivers.manifests.pods import Pod
 _STUCK_S = 15.0
 
 
-class Stuck(Struct, frozen=True):
+class StuckPod(Struct, frozen=True):
     """A pod that was not Ready when an upgrade was planned; `trouble` says why, in a sentence."""
 
     name: str

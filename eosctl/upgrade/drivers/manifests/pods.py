@@ -42,7 +42,7 @@ class Member(Struct, frozen=True):
     client_host: str | None
 
 
-class Matched(Struct, frozen=True):
+class PodMatch(Struct, frozen=True):
     """`pods` without a member, and `members` (their URLs or addresses) without a pod."""
 
     count: int
@@ -50,7 +50,7 @@ class Matched(Struct, frozen=True):
     members: tuple[str, ...]
 
 
-def match_pods(pods: Collection[Pod], members: Iterable[Member]) -> Matched:
+def match_pods(pods: Collection[Pod], members: Iterable[Member]) -> PodMatch:
     """Find a pod for each member; a pod matches one member only."""
     left, strangers, count = list(pods), [], 0
     for member in members:
@@ -60,7 +60,7 @@ def match_pods(pods: Collection[Pod], members: Iterable[Member]) -> Matched:
         else:
             left.remove(mine)
             count += 1
-    return Matched(count, tuple(left), tuple(sorted(strangers)))
+    return PodMatch(count, tuple(left), tuple(sorted(strangers)))
 
 
 def _is_in(member: Member, pod: Pod) -> bool:
