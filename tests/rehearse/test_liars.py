@@ -16,7 +16,7 @@ from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode
 from eosctl.rehearse.audited import audit_connector
-from eosctl.rehearse.faults.fault import Simple
+from eosctl.rehearse.faults.fault import SimpleFault
 from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.plan import RehearsalPlan, RehearsalRequest
 from eosctl.rehearse.proof import FaultAudit, FaultAuditRequest
@@ -98,7 +98,7 @@ class Source:
             del self.at[forget]
 
 
-def fault(source: Source, name: str = "kill-worker", *, leaves_mode: bool = False, **restart: Any) -> type[Simple]:
+def fault(source: Source, name: str = "kill-worker", *, leaves_mode: bool = False, **restart: Any) -> type[SimpleFault]:
     """A fault after which the source goes on as `restart` says."""
 
     def inject(_self: Any, ground: Any) -> None:
@@ -108,7 +108,7 @@ def fault(source: Source, name: str = "kill-worker", *, leaves_mode: bool = Fals
             source.deliver_plainly()
         source.deliver()
 
-    return type("Now", (Simple,), {"name": name, "what": "x", "leaves_mode": leaves_mode, "inject": inject})
+    return type("Now", (SimpleFault,), {"name": name, "what": "x", "leaves_mode": leaves_mode, "inject": inject})
 
 
 class _Ground(QuietGround):
@@ -266,7 +266,7 @@ def test_a_later_row_is_not_better_than_what_it_could_prove_alone() -> None:
     """After an error, a row in which an offsets partition can't be read was exactly_once."""
     source = Source()
 
-    class First(Simple):
+    class First(SimpleFault):
         name: ClassVar[str] = "a-first"
         what: ClassVar[str] = "x"
 

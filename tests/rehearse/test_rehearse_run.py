@@ -19,7 +19,7 @@ from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ExitCode
 from eosctl.events import Event
-from eosctl.rehearse.faults.fault import Simple
+from eosctl.rehearse.faults.fault import SimpleFault
 from eosctl.rehearse.page import page_of
 from eosctl.rehearse.plan import RehearsalPlan, RehearsalRequest
 from eosctl.rehearse.proof import FaultAudit, FaultAuditRequest
@@ -38,7 +38,7 @@ from tests.fakes.clock import FakeTime
 from tests.schema_check import faults_of
 
 
-class Fine(Simple):
+class Fine(SimpleFault):
     """One after which all is well."""
 
     name: ClassVar[str] = "fine"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from eosctl.rehearse.faults.fault import Setup, Simple
+from eosctl.rehearse.faults.fault import Setup, SimpleFault
 from eosctl.rehearse.ground import Ground
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.state import Node
@@ -13,7 +13,7 @@ _SLOW_S = 8.0
 _CUTS = 4
 
 
-class _Broker(Simple):
+class _Broker(SimpleFault):
     def __init__(self) -> None:
         self._node: Node | None = None
 
@@ -71,7 +71,7 @@ class BrokerKill(_Broker):
         ground.note(f"killed {node.name} {'with' if open_now else 'without'} an open transaction")
 
 
-class SlowNetwork(Simple):
+class SlowNetwork(SimpleFault):
     """A fault that delays the traffic between workers and brokers, and resets connections now and then."""
 
     name: ClassVar[str] = "slow-network"

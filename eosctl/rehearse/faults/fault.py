@@ -50,7 +50,7 @@ class Fault(Protocol):
         """Record a miss if nothing shows that the fault hit, now that all is well again; raise EosctlError."""
 
 
-class Simple:
+class SimpleFault:
     """The defaults of most faults: any sandbox has them, and nothing but the tasks has to recover."""
 
     leaves_mode: ClassVar[bool] = False
@@ -71,7 +71,7 @@ class Simple:
         """Require nothing: what `inject` saw is enough."""
 
 
-class RestartsTasks(Simple):
+class RestartsTasks(SimpleFault):
     """A fault that ends all tasks: new ones take their transactional ids, which fences the former."""
 
     def verify(self, ground: Ground) -> None:

@@ -6,13 +6,13 @@ import signal
 from typing import ClassVar
 
 from eosctl.core.ids import worker_id_of_url
-from eosctl.rehearse.faults.fault import Setup, Simple
+from eosctl.rehearse.faults.fault import Setup, SimpleFault
 from eosctl.rehearse.ground import Ground
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.state import Node
 
 
-class _Worker(Simple):
+class _Worker(SimpleFault):
     """A fault of one worker, which hits the tasks that it has."""
 
     def __init__(self) -> None:
