@@ -80,7 +80,7 @@ _MOST_NAMED = 3
 Audit = Callable[[App, FaultAuditRequest], FaultAudit]
 
 
-class _Looked(Struct, frozen=True):
+class _AuditLook(Struct, frozen=True):
     """One look: what the audits say together, the duplicates of the whole run, and those that no mode allows.
 
     `is_known`: each phase could be audited.
@@ -108,7 +108,7 @@ class Proof:
         self._phases = [Phase(is_enabled=not plan.upgrades)]
         self._is_settling = False
         self._excused, self._held = Counter[str](), Counter[str]()
-        self._at_rest: _Looked | None = None
+        self._at_rest: _AuditLook | None = None
         self._missing_at_rest: int | None = None
         self._seen = list[FoundPart]()
 
@@ -149,13 +149,13 @@ class Proof:
             self._excused, self._is_settling = looked.twice.of_others, False
         return done
 
-    def _look(self, ground: Ground) -> _Looked:
+    def _look(self, ground: Ground) -> _AuditLook:
         """Audit the transactions of the present phase, and the values of all phases."""
         unique, sequence = self._plan.unique, self._plan.sequence
         if self._stands_value_in():
             unique = _WHOLE_VALUE
         elif not self._plan.has_fields:
-            return _Looked(self._ask(ground, self._phases[-1]), Duplicates(), Counter())
+            return _AuditLook(self._ask(ground, self._phases[-1]), Duplicates(), Counter())
         # the oldest phase first: what comes meanwhile is missing from the longer windows, and never made up
         windows = [self._ask(ground, phase, unique=unique, sequence=sequence) for phase in self._phases]
         twice = duplicates(self._phases, [each.findings for each in windows])
@@ -164,7 +164,7 @@ class Proof:
             said = self._with_repeats(self._ask(ground, self._phases[-1]), windows[0].findings, wrong)
         else:
             said = windows[0] if len(windows) == 1 else self._with_values(windows, wrong)
-        return _Looked(said, twice, wrong, all(each.delivered is not None for each in windows))
+        return _AuditLook(said, twice, wrong, all(each.delivered is not None for each in windows))
 
     def _doubts(self, ground: Ground, idle: Sequence[str]) -> Iterator[str]:
         """Yield reasons not to call it proven although the audit found nothing."""
