@@ -53,14 +53,14 @@ def observe_for_write(app: App, name: str, *, count: int | None = None) -> Scene
     if plugin_type(connector.config) == "sink":
         raise RefusedError(f"{name} is a sink connector: it has no task-count record; nothing was written")
     if group.state == STABLE:
-        _refuse_tasks(app, topic, connector, may_run=count is not None and says_already(connector, count))
+        _refuse_tasks(app, topic, connector, may_run=count is not None and is_recorded(connector, count))
     else:
         # nobody is asked who runs: a mistyped group would write past the workers of the right one
         refuse_never_there(app, group, topic.state.connectors, Known(recorded=Recorded.of(topic.state, topic.read)))
     return scene_of(topic, connector, group)
 
 
-def says_already(connector: ConnectorState, count: int) -> bool:
+def is_recorded(connector: ConnectorState, count: int) -> bool:
     """Decide whether a record of `count` would change neither what is recorded nor its order."""
     return connector.task_count_record == count and not connector.pending_fencing
 

@@ -31,11 +31,11 @@ from eosctl.report import Problem, Report
 from eosctl.state.steps import Progress, Step, Work, carry_out
 from eosctl.task_counts import codes
 from eosctl.task_counts.guards import (
+    is_recorded,
     observe_for_write,
     refuse_implausible,
     refuse_left_out,
     refuse_running_round,
-    says_already,
 )
 from eosctl.task_counts.record import RecordWrite, Scene, write_record
 from eosctl.task_counts.rules import fencing_decision
@@ -74,7 +74,7 @@ class TaskCountWritePlan(Struct, frozen=True):
     @property
     def changes_something(self) -> bool:
         """True if the record, or its order, would change."""
-        return not says_already(self.scene.connector, self.request.count)
+        return not is_recorded(self.scene.connector, self.request.count)
 
 
 def plan_write(app: App, request: WriteRequest) -> TaskCountWritePlan:
@@ -89,7 +89,7 @@ def plan_write(app: App, request: WriteRequest) -> TaskCountWritePlan:
     at = where_ids_are(app, request.connector, scene.connector.config)
     there = app if at is None else at.there(app)
     fence = None
-    if says_already(scene.connector, request.count):
+    if is_recorded(scene.connector, request.count):
         refuse_left_out(app, request.connector, request.count, fenced=(), there=there)
         return TaskCountWritePlan(request, scene, fence)
     refuse_running_round(app, scene, there=there)
@@ -151,7 +151,7 @@ def show_write(app: App, plan: TaskCountWritePlan) -> Report:
 
 
 @dataclass(slots=True)
-class _SoFar:
+class _WriteProgress:
     """The progress of the steps."""
 
     fenced: Report | None = None
@@ -169,31 +169,31 @@ def apply_write(app: App, plan: TaskCountWritePlan) -> Report:
     After Ctrl-C and errors the report says what was done until then. The deadline starts anew: the time in which a
     person read the plan does not count.
     """
-    app, so_far = app.with_whole_timeout(), _SoFar()
-    progress = carry_out(Work(lambda: _steps(app, plan, so_far), recheck=lambda: _recheck(app, plan.scene)))
-    return _result(app, plan, so_far, progress)
+    app, done = app.with_whole_timeout(), _WriteProgress()
+    progress = carry_out(Work(lambda: _steps(app, plan, done), recheck=lambda: _recheck(app, plan.scene)))
+    return _result(app, plan, done, progress)
 
 
-def _steps(app: App, plan: TaskCountWritePlan, so_far: _SoFar) -> Iterator[Step[None]]:
+def _steps(app: App, plan: TaskCountWritePlan, done: _WriteProgress) -> Iterator[Step[None]]:
     fence = plan.fence
 
     def write() -> None:
         if fence is not None:
             _recheck(app, plan.scene)  # fencing many ids takes a while
-        so_far.written = write_record(app, plan.scene, plan.request.count, name="task-counts-write")
+        done.written = write_record(app, plan.scene, plan.request.count, name="task-counts-write")
 
     if fence is not None:
 
         def fence_ids() -> None:
-            so_far.fenced = apply_fence(app, fence)
+            done.fenced = apply_fence(app, fence)
 
         yield Step("fence", fence_ids)
-    if not so_far.fencing_failed:
+    if not done.fencing_failed:
         yield Step("write", write)
 
 
-def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progress[None]) -> Report:
-    fenced, written = so_far.fenced, so_far.written
+def _result(app: App, plan: TaskCountWritePlan, done: _WriteProgress, progress: Progress[None]) -> Report:
+    fenced, written = done.fenced, done.written
     after: ConnectorState | None = plan.scene.connector
     outcome, data = "not_written", WriteResultData(**asdict(_data(app, plan, fenced)))
     if plan.fence is not None and fenced is None:
@@ -201,7 +201,7 @@ def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progre
     problems, code = list(plan.problems), progress.exit_code(touched=fenced is not None)
     if progress.error is not None:
         problems.append(Problem.of(progress.error))
-    if fenced is not None and so_far.fencing_failed:
+    if fenced is not None and done.fencing_failed:
         problems += [problem for problem in fenced.problems if problem.severity == "error"]
         problems.append(Problem(codes.NOT_WRITTEN, "not every recorded id is fenced, so the record was not written"))
         code = fenced.exit_code
