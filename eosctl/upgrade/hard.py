@@ -18,8 +18,8 @@ from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.upgrade.hard_rows import (
     AbortedConfigPart,
     AbortedOffsetsPart,
-    ElsewherePart,
     HardPart,
+    OffsetsCopyPart,
     RepairRecord,
     Variant,
 )
@@ -43,7 +43,7 @@ def plan_hard_downgrade(observation: Observation) -> HardPart:
     )
 
 
-def _offsets_row(connector: ObservedConnector, observation: Observation) -> ElsewherePart | None:
+def _offsets_row(connector: ObservedConnector, observation: Observation) -> OffsetsCopyPart | None:
     """Return how the connector's own offsets get into the global topic; None if they are already there."""
     topic, elsewhere = connector.config.get(OFFSETS_TOPIC), connector.config.get(CLUSTER_PROPERTY)
     if elsewhere is None and topic in (None, "", observation.offset_topic):
@@ -59,7 +59,9 @@ def _offsets_row(connector: ObservedConnector, observation: Observation) -> Else
             f"eosctl offsets merge --connector {quoted} --into global",
         ]
         note = "the first moves it for good; the second will do if it is STOPPED until the older version runs."
-    return ElsewherePart(connector=connector.name, offsets_topic=there, cluster=elsewhere, commands=commands, note=note)
+    return OffsetsCopyPart(
+        connector=connector.name, offsets_topic=there, cluster=elsewhere, commands=commands, note=note
+    )
 
 
 def _aborted_offsets(observation: Observation) -> AbortedOffsetsPart:

@@ -9,7 +9,7 @@ from eosctl.foreign import printable
 from eosctl.output.rows import BytesText, Printed
 
 
-class ElsewherePart(Printed):
+class OffsetsCopyPart(Printed):
     """The offsets of a connector that are not in the global topic."""
 
     connector: Annotated[str, "The connector."]
@@ -55,7 +55,7 @@ class Variant(Printed):
 class HardPart(Printed):
     """The additional steps that an older Connect needs, besides another mode."""
 
-    offsets: Annotated[list[ElsewherePart], "The offsets to copy into the global topic."]
+    offsets: Annotated[list[OffsetsCopyPart], "The offsets to copy into the global topic."]
     aborted_offsets: Annotated[AbortedOffsetsPart, "The offsets to repair."]
     aborted_configs: Annotated[list[AbortedConfigPart], "The connectors to repair."]
     variants: Annotated[list[Variant], "The ways to the older version."]

@@ -96,7 +96,7 @@ def silent_workers(app: App, group: GroupObservation, expected: Expected) -> str
     return f"; no answer from {', '.join(silent)}" if silent else ""
 
 
-def told_by_count(group: GroupObservation, expected: Expected) -> tuple[GroupObservation, Expected]:
+def with_current_names(group: GroupObservation, expected: Expected) -> tuple[GroupObservation, Expected]:
     """Group and step with the names that nodes have by now: of those of one host, that which went is the step's."""
     if not expected.mirror_maker or not group.stable:
         return group, expected

@@ -70,7 +70,7 @@ class Run:
         return max(self.app.deadline.timeout_s, 2 * self.view.took_s)
 
 
-def nobody_there(run: Run) -> bool:
+def is_first_after_empty(run: Run) -> bool:
     """Decide whether an upgrade left no member to ask, and this is the first step to bring workers back."""
     first = not [each for each in run.outcomes if each.outcome == "done"]
     return first and run.view.group.state == EMPTY and "group_stable" in run.roll.mended
@@ -189,7 +189,7 @@ class _Restart:
             self.before = Before(dict(further.members), LeaderClaim(None, None, seen=False))
             return None
         mode, at_once, look_s = self.outcome.mode, run.roll.driver.at_once, run.look_s
-        as_it_is = again or nobody_there(run)
+        as_it_is = again or is_first_after_empty(run)
         look = look_app(self.app, look_s)
         group = observe_workers(look) if as_it_is else await_calm(self.app, self.workers, mode, look_s=look_s)
         group = group.named_as(known_nodes(run.memory, again.members, self.workers) if again else KnownNodes(run.names))

@@ -29,7 +29,7 @@ from eosctl.upgrade.roll.claim import claim_group
 from eosctl.upgrade.roll.owned import already_made, require_kept, with_platform
 from eosctl.upgrade.roll.prepare import PreparedRoll, losses, prepare_roll
 from eosctl.upgrade.roll.report import plan_report, question, result_report
-from eosctl.upgrade.roll.restart import Run, nobody_there, require_as_left, restart, set_alone
+from eosctl.upgrade.roll.restart import Run, is_first_after_empty, require_as_left, restart, set_alone
 from eosctl.upgrade.roll.settle import await_calm, standings
 from eosctl.upgrade.roll.step import look_app
 from eosctl.upgrade.roll.undo import origin_of
@@ -170,7 +170,7 @@ def _barrier(run: Run, mode: Mode, pending: set[str]) -> None:
     seen = view.observation.workers
     workers = with_platform(app, roll.driver, done[-1], seen) if done else already_made(app, roll.driver, seen)
     refusals = blocking_modes(workers, mode)
-    stopping = view.stopping(but=roll.mended if nobody_there(run) else frozenset({codes.NO_MIXED_MODES}))
+    stopping = view.stopping(but=roll.mended if is_first_after_empty(run) else frozenset({codes.NO_MIXED_MODES}))
     refusals += [f"gate {gate.id} {gate.verb}: {gate.evidence}" for gate in stopping]
     ours = {*(worker.name for worker in roll.plan.workers), *run.renamed.values()}
     strangers = sorted(view.members.keys() - ours)

@@ -32,8 +32,8 @@ from eosctl.upgrade.roll.back import (
     renamed_worker,
     require_untouched,
     silent_workers,
-    told_by_count,
     under_new_names,
+    with_current_names,
 )
 from eosctl.upgrade.roll.states import judge_connectors
 from eosctl.upgrade.roll.step import (
@@ -158,7 +158,7 @@ def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None
     """Return what is awaited, or how the step settled; wait also for a look that fails."""
     try:
         now = look_app(with_files(app, expected.files), expected.look_s, within=deadline)
-        group, expected = told_by_count(observe_workers(now), expected)
+        group, expected = with_current_names(observe_workers(now), expected)
         watch.proofs.clear()
         require_untouched(group, expected)
         if app.clock.monotonic_s() - watch.since_s >= RENAMED_AFTER_S:
