@@ -52,7 +52,7 @@ from eosctl.upgrade.roll.states import excused_work, states_of
 
 # what the first pass fixes itself
 _MENDED_BY_THE_ROLL = frozenset({codes.NO_MIXED_MODES})
-# what a step that was cut off leaves behind, and its repetition fixes; other workers are looked at by `_unhealthy_others`
+# what a step that was cut off leaves behind, and its repetition fixes; `_unhealthy_others` judges the other workers
 _MENDED_BY_THE_OPEN_STEP = frozenset(
     {codes.MEMBERS_KNOWN, codes.WORKER_VERSIONS, codes.WORKER_HEALTH, codes.CONNECTORS_HEALTHY}
 )
