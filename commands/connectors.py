@@ -134,7 +134,7 @@ def restart_command(app: App, connector: str, failed: bool, yes: bool, dry_run: 
 
 
 def _change(app: App, connector: str, verb: str, *, yes: bool, dry_run: bool, only_failed: bool = False) -> Report:
-    """Plan, question, apply: the same for all four."""
+    """Plan a change of a connector, ask and apply: the same for all four commands."""
     from eosctl.connectors.change import prepare_change
     from eosctl.connectors.rows import Verb
 

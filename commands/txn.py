@@ -189,7 +189,7 @@ def hanging_command(app: App, topic: str | None, all_topics: bool, max_transacti
 
 
 class _Waived(Struct, frozen=True):
-    """The checks that are set aside, by their options."""
+    """The checks that are waived, by their options."""
 
     force: bool = False
     unread_coordinator: bool = False
@@ -203,7 +203,7 @@ class _Waived(Struct, frozen=True):
 
 
 class _Place(Struct, frozen=True):
-    """A partition of a transaction, and what names it there."""
+    """A partition of a transaction, and what identifies the transaction there."""
 
     topic: str | None
     partition: int | None

@@ -43,7 +43,7 @@ _STEP_TIMEOUT_S, _COMMAND_TIMEOUT_S = 180.0, 300.0
 
 @dataclass(slots=True)
 class Walk:
-    """One walk through the demo: where it runs, how it talks, and what it has proved so far."""
+    """One walk through the demo: its sandbox, its output, and what it has proved so far."""
 
     app: App
     stack: Stack
@@ -51,7 +51,7 @@ class Walk:
     rows: list[DemoRow] = field(default_factory=list)
 
     def say(self, *lines: str) -> None:
-        """Narrate."""
+        """Print lines of the narration."""
         self.app.on_event(Event(Lines.of(*lines)))
 
     def prove(self, step: str, what: str, *, expected: object, actual: object) -> None:

@@ -47,7 +47,7 @@ PARAMETERS = {
 
 
 class Names(click.types.StringParamType):
-    """Text, of which Tab knows what there is."""
+    """A text parameter with completion of existing names."""
 
     def __init__(self, what: str) -> None:
         self._what = what

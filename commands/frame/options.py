@@ -111,7 +111,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
 
 
 class EosctlCommand(click.Command):
-    """A leaf command: it also takes the global options."""
+    """A command that also takes the global options."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -124,7 +124,7 @@ class EosctlCommand(click.Command):
 
 
 class EosctlGroup(click.Group):
-    """A command group whose leaves take the global options."""
+    """A command group whose commands take the global options."""
 
     command_class = EosctlCommand
     group_class = type

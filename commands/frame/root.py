@@ -50,7 +50,7 @@ COMMANDS = {
 
 
 class RootGroup(click.Group):
-    """Loads sub-commands by name, renders what they return, and turns errors into text and an exit code."""
+    """A group that loads subcommands by name, renders their reports, and turns errors into text and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List all names, without loading anything."""

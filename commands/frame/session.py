@@ -129,7 +129,7 @@ class Session:
         return replace(report, rows=()) if self._printed_rows else report
 
     def close(self) -> None:
-        """Let go of the log file and of the brokers; safe to call twice."""
+        """Close the log file and the connections to brokers; safe to call twice."""
         if self._kafka is not None:
             self._kafka.close()
         if self._log is not None:

@@ -35,7 +35,7 @@ _DEDICATED_TOPIC = click.option(
 
 
 class OffsetsGroup(EosctlGroup):
-    """Loads some sub-commands from modules of their own, only when they are asked for."""
+    """A group that loads some subcommands from modules of their own, only when they are needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List all names, without loading anything."""

@@ -26,7 +26,7 @@ _NOT_REPEATED = {"seed", "yes", "dry_run", "report", "keep"}
 
 
 class RehearseOptions(Struct, frozen=True):
-    """The options that say what is rehearsed."""
+    """The options of the rehearsal."""
 
     config_file: Path | None
     plugin_path: Path | None

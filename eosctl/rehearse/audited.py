@@ -60,7 +60,7 @@ def audit_connector(app: App, asked: FaultAuditRequest) -> FaultAudit:
 
 
 def _begin(asked: FaultAuditRequest) -> dict[str, Any]:
-    """Return where the window begins: at positions of the logs where there are some, else at a time."""
+    """Return where the window begins: at positions of the logs if there are some, else at a time."""
     if asked.begin:
         return {"since": BEGINNING, "begin": asked.begin}
     return {"since": rfc3339(asked.window.since_ms or None) or BEGINNING}

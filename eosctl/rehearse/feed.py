@@ -16,7 +16,7 @@ _MOST_LINES = 20
 
 
 class GrowingFile:
-    """Adds some lines ten times a second, from `start` to `stop`; `{"n": 0}`, `{"n": 1}` and so on."""
+    """A file that gets some lines ten times a second, from `start` to `stop`: `{"n": 0}`, `{"n": 1}` and so on."""
 
     def __init__(self, path: Path, *, seed: int) -> None:
         self.path, self._chosen = path, random.Random(seed)  # noqa: S311 - no secret

@@ -93,7 +93,7 @@ class Ground:
         self.missed.append(why)
 
     def begin_fault(self) -> None:
-        """Keep what the coordinators' log has: what comes later is the fault's. Raises EosctlError."""
+        """Remember the state of the coordinators' log: what comes later is the fault's. Raise EosctlError."""
         self.missed.clear()
         self.transactions = self._transactions()
 
@@ -149,7 +149,7 @@ class Ground:
         return {(topic, each.partition): each.end for topic, found in bounds.items() for each in found}
 
     def await_first_offset(self) -> None:
-        """Wait a while until the connector has committed a source offset: before, nobody knows whether it is well."""
+        """Wait a while until the connector has committed a source offset: before, its health is unknown."""
         for _ in Deadline.after(_FIRST_OFFSET_S, self.app.clock).rounds(_AGAIN_S):
             offsets = self._source_offsets()
             if offsets is not None and offsets.commits:
@@ -157,7 +157,7 @@ class Ground:
         self.note(f"no source offset was committed in the first {_FIRST_OFFSET_S:g} s")
 
     def await_snapshot(self) -> None:
-        """Wait until no snapshot is under way, which a fault makes begin again; raises DeadlineError."""
+        """Wait until no snapshot is under way, as a fault would make it begin again; raise DeadlineError."""
         snapshots: tuple[str, ...] = ()
         for _ in self.app_now().deadline.rounds(_AGAIN_S):
             offsets = self._source_offsets()
@@ -282,7 +282,7 @@ class Ground:
         return False
 
     def freeze_in_transaction(self, node: Node, tasks: list[int]) -> bool:
-        """Stop a worker by SIGSTOP while one of its tasks has a transaction open, which then stays so.
+        """Stop a worker by SIGSTOP while one of its tasks has an open transaction, which then stays open.
 
         False, and the worker goes on, where that does not succeed in time: transactions may be short.
         """

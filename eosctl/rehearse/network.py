@@ -13,7 +13,7 @@ _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 
 
 class Forwarder:
-    """Takes connections on a loopback port of its own, and passes them on to `upstream` once that is set.
+    """A forwarder from a loopback port of its own to `upstream`, once that is set.
 
     While nothing listens there, a connection is accepted and closed. `delay_s` delays all traffic.
     """

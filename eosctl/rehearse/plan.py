@@ -60,7 +60,7 @@ class RehearsalRequest(Struct, frozen=True):
 
 
 class PlannedRound(Struct, frozen=True):
-    """A fault of a round: its kind, how long the connector is left in peace before it, and the seed of its chances."""
+    """A fault of a round: its kind, the pause before it, and the seed of its random choices."""
 
     kind: type[Fault]
     pause_s: float
@@ -119,7 +119,7 @@ class RehearsalPlan(Struct, frozen=True):
         return SlowNetwork in self.kinds
 
     def rounds(self) -> Iterator[list[PlannedRound]]:
-        """Round after round, without end: the order of each follows from the seed and its number."""
+        """Yield rounds without end; the order of each follows from the seed and its number."""
         number = 0
         while True:
             yield order(self.kinds, seed=self.request.seed, number=number)

@@ -81,7 +81,7 @@ Audit = Callable[[App, FaultAuditRequest], FaultAudit]
 
 
 class _AuditLook(Struct, frozen=True):
-    """One look: what the audits say together, the duplicates of the whole run, and those that no mode allows.
+    """One look: the result of the audits, the duplicates of the whole run, and those that no mode allows.
 
     `is_known`: each phase could be audited.
     """
@@ -97,7 +97,7 @@ class _AuditLook(Struct, frozen=True):
 
 
 class Proof:
-    """Audits of one run: what comes after a fault is held against all that was delivered before it.
+    """The audits of one run: records after a fault are compared with all that were delivered before it.
 
     Transactions are judged from when all workers are enabled, values from the beginning of the run. Where no field is
     named, whole values stand in for it, as far as no two records had the same one before the fault.
@@ -113,7 +113,7 @@ class Proof:
         self._seen = list[FoundPart]()
 
     def before(self, ground: Ground, *, leaves_mode: bool) -> None:
-        """Look at what there is before a fault; with `leaves_mode` not all workers are enabled soon.
+        """Look at the state before a fault; with `leaves_mode` not all workers are enabled soon.
 
         Raises EosctlError.
         """

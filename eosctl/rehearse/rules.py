@@ -44,7 +44,7 @@ _NEVER_TAKEN = re.compile(
 
 
 class GivenConnector(Struct, frozen=True):
-    """A connector as `PUT /connectors/NAME/config` takes it; there may be passwords in the config."""
+    """A connector in the form of `PUT /connectors/NAME/config`; its config may have passwords."""
 
     name: str
     config: Mapping[str, str]

@@ -87,7 +87,7 @@ class AnyStage(Protocol):
 
 
 class Rehearsal:
-    """One rehearsal, and how far it is."""
+    """One rehearsal, and its progress."""
 
     def __init__(self, app: App, plan: RehearsalPlan, stage: AnyStage, proof: Proof, on_row: OnRow) -> None:
         self._app, self._plan, self._stage, self._proof, self._on_row = app, plan, stage, proof, on_row

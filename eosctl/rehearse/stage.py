@@ -23,9 +23,10 @@ from eosctl.target import Target
 
 
 class RehearsalStage:
-    """`open` starts brokers, workers, forwarders and connector; `close` ends them, also after half of an `open`.
+    """The stage of a rehearsal: `open` starts brokers, workers, forwarders and connector; `close` ends them.
 
-    A sandbox that was there before belongs to somebody else: `open` raises, and `close` leaves it alone.
+    `close` also ends what a failed `open` has started. A sandbox that existed before belongs to somebody else: `open`
+    raises, and `close` leaves it alone.
     """
 
     def __init__(self, app: App, plan: RehearsalPlan, environ: Mapping[str, str]) -> None:

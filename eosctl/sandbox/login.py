@@ -25,7 +25,7 @@ _BASIC = "org.apache.kafka.connect.rest.basic.auth.extension"
 
 
 class SandboxLogin(Struct, frozen=True):
-    """The files below `directory`; what is not there is not asked for."""
+    """The login files below `directory`; a missing file means that no such login is required."""
 
     directory: Path
 

@@ -24,7 +24,7 @@ _PASSWORD_VARIABLE = "EOSCTL_STORE_PASSWORD"  # noqa: S105 - a variable's name
 
 
 class SecureListener(Struct, frozen=True):
-    """A second listener, SASL_SSL, and an authorizer that allows nothing to its users but what ACLs grant.
+    """A second listener, SASL_SSL, and an authorizer that grants its users nothing but what ACLs allow.
 
     `passwords` are of SCRAM (both hashes) and PLAIN users; `super_users` among them need no ACL. The certificate is for
     `hosts`. With `unsecured_tokens` whoever can reach the listener is whom an unsigned token names: for tests alone.

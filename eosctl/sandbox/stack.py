@@ -35,7 +35,7 @@ _PORT_ATTEMPTS = 4
 
 
 class Stack:
-    """A running stack; `Stack.up` makes one, `Stack.find` meets one that another process left running."""
+    """A running stack; `Stack.up` starts one, `Stack.find` finds one that another process left running."""
 
     def __init__(self, known: StackState, *, take_ports: TakePorts = take_ports, records_classes: bool = True) -> None:
         self.state = known

@@ -38,14 +38,14 @@ Settings = Mapping[str, str | None]
 
 
 class UnfinishedClean(Struct, frozen=True):
-    """A run that was begun and never ended: the settings that the topic had before it."""
+    """A run that has not ended, with the settings that the topic had before it."""
 
     before: Settings
     began_ms: int
 
 
 class CleanPlan(Struct, frozen=True):
-    """`records` are to go; `before` is what the topic's settings are set back to, `now` what they are."""
+    """The plan: `records` to remove, `before` the settings to restore, `now` the present ones."""
 
     topic: ConfigTopic
     records: tuple[BadRecord, ...]

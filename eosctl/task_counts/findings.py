@@ -25,7 +25,7 @@ _SETTLED = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, 
 
 
 class AliveTask(Struct, frozen=True):
-    """A task's transactional id that a coordinator knows; a fenced or finished one stays known for days."""
+    """A task's transactional id that a coordinator knows; a fenced or finished one remains known for days."""
 
     task: int
     transactional_id: TransactionalId
@@ -38,7 +38,7 @@ class AliveTask(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True):
-    """All that is known about one connector; `alive` None means: the coordinators could not be asked.
+    """The facts about one connector; `alive` None means that the coordinators could not be asked.
 
     `ignored` are the task-count records that no worker takes, and the task commits that break a worker's reader.
     """

@@ -61,7 +61,7 @@ def show_task_counts(app: App, connector: str) -> Report:
 
 
 def validate_task_counts(app: App, *, strict: bool) -> Report:
-    """Return connectors with their findings; exit 3 on an error or a warning, with `strict` on an info too.
+    """Report connectors with their findings; exit 3 on an error or a warning, with `strict` on an info too.
 
     Else 7 where something could not be seen.
     """

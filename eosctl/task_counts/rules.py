@@ -74,7 +74,7 @@ def alive_tasks(
 
 
 def other_groups(listings: Iterable[TransactionListing], group_id: str, own_ids: frozenset[str]) -> frozenset[str]:
-    """Connect groups on the same Kafka cluster, as far as their leader ids betray them."""
+    """Find other Connect groups on the same Kafka cluster by their leader ids."""
     prefix = leader_transactional_id("")
     ids = (listing.transactional_id for listing in listings)
     groups = {each.removeprefix(prefix) for each in ids if each.startswith(prefix) and each not in own_ids}

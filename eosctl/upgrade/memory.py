@@ -17,14 +17,14 @@ _Value = TypeVar("_Value")
 
 
 class Brought(Struct, frozen=True):
-    """A worker that the roll brought to `mode`; the same `member_id` in the group is the same process as then."""
+    """A worker that the roll brought to `mode`; the same `member_id` in the group means the same process."""
 
     mode: Mode
     member_id: str | None
 
 
 class OpenStep(Struct, frozen=True):
-    """A step that was begun and not ended; `restarted` means that the driver did its part.
+    """A step that has not ended; `restarted` means that the driver did its part.
 
     `members` are all members of the group before it (URL -> member id). `backups` are the copies made in it.
     """

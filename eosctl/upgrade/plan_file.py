@@ -16,7 +16,7 @@ _FILES = PlanFormat("eosctl-upgrade-plan", 1, "upgrade plan")
 
 
 class PlannedWorker(Struct, frozen=True):
-    """A worker as the plan saw it."""
+    """A worker as seen when planned."""
 
     name: str
     mode: Mode
@@ -28,7 +28,7 @@ class PlannedWorker(Struct, frozen=True):
 
 
 class PlannedPass(Struct, frozen=True):
-    """One rolling restart; workers by name, because who leads is looked up when the pass runs."""
+    """One rolling restart; workers by name, as the leader is looked up when the pass runs."""
 
     mode: Mode
     workers: tuple[str, ...]

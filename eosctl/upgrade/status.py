@@ -115,7 +115,7 @@ def verify_upgrade(
 
 
 def _calm_look(app: App, target: Mode, memory: Memory, risks: AcceptedRisks) -> GroupLook:
-    """Return a look; one that meets no more than a rebalance, or tasks that start, is repeated for some seconds."""
+    """Look at the group; repeat the look for some seconds if it shows only a rebalance, or tasks that start."""
     patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
     view = look(app, target, memory, risks=risks)
     while _is_passing(view) and patience.remaining_s() > view.took_s + _POLL_S:

@@ -43,7 +43,7 @@ class _Broker(SimpleFault):
 
 
 class BrokerRestart(_Broker):
-    """A broker is stopped as it should be."""
+    """A fault that stops a broker in an orderly way and starts it again."""
 
     name: ClassVar[str] = "broker-restart"
     what: ClassVar[str] = "restart a broker"
@@ -56,7 +56,7 @@ class BrokerRestart(_Broker):
 
 
 class BrokerKill(_Broker):
-    """A broker is killed."""
+    """A fault that kills a broker."""
 
     name: ClassVar[str] = "broker-kill"
     what: ClassVar[str] = "kill -9 a broker, and start it again"

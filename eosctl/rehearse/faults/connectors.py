@@ -34,7 +34,7 @@ _SETTLE_S = 300.0
 
 
 class RestartTasks(RestartsTasks):
-    """The connector and its tasks are restarted by REST."""
+    """A fault that restarts the connector and its tasks by REST."""
 
     name: ClassVar[str] = "restart-tasks"
     what: ClassVar[str] = "restart the connector and its tasks"
@@ -46,7 +46,7 @@ class RestartTasks(RestartsTasks):
 
 
 class StopResume(RestartsTasks):
-    """The connector is stopped and resumed: its tasks are new ones."""
+    """A fault that stops the connector and resumes it with new tasks."""
 
     name: ClassVar[str] = "stop-resume"
     what: ClassVar[str] = "stop the connector and resume it"
@@ -68,7 +68,7 @@ class StopResume(RestartsTasks):
 
 
 class Reconfigure(RestartsTasks):
-    """The connector gets more tasks, then one only."""
+    """A fault that gives the connector more tasks, then only one."""
 
     name: ClassVar[str] = "reconfigure"
     what: ClassVar[str] = "change the connector's tasks.max: more, then fewer, then as before"
@@ -100,7 +100,7 @@ class Reconfigure(RestartsTasks):
 
 
 class SwitchOffsets(RestartsTasks):
-    """The connector's offsets move to another topic, and back."""
+    """A fault that moves the connector's offsets to another topic, and back."""
 
     name: ClassVar[str] = "switch-offsets"
     what: ClassVar[str] = "move the connector's offsets to another topic (`eosctl offsets switch`), and back"
@@ -141,7 +141,7 @@ class Upgrade(RestartsTasks):
 
 
 class RollWorkers(RestartsTasks):
-    """The group goes down to preparing, and up to enabled again."""
+    """A fault that rolls the group down to preparing, and up to enabled again."""
 
     name: ClassVar[str] = "roll"
     what: ClassVar[str] = "roll the workers to preparing and back to enabled (`eosctl upgrade apply`)"

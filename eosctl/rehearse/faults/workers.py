@@ -25,7 +25,7 @@ class _Worker(SimpleFault):
 
 
 class KillWorker(_Worker):
-    """SIGKILL to a worker that has a task, if possible in the middle of a transaction."""
+    """A fault that kills a worker with a task, if possible in the middle of a transaction."""
 
     name: ClassVar[str] = "kill-worker"
     what: ClassVar[str] = "kill -9 a worker in the middle of a transaction, and start it again"
@@ -55,7 +55,7 @@ class KillWorker(_Worker):
 
 
 class FreezeWorker(_Worker):
-    """SIGSTOP until its tasks run elsewhere, then SIGCONT: what it had begun goes on, as a zombie."""
+    """A fault that freezes a worker until its tasks run elsewhere; then it continues its work as a zombie."""
 
     name: ClassVar[str] = "freeze-worker"
     what: ClassVar[str] = "freeze a worker until its tasks have moved, then let it continue as a zombie"
@@ -86,7 +86,7 @@ class FreezeWorker(_Worker):
 
 
 class Rebalance(_Worker):
-    """A worker leaves as it should, and joins again: two rebalances."""
+    """A fault that lets a worker leave and join again: two rebalances."""
 
     name: ClassVar[str] = "rebalance"
     what: ClassVar[str] = "let a worker leave the group and join it again"

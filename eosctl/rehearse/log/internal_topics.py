@@ -41,12 +41,12 @@ class SourceOffsets(Struct, frozen=True):
 
 
 def read_source_offsets(app: App, connector: str) -> SourceOffsets:
-    """Read the log of the offsets topic in use; raises what `offsets log` raises."""
+    """Read the log of the offsets topic in use; raise what `offsets log` raises."""
     return source_offsets(read_logs(app, LogQuery(connector)).logs[0].versions)
 
 
 def source_offsets(versions: Iterable[Version]) -> SourceOffsets:
-    """Return what these versions show; those of one source partition stand together, in the order of the log."""
+    """Summarise these versions, which are grouped by source partition, in the order of the log."""
     commits: dict[str, int] = {}
     went_back, snapshots, repeated, returned = list[str](), list[str](), 0, 0
     committed = (each for each in versions if each.state is State.COMMITTED)
@@ -73,7 +73,7 @@ def _back(name: str, version: Version) -> str:
 
 
 def _came_again(versions: Iterable[Version]) -> tuple[int, int]:
-    """Count offsets that were there before, and those of them that another one had replaced; a deletion begins anew."""
+    """Count repeated offsets, and those of them that another one had replaced; a deletion resets the history."""
     seen: defaultdict[tuple[bytes, int], dict[bytes | None, None]] = defaultdict(dict)
     repeated = returned = 0
     for each in versions:
@@ -96,14 +96,14 @@ def _in_snapshot(offset: Mapping[str, object]) -> bool:
 
 
 class TransactionCounts(Struct, frozen=True):
-    """By task: how often a producer initialized its transactional id, and how many transactions were to be aborted."""
+    """The numbers, by task, of initializations of its transactional id, and of transactions to abort."""
 
     initialized: Counter[int] = field(default_factory=Counter)
     aborted: Counter[int] = field(default_factory=Counter)
 
 
 def read_transaction_counts(app: App, group: str, connector: str) -> TransactionCounts:
-    """Read `__transaction_state`; where there is none, nobody has used a transactional id yet."""
+    """Read `__transaction_state`; without that topic, no transactional id was used yet."""
     counts = TransactionCounts()
 
     def look(records: Sequence[Record]) -> Sequence[Record]:

@@ -28,7 +28,7 @@ _OF_VALUES = {str(DUPLICATE), str(GAP)}
 
 
 class Phase(Struct, frozen=True):
-    """A time in which all workers were enabled, or not all: it began where the logs ended then."""
+    """A time in which all workers were enabled, or not all; it began at the ends of the logs at that time."""
 
     is_enabled: bool
     since_ms: int = 0
@@ -43,7 +43,7 @@ class Duplicates(Struct, frozen=True):
 
 
 def duplicates(phases: Sequence[Phase], found: Sequence[Iterable[FoundPart]]) -> Duplicates:
-    """Count them; `found` is what an audit found from the begin of each phase to the end of the log."""
+    """Count duplicates; `found` are an audit's findings from the begin of each phase to the end of the log."""
     counts = [*map(_came_again, found), Counter[str]()]
     result = Duplicates()
     for phase, (here, later) in zip(phases, pairwise(counts), strict=True):
@@ -64,9 +64,9 @@ def _count(found: FoundPart) -> int:
 
 
 def read_sequences(app: App, topics: Iterable[str], field_name: str) -> dict[str, int]:
-    """Count the committed records of each sequence, as `--sequence` tells them apart; nothing where they are many.
+    """Count the committed records of each sequence of `--sequence`; return none if there are many.
 
-    Then they are no shards that go on, but things that come and go. Raises what reading raises.
+    Many sequences are not continuous shards, but short-lived ones. Raises what reading raises.
     """
     path, counts = parse_field_path(field_name), Counter[str]()
 
@@ -94,7 +94,7 @@ def comes_in_a_run(found: Iterable[FoundPart]) -> bool:
 
 
 def missing_numbers(found: Iterable[FoundPart]) -> int:
-    """Count the numbers that gaps have."""
+    """Count the numbers missing in the gaps."""
     return sum(_count(each) for each in found if each.code == GAP)
 
 

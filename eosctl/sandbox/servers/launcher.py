@@ -50,7 +50,7 @@ _ENVIRON = {"LC_ALL": "C.UTF-8"}
 
 
 class Launcher:
-    """Starts the nodes of the stack in `directory` with `java`; `prepare` must have run there once.
+    """The launcher of the nodes of the stack in `directory`; `prepare` must have run there once.
 
     `cache` is what all stacks share. With `records_classes` a JVM of which no archive of classes is kept may make it.
     """

@@ -24,7 +24,7 @@ SETTING = CONNECT_SETTING
 
 
 class TakenBackError(ConnectError):
-    """Somebody has taken back what an upgrade had set; `again` is the mode to be set before it can go on, if any."""
+    """Somebody has reverted what an upgrade had set; `again` is the mode to set before it can continue, if any."""
 
     def __init__(self, message: str, *, again: Mode | None = None) -> None:
         first = f"Set it to {again.value} again. " if again else ""

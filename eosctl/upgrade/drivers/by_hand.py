@@ -15,7 +15,7 @@ from eosctl.upgrade.drivers import SETTING, DriverResult
 
 
 class PrintDriver(Struct, frozen=True):
-    """Does nothing itself; `setting` is what the configuration calls the mode."""
+    """A driver that does nothing itself; `setting` is the name of the mode in the configuration."""
 
     name: ClassVar[str] = "print"
     at_once: ClassVar[bool] = False

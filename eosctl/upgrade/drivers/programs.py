@@ -14,7 +14,7 @@ _TOLD = 3  # lines of a failed program's last words
 
 
 class ProgramError(EosctlError):
-    """A program ended with another status than 0; `said` is all that it wrote about that, `printed` its stdout."""
+    """A program ended with another status than 0; `said` is all its output about that, `printed` its stdout."""
 
     def __init__(self, message: str, *, said: str, printed: str = "", hint: str | None = None) -> None:
         super().__init__(message, hint=hint)

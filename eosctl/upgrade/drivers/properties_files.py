@@ -18,7 +18,7 @@ from eosctl.upgrade.drivers import SETTING
 
 
 class Edited(Struct, frozen=True):
-    """`backup` is None when the file said so already and was left alone."""
+    """An edited file; `backup` is None if the file had the mode already and was left alone."""
 
     path: Path
     backup: Path | None

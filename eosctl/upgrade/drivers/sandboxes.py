@@ -17,7 +17,7 @@ from eosctl.upgrade.drivers.properties_files import edit_mode
 
 
 class SandboxDriver(Struct, frozen=True):
-    """`directory` is where the sandbox lies."""
+    """A driver for the sandbox in `directory`."""
 
     name: ClassVar[str] = "sandbox"
     at_once: ClassVar[bool] = False

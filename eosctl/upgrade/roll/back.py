@@ -97,7 +97,7 @@ def silent_workers(app: App, group: GroupObservation, expected: Expected) -> str
 
 
 def with_current_names(group: GroupObservation, expected: Expected) -> tuple[GroupObservation, Expected]:
-    """Group and step with the names that nodes have by now: of those of one host, that which went is the step's."""
+    """Return group and step with the present names of nodes: of one host's, the node that left is the step's."""
     if not expected.mirror_maker or not group.stable:
         return group, expected
     there = {str(member.member_id) for member in group.members}

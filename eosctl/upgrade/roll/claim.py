@@ -19,7 +19,7 @@ _TIMEOUT_MS = 60_000
 
 
 class GroupClaim(Struct, frozen=True):
-    """The id, and its producer id and epoch as this run took it; None where it may not, or can't."""
+    """The id, and its producer id and epoch as this run initialized it; None without the right, or on failure."""
 
     transactional_id: TransactionalId
     producer: tuple[ProducerId, int] | None = None

@@ -20,7 +20,7 @@ def upgrade_journal(app: App, cluster_id: str) -> Journal:
 
 
 class _Begin(Struct, frozen=True):
-    """A roll began; `gone` are workers that were given up by then."""
+    """The begin of a roll; `gone` are workers that were given up by then."""
 
     target: Mode
     driver: str
@@ -56,7 +56,7 @@ class _Begin(Struct, frozen=True):
 
 
 class _Start(Struct, frozen=True):
-    """A step began; `at_once`: a controller restarts the workers, which come back under other URLs."""
+    """The start of a step; `at_once`: a controller restarts the workers, which come back under other URLs."""
 
     mode: Mode
     workers: tuple[str, ...]
@@ -74,7 +74,7 @@ class _Start(Struct, frozen=True):
 
 
 class _Backup(Struct, frozen=True):
-    """A copy was made in the step under way."""
+    """A backup made in the step under way."""
 
     path: str
 
@@ -85,7 +85,7 @@ class _Backup(Struct, frozen=True):
 
 
 class _Restarted(Struct, frozen=True):
-    """The driver did its part of the step under way."""
+    """The end of the driver's part of the step under way."""
 
     words: str
 
@@ -96,7 +96,7 @@ class _Restarted(Struct, frozen=True):
 
 
 class _Done(Struct, frozen=True):
-    """The step under way ended; `renamed` maps workers to the URLs under which they came back."""
+    """The end of the step under way; `renamed` maps workers to the URLs under which they came back."""
 
     members: Mapping[str, str | None]
     renamed: Mapping[str, str] = {}
@@ -117,7 +117,7 @@ class _Done(Struct, frozen=True):
 
 
 class _Configured(Struct, frozen=True):
-    """A worker that is no member was given its mode where it lies."""
+    """The new mode of a worker that is down and not a member."""
 
     worker: str
     mode: Mode
@@ -130,7 +130,7 @@ class _Configured(Struct, frozen=True):
 
 
 class _Resume(Struct, frozen=True):
-    """Another run goes on with the roll."""
+    """The begin of another run of the roll."""
 
     driver: str
     gone: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class _Resume(Struct, frozen=True):
 
 
 class _Stopped(Struct, frozen=True):
-    """The run ended before the roll did."""
+    """The end of a run before that of the roll."""
 
     message: str
 
@@ -154,7 +154,7 @@ class _Stopped(Struct, frozen=True):
 
 
 class _End(EndEntry, frozen=True):
-    """The roll ended."""
+    """The end of the roll."""
 
     def after(self, roll: Roll) -> Roll:
         """Return the roll as finished."""

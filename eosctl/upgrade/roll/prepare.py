@@ -78,7 +78,7 @@ class RollRequest(Struct, frozen=True):
 
 
 class PreparedRoll(Struct, frozen=True):
-    """A roll that may begin, or go on. `passes` are still to be done, after the step `open`, if there is one.
+    """A roll that may begin or continue. `passes` are still to do, after the step `open`, if there is one.
 
     `blocking` are the gates that forbid it; `connectors` are the states to be reached again after every step, except
     those `excused`. `dead` are workers that are not members: their mode is set while they are down, and they are

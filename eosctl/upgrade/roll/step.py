@@ -91,7 +91,7 @@ class Settled(Struct, frozen=True):
 
 
 class GateFailedError(ConnectError):
-    """A gate that no waiting will open."""
+    """A gate failed, and waiting does not help."""
 
 
 def look_app(app: App, look_s: float, *, within: Deadline | None = None) -> App:

@@ -33,7 +33,7 @@ _UNREACHABLE = re.compile(
 
 
 class Kubectl(Struct, frozen=True):
-    """kubectl in one namespace of one context; None is what kubectl takes itself."""
+    """kubectl in one namespace of one context; None leaves the choice to kubectl."""
 
     namespace: str | None = None
     context: str | None = None

@@ -42,7 +42,7 @@ _CONFLICT, _TRIES = "(Conflict)", 5
 
 
 class FoundMode(Struct, frozen=True):
-    """The field that says the mode: in which object, as it is now, and where in it; `value` None: it is not there.
+    """The field of the mode: its object, as it is now, and the path in it; `value` None means absent.
 
     `is_file`: the field has all properties of a worker.
     """
@@ -207,7 +207,7 @@ def _overrides(now: Manifest) -> list[str]:
 
 
 class MountedProperties(Struct, frozen=True):
-    """A properties file that is a key of a ConfigMap; a template's annotation makes the pods anew."""
+    """A properties file in a key of a ConfigMap; an annotation of the template makes new pods."""
 
     configmap: str
     key: str

@@ -19,7 +19,7 @@ _STUCK_S = 15.0
 
 
 class StuckPod(Struct, frozen=True):
-    """A pod that was not Ready when an upgrade was planned; `trouble` says why, in a sentence."""
+    """A pod that was not Ready when an upgrade was planned; `trouble` has the reason, in a sentence."""
 
     name: str
     workload: str
@@ -34,7 +34,7 @@ def trouble(app: App, kubectl: Kubectl, pod: Pod) -> str:
 
 
 class StuckPods:
-    """Deletes, while a StatefulSet is rolled, what is stuck and was agreed on.
+    """The stuck pods of a StatefulSet during a rollout; those agreed on are deleted.
 
     `agreed` are uids; None if somebody else deletes pods.
     """

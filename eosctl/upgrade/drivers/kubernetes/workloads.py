@@ -38,7 +38,7 @@ _ENDED = ("Succeeded", "Failed")
 
 
 class Workload(Struct, frozen=True):
-    """One workload: `text` is what kubectl is given.
+    """One workload; `text` is its name for kubectl.
 
     `config` is where the worker's config is in a resource of Strimzi's; a number there is the place in a list.
     `container` is the worker's in the pods of the others, once it was found.

@@ -37,7 +37,7 @@ _CHANGE = {
 
 
 class Deployer(Struct, frozen=True):
-    """`tool` and what it calls what it deploys."""
+    """The `tool` that deploys an object, and its name for what it deploys."""
 
     tool: str
     name: str = ""
@@ -49,7 +49,7 @@ class Deployer(Struct, frozen=True):
 
 
 class Origin(Struct, frozen=True):
-    """The field that says the mode, and who deploys its object; `held`: that tool's manifest has the field.
+    """The field of the mode, and who deploys its object; `held`: that tool's manifest has the field.
 
     `held` is None where nothing shows it.
     """

@@ -17,7 +17,7 @@ _POD_DNS = 3  # POD.SERVICE.NAMESPACE and more
 
 
 class Pod(Struct, frozen=True):
-    """A pod that is not on its way out; `reason` says why it is not Ready, `container` which one keeps it from that.
+    """A pod that is not being deleted; `reason` is why it is not Ready, `container` the one that is not ready.
 
     `created` is a time in RFC 3339.
     """
@@ -36,14 +36,14 @@ class Pod(Struct, frozen=True):
 
 
 class Member(Struct, frozen=True):
-    """A member of the group: what it advertises, and from where it is connected to its coordinator."""
+    """A member of the group: the address that it advertises, and the host from which it is connected."""
 
     url: str | None
     client_host: str | None
 
 
 class PodMatch(Struct, frozen=True):
-    """`pods` without a member, and `members` (their URLs or addresses) without a pod."""
+    """The match of pods and members: `pods` without a member, `members` (URLs or addresses) without a pod."""
 
     count: int
     pods: tuple[Pod, ...]
