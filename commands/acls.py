@@ -11,7 +11,7 @@ from eosctl.app import App
 from eosctl.core.acls.request import AclRequest
 from eosctl.report import Report
 
-from .frame.confirm import settle
+from .frame.confirm import run_plan
 from .frame.options import EosctlGroup, pass_app, pass_request, write_options
 
 _F = TypeVar("_F", bound=Callable[..., object])
@@ -43,7 +43,7 @@ def acls() -> None:
 
 
 def _scope_options(function: _F) -> _F:
-    """Which rights, of whom: the options that all three commands share."""
+    """Add the options that all three commands share: which rights, of whom."""
     options = (
         click.option(
             "--for", "product", type=click.Choice(["streams", "flink"]),
@@ -117,7 +117,7 @@ def generate_command(app: App, request: AclRequest, *, script: str) -> Report:
     table lists it nevertheless. Prefixed ACLs are convenient; they also cover the ids of any connector with a name
     that begins with this one's and a dash.
 
-    With --for streams or flink it prints what exactly-once applications of these need; no cluster is asked.
+    With --for streams or flink it prints what such exactly-once applications need, without contacting a cluster.
 
     \b
     Example: eosctl acls generate -g connect-cluster --connector orders --tasks 3 --format kafka-acls
@@ -136,11 +136,11 @@ def generate_command(app: App, request: AclRequest, *, script: str) -> Report:
 def check_command(app: App, request: AclRequest, *, strict: bool) -> Report:
     """Compare required rights with the cluster's ACLs.
 
-    The exit code is 3 if a right is missing or denied, else 7 if not all that is needed is known.
+    The exit code is 3 if a right is missing or denied, else 7 if not all required rights are known.
 
     Literal, prefixed and wildcard patterns, User:* and DENY, which always wins, are taken into account. A right that
-    only single hosts have is a warning. Super users need no ACL, and Kafka does not report who they are. Needs
-    DESCRIBE on the Cluster, and DESCRIBE on topics that may have to be created.
+    only some hosts have is a warning. Super users need no ACL, and Kafka does not report who they are. Needs DESCRIBE
+    on the Cluster, and DESCRIBE on topics that may have to be created.
 
     Codes: acl_missing, acl_denied, acl_for_some_hosts, acl_denied_to_hosts, super_users_unknown, no_authorizer.
 
@@ -161,7 +161,7 @@ def check_command(app: App, request: AclRequest, *, strict: bool) -> Report:
 def apply_command(app: App, request: AclRequest, *, yes: bool, dry_run: bool) -> Report:
     """Add the ACLs that are missing, and no others.
 
-    Each ACL is literal (prefixed with --prefixed, and for TOPIC*), for one principal, on every host. Nothing is
+    Each ACL is literal (prefixed with --prefixed, and for TOPIC*), for one principal, from any host. Nothing is
     removed: if a DENY takes a required right away, the command is refused and prints the line that removes the DENY.
     The ACLs are read back, and the lines that would remove them again are printed. Needs ALTER on the Cluster.
 
@@ -169,4 +169,4 @@ def apply_command(app: App, request: AclRequest, *, yes: bool, dry_run: bool) ->
     """
     from eosctl.acls.apply import prepare_acls
 
-    return settle(prepare_acls(app, request), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_acls(app, request), yes=yes, dry_run=dry_run)

@@ -7,7 +7,7 @@ import click
 from eosctl.app import App
 from eosctl.report import Report
 
-from .frame.confirm import settle
+from .frame.confirm import run_plan
 from .frame.options import EosctlGroup, pass_app, validation_option, write_options
 
 
@@ -31,13 +31,13 @@ def check_command(app: App, names: tuple[str, ...], *, strict: bool, validate: b
 
     Per connector: whether it declares support with its present config, its transaction boundary, the transaction
     timeout against the boundary's interval and the brokers' maximum, its own offsets topic, property names that do
-    nothing, ids that another group uses too, and how long Connect needs to fence its tasks. Per task: one on a
-    worker that is not enabled is not exactly-once, nor is one that was started lately and whose transactional id no
-    coordinator knows; one whose transaction was aborted at its timeout can't write any more. That a task has
-    committed nothing for five minutes is information: its source may be idle. A connector that writes to another
-    Kafka cluster is checked there, and so is what its offsets need there. The exit code is 3 if a finding is an
-    error (with --strict, also a warning), else 7 if something could not be seen (data.unseen names it). Nothing is
-    changed, but each connector validates its config to report its support, for which some log in to their databases
+    nothing, ids that another group uses too, and how long Connect needs to fence its tasks. Per task: one on a worker
+    that is not enabled is not exactly-once, nor is one that was started lately and whose transactional id no
+    coordinator knows; one whose transaction was aborted at its timeout can't write any more. A task that has committed
+    nothing for five minutes is only reported as information: its source may be idle. A connector that writes to another
+    Kafka cluster is checked there, with what its offsets need there. The exit code is 3 if a finding is an error (with
+    --strict, also a warning), else 7 if something could not be seen (data.unseen names it). Nothing is changed, but
+    each connector validates its config to report its support, and some log in to their databases to do so
     (--no-validate skips this). Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
 
     Example: eosctl connectors check --connector orders -b kafka:9092 -g connect-cluster
@@ -54,9 +54,9 @@ def trace_command(app: App, connector: str) -> Report:
     """Show why each FAILED part of a connector failed.
 
     For the connector itself and each task that is FAILED: the exceptions of its stack trace from the outermost to the
-    deepest cause, what they mean if eosctl knows them, and what to do. `-o json` has the whole trace as the worker
-    has it. The exit code is 0 also if something is FAILED. A worker is enough: -u without -b and -g. Works with any
-    version of Kafka Connect.
+    deepest cause, what they mean if eosctl knows them, and what to do. `-o json` has the whole trace as the worker has
+    it. The exit code is 0 even if something is FAILED. A worker is enough: -u without -b and -g. Works with any version
+    of Kafka Connect.
 
     Example: eosctl connectors trace orders-source -b kafka:9092 -g connect-cluster
     """
@@ -134,8 +134,8 @@ def restart_command(app: App, connector: str, failed: bool, yes: bool, dry_run: 
 
 
 def _change(app: App, connector: str, verb: str, *, yes: bool, dry_run: bool, only_failed: bool = False) -> Report:
-    """Plan, question, apply: the same for all four."""
+    """Plan a change of a connector, ask and apply: the same for all four commands."""
     from eosctl.connectors.change import prepare_change
     from eosctl.connectors.rows import Verb
 
-    return settle(prepare_change(app, connector, Verb(verb), only_failed=only_failed), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_change(app, connector, Verb(verb), only_failed=only_failed), yes=yes, dry_run=dry_run)

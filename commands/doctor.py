@@ -15,9 +15,6 @@ from .frame.options import EosctlCommand, pass_app, validation_option
 if TYPE_CHECKING:
     from eosctl.checks.ignored import IgnoredFinding
 
-if TYPE_CHECKING:
-    pass
-
 
 @click.command("doctor", cls=EosctlCommand)
 @click.option("--strict", is_flag=True, help="Exit 3 on warnings, too.")
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--principal", "principals", multiple=True, metavar="User:NAME",
-    help="With --for and --application: whose rights on ids, groups and internal topics are checked.",
+    help="With --for and --application: check this principal's rights on ids, groups and internal topics.",
 )  # fmt: skip
 @validation_option
 @pass_app
@@ -60,25 +57,24 @@ def doctor(
     If task-count records show that workers were enabled and none is now, that is an error; --expect sets the mode.
 
     Checks the workers and their modes, former members that the status topic names (each is asked whether it runs,
-    without credentials), classes that some workers lack, the gates of the upgrade, hanging transactions, why tasks
-    FAILED (and whether eosctl fenced them from this machine), task-count records, source connectors and each of their
-    tasks (also whether the task, or its worker, has committed nothing for five minutes, or can't), connectors that are
-    not running or have no tasks, offsets topics and what is missing from them, brokers that are down or whose disks are
-    nearly full, replicas that are not in sync, replication and rights. The worst finding comes first, each with its
-    fix; offsets that tasks do not see, or that went back, come before any fix that restarts something. A check that
-    can't run has a row, too (not_checked, with the reason); rights are checked if the workers' files (-w) name the
-    principals.
+    without credentials), classes that some workers lack, the gates of the upgrade, hanging transactions, causes of
+    FAILED tasks (and whether eosctl fenced them from this machine), task-count records, source connectors and their
+    tasks (also whether a task, or its worker, can't commit or has committed nothing for five minutes), connectors that
+    are not running or have no tasks, offsets topics and missing offsets, brokers that are down or whose disks are
+    nearly full, replicas that are not in sync, replication and rights. Each finding has its fix; offsets that tasks do
+    not see, or that went back, come before any fix that restarts something. A check that can't run has a row, too
+    (not_checked, with the reason); rights are checked if the workers' files (-w) name the principals.
 
-    Nothing is changed, but source connectors validate their configs, for which some log in to their databases
-    (--no-validate skips this). Use --ignore for findings that you accept, say few_replicas:__transaction_state on a
-    single broker: they are counted, listed by -o wide and -o json, and do not affect the exit code. Consequences of
-    a broker or a worker that does not answer are listed below it, an unreachable Kafka is one row, and findings of
-    the same kind are folded into one. The exit code is 3 if a finding is an error (with --strict, also a warning),
-    else 7 if something could not be seen (data.unseen names it); 1 if nothing is known of the group. Needs Kafka
-    Connect 3.3 and brokers of 3.0 or newer.
+    Nothing is changed, but source connectors validate their configs, and some log in to their databases to do so
+    (--no-validate skips this). Use --ignore for findings that you accept, such as few_replicas:__transaction_state on a
+    single broker: they are counted, listed by -o wide and -o json, and do not affect the exit code. Consequences of a
+    broker or a worker that does not answer are listed below it, an unreachable Kafka is one row, and findings of the
+    same kind are folded into one. The exit code is 3 if a finding is an error (with --strict, also a warning), else 7
+    if something could not be seen (data.unseen names it); 1 if nothing is known of the group. Needs Kafka Connect 3.3
+    and brokers of 3.0 or newer.
 
-    With --for streams or flink it checks what concerns such applications: hanging transactions, timeouts, shared
-    prefixes, ids that expire, __transaction_state, known bugs of the brokers, transaction.version (KIP-890), rights.
+    With --for streams or flink it checks such applications: hanging transactions, timeouts, shared prefixes, ids that
+    expire, __transaction_state, known bugs of the brokers, transaction.version (KIP-890), rights.
 
     \b
     Example: eosctl doctor -b kafka:9092 -g connect-cluster -w worker.properties -o json

@@ -1,4 +1,4 @@
-"""`eosctl explain` and `eosctl schema`: what codes, words and documents mean."""
+"""`eosctl explain` and `eosctl schema`: the meanings of codes, words and documents."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ def explain(words: tuple[str, ...]) -> Report:
     """Explain a code, an exception, a stack trace or a log.
 
     CODE is a code of an error, a warning, a finding or a gate, an exit code, a term (zombie, fencing, epoch, LSO,
-    task-count record, global, dedicated, two-step upgrade), or the header of a column (OPEN-FOR). NAME is what
-    people call a failure of a transaction, of Connect, Streams, Flink or a producer: the name of an exception, or
-    words of its message. docs/codes.md and docs/failures.md have the same tables. Without an argument all codes and
-    words are listed.
+    task-count record, global, dedicated, two-step upgrade), or the header of a column (OPEN-FOR). NAME names a failure
+    of a transaction, of Connect, Streams, Flink or a producer: the name of an exception, or words of its message.
+    docs/codes.md and docs/failures.md have the same tables. Without an argument all codes and words are listed.
 
     FILE, stdin (`-`) and TEXT of several words or lines are searched for failures: stack traces, logs in any format, of
-    any length; a FILE may be gzipped. Each failure is named once, with how often and when it is there, the most likely
-    cause first; what is only a consequence says of what. No message of the text is printed again. A word that is a code
-    counts as one: for a file of that name give ./FILE.
+    any length; a FILE may be gzipped. Each failure is listed once, with its count and times, the most likely cause
+    first; a consequence names its cause. Messages of the text are not printed. A word that is a code is taken as the
+    code; for a file of that name write ./FILE.
 
-    Exit 0 when something was recognised, 1 when not. Needs no Kafka.
+    The exit code is 0 if something was recognised, else 1. Needs no Kafka.
 
     \b
     Example:

@@ -14,7 +14,7 @@ from eosctl.core.ids import TransactionalId
 from eosctl.errors import InputFileError
 from eosctl.report import Report
 
-from .frame.confirm import settle
+from .frame.confirm import run_plan
 from .frame.options import EosctlCommand, pass_app, waivers, write_options
 
 _VIA_HELP = "native: one InitProducerId per id; connect: let the leader fence a STOPPED --connector, about one id per \
@@ -56,9 +56,9 @@ def fence(
     producer epoch at the coordinator: the zombie's open transaction is aborted, and its next write or commit fails.
     Connect does the same before it starts the tasks of an exactly-once source: one InitProducerId per id.
 
-    Ids that no coordinator knows are skipped. Each danger is refused unless its flag is given: ids of running tasks
-    of any Connect group (--live; a fenced task goes FAILED and Connect does not restart it); ids of tasks that may
-    be running, because their group or its workers do not answer that (--unknown-liveness); ids of a Connect leader
+    Ids that no coordinator knows are skipped. Each of these is refused unless its flag is given: ids of running tasks
+    of any Connect group (--live; a fenced task goes FAILED and Connect does not restart it); ids of tasks that may be
+    running, because their group or its workers do not answer (--unknown-liveness); ids of a Connect leader
     (--allow-leader); open transactions under ids like those of Flink's sink, PREFIX-SUBTASK-NUMBER, which may hold
     records that a checkpoint has prepared (--discard-prepared).
 
@@ -70,7 +70,7 @@ def fence(
     is 1 if there is nothing to fence and the named group is unknown, too.
 
     --via connect sends a signature that the group's members trust. The leader gets it if it was named (-u, a profile,
-    --connect-map), or with --connect-trust-discovered; where another worker leads, the refusal has the URL to add.
+    --connect-map), or with --connect-trust-discovered; if another worker leads, the error shows the URL to add.
 
     Needs Kafka 3.0 or newer. ACLs: DESCRIBE and WRITE on each TransactionalId; DESCRIBE on the Connect groups.
 
@@ -93,11 +93,11 @@ def fence(
         create_unknown=create_unknown,
         via=via,
     )
-    return settle(prepare_fence(app, request), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_fence(app, request), yes=yes, dry_run=dry_run)
 
 
 def _ids_of_file(name: str | None) -> list[TransactionalId]:
-    """The ids in a file, or on stdin for `-`; Windows begins files with a mark that is none. Raises InputFileError."""
+    """Read the ids of a file, or of stdin for `-`; skip the byte order mark of Windows. Raise InputFileError."""
     from eosctl.fence.rules import parse_id_lines
 
     if name is None:

@@ -21,7 +21,7 @@ from .frame.session import Session
 def history(ctx: click.Context, since: str | None, command: str | None) -> Report:
     """Show the audit log: what eosctl wrote.
 
-    Every write that was begun has one line, also if it failed, was interrupted or was killed: who, when, where, with
+    Every write that was begun has one line, even if it failed, was interrupted or was killed: who, when, where, with
     which arguments, what it touched (connectors, transactional ids, topics, workers), which checks were waived, the
     outcome, and the undo command. A write that a safety check refused has a line with the outcome refused; -o wide
     shows the reason. Plans that were only shown, or answered with no, are not listed. -o json has the digests of the

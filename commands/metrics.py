@@ -33,10 +33,10 @@ def metrics(
     An exactly-once task commits its records in transactions, as its transaction.boundary says. A boundary that is too
     wide makes read_committed consumers wait, and a transaction that outlasts its timeout is aborted: the task fails.
     The worker that runs a task keeps the sizes of its committed transactions of about the last minute (MBeans
-    kafka.connect:type=source-task-metrics); name the endpoint of each worker. Names as jmx_exporter makes them are
-    known, with any prefix, if connector and task are labels.
+    kafka.connect:type=source-task-metrics); name the endpoint of each worker. The metric names of jmx_exporter are
+    recognised, with any prefix, if connector and task are labels.
 
-    With -b and -g the coordinators add each task's own timeout, and how long its present transaction is open; a
+    With -b and -g the coordinators add each task's own timeout, and how long its present transaction has been open; a
     transaction near its timeout is an error, exit code 3. A size of - means that nothing was committed lately, or that
     the task is not exactly-once. Needs Kafka Connect 3.3. ACLs: with -b and -g, DESCRIBE on the tasks'
     TransactionalIds.

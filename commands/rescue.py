@@ -7,7 +7,7 @@ import click
 from eosctl.app import App
 from eosctl.report import Report
 
-from .frame.confirm import settle
+from .frame.confirm import run_plan
 from .frame.options import EosctlCommand, pass_app, write_options
 
 
@@ -35,4 +35,4 @@ def rescue(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
     """
     from eosctl.rescue.apply import prepare_rescue
 
-    return settle(prepare_rescue(app, connector), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_rescue(app, connector), yes=yes, dry_run=dry_run)

@@ -11,7 +11,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
-from .frame.confirm import settle
+from .frame.confirm import run_plan
 from .frame.options import EosctlGroup, pass_app, waivers, write_options
 
 
@@ -116,7 +116,7 @@ def clean_command(app: App, yes: bool, dry_run: bool) -> Report:
     """
     from eosctl.task_counts.clean_steps import prepare_clean
 
-    return settle(prepare_clean(app), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_clean(app), yes=yes, dry_run=dry_run)
 
 
 @task_counts.command("write")
@@ -133,7 +133,7 @@ def write_command(
 ) -> Report:
     """Write a connector's record, after fencing the ids of the old one.
 
-    If the record is newer than the newest task commit, the leader fences nobody, whether that is right or not. So the
+    If the record is newer than the newest task commit, the leader fences no id, whether that is right or not. So the
     write is refused while the connector has tasks, while the group rebalances, and if the count would leave out ids
     that are alive. eosctl writes under a transactional id of its own while workers are up, and under the leader's if
     there are none. If the record has this count already, nothing is written, also while tasks run: exit code 0. The
@@ -150,4 +150,4 @@ def write_command(
     name = connector or named
     if name is None or (connector and named):
         raise UsageError("name one connector", hint="See `eosctl task-counts write --help`.")
-    return settle(prepare_write(app, WriteRequest(name, count, fence=not no_fence)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_write(app, WriteRequest(name, count, fence=not no_fence)), yes=yes, dry_run=dry_run)

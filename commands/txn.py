@@ -15,7 +15,7 @@ from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
-from .frame.confirm import settle
+from .frame.confirm import run_plan
 from .frame.options import Duration, EosctlGroup, pass_app, pass_request, waivers, write_options
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ _ONE_OR_ALL = "`eosctl txn abort --hanging` aborts all that `eosctl txn hanging`
 def txn() -> None:
     """List, describe and abort transactions; find hanging ones.
 
-    A transaction is known in two places: its coordinator holds the transactional id, the producer id and epoch, and
-    the state; each partition holds which producers have written there in an open transaction. While a transaction is
+    A transaction is known in two places: its coordinator holds the transactional id, the producer id and epoch, and the
+    state; the leader of each partition knows which producers have an open transaction there. While a transaction is
     open, read_committed consumers stop before it, at the last stable offset (LSO). A transaction that is open on a
-    partition and unknown to its coordinator is hanging: `txn abort` ends it (KIP-664), or `txn complete` where its
+    partition and unknown to its coordinator is hanging: `txn abort` ends it (KIP-664), or `txn complete`, if its
     coordinator has committed it and a marker was never written.
     """
 
@@ -109,16 +109,16 @@ def list_command(
 @click.option(
     "--describe-all", is_flag=True, help="Ask coordinators for every id, not for 20 idle ones of each application."
 )
-@click.option("--no-remember", is_flag=True, help="Don't keep what was counted: growth is measured from an older look.")
+@click.option("--no-remember", is_flag=True, help="Don't keep the counts; growth is measured from an older run.")
 @pass_app
 def applications_command(app: App, describe_all: bool, no_remember: bool) -> Report:
     """Group all transactional ids by the application that uses them.
 
     Recognised by their names: Connect tasks and leaders, Flink sinks (both naming strategies) and the older
     FlinkKafkaProducer, Kafka Streams (exactly_once and exactly_once_v2), Spring; others by their common prefix. A `?`
-    means that only the shape of the names says so, and `A or B?` that nothing shows which one it is. Shows which ids
-    grow, expire, share a prefix, or have timeouts above what brokers allow. Brokers leave out ids that you may not
-    DESCRIBE. Needs Kafka 3.0 or newer.
+    marks a guess from the shape of the names; `A or B?` means that nothing shows which one it is. Shows which ids grow,
+    expire, share a prefix, or have timeouts above what brokers allow. Brokers leave out ids that you may not DESCRIBE.
+    Needs Kafka 3.0 or newer.
 
     Example: eosctl txn applications -b kafka:9092
     """
@@ -174,7 +174,7 @@ def producers_command(app: App, topic: str, partition: int | None) -> Report:
 def hanging_command(app: App, topic: str | None, all_topics: bool, max_transaction_timeout: float) -> Report:
     """Find open transactions that no coordinator knows (KIP-664); exit 3 if there are any.
 
-    Long-running transactions are not listed: their coordinator will end them. One whose coordinator has gone on (a
+    Long-running transactions are not listed: their coordinator will end them. One whose coordinator has moved on (a
     newer producer epoch) or is done (CompleteCommit, CompleteAbort) is listed at once. If a broker is down, its
     partitions are listed with the reason not_checked, and the exit code is 7. Needs Kafka 3.0 or newer, and READ on the
     topics.
@@ -189,7 +189,7 @@ def hanging_command(app: App, topic: str | None, all_topics: bool, max_transacti
 
 
 class _Waived(Struct, frozen=True):
-    """The checks that are set aside, by their options."""
+    """The checks that are waived, by their options."""
 
     force: bool = False
     unread_coordinator: bool = False
@@ -203,7 +203,7 @@ class _Waived(Struct, frozen=True):
 
 
 class _Place(Struct, frozen=True):
-    """A partition of a transaction, and what names it there."""
+    """A partition of a transaction, and what identifies the transaction there."""
 
     topic: str | None
     partition: int | None
@@ -264,20 +264,20 @@ def abort_command(
 ) -> Report:
     """Abort hanging transactions: each partition's leader writes an ABORT marker.
 
-    One transaction, named by one of its partitions and its first offset or its producer there; or with --hanging every
-    one that `txn hanging` finds. A transaction is ended on all partitions where its producer id and epoch are open,
-    those of offsets last, so that no worker goes on before.
+    Aborts one transaction, named by one of its partitions and its first offset or its producer there, or with --hanging
+    every one that `txn hanging` finds. A transaction is ended on all partitions where its producer id and epoch are
+    open, on those of offsets last, so that no worker continues before.
 
     Refused (exit code 6), unless the flag in brackets is given: a transaction that its coordinator has open, which
     `eosctl fence` ends (--force); one whose coordinator can't be asked (--unread-coordinator); one without a listed id
-    where __transaction_state can't be read, for brokers leave out ids that you may not DESCRIBE (--hidden-id); one that
-    its coordinator has committed, or may have, for which there is `eosctl txn complete` (--lose-committed); one that
-    may be open on partitions that can't be seen (--unseen-parts). If DESCRIBE is denied for a single topic, nothing
-    shows that there is one.
+    if __transaction_state can't be read, as brokers leave out ids that you may not DESCRIBE (--hidden-id); one that its
+    coordinator has committed, or may have, for which there is `eosctl txn complete` (--lose-committed); one that may be
+    open on partitions that can't be seen (--unseen-parts). If DESCRIBE is denied for a single topic, nothing shows that
+    the topic exists.
 
-    The result shows the LSO before and after, and an outcome per partition: exit 7 where some could not be aborted.
-    Needs Kafka 3.0 or newer, READ on the topics and on __transaction_state, and ALTER on the cluster (CLUSTER_ACTION
-    before 3.8).
+    The result shows the LSO before and after, and an outcome per partition; the exit code is 7 if some could not be
+    aborted. Needs Kafka 3.0 or newer, READ on the topics and on __transaction_state, and ALTER on the cluster
+    (CLUSTER_ACTION before 3.8).
 
     \b
     Example: eosctl txn abort --topic connect-offsets --partition 7 --start-offset 4711 -b kafka:9092
@@ -292,10 +292,10 @@ def abort_command(
         every = HangingRequest(place.topic, waived=waived.flags())
         if older_than is not None:
             every = HangingRequest(place.topic, int(older_than * 1000), waived.flags())
-        return settle(prepare_abort_hanging(app, every), yes=yes, dry_run=dry_run)
+        return run_plan(prepare_abort_hanging(app, every), yes=yes, dry_run=dry_run)
     if older_than is not None:
         raise UsageError("one transaction takes no --older-than", hint=_ONE_OR_ALL)
-    return settle(prepare_end(app, place.request(waived)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_end(app, place.request(waived)), yes=yes, dry_run=dry_run)
 
 
 @txn.command("complete")
@@ -315,16 +315,17 @@ def complete_command(
     yes: bool,
     dry_run: bool,
 ) -> Report:
-    """Write the COMMIT markers of a committed transaction that were never written.
+    """Write the missing COMMIT markers of a committed transaction.
 
     When the broker with the only replica of a partition stops, its coordinator may answer "committed" and skip the
     markers ("likely deleted already and hence can be skipped"; Kafka 4.3.1 and 4.4.0). The transaction stays open on
     its partitions, although the application has gone on: an abort would lose its records, or deliver them twice.
 
-    The decision is read from __transaction_state itself: a record of PrepareCommit or CompleteCommit of this very
-    producer id and epoch, which producers of Kafka 4.0 or newer have one of per transaction. Without such a record it
-    is refused (exit code 6), and so is a transaction that its coordinator has open. The records that decide it are kept
-    in a file first. Markers are written on all partitions where the transaction is open, those of offsets last.
+    The decision is read from __transaction_state itself: a record of PrepareCommit or CompleteCommit with exactly this
+    producer id and epoch; producers of Kafka 4.0 or newer have one epoch per transaction. Without such a record the
+    command is refused (exit code 6), and so is a transaction that its coordinator has open. The records that prove the
+    decision are saved to a file first. Markers are written on all partitions where the transaction is open, those of
+    offsets last.
 
     Needs Kafka 3.0 or newer, READ on the topics and on __transaction_state, and ALTER on the cluster (CLUSTER_ACTION
     before 3.8).
@@ -335,7 +336,7 @@ def complete_command(
 
     if not as_decided:
         raise UsageError("the only way to complete a transaction is as it was decided", hint="Add --as-decided.")
-    return settle(prepare_end(app, place.request(waived, commit=True)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_end(app, place.request(waived, commit=True)), yes=yes, dry_run=dry_run)
 
 
 @txn.command("coordinator")

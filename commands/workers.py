@@ -14,10 +14,10 @@ from .frame.options import EosctlGroup, pass_app
 def workers() -> None:
     """Show the workers of a Connect group and their modes.
 
-    A worker's exactly.once.source.support is disabled, preparing or enabled. Every worker must be preparing before
-    any is enabled; Connect does not check this, and no request reports the mode. eosctl proves what can be proven: it
-    lets each worker validate a source connector that requires exactly-once (nothing is created). A worker that objects
-    is preparing or disabled (not_enabled); only its own file (-w) says which of the two.
+    A worker's exactly.once.source.support is disabled, preparing or enabled. Every worker must be preparing before any
+    is enabled; Connect does not check this, and no request reports the mode. eosctl proves what can be proven: it lets
+    each worker validate a source connector that requires exactly-once (nothing is created). A worker that objects is
+    preparing or disabled (not_enabled); only its own file (-w) shows which of the two.
     """
 
 

@@ -43,7 +43,7 @@ _STEP_TIMEOUT_S, _COMMAND_TIMEOUT_S = 180.0, 300.0
 
 @dataclass(slots=True)
 class Walk:
-    """One walk through the demo: where it runs, how it talks, and what it has proved so far."""
+    """One walk through the demo: its sandbox, its output, and what it has proved so far."""
 
     app: App
     stack: Stack
@@ -51,17 +51,17 @@ class Walk:
     rows: list[DemoRow] = field(default_factory=list)
 
     def say(self, *lines: str) -> None:
-        """Narrate."""
+        """Print lines of the narration."""
         self.app.on_event(Event(Lines.of(*lines)))
 
     def prove(self, step: str, what: str, *, expected: object, actual: object) -> None:
-        """Keeps one row of the report, and says it."""
+        """Add a row to the report, and print it."""
         right = expected == actual
         self.rows.append(DemoRow(step=step, proved=what, expected=expected, actual=actual, ok=right))
         self.say(f"   {'ok' if right else 'WRONG'}: {what}: {actual}" + ("" if right else f" (expected {expected})"))
 
     def exports(self, group: str) -> dict[str, str]:
-        """The environment that keeps commands short: `export` these, and every printed command works by hand."""
+        """Return the environment that keeps commands short: with it, every printed command works by hand."""
         topics = self.stack.state.topics[group]
         return {
             "EOSCTL_BOOTSTRAP_SERVER": self.stack.bootstrap_servers,
@@ -73,7 +73,7 @@ class Walk:
         }
 
     def eosctl(self, *words: str, group: str = GROUP, expect: int = 0) -> None:
-        """Prints and runs one eosctl command as a user would; raises when it does not exit as expected."""
+        """Print and run one eosctl command as a user would; raise EosctlError for another exit code than expected."""
         self.say("", f"   $ eosctl {shell_words(*words)}")
         command = [sys.executable, "-m", "eosctl", *words]
         state = {"XDG_STATE_HOME": str(self.stack.directory / "state")}  # backups go when the sandbox goes
@@ -87,35 +87,35 @@ class Walk:
 
     @property
     def files(self) -> Path:
-        """Where the connectors' source files are."""
+        """The directory of the connectors' source files."""
         return self.stack.directory / "files"
 
     def worker(self) -> ConnectWorker:
-        """The exactly-once worker's REST interface."""
+        """Return the exactly-once worker's REST interface."""
         return self.app.worker(self.stack.urls(GROUP)[0])
 
     def curl(self) -> str:
-        """The beginning of a curl line: the password is in a file, so that no list of processes shows it."""
+        """Return the beginning of a curl line; the password is in a file, so that no list of processes shows it."""
         return f"curl --netrc-file {shell_word(str(self.stack.login.netrc))}"
 
     def counted(self, topic: str) -> Counter[bytes]:
-        """How often each line stands in a target topic, read_committed."""
+        """Count each line of a target topic, read_committed."""
         with self.app.topics() as topics:
             return Counter(record.value or b"" for record in topics.read(topic).records)
 
     def wait_for(self, what: str, done: Callable[[], bool]) -> None:
-        """Polls `done` until it holds; raises DeadlineError naming `what`."""
+        """Poll `done` until it holds; raise DeadlineError naming `what`."""
         deadline = Deadline.after(_STEP_TIMEOUT_S, self.app.clock)
         for _ in deadline.rounds(0.3):
             if done():
                 return
         raise DeadlineError(
-            f"the demo waited {_STEP_TIMEOUT_S:g} s for {what} in vain; {self._why()}",
+            f"the demo timed out after {_STEP_TIMEOUT_S:g} s while waiting for {what}; {self._why()}",
             hint="Is the machine very busy? With --keep the sandbox stays, and its logs.",
         )
 
     def _why(self) -> str:
-        """What the worker says of each connector."""
+        """Describe the state of each connector, as the worker reports it."""
         try:
             known = self.worker().connectors()
         except EosctlError as exc:
@@ -124,9 +124,9 @@ class Walk:
 
 
 def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_version: str | None, keep: bool) -> Report:
-    """Starts a sandbox with two groups, walks through the demo, and stops it unless `keep`.
+    """Start a sandbox with two groups, walk through the demo, and stop it unless `keep`.
 
-    Raises UnsupportedError before anything is started where the Spark job of its third step could not run.
+    Raises UnsupportedError before anything is started if the Spark job of its third step can't run.
     """
     if importlib.util.find_spec("pyspark") is None:
         raise UnsupportedError("the demo runs a Spark job, and pyspark is missing", hint=install_hint("spark"))
@@ -153,7 +153,7 @@ def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_versi
 
 
 def walk_through(app: App, stack: Stack, *, environ: Mapping[str, str]) -> Report:
-    """The five steps on a running stack; the report's exit code is 0 only if every row is right."""
+    """Walk through the five steps on a running stack; the report's exit code is 0 only if every row is right."""
     topics = stack.state.topics[GROUP]
     target = Target(
         client=stack.client_settings(),
@@ -202,7 +202,7 @@ def _config(walk: Walk, connector: str, **more: str) -> dict[str, str]:
 
 
 def _put_config(walk: Walk, connector: str, **more: str) -> None:
-    """PUT of the connector's configuration, with the curl line that does the same by hand."""
+    """Put the connector's configuration, and print the curl line that does the same by hand."""
     config, worker = _config(walk, connector, **more), walk.worker()
     url = shell_word(f"{worker.url}/connectors/{connector}/config")
     walk.say("", f"   $ {walk.curl()} -X PUT -H 'Content-Type: application/json' {url} -d \\")
@@ -298,7 +298,7 @@ def _look_at_upgrade(walk: Walk) -> None:
 
 
 def _tasks(walk: Walk, connector: str) -> list[str]:
-    """The states of the connector's tasks, as REST has them."""
+    """Return the states of the connector's tasks, as REST reports them."""
     entry = walk.worker().connectors().get(connector)
     return [task.state for task in entry.tasks] if entry is not None else []
 

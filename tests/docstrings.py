@@ -8,7 +8,8 @@ import re
 _VERBS = frozenset(
     """
     abort accept accumulate acknowledge act activate add adjust admit advance align allocate allow answer append apply
-    approve arrange ask assemble assert assign associate assume attach attempt authenticate await back backfill begin
+    approve arrange ask assemble assert assign associate assume attach attempt audit
+    authenticate await back backfill begin
     bind block break bring build bump bundle cache calculate call cancel cap capture carry catch change charge check
     choose claim classify clean clear clip close collapse collect combine commit compact compare compile complete
     compose compress compute concatenate confirm connect consider construct consume contact continue convert copy
@@ -26,16 +27,19 @@ _VERBS = frozenset(
     number observe obtain offer omit open operate order overwrite pack pad page paint parse pass patch pause perform
     permit pick pickle pin place plan play point poll populate post postpone prefer prefix prepare preserve press
     pretend prevent print probe proceed process produce prompt propagate protect prove provide prune publish pull
-    purge push put query quote raise rank re-read reach react read rebuild recall receive reclaim recognise recognize
-    record recover redirect reduce refer refresh refuse register reject relate relay release reload remember remove
-    rename render renew reopen reorder repair repeat replace replay report request require reread reset resolve
+    purge push put query quote raise rank re-read reach react reap
+    read rebuild recall receive reclaim recognise recognize
+    record recover redirect reduce refer refresh refuse register rehearse
+    reject relate relay release reload remember remove
+    rename render renew reopen reorder repair repeat replace replay report request require reread reset reserve resolve
     respond restart restore restrict resume retain retrieve retry return reuse reveal reverse revert rewind rewrite
     roll rotate round route run sample save say scan schedule seal search see select send separate serialise serialize
-    serve set settle shorten show shrink shut sign signal simulate skip sleep slice solve sort spawn specify spill split
-    spread stamp stand start state stay step stop store stream strip subscribe substitute subtract sum summarise
+    serve set settle shorten show shrink shut sign signal simulate skip sleep slice solve sort spawn specify spell
+    spill split
+    spread stamp stand start state stay step stop store stream strip subscribe substitute subtract suggest sum summarise
     summarize supply support suppress suspend swap switch sync tabulate take tally tear tell terminate test think
     throttle throw tie touch trace track transfer transform translate traverse treat trim truncate try turn type
-    unescape unite unload unlock unpack unwrap update upgrade upload use validate verify view visit wait wake walk
+    unescape undo unite unload unlock unpack unwrap update upgrade upload use validate verify view visit wait wake walk
     warn watch weigh widen withdraw wrap write yield zip
     """.split()  # noqa: SIM905 - a list of five hundred literals can't be read
 )

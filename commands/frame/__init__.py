@@ -1,1 +1,1 @@
-"""What every command stands in: the root, its options, the session and the question."""
+"""The frame of every command: the root, its options, the session and the question."""

@@ -1,7 +1,7 @@
-"""What Tab offers where names live elsewhere: connectors, transactional ids, topics, profiles, kinds, codes.
+"""Completion of names that lie elsewhere: connectors, transactional ids, topics, profiles, kinds, codes.
 
-Completion must never hang, print an error, or surprise: a cluster is asked only where options, environment or profile
-lead to one, for a second at most, and what it said is kept for some seconds. Whatever fails offers nothing.
+Completion must never hang, print an error, or surprise: it asks a cluster only if options, environment or profile name
+one, for a second at most, and caches the answer for some seconds. It offers nothing if anything fails.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ PARAMETERS = {
 
 
 class Names(click.types.StringParamType):
-    """Text, of which Tab knows what there is."""
+    """A text parameter with completion of existing names."""
 
     def __init__(self, what: str) -> None:
         self._what = what
 
     def shell_complete(self, ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The names that begin with `incomplete`."""
+        """Complete the names that begin with `incomplete`."""
         from click.shell_completion import CompletionItem
 
         found = names(self._what, ctx.ensure_object(Session))
@@ -61,14 +61,14 @@ class Names(click.types.StringParamType):
 
 
 def offer_names(parameters: Sequence[click.Parameter]) -> None:
-    """Lets Tab know the names that these options and arguments take."""
+    """Give these options and arguments a completion for the names that they take."""
     for parameter in parameters:
         if type(parameter.type) is click.types.StringParamType and parameter.name in PARAMETERS:
             parameter.type = Names(PARAMETERS[parameter.name])
 
 
 def names(what: str, session: Session) -> list[str]:
-    """All names of one sort that each shell takes unquoted, sorted; none where they can't be known in time.
+    """Return all names of one kind that need no quoting in a shell, sorted; none if they can't be read in time.
 
     click's script for bash inserts a candidate as it is: anybody's name would be code, further words or an option.
     """
@@ -136,7 +136,7 @@ def _topics(app: App) -> Sequence[str]:
 
 
 def _of_the_cluster(what: str, look: Callable[[App], Sequence[str]]) -> Callable[[Session], Sequence[str]]:
-    """`look` with a second to answer, behind the cache; nothing where no cluster was named."""
+    """Make a source of names from `look`, with a second to answer, behind the cache; empty without a cluster."""
 
     def asked(session: Session) -> Sequence[str]:
         path = _cache_path(what, session)
@@ -169,7 +169,7 @@ _SOURCES: dict[str, Callable[[Session], Sequence[str]]] = {
 
 
 def _cache_path(what: str, session: Session) -> Path:
-    """A file for the names of this sort at this target: whatever options and environment say of it."""
+    """Return the cache file of names of this kind for this target, as options and environment describe it."""
     import hashlib
 
     said = {name: str(value) for name, value in session.flags.items()}
@@ -189,7 +189,7 @@ def _kept(path: Path) -> list[str] | None:
 
 
 def _keep(path: Path, found: Sequence[str]) -> None:
-    """Renamed into place, so that another Tab never reads half a file; a cache that can't be written is none."""
+    """Keep names in the cache, so that no other Tab reads half a file; do without a cache that can't be written."""
     from eosctl.machine.files import own_folder, write_whole
 
     with contextlib.suppress(OSError):

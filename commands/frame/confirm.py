@@ -26,8 +26,8 @@ _MOST_PLAN_ROWS = 50
 """Who has to agree to more reads them with `--dry-run`, which prints every row that the plan has."""
 
 
-def settle(plan: Plan, *, yes: bool, dry_run: bool) -> Report:
-    """Applies `plan` after showing it and asking; returns the result's report, or the plan's where nothing is applied.
+def run_plan(plan: Plan, *, yes: bool, dry_run: bool) -> Report:
+    """Show `plan`, ask, and apply it; return the result's report, or the plan's if nothing is applied.
 
     The plan is shown on stderr, so that stdout holds one document. Every applied plan leaves one line in the audit log,
     whatever became of it; `write_options` adds those of refused ones. Raises the plan's refusal; UnconfirmedError when
@@ -59,7 +59,7 @@ def settle(plan: Plan, *, yes: bool, dry_run: bool) -> Report:
 
 
 def _unexpected(target: Target, plan: Report) -> EosctlError | None:
-    """What says that the plan is not about what was meant."""
+    """Return the error that the plan is not about the expected cluster or group, if so."""
     from eosctl.state.expectations import require_expected
 
     try:
@@ -71,9 +71,9 @@ def _unexpected(target: Target, plan: Report) -> EosctlError | None:
 
 
 def note_refusal(why: Problem, plan: Report | None = None) -> None:
-    """Adds the audit log's line of what a safety check refused; where that can't be done, the refusal stands alone.
+    """Record in the audit log what a safety check refused; if that fails, let the refusal stand alone.
 
-    A write that had begun has a line already, and what nobody agreed to was not refused by a check.
+    A write that had begun already has a line, and a plan that the user declined was not refused by a check.
     """
     session = click.get_current_context().ensure_object(Session)
     if session.write_begun or why.code == UnconfirmedError.code:
@@ -103,7 +103,7 @@ def _ask(question: str, session: Session) -> None:
 
 
 def _action(session: Session, target: Target) -> AuditedCommand:
-    """What the user asked for; of the options those that were given."""
+    """Return the user's command, with the options that were given."""
     from eosctl.state.audit import AuditedCommand
 
     context = click.get_current_context()

@@ -25,7 +25,7 @@ class Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds as a float; fails the option with a usage error."""
+        """Convert a duration to seconds; fail the option with a usage error."""
         if isinstance(value, int | float):
             return float(value)
         match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", str(value).strip())
@@ -35,7 +35,7 @@ class Duration(click.ParamType[float]):
 
 
 def _collect(ctx: click.Context, param: click.Parameter, value: object) -> object:
-    """Keeps a global option that was really given in the session, wherever on the command line it stood."""
+    """Keep a global option in the session if it was given, wherever on the command line."""
     name = str(param.name)
     if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
         ctx.ensure_object(Session).flags[name] = value
@@ -101,7 +101,7 @@ _GLOBAL_OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
 
 
 def global_options(*, hidden: bool) -> list[click.Option]:
-    """Fresh copies of the global options; leaves carry them hidden, so that `--help` there stays about the command."""
+    """Make fresh copies of the global options; subcommands carry them hidden, so that `--help` is about the command."""
     options = [
         click.Option(names, expose_value=False, callback=_collect, is_eager=True, hidden=hidden, **settings)
         for names, settings in _GLOBAL_OPTIONS.items()
@@ -111,7 +111,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
 
 
 class EosctlCommand(click.Command):
-    """A leaf command: it also takes the global options."""
+    """A command that also takes the global options."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -124,7 +124,7 @@ class EosctlCommand(click.Command):
 
 
 class EosctlGroup(click.Group):
-    """A command group whose leaves take the global options."""
+    """A command group whose commands take the global options."""
 
     command_class = EosctlCommand
     group_class = type
@@ -134,14 +134,14 @@ class EosctlGroup(click.Group):
         self.params += global_options(hidden=True)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The sub-commands with their first sentence in full, where click would cut it."""
+        """Write the subcommands with their first sentence in full, which click would cut."""
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(name, each.get_short_help_str(limit=200)) for name, each in found if each is not None])
 
 
 def pass_app(function: _F) -> _F:
-    """Gives the command the App of this invocation as its first argument."""
+    """Pass the App of this invocation to the command as its first argument."""
 
     @functools.wraps(function)
     def with_app(*args: object, **kwargs: object) -> object:
@@ -152,7 +152,7 @@ def pass_app(function: _F) -> _F:
 
 
 def pass_request(kind: type[Any]) -> Callable[[_F], _F]:
-    """Gives the command those of its options that are fields of `kind` as one value of it, after the App."""
+    """Pass those options of the command that are fields of `kind` as one value of it, after the App."""
     names = kind.__match_args__  # as dataclasses and Structs have it
 
     def with_fields(function: _F) -> _F:
@@ -167,7 +167,7 @@ def pass_request(kind: type[Any]) -> Callable[[_F], _F]:
 
 
 def validation_option(function: _F) -> _F:
-    """For read-only commands that let workers validate connector configs; some connectors log in to databases."""
+    """Add --no-validate to a command that reads: some connectors log in to databases when workers validate configs."""
     option = click.option(
         "--no-validate",
         "validate",
@@ -180,7 +180,7 @@ def validation_option(function: _F) -> _F:
 
 
 def waivers(*given: Waiver, **settings: Any) -> Callable[[_F], _F]:
-    """The options that waive these checks; flags, unless click's `settings` say what they take."""
+    """Add the options that waive these checks; flags, unless click's `settings` say otherwise."""
 
     def with_options(function: _F) -> _F:
         for waiver in reversed(given):
@@ -191,7 +191,7 @@ def waivers(*given: Waiver, **settings: Any) -> Callable[[_F], _F]:
 
 
 def write_options(function: _F) -> _F:
-    """`--yes` and `--dry-run`, which every writing command has; what a safety check refuses is in the audit log."""
+    """Add `--yes` and `--dry-run` to a command that writes; record in the audit log what a safety check refuses."""
 
     @functools.wraps(function)
     def noted(*args: object, dry_run: bool, **kwargs: object) -> object:

@@ -44,20 +44,20 @@ COMMANDS = {
     "task-counts": ("task_counts", "Show, check and write task-count records."),
     "txn": ("txn", "List, describe and abort transactions; find hanging ones."),
     "upgrade": ("upgrade.group:upgrade", "Upgrade a group to exactly-once in two steps, or go back."),
-    "watch": ("monitor.watch:watch", "Watch what doctor finds, live, worst first."),
+    "watch": ("monitor.watch:watch", "Watch the findings of doctor live, the worst first."),
     "workers": ("workers", "Show the workers of a Connect group and their modes."),
 }
 
 
 class RootGroup(click.Group):
-    """Loads sub-commands by name, renders what they return, and turns errors into text and an exit code."""
+    """A group that loads subcommands by name, renders their reports, and turns errors into text and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, without loading anything."""
+        """List all names, without loading anything."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The sub-command, loaded now."""
+        """Load and return the subcommand."""
         if cmd_name not in COMMANDS:
             return None
         module_name, _colon, attribute = COMMANDS[cmd_name][0].partition(":")
@@ -67,7 +67,7 @@ class RootGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands from the table, so that `--help` loads none of them."""
+        """Write the list of commands from the table, so that `--help` loads none of them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_module, text) in sorted(COMMANDS.items())])
 
@@ -79,7 +79,7 @@ class RootGroup(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """The boundary: every way out of a command ends here, in an exit code of the contract."""
+        """Run a command; every way out of it ends here, in a documented exit code."""
         argv = list(sys.argv[1:] if args is None else args)
         session: Session = extra.setdefault("obj", Session())
         try:
@@ -105,7 +105,7 @@ class RootGroup(click.Group):
 
 
 def _require_utf8(argv: Sequence[str]) -> None:
-    """Bytes that are no text would end a command in its middle: where they are sent, printed or recorded."""
+    """Raise UsageError for arguments that are not text, which would fail later, when sent, printed or recorded."""
     for number, word in enumerate(argv, start=1):
         if any("\udc80" <= character <= "\udcff" for character in word):
             shown = word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
@@ -115,13 +115,13 @@ def _require_utf8(argv: Sequence[str]) -> None:
 
 
 def _show_usage(exc: click.UsageError) -> None:
-    """A word that was refused may be a name, pasted as it was; choices that are missing have lines of their own."""
+    """Show a usage error with escaped words, as they may be pasted names; keep the lines of missing choices."""
     is_own = isinstance(exc, click.MissingParameter)
     (exc if is_own else click.UsageError(printable(exc.format_message()), exc.ctx)).show()
 
 
 def _show_traceback(exc: Exception, session: Session) -> None:
-    """On stderr with -vv, and always in the log file; what the exception says is there with -vv only."""
+    """Write the traceback to stderr with -vv, and to the log file always; the exception's text only with -vv."""
     log = session.log()
     with_text = session.verbosity > 1
     if log is None and not with_text:
@@ -134,7 +134,7 @@ def _show_traceback(exc: Exception, session: Session) -> None:
 
 
 def _traceback_lines(exc: BaseException, *, with_text: bool) -> list[str]:
-    """The traceback, no line of which begins as one of eosctl's does, whatever the exception says."""
+    """Return the traceback with a mark before each line, so that none looks like a line of eosctl's."""
     import traceback
 
     head, frames = "Traceback (most recent call last):", traceback.format_tb(exc.__traceback__)
@@ -143,7 +143,7 @@ def _traceback_lines(exc: BaseException, *, with_text: bool) -> list[str]:
 
 
 def _failure(error: EosctlError, session: Session, argv: Sequence[str], *, with_problems: bool = True) -> int:
-    """Prints `error` in the format that the command line asked for, whether or not it could be parsed."""
+    """Print `error` in the requested format, whether or not the command line could be parsed."""
     from eosctl.report import error_report
 
     return _emit(error_report(error), session, output=asked_output(argv, session.environ), with_problems=with_problems)

@@ -1,4 +1,4 @@
-"""Session: what one invocation was started with; the real process fills it from its surroundings, tests by hand.
+"""Session: the surroundings of one invocation; the real process fills it from its own, tests by hand.
 
 `eosctl --help` makes a session too, so everything that costs an import is imported where it is used.
 """
@@ -60,37 +60,37 @@ class Session:
 
     @property
     def output(self) -> str:
-        """The output format asked for."""
+        """The requested output format."""
         return str(self.flags.get("output", "text"))
 
     @property
     def verbosity(self) -> int:
-        """How often `-v` was given."""
+        """The number of times `-v` was given."""
         return int(self.flags.get("verbose", 0))
 
     def may_ask(self) -> bool:
-        """Whether a question can be asked: stdin is a terminal."""
+        """Decide whether the user can be asked: stdin is a terminal."""
         return sys.stdin.isatty() if self._can_ask is None else self._can_ask
 
     def color(self, stream: IO[str]) -> bool:
-        """Whether `stream` may show colours: a terminal, and neither --no-color, NO_COLOR nor TERM=dumb."""
+        """Decide whether `stream` gets colours: a terminal, and neither --no-color, NO_COLOR nor TERM=dumb."""
         if self.flags.get("no_color") or self.environ.get("NO_COLOR") or self.environ.get("TERM") == "dumb":
             return False
         return stream.isatty()
 
     def quiet_progress(self) -> None:
-        """Takes a live progress display off the terminal before anything else is printed."""
+        """Remove a live progress display from the terminal before anything else is printed."""
         close = getattr(self._on_event, "close", None)
         if close is not None:
             close()
 
     def state_dir(self) -> Path:
-        """Where backups and journals go: $XDG_STATE_HOME/eosctl, else ~/.local/state/eosctl."""
+        """Return the directory of backups and journals: $XDG_STATE_HOME/eosctl, else ~/.local/state/eosctl."""
         base = self.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
         return Path(base) / "eosctl"
 
     def log(self) -> LogFile | None:
-        """The file of --log-file, opened once; None without one. Raises EosctlError, once, where it can't be."""
+        """Open the file of --log-file, once; return None without one. Raise EosctlError, once, if that fails."""
         path = self.flags.get("log_file") or self.environ.get("EOSCTL_LOG_FILE")
         if self._log is None and path and self._may_log:
             from eosctl.deadline import Clock
@@ -101,7 +101,7 @@ class Session:
         return self._log
 
     def row_printer(self) -> Callable[[object], None]:
-        """What prints a row of a long operation as it comes: NDJSON only, for the other formats want all rows."""
+        """Return a printer of rows as they come: for NDJSON only, as the other formats need all rows."""
         if self.output != "ndjson":
             return _print_nothing
         from eosctl.output.documents import write_ndjson
@@ -115,21 +115,21 @@ class Session:
         return print_row
 
     def change_printer(self) -> Callable[[Any], None]:
-        """What prints a row of what goes on until it is ended: its `line` as text, or as `row_printer` does."""
+        """Return a printer of changes that go on until interrupted: their `line` as text, else as `row_printer`."""
         return _print_line if self.output in ("text", "wide") else self.row_printer()
 
     def may_steer(self, stream: IO[str]) -> bool:
-        """Whether a screen can be made of `stream`: a terminal that is not dumb, and text is wanted."""
+        """Decide whether `stream` can be a screen: a terminal that is not dumb, for text output."""
         return stream.isatty() and self.environ.get("TERM") != "dumb" and self.output in ("text", "wide")
 
     def without_printed_rows(self, report: Report) -> Report:
-        """The report without the rows that are printed already."""
+        """Return the report without the rows that are printed already."""
         from msgspec.structs import replace
 
         return replace(report, rows=()) if self._printed_rows else report
 
     def close(self) -> None:
-        """Let go of the log file and of the brokers; safe to call twice."""
+        """Close the log file and the connections to brokers; safe to call twice."""
         if self._kafka is not None:
             self._kafka.close()
         if self._log is not None:
@@ -137,7 +137,7 @@ class Session:
             self._log = None
 
     def messages(self) -> OnEvent:
-        """The listener that prints what operations say on stderr, and into the log file."""
+        """Return the listener that prints messages of operations on stderr and into the log file."""
         from eosctl.deadline import Clock
         from eosctl.output.progress import ProgressMessages
 
@@ -151,7 +151,7 @@ class Session:
         return self._on_event
 
     def target(self) -> Target:
-        """What the command talks to, resolved once; raises the errors of `resolve_target`."""
+        """Resolve the command's target once; raise the errors of `resolve_target`."""
         from eosctl.events import Event
         from eosctl.machine.files import NamedFiles
         from eosctl.profiles import resolve_target
@@ -165,14 +165,14 @@ class Session:
         return self._target
 
     def profile_target(self, name: str) -> Target:
-        """What one profile alone talks to; raises the errors of `resolve_target`."""
+        """Return the target of one profile alone; raise the errors of `resolve_target`."""
         from eosctl.machine.files import NamedFiles
         from eosctl.profiles import profile_target
 
         return profile_target(name, self.flags, self.environ, files=NamedFiles())
 
     def config_file(self) -> ConfigFile:
-        """The file with profiles, as it is; raises InputFileError."""
+        """Open the file with profiles as it is; raise InputFileError."""
         from eosctl.machine.files import NamedFiles
         from eosctl.profiles.config_file import open_config
         from eosctl.profiles.sources import Sources
@@ -181,7 +181,7 @@ class Session:
 
     @contextmanager
     def edited_config_file(self) -> Iterator[ConfigFile]:
-        """The file with profiles, which nobody else edits meanwhile; raises InputFileError, and RefusedError."""
+        """Open the file with profiles for a change, locked for others; raise InputFileError and RefusedError."""
         from eosctl.deadline import Clock
         from eosctl.machine.files import NamedFiles
         from eosctl.profiles.config_file import edited_config
@@ -191,7 +191,7 @@ class Session:
             yield file
 
     def shown_target(self, profile: str | None) -> Target:
-        """The target to be looked at only: secrets are not fetched; raises the errors of `resolve_target`."""
+        """Resolve a target to look at, without fetching secrets; raise the errors of `resolve_target`."""
         from eosctl.machine.files import NamedFiles
         from eosctl.profiles import resolve_target
 
@@ -199,7 +199,7 @@ class Session:
         return resolve_target(flags, self.environ, files=NamedFiles(), fetch_secrets=False)
 
     def audit_log(self) -> AuditLog:
-        """The log of what was written: where --audit-log and its like say, else in the state directory.
+        """Return the log of writes: the file of --audit-log, environment or profile, else in the state directory.
 
         Writes that are under way are noted beside the log that was named: it may be the one place that is writable.
         """
@@ -215,7 +215,7 @@ class Session:
         return AuditLog(path, state_dir / "writes", clock, state_dir)
 
     def stopwatch(self) -> Stopwatch:
-        """What every deadline of this invocation is measured with; it is stopped while somebody is asked."""
+        """Return the clock of every deadline of this invocation; it is stopped during questions."""
         from eosctl.deadline import Clock, Stopwatch
 
         if self._stopwatch is None:
@@ -223,7 +223,7 @@ class Session:
         return self._stopwatch
 
     def app(self, target: Target | None = None) -> App:
-        """The App of this invocation, on the target that was named, or on another; raises as `resolve_target`."""
+        """Make the App of this invocation, for its own target or another one; raise as `resolve_target`."""
         from eosctl.app import App
         from eosctl.deadline import Deadline
         from eosctl.kafka.session import KafkaSession
@@ -248,18 +248,18 @@ def _print_line(row: Any) -> None:
 
 
 def _print_nothing(_row: object) -> None:
-    """Rows wait for the report."""
+    """Ignore the row, which waits for the report."""
 
 
 def read_file(path: str | Path) -> bytes:
-    """The bytes of a file that was named by the user; raises InputFileError."""
+    """Read the bytes of a file named by the user; raise InputFileError."""
     from eosctl.machine.files import NamedFiles
 
     return NamedFiles().read(path)
 
 
 def read_text_file(path: str | Path) -> str:
-    """The text of a file that was named by the user (ISO-8859-1 where it is not UTF-8); raises InputFileError."""
+    """Read the text of a file named by the user (ISO-8859-1 if it is not UTF-8); raise InputFileError."""
     data = read_file(path)
     try:
         return data.decode("utf-8")
@@ -268,7 +268,7 @@ def read_text_file(path: str | Path) -> str:
 
 
 def asked_output(argv: Sequence[str], environ: Mapping[str, str]) -> str:
-    """The format that `argv` or $EOSCTL_OUTPUT asks for, for errors that come before the arguments could be parsed."""
+    """Return the format that `argv` or $EOSCTL_OUTPUT asks for, for errors that come before parsing."""
     asked = environ.get("EOSCTL_OUTPUT", "")
     for word, following in zip_longest(argv, argv[1:], fillvalue=""):
         if word.startswith("--output="):

@@ -1,1 +1,1 @@
-"""`eosctl exporter` and what else is left running to see how a group is."""
+"""`eosctl exporter` and other commands that are left running to watch a group."""

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--interval", type=Duration(), default="30s", show_default=True, metavar="DURATION",
-    help="How often the cluster is looked at; what is expensive, several times less often.",
+    help="How often to collect from the cluster; expensive sources are collected several times less often.",
 )  # fmt: skip
 @click.option(
     "--top", type=click.IntRange(min=1), default=50, show_default=True, metavar="N",
-    help="Series per metric with many subjects: the N worst, and one called other for the rest.",
+    help="Export the N worst series of each metric, and one named `other` for the rest.",
 )  # fmt: skip
 @click.option(
     "--web-config-file", metavar="FILE",
-    help="TLS and basic authentication, by the web-config file of Prometheus' exporters; read again when it changes.",
+    help="TLS and basic authentication, in the web-config format of Prometheus exporters; reread when it changes.",
 )  # fmt: skip
-@click.option("--once", is_flag=True, help="Look once, print the metrics, and end.")
+@click.option("--once", is_flag=True, help="Collect once, print the metrics, and exit.")
 @click.option(
     "--textfile", metavar="FILE",
     help="With --once: write them to this file instead, for node_exporter's textfile collector.",
@@ -54,13 +54,14 @@ def exporter(
 ) -> Report | None:
     """Serve metrics about exactly-once for Prometheus.
 
-    Open transactions and their owners, hanging ones, the distance from the last stable offset to the end of topics,
-    the mode of each worker, tasks without a transaction, fencing that is due, the age of source offsets, and the
-    findings of `eosctl doctor`. Each source is looked at by itself, with a deadline of its own: one that is slow, or
-    for which a right is missing, is a metric (eosctl_collection_error) and holds up no other. A cluster that is down
-    is eosctl_up 0, and no reason to end. A scrape never waits for the cluster, and nothing is ever written there.
+    The metrics cover open transactions and their owners, hanging ones, the distance from the last stable offset to the
+    end of topics, the mode of each worker, tasks without a transaction, fencing that is due, the age of source offsets,
+    and the findings of `eosctl doctor`. Each source is collected separately, with its own deadline: if it is slow or a
+    right is missing, eosctl_collection_error shows it, and no other source is delayed. If the cluster is down,
+    eosctl_up is 0, and the exporter keeps running. A scrape never waits for the cluster, and nothing is ever written to
+    it.
 
-    /readyz answers 200 once each source but doctor was looked at, and after one --interval at the latest.
+    /readyz answers 200 once each source except doctor was collected, and after one --interval at the latest.
 
     Ends with exit code 0 after SIGTERM, and 130 after Ctrl-C. With --once the exit code is 0, 4 if Kafka did not
     answer, or 7 if another source failed; --textfile replaces its file as a whole. Needs Kafka 3.0 and Connect 3.3.
@@ -81,7 +82,7 @@ exporter.add_command(dashboard)
 
 
 def _accepted(app: App) -> Sequence[IgnoredFinding]:
-    """What the profile's `ignore` names."""
+    """Return the findings that the profile's `ignore` names."""
     if not app.target.ignore:
         return ()
     from eosctl.checks.ignored import to_ignore

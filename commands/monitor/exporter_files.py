@@ -15,7 +15,7 @@ from ..frame.options import Duration, EosctlCommand
 )
 @click.option(
     "--offsets-still", type=Duration(), default="1h", show_default=True, metavar="DURATION",
-    help="For how long a running connector may write no offset before an alert.",
+    help="How long a running connector may write no offset before an alert.",
 )  # fmt: skip
 @click.option(
     "--label", "labels", multiple=True, metavar="NAME=VALUE", help="A label that every alert gets (repeatable)."
@@ -23,11 +23,11 @@ from ..frame.options import Duration, EosctlCommand
 def rules(*, job: str, offsets_still: float, labels: tuple[str, ...]) -> Report:
     """Print alerting rules for Prometheus.
 
-    A rule file for `rule_files`: hanging transactions, last stable offsets that stand still, tasks that run without a
-    transaction, fencing that will take longer than Connect waits, workers in different modes, transactions near their
-    timeout or aborted again and again, offsets that do not move, and an exporter that is blind. The annotation
-    `runbook` is the command that checks or fixes it; add -b and -g, or --profile. -o json has the alerts as rows.
-    Needs no Kafka. Needs Prometheus 2.30.
+    Prints a rule file for `rule_files`: hanging transactions, last stable offsets that stand still, tasks that run
+    without a transaction, fencing that will take longer than Connect waits, workers in different modes, transactions
+    near their timeout or aborted again and again, offsets that do not move, and an exporter that collects nothing. The
+    annotation `runbook` is the command that checks or fixes it; add -b and -g, or --profile. -o json has the alerts as
+    rows. Needs no Kafka. Needs Prometheus 2.30.
 
     Example: eosctl exporter rules --job eosctl --label team=streaming > eosctl-rules.yml
     """
@@ -41,8 +41,8 @@ def rules(*, job: str, offsets_still: float, labels: tuple[str, ...]) -> Report:
 def dashboard(*, title: str | None) -> Report:
     """Print a dashboard for Grafana.
 
-    JSON to be imported (Dashboards > New > Import), or provisioned as a file. It has every metric of the exporter; the
-    data source, the Connect group and the exporter are variables. Needs no Kafka. Needs Grafana 10.1.
+    Prints JSON to import (Dashboards > New > Import), or to provision as a file. It has every metric of the exporter;
+    the data source, the Connect group and the exporter are variables. Needs no Kafka. Needs Grafana 10.1.
 
     Example: eosctl exporter dashboard > eosctl-dashboard.json
     """

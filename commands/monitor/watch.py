@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 @click.command("watch", cls=EosctlCommand)
-@click.option("--connector", metavar="NAME", help="Only what is about this connector, and what is about none.")
+@click.option("--connector", metavar="NAME", help="Only findings about this connector, and those about none.")
 @click.option(
     "--interval", type=Duration(), default="15s", show_default=True, metavar="DURATION",
-    help="How often each source is looked at; one that takes longer is looked at less often.",
+    help="How often to collect each source; a slow one is collected less often.",
 )  # fmt: skip
-@click.option("--until", type=click.Choice(["calm", "finding"]), help="End once the group is so, instead of with q.")
+@click.option("--until", type=click.Choice(["calm", "finding"]), help="End once all is calm, or there is a finding.")
 @click.option(
     "--for", "for_s", type=Duration(), metavar="DURATION",
-    help="With --until: for so long without interruption (default: once).",
+    help="With --until: for this long without interruption (default: once).",
 )  # fmt: skip
-@click.option("--strict", is_flag=True, help="Warnings count as errors do: they are a finding, and no calm.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option(
     "--ignore", "ignored", metavar="CODE[:SUBJECT]", multiple=True,
     help="Leave out these findings, as doctor does (repeatable; added to `ignore` of the profile).",
@@ -44,23 +44,21 @@ def watch(
     strict: bool,
     ignored: tuple[str, ...],
 ) -> Report:
-    """Watch what doctor finds, live, worst first.
+    """Watch the findings of doctor live, the worst first.
 
-    In a terminal, one screen: each finding with how long it has been there, how old what it says is, and the command
-    that fixes it. j and k or the arrow keys choose a line; Enter shows what it means, and the command to be copied; ?
-    shows all keys and how each source is; q ends it and leaves the lines below the prompt. What is gone stays for a
-    minute. A source that can't be collected is a line, too, and what it said last stays, with its age. Nothing is
-    written to the cluster, and no connector config is validated.
+    In a terminal it shows one screen: each finding with how long it has lasted, the age of its data, and the command
+    that fixes it. j and k or the arrow keys choose a line; Enter shows its meaning, and the command to copy; ? shows
+    all keys and the state of each source; q quits and leaves the lines in the terminal. A finding that is gone stays
+    for a minute. A source that can't be collected is a line, too, and its last findings stay, with their age. Nothing
+    is written to the cluster, and no connector config is validated.
 
-    In a pipe, or where TERM is dumb, there is a line for each change (appeared, changed, gone), with -o ndjson a JSON
-    object; a number that only grows is no change. -o json and yaml need --until: their one document has the lines at
-    the end.
+    In a pipe, or if TERM is dumb, it prints a line for each change (appeared, changed, gone), with -o ndjson a JSON
+    object; a number that only grows is not a change. -o json and yaml need --until: they print one document at the end.
 
-    With --until calm the exit code is 0 once no finding is an error or uncertain, and every source could be collected
-    as a whole, for as long as --for says; with --until finding it is 3 once a finding is an error. When --timeout is
-    over first it is 4, after q or Ctrl-C 130; the lines are printed in each case. Without --timeout, or without
-    --until, it goes on for ever.
-    Needs Kafka 3.0 and Connect 3.3.
+    With --until calm the exit code is 0 once no finding is an error or uncertain, and every source was collected
+    completely, for as long as --for; with --until finding it is 3 once a finding is an error. If --timeout ends first,
+    it is 4; after q or Ctrl-C it is 130; the lines are printed in each case. Without --timeout, or without --until, it
+    runs for ever. Needs Kafka 3.0 and Connect 3.3.
 
     \b
     Example:

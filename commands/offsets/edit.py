@@ -11,7 +11,7 @@ from eosctl.core.allowances import Allowances, Waiver
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
-from ..frame.confirm import settle
+from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
 
 _VIA = click.option(
@@ -27,7 +27,7 @@ _CONNECTOR = click.option("--connector", required=True, metavar="NAME", help="Th
 def _pairs(
     partitions: tuple[str, ...], offsets: tuple[str, ...], as_of: str | None, store: str | None
 ) -> tuple[tuple[str, str], ...]:
-    """The source partitions with their new offsets; raises UsageError where it is not said which, or what."""
+    """Return the source partitions with their new offsets; raise UsageError if something is missing or ambiguous."""
     if as_of and offsets:
         raise UsageError("--as-of and --offset both set the new offset", hint="Give one of them.")
     if as_of:
@@ -76,7 +76,7 @@ def set_(
     yes: bool,
     dry_run: bool,
 ) -> Report:
-    """Set a connector's offsets, say further back to read the end of its source again.
+    """Set a connector's offsets, for example further back, to read a part of its source again.
 
     --partition and --offset may be repeated, in pairs. The key that the connector itself wrote is found in any
     spelling and keeps its bytes. The global and the dedicated topic get the same value. The plan shows the change of
@@ -101,7 +101,7 @@ def set_(
     pairs = _pairs(partitions, offsets, as_of, store)
     former = parsed(as_of, app.clock, partitions, store=store) if as_of else None
     request = SetRequest(connector, pairs, former, via, allowances)
-    return settle(prepare_edit(app, partial(plan_offsets_set, request=request)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_edit(app, partial(plan_offsets_set, request=request)), yes=yes, dry_run=dry_run)
 
 
 @click.command("reset", cls=EosctlCommand)
@@ -135,4 +135,4 @@ def reset(
     from eosctl.offsets.edit.edit import ResetRequest, plan_offsets_reset, prepare_edit
 
     request = ResetRequest(connector, partitions, everything, via, allowances)
-    return settle(prepare_edit(app, partial(plan_offsets_reset, request=request)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_edit(app, partial(plan_offsets_reset, request=request)), yes=yes, dry_run=dry_run)

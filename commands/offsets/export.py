@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 @click.command("export", cls=EosctlCommand)
 @click.option("--store", metavar="STORE", help="global, dedicated (with --connector), TOPIC or TOPIC@PROFILE.")
-@click.option(
-    "--backup", metavar="FILE", help="A .parquet backup, as eosctl keeps it of many keys, instead of a store."
-)
+@click.option("--backup", metavar="FILE", help="A .parquet backup, eosctl's format for many keys, instead of a store.")
 @click.option(
     "--connector", "connectors", multiple=True, metavar="NAME", help="Only offsets of this connector (repeatable)."
 )
@@ -98,7 +96,7 @@ def _shown(done: Report | Iterable[bytes]) -> Report | None:
 
 
 def _refuse_documents(output: str) -> None:
-    """Raises UsageError where stdout is asked for records and for a report at once."""
+    """Raise UsageError if both records and a report would go to stdout."""
     if output in ("json", "yaml"):
         raise UsageError(
             f"the records go to stdout, so a report can't (-o {output})",

@@ -11,7 +11,7 @@ from eosctl.app import App
 from eosctl.core.allowances import Allowances, Waiver
 from eosctl.report import Report
 
-from ..frame.confirm import settle
+from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
 
 
@@ -60,7 +60,7 @@ def import_(
     app, store = locate(app, store)
     records = read_offsets_file(app, file, stdin=sys.stdin.buffer, connectors=connectors)
     request = ImportRequest(records, store, connectors, keep_partitions, rewrite, allowances)
-    return settle(prepare_writes(app, partial(plan_offsets_import, request=request)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_writes(app, partial(plan_offsets_import, request=request)), yes=yes, dry_run=dry_run)
 
 
 @click.command("lint", cls=EosctlCommand)

@@ -12,7 +12,7 @@ from eosctl.app import App
 from eosctl.core.allowances import Allowances, Waiver
 from eosctl.report import Report
 
-from ..frame.confirm import settle
+from ..frame.confirm import run_plan
 from ..frame.options import EosctlGroup, pass_app, pass_request, waivers, write_options
 
 # sub-command -> the module that it is loaded from when it is asked for (`:name` where Python reserves its own)
@@ -35,14 +35,14 @@ _DEDICATED_TOPIC = click.option(
 
 
 class OffsetsGroup(EosctlGroup):
-    """Loads some sub-commands from modules of their own, only when they are asked for."""
+    """A group that loads some subcommands from modules of their own, only when they are needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, without loading anything."""
+        """List all names, without loading anything."""
         return sorted([*super().list_commands(ctx), *_ELSEWHERE])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The sub-command, loaded now where it is another module's."""
+        """Return the subcommand; load it now if it is another module's."""
         if cmd_name not in _ELSEWHERE:
             return super().get_command(ctx, cmd_name)
         module_name, _colon, attribute = _ELSEWHERE[cmd_name].partition(":")
@@ -52,7 +52,7 @@ class OffsetsGroup(EosctlGroup):
 
 
 def one_connector(function: Callable[..., object]) -> Callable[..., object]:
-    """`--connector`, required and repeatable."""
+    """Add `--connector`, required and repeatable."""
     return click.option(
         "--connector", "connectors", multiple=True, required=True, metavar="NAME", help="A connector (repeatable)."
     )(function)
@@ -62,10 +62,10 @@ def one_connector(function: Callable[..., object]) -> Callable[..., object]:
 def offsets() -> None:
     """Show, compare, merge and migrate source offsets.
 
-    A source offset says how far a connector has read one part of its source (a file, a table). Connect keeps it in
-    the worker's offsets topic, the global store, and, where the connector has offsets.storage.topic, in the
-    connector's own, the dedicated store. KIP-618 promises that what the dedicated store lacks is taken from the global
-    one (shown as documented). No Kafka so far does that (3.3 to 4.3): the task gets what the dedicated store has, and
+    A source offset says how far a connector has read one part of its source (a file, a table). Connect keeps it in the
+    worker's offsets topic, the global store, and, where the connector has offsets.storage.topic, in the connector's
+    own, the dedicated store. KIP-618 promises that what the dedicated store lacks is taken from the global one (shown
+    as documented). No Kafka version does that so far (3.3 to 4.3): the task gets what the dedicated store has, and
     reads the rest of its source from the start (shown as runtime). `merge` and `migrate` make the two views equal.
 
     Connect finds offsets by the bytes of their key, so one source partition in two spellings has two offsets.
@@ -86,8 +86,8 @@ def offsets() -> None:
 def list_command(app: App, connectors: tuple[str, ...], stores: tuple[str, ...], dedicated_topic: str | None) -> Report:
     """List every source partition: its value in each store, and the value that a task would get.
 
-    AGE is the time since that was committed: a task may be RUNNING and commit nothing. Works with the workers down. The
-    exit code is 0 whatever is found. Needs Kafka 0.11 or newer.
+    AGE is the time since the value was committed: a task may be RUNNING and commit nothing. Works with the workers
+    down. The exit code is 0 whatever is found. Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets list -b kafka:9092 --connector orders-source
     """
@@ -189,7 +189,7 @@ def merge_command(
     require_choice(connectors, everything=everything)
     preferred = Prefer(prefer) if prefer else None
     request = MergeRequest(connectors, into, preferred, dedicated_topic, source, allowances)
-    return settle(prepare_writes(app, partial(plan_offsets_merge, request=request)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_writes(app, partial(plan_offsets_merge, request=request)), yes=yes, dry_run=dry_run)
 
 
 @offsets.command("restore")
@@ -212,4 +212,4 @@ def restore_command(
     from eosctl.offsets.files.restore import RestoreRequest, plan_restore
 
     request = RestoreRequest(backup, overwrite_newer=overwrite_newer, allowances=allowances)
-    return settle(prepare_writes(app, partial(plan_restore, request=request)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_writes(app, partial(plan_restore, request=request)), yes=yes, dry_run=dry_run)

@@ -24,7 +24,7 @@ def log(app: App, connector: str, *, partitions: tuple[str, ...], store: str | N
 
     Each offset that a task commits is a record; the older ones stay in the log until compaction removes them. Removed
     versions are reported. An aborted version never counted; an open one belongs to a transaction that has not ended.
-    For Debezium, JDBC, FileStream and MirrorMaker 2, a version that goes back behind the committed version before it is
+    For Debezium, JDBC, FileStream and MirrorMaker 2, a version that is behind the committed version before it is
     marked: from there the source was read again, unless a deletion (reset) lies in between. `offsets set --as-of`
     returns a connector to a version. Each topic is read twice, and only this connector's records are kept in memory.
     The exit code is 1 if the source partition does not exist. Needs Kafka 0.11 or newer.

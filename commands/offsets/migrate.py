@@ -15,7 +15,7 @@ from eosctl.core.offsets.migration import MigrationPlan, read_plan
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
-from ..frame.confirm import settle
+from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
 from ..frame.session import read_text_file
 
@@ -38,21 +38,21 @@ _ENGINE_OPTIONS = [
 
 
 def engine_options(function: Any) -> Any:
-    """Where the Spark job runs and keeps its snapshot."""
+    """Add the options of where the Spark job runs and keeps its snapshot."""
     for option in reversed(_ENGINE_OPTIONS):
         function = option(function)
     return function
 
 
 class EngineOptions(Struct, frozen=True):
-    """Where the Spark job runs and keeps its snapshot."""
+    """The options of where the Spark job runs and keeps its snapshot."""
 
     master: str
     conf: tuple[str, ...]
     snapshot_dir: Path | None
 
     def engine(self, app: App) -> Engine:
-        """The engine that they name."""
+        """Return the engine of these options."""
         from eosctl.migrate.run import Engine
 
         return Engine(self.snapshot_dir or app.state_dir / "migrations", self.master, _pairs(self.conf, "--conf"))
@@ -77,7 +77,7 @@ class MigrateOptions(Struct, frozen=True):
     prune: bool
 
     def refuse_planning(self) -> None:
-        """Raises UsageError for an option that says what to plan."""
+        """Raise UsageError for an option that belongs to planning."""
         source, topics = (self.sources, self.pattern, self.connectors), (self.partitions, self.replication_factor)
         planning = (*source, *topics, self.all_connectors, self.target, self.renames, self.conflict)
         if self.plan_out is not None or any(planning) or self.dedicated_topic:
@@ -85,7 +85,7 @@ class MigrateOptions(Struct, frozen=True):
             raise UsageError("--plan can't be combined with planning options", hint=hint)
 
     def request(self, *, allow_open_transactions: bool) -> MigrationRequest:
-        """What they ask to plan."""
+        """Return the migration to plan."""
         from eosctl.migrate.plan import MigrationRequest
         from eosctl.migrate.targets import TopicSize
 
@@ -172,9 +172,9 @@ def migrate(
     Missing target topics are created, compacted, with as many partitions as the source. Connect works with any number
     of partitions in a connector's own topic: if hundreds of topics are created, a few --partitions each are enough.
 
-    From `dedicated` each connector takes what its own topic has of it; what others left in that topic is reported, and
-    stays. A plan that would read offsets from a topic and write others over them, as when two connectors swap their
-    names, is refused: the error shows the way in two steps.
+    From `dedicated` each connector takes its own offsets from its own topic; those that other connectors left in that
+    topic are reported, and stay. A plan that would read offsets from a topic and write others over them, as when two
+    connectors swap their names, is refused: the error shows the way in two steps.
 
     Use --plan and --resume to continue a run that was killed; it ends in the same state. `offsets restore` undoes what
     was written, also by an unfinished run. Snapshots are kept to resume and to verify; the space used by earlier plans
@@ -203,13 +203,13 @@ def migrate(
             resume=options.resume,
             prune=options.prune,
         )
-        return settle(ready, yes=yes, dry_run=dry_run)
+        return run_plan(ready, yes=yes, dry_run=dry_run)
     if options.resume:
         raise UsageError("--resume needs --plan FILE", hint="The interrupted run printed the path of its plan.")
     request = options.request(allow_open_transactions=allowances.allow_open_transactions)
     plan_out, prune = options.plan_out, options.prune
     with prepared_migration(app, request, engine, allowances=allowances, plan_out=plan_out, prune=prune) as ready:
-        return settle(ready, yes=yes, dry_run=dry_run)
+        return run_plan(ready, yes=yes, dry_run=dry_run)
 
 
 @click.command("verify", cls=EosctlCommand)
@@ -225,10 +225,10 @@ def verify(app: App, where: EngineOptions, *, plan_file: Path, before: bool, str
     """Read both sides of a migration again and compare them with its plan; or compare a write with its backup.
 
     The exit code is 3, with the rows that differ, if a key of the target is not as planned, or a key of the source has
-    changed since the migration. Verify before a migrated connector runs again, for it then commits new offsets. With
-    the backup of a merge, set, reset, import or restore, every key of the backup is read again, on all partitions: the
-    exit code is 3 if a key does not hold the value that was written, or was not written once more as planned. The exit
-    code is 7 if an open transaction hides newer records of a key, so that its value is unknown; with --strict, 3.
+    changed since the migration. Verify before a migrated connector runs again, as it then commits new offsets. With the
+    backup of a merge, set, reset, import or restore, every key of the backup is read again, on all partitions: the exit
+    code is 3 if a key does not hold the value that was written, or was not written once more as planned. The exit code
+    is 7 if an open transaction hides newer records of a key, so that its value is unknown; with --strict, 3.
 
     \b
     Example:

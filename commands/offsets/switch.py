@@ -7,7 +7,7 @@ import click
 from eosctl.app import App
 from eosctl.report import Report
 
-from ..frame.confirm import settle
+from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_app, write_options
 
 
@@ -46,4 +46,4 @@ def switch(app: App, connector: str, target: str, *, yes: bool, dry_run: bool) -
     from eosctl.offsets.switch.apply import prepare_switch
     from eosctl.offsets.switch.plan import SwitchRequest
 
-    return settle(prepare_switch(app, SwitchRequest(connector, target)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_switch(app, SwitchRequest(connector, target)), yes=yes, dry_run=dry_run)

@@ -28,8 +28,8 @@ def sandbox() -> None:
     """Run a real Kafka and real Connect workers on this machine.
 
     Everything listens on loopback, on free ports; the jars are the ones Kafka publishes, checked against a lock file
-    and cached. A sandbox keeps running after the command that started it, also after a crash of eosctl: use `status`
-    and `down`. Workers ask for a password that is made for the sandbox; `status` prints where it is.
+    and cached. A sandbox keeps running after the command that started it, even after a crash of eosctl: use `status`
+    and `down`. Workers require a password that is made for the sandbox; `status` prints where it is.
     """
 
 
@@ -57,15 +57,15 @@ def up(
 ) -> Report:
     """Start a broker and workers, and wait until they answer.
 
-    Without --secure the brokers ask for no login: each user of this machine can read and write all topics, and through
-    the config topic run connectors as you. The workers ask for a password; the lines that are printed lead eosctl to
-    it, and `curl --netrc-file` takes the file login/rest.netrc of the sandbox's directory.
+    Without --secure the brokers require no login: every user of this machine can read and write all topics and, through
+    the config topic, run connectors as you. The workers require a password; the printed lines point eosctl to it, and
+    `curl --netrc-file` takes the file login/rest.netrc of the sandbox's directory.
 
     With --secure all clients log in at a SASL_SSL listener, and have the rights that ACLs grant: the worker as
     User:worker, the clients of its connectors as User:producer, User:consumer and User:admin, each with the rights of
     `eosctl acls` for a group without connectors. `eosctl acls apply` gives a connector its rights. The path of a
     settings file per user (mode 0600) is printed, also for the roles of eosctl itself and for User:super, who may do
-    everything. The listeners that the brokers use among themselves ask for a login, too.
+    everything. The listeners that the brokers use among themselves require a login, too.
 
     Example: eosctl sandbox up --workers 2 --eos disabled --eos disabled
     """
@@ -149,7 +149,7 @@ def demo(ctx: click.Context, kafka_version: str | None, keep: bool) -> Report:
 
     Starts a real broker and three real Connect workers on loopback; shows what a naive switch of the offsets topic
     does, moves two connectors without losing or repeating a line, fences a zombie, and plans an upgrade. The exit code
-    is 0 only if every count was right; the rows of the report say what was proved.
+    is 0 only if every count was right; the rows of the report show what was proved.
 
     Example: eosctl demo --keep
     """

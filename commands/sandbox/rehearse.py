@@ -14,7 +14,7 @@ from eosctl.errors import InputFileError, UsageError
 from eosctl.report import Report
 from eosctl.target import Target
 
-from ..frame.confirm import settle
+from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_request, write_options
 from ..frame.session import Session, read_text_file
 
@@ -26,7 +26,7 @@ _NOT_REPEATED = {"seed", "yes", "dry_run", "report", "keep"}
 
 
 class RehearseOptions(Struct, frozen=True):
-    """The options that say what is rehearsed."""
+    """The options of the rehearsal."""
 
     config_file: Path | None
     plugin_path: Path | None
@@ -44,7 +44,7 @@ class RehearseOptions(Struct, frozen=True):
     strict: bool
 
     def request(self, words: tuple[str, ...]) -> RehearsalRequest:
-        """What they ask for; raises InputFileError for files that can't be read."""
+        """Return the rehearsal to plan; raise InputFileError for files that can't be read."""
         from eosctl.core.java.properties import parse_properties
         from eosctl.core.workers.modes import Mode
         from eosctl.rehearse.plan import RehearsalRequest
@@ -71,7 +71,7 @@ class RehearseOptions(Struct, frozen=True):
 
 
 def _found(path: Path) -> Path:
-    """The absolute path: workers run in folders of their own. Raises InputFileError."""
+    """Return the absolute path, as workers run in folders of their own. Raise InputFileError."""
     whole = path.expanduser().resolve()
     if not whole.exists():
         raise InputFileError(f"there is no {path} for --plugin-path", hint="Name the folder that has the plugin.")
@@ -110,7 +110,7 @@ def _found(path: Path) -> Path:
     "--workers", type=click.IntRange(1, 3), metavar="N", default=2, show_default=True, help="Number of Connect workers."
 )
 @click.option("--keep", is_flag=True, help="Leave the sandbox up at the end.")
-@click.option("--strict", is_flag=True, help="Exit 7 where no field shows lost records or duplicates, too.")
+@click.option("--strict", is_flag=True, help="Also exit 7 if no field shows lost records or duplicates.")
 @click.option(
     "--report", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write the result as HTML, too."
 )
@@ -124,14 +124,14 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
     enabled, and goes through the faults in an order that --seed repeats. After each fault all tasks must run again
     within --timeout (default 3m), and the records on the brokers are audited as by `eosctl audit`. The exit code is 3
     if a fault fails, and 7 if something is unproven. Lost records show only with --sequence, duplicates with --unique
-    or --sequence: without, the verdict is at best exactly_once_by_transactions, which --strict does not accept.
+    or --sequence: without them, the verdict is at best exactly_once_by_transactions, which --strict does not accept.
 
-    Kafka's side is the sandbox; the system that the connector reads is whatever its config names, and is really used.
-    The plan shows it before anything starts. Brokers that the config names are replaced by those of the sandbox, and
-    their logins are left out. The connector must be able to read its source again from there: use test data.
+    Kafka is the sandbox's, but the connector really reads the system that its config names. The plan shows that system
+    before anything starts. Brokers that the config names are replaced by those of the sandbox, and their logins are
+    left out. The connector must be able to read its source again from there: use test data.
 
-    Workers and brokers of the sandbox ask for passwords that are made for it: other users of this machine read nothing
-    of what your files have.
+    Workers and brokers of the sandbox require passwords that are made for it, so that other users of this machine can't
+    read the values in your files.
 
     Of the worker's file the sandbox takes converters, config providers, plugin settings and the tuning of clients;
     never brokers, logins, group or topics.
@@ -139,7 +139,7 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
     \b
     Faults:
       kill-worker     kill -9 a worker in the middle of a transaction
-      freeze-worker   SIGSTOP a worker until its tasks have moved, then let it go on as a zombie
+      freeze-worker   SIGSTOP a worker until its tasks have moved, then let it continue as a zombie
       restart-tasks   restart the connector and its tasks
       reconfigure     more tasks, then fewer
       stop-resume     stop the connector and resume it (Kafka 3.5)
@@ -150,8 +150,8 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
       slow-network    delay and cut connections between workers and brokers
       rebalance       let a worker leave and join again
 
-    Everything that was started is stopped at the end. After a crash, `eosctl sandbox down --name` stops it; the name
-    is printed at the start. Ctrl-C ends the rehearsal with the rows that there are. Needs Java 17.
+    Everything that was started is stopped at the end. After a crash, `eosctl sandbox down --name` stops it; the name is
+    printed at the start. Ctrl-C ends the rehearsal with the rows so far. Needs Java 17.
 
     Example: eosctl rehearse --config orders.json --plugin-path plugins --sequence id --report rehearsal.html
     """
@@ -167,7 +167,7 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
     request = options.request(tuple(_given(ctx)))
     plan = plan_rehearsal(request)
     app, show_row = session.app(Target()), session.row_printer()
-    result = settle(
+    result = run_plan(
         prepare_rehearsal(app, plan, environ=session.environ, audit=audit_connector, on_row=show_row),
         yes=yes,
         dry_run=dry_run,
@@ -178,7 +178,7 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
 
 
 def _given(ctx: click.Context) -> Iterator[str]:
-    """The options of the command that were given and matter for another run."""
+    """Yield the options given on the command line that matter for another run."""
     for parameter in ctx.command.params:
         name = str(parameter.name)
         is_own = name in ctx.params and name not in _NOT_REPEATED

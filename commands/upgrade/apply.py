@@ -13,7 +13,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
-from ..frame.confirm import settle
+from ..frame.confirm import run_plan
 from ..frame.options import Duration, EosctlCommand, pass_app, pass_request, waivers, write_options
 from ..frame.session import read_text_file
 from .kubernetes_options import PodOptions, place_options, pod_options
@@ -59,7 +59,7 @@ class DriverOptions(PodOptions, frozen=True):
     sandbox: str | None = None
 
     def words(self) -> Iterator[str]:
-        """The driver's options as they were given, for commands that go on or back."""
+        """Yield the driver's options as they were given, for commands that resume or undo."""
         for option in _DRIVER_OPTIONS:
             given = getattr(self, option)
             for value in given if isinstance(given, tuple) else (given,):
@@ -69,7 +69,7 @@ class DriverOptions(PodOptions, frozen=True):
                     yield value
 
     def driver(self, app: App) -> Driver:
-        """The driver with its own options; raises UsageError for one that lacks, and for one of another driver."""
+        """Return the driver with its own options; raise UsageError for a missing option, and for another driver's."""
         name = self.driver_name
         for option, drivers in _DRIVER_OPTIONS.items():
             if self._has(option) and name not in drivers:
@@ -145,7 +145,7 @@ _MAKERS: dict[str, Callable[[DriverOptions, App], Driver | None]] = {
     default="print",
     show_default=True,
     type=click.Choice(["print", "command", "systemd", "kubernetes", "sandbox"]),
-    help="How the workers are changed and restarted: see below.",
+    help="How to change and restart the workers: see above.",
 )
 @click.option("--resume", is_flag=True, help="Continue an upgrade that was interrupted or stopped.")
 @waivers(Waiver.START_OVER)
@@ -209,9 +209,9 @@ def apply_command(
 
     WORDS, PATH, NAME and DEST may contain {url} {host} {port}, WORDS also {mode} and {config}; no shell is used.
 
-    eosctl writes one thing to Kafka: it takes the TransactionalId eosctl-config-GROUP, and stops before the next
-    restart if another eosctl took that since. Without WRITE on it, two upgrades on two machines notice each other only
-    at the first restart.
+    eosctl writes one thing to Kafka: it initializes the TransactionalId eosctl-config-GROUP, and stops before the next
+    restart if another eosctl has done so since. Without WRITE on it, two upgrades on two machines notice each other
+    only at the first restart.
 
     The nodes of a dedicated MirrorMaker have no REST interface; use --driver print or command for them. Each restart is
     checked by the member that left and the one that joined, by the node's file, and by what only that mode does (the
@@ -219,7 +219,7 @@ def apply_command(
 
     If the chart or Git has another mode than --driver kubernetes sets, the next deploy reverts it: the plan and the
     result show which field to change there. Use --print-patch or --no-write if a GitOps tool makes the changes. If
-    somebody reverts a field during a pass, the run ends and shows who it was.
+    somebody reverts a field during a pass, the run ends and shows who did it.
 
     \b
     Drivers:
@@ -259,4 +259,4 @@ def apply_command(
         from eosctl.upgrade.roll.patches import patch_report
 
         return patch_report(app, roll, with_secrets=by.with_secrets)
-    return settle(prepare_upgrade(app, roll, watching=bool(by.no_write)), yes=yes, dry_run=dry_run)
+    return run_plan(prepare_upgrade(app, roll, watching=bool(by.no_write)), yes=yes, dry_run=dry_run)

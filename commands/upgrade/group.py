@@ -50,15 +50,15 @@ def upgrade() -> None:
 def plan_command(
     app: App, pods: PodOptions, *, target: str, hard: bool, plan_out: Path | None, validate: bool
 ) -> Report:
-    """Plan which workers to restart, in which order, and check the gates before that.
+    """Plan which workers to restart in which order, and check the gates.
 
-    Nothing is changed, but each source connector validates its config, for which some log in to their databases
+    Nothing is changed, but each source connector validates its config, and some log in to their databases to do so
     (--no-validate skips this). Each gate is pass, fail or unknown, with its evidence. The exit code is 3 if a gate
     fails; unknown gates alone give exit code 0, although those that guard data stop `apply`, as the plan says. Give the
     workers' files (-w) to distinguish preparing from disabled, and to compare the rights of the users that they name
     with the cluster's ACLs. --hard adds what an older Connect needs: offsets to copy, aborted records to repair, one
-    roll or two. With --workload, kubectl is asked whether `apply --driver kubernetes` may begin: three more gates.
-    Needs Kafka Connect 3.3 or newer.
+    rolling restart or two. With --workload, kubectl is asked whether `apply --driver kubernetes` may begin: three more
+    gates. Needs Kafka Connect 3.3 or newer.
 
     Example: eosctl upgrade plan --to enabled -b kafka:9092 -g connect-cluster
     """
@@ -96,10 +96,11 @@ def status_command(app: App) -> Report:
 @pass_app
 @pass_request(PodOptions)
 def verify_command(app: App, pods: PodOptions, *, target: str, accept_gate: tuple[str, ...]) -> Report:
-    """Exit 0 only if every worker provably runs in that mode and every gate passes; else 3, with findings.
+    """Verify that every worker runs in the target mode and every gate passes.
 
-    Nothing is changed, but each source connector validates its config, for which some log in to their databases. An
-    unknown gate counts as failed, except rights_granted, which is then a warning, for not everybody may read ACLs. Each
+    The exit code is 0 only if every worker provably runs in that mode and every gate passes; else 3, with findings.
+    Nothing is changed, but each source connector validates its config, and some log in to their databases to do so. An
+    unknown gate counts as failed, except rights_granted, which is then a warning, as not everybody may read ACLs. Each
     gate that --accept-gate names is a warning, too; --accept-gate modes_proven accepts modes that nothing proves, or
     that only a file reports. preparing and disabled can be proven only by the workers' files (-w), or if eosctl
     restarted the worker last. With --workload each member must be in one of its pods, and each pod must have a member.

@@ -29,7 +29,7 @@ _POD_OPTIONS = (
 
 
 def place_options(what: str, *, prefix: str = "") -> Callable[[_F], _F]:
-    """Adds --workload, whose help ends with `what`, and how kubectl gets there."""
+    """Add --workload, whose help ends with `what`, and the options that lead kubectl to it."""
 
     def add(function: _F) -> _F:
         for option in (
@@ -45,7 +45,7 @@ def place_options(what: str, *, prefix: str = "") -> Callable[[_F], _F]:
 
 
 def pod_options(*, prefix: str = "") -> Callable[[_F], _F]:
-    """Adds how the mode is set in a pod."""
+    """Add the options of how the mode is set in a pod."""
 
     def add(function: _F) -> _F:
         for name, metavar, words in reversed(_POD_OPTIONS):
@@ -56,7 +56,7 @@ def pod_options(*, prefix: str = "") -> Callable[[_F], _F]:
 
 
 class PodOptions(Struct, frozen=True):
-    """Where in Kubernetes the workers run, and how the mode is set in a pod."""
+    """The options of the workers' place in Kubernetes, and of how the mode is set in a pod."""
 
     workload: tuple[str, ...] = ()
     namespace: str | None = None
@@ -68,15 +68,15 @@ class PodOptions(Struct, frozen=True):
     key: str | None = None
 
     def named_workloads(self, app: App) -> KubernetesDriver | None:
-        """The driver that only looks at the workloads, which need not be fit for a change; None where none is named."""
+        """Return a driver that only looks at the workloads, which need not be fit for a change; None without any."""
         from eosctl.upgrade.drivers.kubernetes.driver import named_workloads
 
         return named_workloads(app, self.workload, self._kubectl()) if self._names_one() else None
 
     def kubernetes_driver(self, app: App, *, watches: bool = False) -> KubernetesDriver | None:
-        """The driver for the workloads that are named; None where none is. `watches`: somebody else changes them.
+        """Return the driver for the named workloads; None without any. `watches`: somebody else changes them.
 
-        Raises what `kubernetes_driver` raises, and UsageError for options that only a workload gives a meaning to.
+        Raises what `kubernetes_driver` raises, and UsageError for options that need a workload.
         """
         from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
         from eosctl.upgrade.drivers.kubernetes.mode_places import MountedProperties

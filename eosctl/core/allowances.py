@@ -31,7 +31,7 @@ class Waiver(StrEnum):
     ALLOW_LEADER = "--allow-leader", "Also fence ids that may be a Connect leader's."
     CREATE_UNKNOWN = "--create-unknown", "Also fence ids that no coordinator knows; fencing creates them."
     FORCE = "--force", "Abort even if a coordinator still has the transaction open."
-    UNREAD_COORDINATOR = "--unread-coordinator", "Abort although a coordinator that may have it open can't be asked."
+    UNREAD_COORDINATOR = "--unread-coordinator", "Continue although a coordinator that may have it open can't be asked."
     HIDDEN_ID = "--hidden-id", "Abort although an id that can't be seen may have it open; its producer loses records."
     LOSE_COMMITTED = "--lose-committed", "Abort although its coordinator committed it; its records there are lost."
     UNSEEN_PARTS = "--unseen-parts", "End what can be seen of it, although other partitions of it may be open."

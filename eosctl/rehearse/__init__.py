@@ -1,1 +1,1 @@
-"""`eosctl rehearse`: a connector in a sandbox, through the upgrade and through faults, and what an audit says of it."""
+"""`eosctl rehearse`: takes a connector in a sandbox through the upgrade and through faults, and audits it."""

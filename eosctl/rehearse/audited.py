@@ -1,4 +1,4 @@
-"""The audit that a rehearsal asks: `eosctl audit` itself, its answer in the shape of a fault's row."""
+"""The audit in a rehearsal: `eosctl audit` itself, its result in the shape of a fault's row."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from eosctl.core.wording import counted, rfc3339
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
 from eosctl.rehearse.log.internal_topics import SourceOffsets, read_source_offsets
 from eosctl.rehearse.log.values import read_sequences
-from eosctl.rehearse.proof import Asked, AuditSaid
+from eosctl.rehearse.proof import FaultAudit, FaultAuditRequest
 from eosctl.rehearse.rows import FaultVerdict, FoundPart
 
 _COUNTED = "info"
 _STRANGE = (codes.PRODUCER_UNKNOWN, codes.FOREIGN_PRODUCER)
 
 
-def audit_connector(app: App, asked: Asked) -> AuditSaid:
-    """The verdict from the window's begin to the end of the log; what could not be read is unproven."""
+def audit_connector(app: App, asked: FaultAuditRequest) -> FaultAudit:
+    """Audit from the window's begin to the end of the log; the verdict is unproven if something could not be read."""
     request = AuditRequest(
         connector=asked.connector,
         offsets_topics=asked.offsets_topics,
@@ -37,7 +37,7 @@ def audit_connector(app: App, asked: Asked) -> AuditSaid:
         raise
     except EosctlError as exc:
         why = f"the audit failed: {exc.message}"
-        return AuditSaid(FaultVerdict.UNPROVEN, why, lacks=(why,), unread=(why,))
+        return FaultAudit(FaultVerdict.UNPROVEN, why, lacks=(why,), unread=(why,))
     if report.exit_code is ExitCode.INTERRUPTED:
         raise KeyboardInterrupt  # the audit ends with what it read; a rehearsal ends, too
     (connector,) = report.data_of(AuditData).connectors
@@ -53,21 +53,23 @@ def audit_connector(app: App, asked: Asked) -> AuditSaid:
     verdict = FaultVerdict(connector.verdict.value)
     if verdict is FaultVerdict.EXACTLY_ONCE and problems:
         verdict, why = FaultVerdict.UNPROVEN, f"Not proven: {'; '.join(problems)}. {why}"
-    return AuditSaid(
+    return FaultAudit(
         verdict, why, found, lacks=lacks, unread=tuple(problems), delivered=connector.records, offsets=offsets,
         progress=progress,
     )  # fmt: skip
 
 
-def _begin(asked: Asked) -> dict[str, Any]:
-    """Return where the window begins: at positions of the logs where there are some, else at a time."""
+def _begin(asked: FaultAuditRequest) -> dict[str, Any]:
+    """Return where the window begins: at positions of the logs if there are some, else at a time."""
     if asked.begin:
         return {"since": BEGINNING, "begin": asked.begin}
     return {"since": rfc3339(asked.window.since_ms or None) or BEGINNING}
 
 
-def _progress(app: App, asked: Asked, topics: Sequence[str]) -> tuple[SourceOffsets | None, dict[str, int], list[str]]:
-    """The source offsets, how far each source partition and each sequence came, and what could not be read."""
+def _progress(
+    app: App, asked: FaultAuditRequest, topics: Sequence[str]
+) -> tuple[SourceOffsets | None, dict[str, int], list[str]]:
+    """Read the source offsets and the progress of each source partition and sequence; list what could not be read."""
     if not asked.is_present:
         return None, {}, []
     try:
@@ -76,13 +78,13 @@ def _progress(app: App, asked: Asked, topics: Sequence[str]) -> tuple[SourceOffs
     except InterruptedByUserError:
         raise
     except EosctlError as exc:
-        return None, {}, [f"what goes on was not read: {exc.message}"]
+        return None, {}, [f"the progress was not read: {exc.message}"]
     commits = {f"source partition {name}": count for name, count in offsets.commits.items()}
     return offsets, {**commits, **sequences}, []
 
 
-def _is_expected(row: AuditRow, asked: Asked) -> bool:
-    """What every fault has, and the offsets in the topic to which the rehearsal itself had moved them."""
+def _is_expected(row: AuditRow, asked: FaultAuditRequest) -> bool:
+    """Decide whether a finding is expected: of severity info, or offsets that the rehearsal itself moved."""
     moved = row.code == codes.OFFSETS_ELSEWHERE and row.topic in asked.offsets_topics
     return moved or row.severity == _COUNTED
 

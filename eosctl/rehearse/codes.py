@@ -1,4 +1,4 @@
-"""What a rehearsal finds by itself; what an audit finds has codes of its own."""
+"""The findings of a rehearsal itself; those of an audit have codes of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source of a rehearsal without a config: a file that grows, of which every line says its number."""
+"""The source of a rehearsal without a config: a growing file of numbered lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_LINES = 20
 
 
 class GrowingFile:
-    """Adds some lines ten times a second, from `start` to `stop`; `{"n": 0}`, `{"n": 1}` and so on."""
+    """A file that gets some lines ten times a second, from `start` to `stop`: `{"n": 0}`, `{"n": 1}` and so on."""
 
     def __init__(self, path: Path, *, seed: int) -> None:
         self.path, self._chosen = path, random.Random(seed)  # noqa: S311 - no secret
@@ -25,12 +25,12 @@ class GrowingFile:
         self.lines = 0
 
     def start(self) -> None:
-        """Makes the file and begins to write."""
+        """Make the file and begin to write."""
         self.path.touch()
         self._thread.start()
 
     def stop(self) -> None:
-        """Writes no more."""
+        """Stop writing."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -46,7 +46,7 @@ class GrowingFile:
 
 
 def built_in_config(path: Path) -> dict[str, str]:
-    """The config of the connector that reads the file; its transactions are long, so that faults fall into them."""
+    """Return the config of the connector that reads the file; its transactions are long, so that faults hit them."""
     text = "org.apache.kafka.connect.storage.StringConverter"
     return {
         "connector.class": CLASS,

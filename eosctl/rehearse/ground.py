@@ -1,4 +1,4 @@
-"""Where faults happen: the sandbox, the connector in it, and whether both are well."""
+"""The sandbox in which faults happen, its connector, and whether both are well."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ _LINKAGE_ERROR = re.compile(
 
 @dataclass(slots=True)
 class Ground:
-    """What faults act on; `config` is the connector's as it was put, `choose` the seeded chance of the present fault.
+    """The sandbox of the faults; `config` is the connector's as put, `choose` the seeded chance of the present fault.
 
-    `offsets_topics` are those to which the connector's offsets were moved. `frozen` are workers that were stopped by
-    SIGSTOP: nobody asks them. `missed` says why the present fault did not hit, `transactions` is what the coordinators'
-    log had when it began. `forwarders` stand before the brokers, one for each, where the network is to become slow.
+    `offsets_topics` are those to which the connector's offsets were moved. `frozen` are workers stopped by SIGSTOP,
+    which are not asked. `missed` has the reasons why the present fault did not hit, `transactions` the coordinators'
+    log when it began. `forwarders` stand before the brokers, one for each, if the network is to become slow.
     """
 
     app: App
@@ -77,23 +77,23 @@ class Ground:
 
     @property
     def stack(self) -> Stack:
-        """The sandbox as it is now: also others start and stop its nodes."""
+        """The sandbox as it is now, as others start and stop its nodes, too."""
         found = Stack.find(self.directory)
         if found is None:
             raise NotFoundError(f"the sandbox in {self.directory} is gone", hint="Somebody else has stopped it.")
         return found
 
     def note(self, text: str) -> None:
-        """A part of the row's evidence."""
+        """Add a part of the row's evidence."""
         self.notes.append(text)
         self.app.on_event(Event(text))
 
     def miss(self, why: str) -> None:
-        """The fault proves nothing: it did not hit what it is meant for."""
+        """Record that the fault proves nothing, as it did not hit what it is meant for."""
         self.missed.append(why)
 
     def begin_fault(self) -> None:
-        """Keep what the coordinators' log has: what comes later is the fault's. Raises EosctlError."""
+        """Remember the state of the coordinators' log: what comes later is the fault's. Raise EosctlError."""
         self.missed.clear()
         self.transactions = self._transactions()
 
@@ -101,7 +101,7 @@ class Ground:
         return read_transaction_counts(self.app_now(timeout_s=_LOOK_S), self.group, self.connector)
 
     def require_traces(self, tasks: list[int], *, aborted: bool = False) -> None:
-        """Miss the fault unless the log shows that since its begin each task's transactional id was initialized again.
+        """Record a miss unless the log shows that each task's transactional id was initialized since the fault's begin.
 
         `aborted`: a transaction of one of them must have been aborted, too.
         """
@@ -135,12 +135,12 @@ class Ground:
             yield "the log shows no aborted transaction"
 
     def all_tasks(self) -> list[int]:
-        """The numbers of the tasks that there are now."""
+        """Return the numbers of the present tasks."""
         status = self.status()
         return [task.task for task in status.tasks] if status else []
 
     def log_ends(self) -> dict[Place, int]:
-        """The end of every partition's log; raises EosctlError."""
+        """Read the end of every partition's log; raise EosctlError."""
         app = self.app_now()
         with app.transactions() as admin:
             topics = admin.topic_partitions()
@@ -149,7 +149,7 @@ class Ground:
         return {(topic, each.partition): each.end for topic, found in bounds.items() for each in found}
 
     def await_first_offset(self) -> None:
-        """Wait a while until the connector has committed a source offset: before, nobody knows whether it is well."""
+        """Wait a while until the connector has committed a source offset: before, its health is unknown."""
         for _ in Deadline.after(_FIRST_OFFSET_S, self.app.clock).rounds(_AGAIN_S):
             offsets = self._source_offsets()
             if offsets is not None and offsets.commits:
@@ -157,7 +157,7 @@ class Ground:
         self.note(f"no source offset was committed in the first {_FIRST_OFFSET_S:g} s")
 
     def await_snapshot(self) -> None:
-        """Wait until no snapshot is under way, which a fault makes begin again; raises DeadlineError."""
+        """Wait until no snapshot is under way, as a fault would make it begin again; raise DeadlineError."""
         snapshots: tuple[str, ...] = ()
         for _ in self.app_now().deadline.rounds(_AGAIN_S):
             offsets = self._source_offsets()
@@ -171,7 +171,7 @@ class Ground:
         )
 
     def _source_offsets(self) -> SourceOffsets | None:
-        """The source offsets; None where they can't be read now."""
+        """Read the source offsets; return None if they can't be read now."""
         try:
             return read_source_offsets(self.app_now(timeout_s=_LOOK_S), self.connector)
         except InterruptedByUserError:
@@ -180,18 +180,18 @@ class Ground:
             return None
 
     def workers(self) -> list[Node]:
-        """Those that run and are not frozen."""
+        """Return the workers that run and are not frozen."""
         nodes = [node for node in self.stack.state.of_kind("worker") if node.group_id == self.group]
         return [node for node in nodes if node.process.alive() and node.name not in self.frozen]
 
     def app_now(self, *, timeout_s: float | None = None) -> App:
-        """The surroundings on the workers that answer, with a deadline that begins now."""
+        """Return the App with the workers that answer, and a deadline that begins now."""
         target = replace(self.app.target, connect_urls=tuple(node.address for node in self.workers()))
         patience_s = self.app.deadline.timeout_s if timeout_s is None else timeout_s
         return replace(self.app, target=target, deadline=Deadline.after(patience_s, self.app.clock))
 
     def status(self) -> ConnectorEntry | None:
-        """The connector as the first worker that answers shows it; None where none does, or none knows it."""
+        """Read the connector from the first worker that answers; return None if none does, or none knows it."""
         app = self.app_now(timeout_s=_LOOK_S)
         for url in app.target.connect_urls:
             try:
@@ -203,19 +203,19 @@ class Ground:
         return None
 
     def tasks_of(self, node: Node) -> list[int]:
-        """The numbers of the tasks that REST shows at a worker."""
+        """Return the numbers of the tasks that REST reports on a worker."""
         status = self.status()
         here = worker_id_of_url(node.address)
         return [task.task for task in status.tasks if task.worker_id == here] if status else []
 
     def busy_worker(self) -> Node:
-        """One of the workers that have a task of the connector; any, where none has."""
+        """Choose one of the workers that have a task of the connector; any worker if none has."""
         workers = self.workers()
         busy = [node for node in workers if self.tasks_of(node)]
         return self.choose.choice(busy or workers)
 
     def is_well(self) -> bool:
-        """Whether every task runs on a worker that is there, and the group has these workers and no others."""
+        """Decide whether every task runs on a present worker, and the group has exactly these workers."""
         workers = self.workers()
         here = {worker_id_of_url(node.address) for node in workers}
         status = self.status()
@@ -229,12 +229,12 @@ class Ground:
         return group.state == STABLE and len(group.members) == workers
 
     def why_ill(self) -> str:
-        """What is seen of the connector, for who waited in vain."""
+        """Describe the connector's state, for the error of a wait."""
         status = self.status()
         return "no worker shows the connector" if status is None else status.in_words()
 
     def await_well(self, *, within_s: float, ready: Callable[[], bool]) -> float:
-        """Waits until all is well and stays so; when, by the clock's monotonic time.
+        """Wait until all is well and stays so; return since when, in the clock's monotonic time.
 
         Raises DeadlineError, and EosctlError at once for a task that can never run: a class that it needs is missing.
         """
@@ -262,14 +262,16 @@ class Ground:
                 )
 
     def wait_for(self, what: str, done: Callable[[], bool]) -> None:
-        """Polls until `done`; raises DeadlineError naming `what`."""
+        """Poll until `done`; raise DeadlineError naming `what`."""
         for _ in self.app_now().deadline.rounds(_POLL_S):
             if done():
                 return
-        raise DeadlineError(f"waited {self.app.deadline.timeout_s:g} s for {what} in vain; {self.why_ill()}")
+        raise DeadlineError(
+            f"timed out after {self.app.deadline.timeout_s:g} s while waiting for {what}; {self.why_ill()}"
+        )
 
     def await_open_transaction(self, tasks: list[int]) -> bool:
-        """Whether one of these tasks has a transaction open now; waits a little for one to begin."""
+        """Wait a little for an open transaction of one of these tasks; return whether there is one."""
         app = self.app_now(timeout_s=_LOOK_S)
         if not tasks:
             return False
@@ -280,7 +282,7 @@ class Ground:
         return False
 
     def freeze_in_transaction(self, node: Node, tasks: list[int]) -> bool:
-        """Stop a worker by SIGSTOP while one of its tasks has a transaction open, which then stays so.
+        """Stop a worker by SIGSTOP while one of its tasks has an open transaction, which then stays open.
 
         False, and the worker goes on, where that does not succeed in time: transactions may be short.
         """
@@ -308,7 +310,7 @@ def _named(tasks: list[int]) -> str:
 
 
 def runs(status: ConnectorEntry, workers: set[WorkerId]) -> bool:
-    """Whether connector and tasks run on these workers, as many tasks as the newest task set has, and at least one."""
+    """Decide whether connector and tasks run on these workers, with all tasks of the newest task set, at least one."""
     tasks = tuple(task.task for task in status.tasks)
     places = {part.worker_id for part in status.parts()}
     states = {part.state for part in status.parts()}

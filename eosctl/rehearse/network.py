@@ -1,4 +1,4 @@
-"""What stands between the workers and a broker: a forwarder that passes bytes on, late or not at all when told so."""
+"""A forwarder between the workers and a broker, which can delay or cut connections."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 
 
 class Forwarder:
-    """Takes connections on a loopback port of its own, and passes them on to `upstream` once that is set.
+    """A forwarder from a loopback port of its own to `upstream`, once that is set.
 
-    While nobody listens there a connection is taken and closed. `delay_s` holds back whatever passes.
+    While nothing listens there, a connection is accepted and closed. `delay_s` delays all traffic.
     """
 
     def __init__(self) -> None:
@@ -28,16 +28,16 @@ class Forwarder:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port on which it listens."""
         return int(self._listener.getsockname()[1])
 
     def lead_to(self, address: str) -> None:
-        """Passes connections on to `host:port` from now on."""
+        """Forward connections to `host:port` from now on."""
         host, _colon, port = address.rpartition(":")
         self.upstream = (host, int(port))
 
     def cut(self) -> int:
-        """Resets every connection; how many there were."""
+        """Reset every connection; return how many there were."""
         with self._lock:
             cut = list(self._open)
         for each in cut:
@@ -46,7 +46,7 @@ class Forwarder:
         return len(cut) // 2
 
     def close(self) -> None:
-        """Listens no more, and resets what is open."""
+        """Stop listening, and reset open connections."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept
         self._listener.close()
@@ -79,7 +79,7 @@ class Forwarder:
             self._open -= {each for each in self._open if each.fileno() == -1}
 
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
-        """One direction, until either side ends; then the other direction ends, too."""
+        """Forward one direction until either side ends, then end the other direction."""
         with suppress(OSError):
             while data := source.recv(_CHUNK):
                 if self.delay_s:

@@ -28,12 +28,12 @@ code { overflow-wrap: anywhere }
 
 
 def write_page(report: Report, path: Path) -> None:
-    """Writes the page; raises EosctlError where that can't be done, and leaves what was there then."""
+    """Write the page; raise EosctlError if that fails, and keep what was there before."""
     write_blocks(path.expanduser(), [page_of(report).encode()])
 
 
 def page_of(report: Report) -> str:
-    """The page of a `rehearse-result`."""
+    """Return the HTML page of a `rehearse-result`."""
     summary, data = report.summary_of(RehearsalSummary), report.data_of(Surroundings)
     title = f"Rehearsal of {html_text(summary.connector)}"
     rows = "\n".join(_row(row) for row in report.rows_of(FaultRow))

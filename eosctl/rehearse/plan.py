@@ -1,4 +1,4 @@
-"""rehearse: what will be started, and which faults come in which order; nothing is started here."""
+"""rehearse: plans what to start, and the order of the faults; starts nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LONGEST_PAUSE_S = 3.0
 
 
 class RehearsalRequest(Struct, frozen=True):
-    """What was asked for. `connector` None is the built-in source; `faults` empty are all; `minutes` None: each once.
+    """The request. `connector` None is the built-in source; `faults` empty are all; `minutes` None: each once.
 
     `words` are the options that repeat it, but for the seed; `plugin_path` are folders or jars.
     """
@@ -60,7 +60,7 @@ class RehearsalRequest(Struct, frozen=True):
 
 
 class PlannedRound(Struct, frozen=True):
-    """A fault of a round: its kind, how long the connector is left in peace before it, and the seed of its chances."""
+    """A fault of a round: its kind, the pause before it, and the seed of its random choices."""
 
     kind: type[Fault]
     pause_s: float
@@ -79,7 +79,7 @@ class RehearsalPlan(Struct, frozen=True):
 
     @property
     def connector_name(self) -> str:
-        """What the connector is called."""
+        """The name of the connector."""
         return self.connector.name if self.connector else feed.CONNECTOR
 
     @property
@@ -94,13 +94,13 @@ class RehearsalPlan(Struct, frozen=True):
 
     @property
     def has_fields(self) -> bool:
-        """Whether a field tells records apart."""
+        """True if a field distinguishes records."""
         return bool(self.unique or self.sequence)
 
     def not_judged(self, *, left_mode: bool = False) -> tuple[str, ...]:
-        """What no audit of this rehearsal can see; with `left_mode`, of a time in which workers were not enabled.
+        """Return what no audit of this rehearsal can see; with `left_mode`, while workers were not enabled.
 
-        What MirrorMaker copied in transactions is compared with the source topics.
+        Records that MirrorMaker copied in transactions are compared with the source topics.
         """
         is_compared = self.connector is not None and copies_topics(self.connector.config) and not left_mode
         judged = {
@@ -111,32 +111,32 @@ class RehearsalPlan(Struct, frozen=True):
 
     @property
     def upgrades(self) -> bool:
-        """Whether it begins with an upgrade."""
+        """True if it begins with an upgrade."""
         return self.request.start_mode is not Mode.ENABLED
 
     def has_slow_network(self) -> bool:
-        """Whether something must stand between workers and brokers."""
+        """Decide whether forwarders must stand between workers and brokers."""
         return SlowNetwork in self.kinds
 
     def rounds(self) -> Iterator[list[PlannedRound]]:
-        """Round after round, without end: the order of each follows from the seed and its number."""
+        """Yield rounds without end; the order of each follows from the seed and its number."""
         number = 0
         while True:
             yield order(self.kinds, seed=self.request.seed, number=number)
             number += 1
 
     def first(self) -> list[tuple[str, str]]:
-        """(fault, what it does) of the first round, the upgrade before it."""
+        """Return (fault, description) of the first round, the upgrade before it."""
         upgrade = [(Upgrade.name, Upgrade.what)] if self.upgrades else []
         return upgrade + [(each.kind.name, each.kind.what) for each in next(self.rounds())]
 
     def repeat(self) -> str:
-        """The command that does it again."""
+        """Return the command that repeats the rehearsal."""
         return shell_words("eosctl", "rehearse", *self.request.words, "--seed", str(self.request.seed))
 
 
 def plan_rehearsal(request: RehearsalRequest) -> RehearsalPlan:
-    """Decides what is done; raises UsageError for what there is not, RefusedError as `fit_connector`."""
+    """Plan the rehearsal; raise UsageError for an unknown version or fault, RefusedError as `fit_connector`."""
     version = request.version or DEFAULT_VERSION
     read_lock(version)
     number = kafka_version(version) or (0, 0)
@@ -159,7 +159,7 @@ def plan_rehearsal(request: RehearsalRequest) -> RehearsalPlan:
 
 
 def choose_faults(names: Sequence[str], setup: Setup) -> tuple[tuple[type[Fault], ...], dict[str, str]]:
-    """The kinds that were named, or all, and why some of them are left out; raises UsageError."""
+    """Return the named kinds of faults, or all, and why some of them are left out; raise UsageError."""
     known = {kind.name: kind for kind in ALL_FAULTS}
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -174,7 +174,7 @@ def choose_faults(names: Sequence[str], setup: Setup) -> tuple[tuple[type[Fault]
 
 
 def order(kinds: Sequence[type[Fault]], *, seed: int, number: int) -> list[PlannedRound]:
-    """One round of these faults: the same for the same kinds, seed and number, in whatever order they are named."""
+    """Order the faults of one round: the same for the same kinds, seed and number, however they were named."""
     chosen = random.Random(f"{seed}:{number}")  # noqa: S311 - no secret
     ordered = sorted(kinds, key=lambda kind: kind.name)
     chosen.shuffle(ordered)

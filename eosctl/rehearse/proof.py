@@ -1,4 +1,4 @@
-"""What audits say of a fault: of its transactions since all workers are enabled, of its values over the whole run.
+"""The audits of a fault: of transactions since all workers are enabled, of values over the whole run.
 
 A row is never better than what its audit could prove alone; what an earlier row has is not held against it once more.
 """
@@ -34,8 +34,8 @@ from eosctl.rehearse.plan import DUPLICATES, RehearsalPlan
 from eosctl.rehearse.rows import AuditedWindow, FaultVerdict, FoundPart
 
 
-class Asked(Struct, frozen=True):
-    """What is audited: a connector in a window, and the fields that are unique or count, where there are some.
+class FaultAuditRequest(Struct, frozen=True):
+    """A request for an audit: a connector in a window, with the unique and the counting field, if given.
 
     The window begins at `begin`, the offset of each partition; where that is empty, at its time. `offsets_topics` are
     those in which the connector had its offsets for a while. `is_present`: the window of the present phase, of which
@@ -51,13 +51,13 @@ class Asked(Struct, frozen=True):
     is_present: bool = True
 
 
-class AuditSaid(Struct, frozen=True):
-    """What the audit says, why, and what it found.
+class FaultAudit(Struct, frozen=True):
+    """The verdict of an audit, its reason, and its findings.
 
-    `lacks` is everything that could not be proven, which findings would hide; `unread` those of them that are about
-    reading. `delivered` is how many records were committed in the window; `offsets` are the source offsets that were
-    committed until then. None is what nobody knows. `progress` is how many commits each source partition has, and how
-    many records each sequence.
+    `lacks` is everything that could not be proven, which findings would hide; `unread` is the part of it that could not
+    be read. `delivered` is the number of records committed in the window; `offsets` are the source offsets committed
+    until then. None means unknown. `progress` is the number of commits of each source partition, and of records of each
+    sequence.
     """
 
     verdict: FaultVerdict
@@ -77,27 +77,27 @@ _ERROR = "error"
 _WHOLE_VALUE = "value"
 _TELL_APART = 100
 _MOST_NAMED = 3
-Audit = Callable[[App, Asked], AuditSaid]
+Audit = Callable[[App, FaultAuditRequest], FaultAudit]
 
 
-class _Looked(Struct, frozen=True):
-    """One look: what the audits say together, the duplicates of the whole run, and those that no mode allows.
+class _AuditLook(Struct, frozen=True):
+    """One look: the result of the audits, the duplicates of the whole run, and those that no mode allows.
 
     `is_known`: each phase could be audited.
     """
 
-    said: AuditSaid
+    said: FaultAudit
     twice: Duplicates
     wrong: Counter[str]
     is_known: bool = True
 
     def has_none_twice(self) -> bool:
-        """Whether no two records had the same value."""
+        """Decide whether no two records had the same value."""
         return self.is_known and not (self.twice.of_enabled or self.twice.of_others)
 
 
 class Proof:
-    """Audits of one run: what comes after a fault is held against all that was delivered before it.
+    """The audits of one run: records after a fault are compared with all that were delivered before it.
 
     Transactions are judged from when all workers are enabled, values from the beginning of the run. Where no field is
     named, whole values stand in for it, as far as no two records had the same one before the fault.
@@ -108,12 +108,12 @@ class Proof:
         self._phases = [Phase(is_enabled=not plan.upgrades)]
         self._is_settling = False
         self._excused, self._held = Counter[str](), Counter[str]()
-        self._at_rest: _Looked | None = None
+        self._at_rest: _AuditLook | None = None
         self._missing_at_rest: int | None = None
         self._seen = list[FoundPart]()
 
     def before(self, ground: Ground, *, leaves_mode: bool) -> None:
-        """Look at what there is before a fault; with `leaves_mode` not all workers are enabled soon.
+        """Look at the state before a fault; with `leaves_mode` not all workers are enabled soon.
 
         Raises EosctlError.
         """
@@ -124,17 +124,17 @@ class Proof:
             self._phases.append(Phase(False, ground.app.clock.now_ms(), ground.log_ends()))
 
     def enabled(self, ground: Ground, since_ms: int) -> None:
-        """All workers are enabled now: from here on transactions are promised. Raises EosctlError."""
+        """Begin the phase in which all workers are enabled: transactions are promised. Raise EosctlError."""
         self._phases.append(Phase(True, since_ms, ground.log_ends()))
         self._is_settling = True
 
-    def of(self, ground: Ground) -> AuditSaid:
-        """The audit up to now, without the findings that a former row has had; all tasks run again.
+    def of(self, ground: Ground) -> FaultAudit:
+        """Audit up to now, without the findings of former rows; all tasks run again.
 
         It is repeated until every source partition and every sequence went on since the first look, and nothing is
         hidden by an open transaction.
         """
-        first: AuditSaid | None = None
+        first: FaultAudit | None = None
         for _ in Deadline.after(DELIVERY_S, ground.app.clock).rounds(_AGAIN_S):
             looked = self._look(ground)
             audited = looked.said
@@ -149,13 +149,13 @@ class Proof:
             self._excused, self._is_settling = looked.twice.of_others, False
         return done
 
-    def _look(self, ground: Ground) -> _Looked:
+    def _look(self, ground: Ground) -> _AuditLook:
         """Audit the transactions of the present phase, and the values of all phases."""
         unique, sequence = self._plan.unique, self._plan.sequence
         if self._stands_value_in():
             unique = _WHOLE_VALUE
         elif not self._plan.has_fields:
-            return _Looked(self._ask(ground, self._phases[-1]), Duplicates(), Counter())
+            return _AuditLook(self._ask(ground, self._phases[-1]), Duplicates(), Counter())
         # the oldest phase first: what comes meanwhile is missing from the longer windows, and never made up
         windows = [self._ask(ground, phase, unique=unique, sequence=sequence) for phase in self._phases]
         twice = duplicates(self._phases, [each.findings for each in windows])
@@ -164,10 +164,10 @@ class Proof:
             said = self._with_repeats(self._ask(ground, self._phases[-1]), windows[0].findings, wrong)
         else:
             said = windows[0] if len(windows) == 1 else self._with_values(windows, wrong)
-        return _Looked(said, twice, wrong, all(each.delivered is not None for each in windows))
+        return _AuditLook(said, twice, wrong, all(each.delivered is not None for each in windows))
 
     def _doubts(self, ground: Ground, idle: Sequence[str]) -> Iterator[str]:
-        """Why it would not be proven although the audit found nothing."""
+        """Yield reasons not to call it proven although the audit found nothing."""
         if ground.missed:
             yield f"the fault did not hit: {'; '.join(ground.missed)}"
         if idle:
@@ -177,7 +177,7 @@ class Proof:
             yield f"numbers are missing in {name}, where none were before: name --sequence {name} if it counts"
 
     def _missing_numbers(self, ground: Ground) -> int | None:
-        """How many numbers are missing in the field of --unique; None where that is not known, or --sequence judges."""
+        """Count the numbers missing in the field of --unique; return None if unknown, or if --sequence judges."""
         if self._plan.sequence is not None or self._plan.unique is None:
             return None
         whole = self._ask(ground, self._phases[0], sequence=self._plan.unique)
@@ -188,16 +188,16 @@ class Proof:
 
     def _ask(
         self, ground: Ground, phase: Phase, *, unique: str | None = None, sequence: str | None = None
-    ) -> AuditSaid:
+    ) -> FaultAudit:
         window = AuditedWindow(since_ms=phase.since_ms, until_ms=ground.app.clock.now_ms())
-        asked = Asked(
+        asked = FaultAuditRequest(
             ground.connector, window, unique, sequence, tuple(ground.offsets_topics), phase.begin,
             is_present=phase is self._phases[-1],
         )  # fmt: skip
         return replace(self._audit(ground.app_now(), asked), window=window)
 
-    def _with_values(self, windows: Sequence[AuditSaid], wrong: Counter[str]) -> AuditSaid:
-        """What the last window says of transactions, and the whole run of values."""
+    def _with_values(self, windows: Sequence[FaultAudit], wrong: Counter[str]) -> FaultAudit:
+        """Combine the last window's transactions with the whole run's values."""
         said = windows[-1]
         found = (*held_against(windows[0].findings, wrong - self._held), *not_of_values(said.findings))
         unread = _distinct(each for window in windows for each in window.unread)
@@ -211,8 +211,8 @@ class Proof:
                 verdict, why = FaultVerdict.UNPROVEN, f"Not proven: {'; '.join(lacks)}. {why}"
         return replace(said, verdict=verdict, why=why, findings=found, lacks=lacks, unread=unread)
 
-    def _with_repeats(self, said: AuditSaid, twice: Sequence[FoundPart], wrong: Counter[str]) -> AuditSaid:
-        """What whole values and source offsets show of records that came again since the fault."""
+    def _with_repeats(self, said: FaultAudit, twice: Sequence[FoundPart], wrong: Counter[str]) -> FaultAudit:
+        """Add what whole values and source offsets show of records repeated since the fault."""
         if self._at_rest is None:
             return said
         before = self._at_rest.said.offsets or SourceOffsets()
@@ -229,7 +229,7 @@ class Proof:
             found.append(self._finding(DUPLICATE, words, {"count": again, "in_all": wrong.total()}))
         elif again or has_returned:
             what = f"{counted(again, 'record')} had the value of one before" if again else "a former source offset came"
-            lacks = (f"{what} again, and no field tells records apart: name one with --unique",)
+            lacks = (f"{what} again, and no field distinguishes records: name one with --unique",)
         if not found and not lacks:
             return said
         verdict = FaultVerdict.NOT_EXACTLY_ONCE if found else said.verdict
@@ -242,11 +242,11 @@ class Proof:
         subject = self._plan.connector_name
         return FoundPart(code=str(code), severity=_ERROR, subject=subject, message=message, evidence=evidence)
 
-    def _new(self, audited: AuditSaid) -> tuple[FoundPart, ...]:
+    def _new(self, audited: FaultAudit) -> tuple[FoundPart, ...]:
         return tuple(each for each in audited.findings if each not in self._seen)
 
-    def _judged(self, audited: AuditSaid, doubts: Sequence[str]) -> AuditSaid:
-        """What is said of the fault: it is exactly_once only if nothing speaks against it."""
+    def _judged(self, audited: FaultAudit, doubts: Sequence[str]) -> FaultAudit:
+        """Judge the fault: exactly_once only if nothing speaks against it."""
         new = self._new(audited)
         self._seen += new
         verdict, why = audited.verdict, audited.why
@@ -263,15 +263,15 @@ class Proof:
         return replace(audited, verdict=verdict, why=why, findings=new)
 
 
-def _idle(first: AuditSaid, now: AuditSaid) -> Iterator[str]:
-    """What has not been delivered since the first look."""
+def _idle(first: FaultAudit, now: FaultAudit) -> Iterator[str]:
+    """Yield what has not been delivered since the first look."""
     if first.delivered is None or now.delivered is None or now.delivered <= first.delivered:
         yield "no record was committed"
         return
     names = sorted(name for name, count in now.progress.items() if count <= first.progress.get(name, 0))
-    yield from (f"{name} did not go on" for name in names[:_MOST_NAMED])
+    yield from (f"{name} made no progress" for name in names[:_MOST_NAMED])
     if len(names) > _MOST_NAMED:
-        yield f"{len(names) - _MOST_NAMED} more did not go on"
+        yield f"{len(names) - _MOST_NAMED} more made no progress"
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:

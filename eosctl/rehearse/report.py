@@ -1,4 +1,4 @@
-"""The reports of a rehearsal: its plan, and what came of it."""
+"""The reports of a rehearsal: its plan, and its result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EXIT_CODES = {
 
 
 def show_plan(plan: RehearsalPlan) -> Report:
-    """What will be started, and the faults in order."""
+    """Report what will be started, and the faults in order."""
     rows = [PlannedFault(fault=fault, what=what) for fault, what in plan.first()]
     return Report(
         kind=REHEARSE_PLAN, rows=rows, summary=RehearsalPlanSummary(**_summary(plan)), data=surroundings(plan)
@@ -43,7 +43,7 @@ def show_plan(plan: RehearsalPlan) -> Report:
 def result_report(
     plan: RehearsalPlan, rows: Sequence[FaultRow], progress: Progress[None], *, problems: Sequence[Problem] = ()
 ) -> Report:
-    """What came of it: exit 3 where a fault failed, 7 where one is unproven, or the rehearsal ended early.
+    """Report the result: exit 3 if a fault failed, 7 if one is unproven or the rehearsal ended early.
 
     `problems` are those of the sandbox's end: 7, too. So is, with --strict, what only transactions show.
     """
@@ -75,7 +75,7 @@ def result_report(
 
 
 def worst(rows: Sequence[FaultRow]) -> FaultVerdict:
-    """The verdict of all."""
+    """Return the worst verdict of all rows."""
     return min((row.verdict for row in rows), key=WORST_FIRST.index, default=FaultVerdict.UNPROVEN)
 
 
@@ -89,7 +89,7 @@ def _problems(progress: Progress[None]) -> list[Problem]:
 
 
 def surroundings(plan: RehearsalPlan) -> Surroundings:
-    """What the connector meets."""
+    """Return the surroundings of the connector."""
     request, connector = plan.request, plan.connector
     return Surroundings(
         connector_class=connector.config["connector.class"] if connector else feed.CLASS,

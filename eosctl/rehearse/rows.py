@@ -1,4 +1,4 @@
-"""What `rehearse` prints: the faults that are planned, and what came of each."""
+"""The rows of `rehearse`: the planned faults, and their results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eosctl.report import Report
 
 @unique
 class FaultVerdict(StrEnum):
-    """What a rehearsal says of a fault, and of all."""
+    """The verdict on a fault, and on all."""
 
     EXACTLY_ONCE = "exactly_once"
     EXACTLY_ONCE_BY_TRANSACTIONS = "exactly_once_by_transactions"
@@ -69,22 +69,22 @@ class FaultRow(Printed):
     window: Annotated[AuditedWindow | None, "The time that was audited; null if it was not."]
 
     def at(self) -> str | None:
-        """When it began."""
+        """Return the time when the fault began."""
         return rfc3339(self.at_ms)
 
     @Header("RECOVERED")
     def recovered(self) -> str:
-        """How long it took."""
+        """Return the duration of the recovery."""
         return "no" if self.recovered_ms is None else duration(self.recovered_ms)
 
     @Header("FINDINGS")
     def found(self) -> str:
-        """The codes of the findings."""
+        """Return the codes of the findings."""
         return ", ".join(dict.fromkeys(each.code for each in self.findings))
 
 
 class RehearsalPlanSummary(Printed):
-    """What is rehearsed, and with what."""
+    """The connector to rehearse, and its sandbox."""
 
     connector: Annotated[str, "The name of the connector."]
     sandbox: Annotated[str, "The name of the sandbox, for `eosctl sandbox down --name`."]
@@ -98,7 +98,7 @@ class RehearsalPlanSummary(Printed):
 
 
 class RehearsalSummary(RehearsalPlanSummary):
-    """That, and what came of it."""
+    """The connector, its sandbox, and the result."""
 
     verdict: Annotated[FaultVerdict, "The worst verdict of all rows; `unproven` without rows."]
     exactly_once: Annotated[int, "How many rows are `exactly_once`."]
@@ -115,7 +115,7 @@ class LeftOut(Printed):
 
 
 class Surroundings(Printed):
-    """What the connector meets."""
+    """The settings and systems that the connector meets."""
 
     connector_class: Annotated[str, "The class of the connector."]
     outside: Annotated[dict[str, str], "Settings that name systems outside of the sandbox, which are really used."]
@@ -151,7 +151,7 @@ def _surroundings(report: Report) -> Iterator[str]:
 
 
 def _plan_lines(report: Report) -> Iterator[str]:
-    """What is started, and what the connector meets."""
+    """Render what is started, and what the connector meets."""
     told = report.summary_of(RehearsalPlanSummary)
     brokers, workers = _many(told.brokers, "broker"), _many(told.workers, "worker")
     yield f"will start: Kafka {told.kafka_version}, {brokers}, {workers} in mode {told.start_mode}"
@@ -162,7 +162,7 @@ def _plan_lines(report: Report) -> Iterator[str]:
 
 
 def _result_lines(report: Report) -> Iterator[str]:
-    """Each finding, and the summary."""
+    """Render each finding, and the summary."""
     for row in report.rows_of(FaultRow):
         yield from (f"{row.fault}: {format_cell(each.message)}" for each in row.findings)
         if row.verdict is FaultVerdict.UNPROVEN:
@@ -174,7 +174,7 @@ def _result_lines(report: Report) -> Iterator[str]:
 
 
 def _judged_lines(summary: RehearsalPlanSummary) -> Iterator[str]:
-    """What nothing can be said of, and which option changes that."""
+    """Render what is not judged, and which option changes that."""
     options = {"duplicates": "--unique", "loss": "--sequence"}
     for what in summary.not_judged:
         yield f"not judged: {what}; name a field with {options[what]}"

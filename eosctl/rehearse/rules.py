@@ -1,4 +1,4 @@
-"""What the user gave, made fit for a sandbox: none of it may write to a real Kafka cluster. Pure."""
+"""The user's connector and worker, fitted to a sandbox: neither may write to a real Kafka cluster. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NEVER_TAKEN = re.compile(
 
 
 class GivenConnector(Struct, frozen=True):
-    """A connector as `PUT /connectors/NAME/config` takes it; there may be passwords in the config."""
+    """A connector in the form of `PUT /connectors/NAME/config`; its config may have passwords."""
 
     name: str
     config: Mapping[str, str]
@@ -67,7 +67,7 @@ class FitConnector(Struct, frozen=True):
     __repr__ = object.__repr__  # the config may hold secrets
 
     def config_at(self, bootstrap_servers: str, login: Mapping[str, str]) -> dict[str, str]:
-        """The config with the brokers of the sandbox in it, and the client properties that log in to them."""
+        """Return the config with the sandbox's brokers, and the client properties that log in to them."""
         logins = {
             f"{prefix}{name}": value
             for each in self.brokers
@@ -90,23 +90,23 @@ class FitWorker(Struct, frozen=True):
 
 
 def requires_exactly_once(config: Mapping[str, str]) -> bool:
-    """Whether a worker that is not enabled refuses this config."""
+    """Decide whether a worker that is not enabled refuses this config."""
     return config.get(SUPPORT_PROPERTY, "").strip().lower() == "required"
 
 
 def has_single_replicas(config: Mapping[str, str]) -> bool:
-    """Whether topics that the connector writes to are made with one replica."""
+    """Decide whether the connector makes topics with one replica."""
     return any(_REPLICAS.fullmatch(name) and value.strip() == "1" for name, value in config.items())
 
 
 def without_requirement(config: Mapping[str, str]) -> dict[str, str]:
-    """The config that a worker takes which is not enabled."""
+    """Return the config as a worker that is not enabled accepts it."""
     left_out = {SUPPORT_PROPERTY} if requires_exactly_once(config) else set()
     return {name: value for name, value in config.items() if name not in left_out}
 
 
 def read_connector(text: str, *, source: str) -> GivenConnector:
-    """The JSON of a connector, with or without the envelope of name and config; raises InputFileError."""
+    """Parse the JSON of a connector, with or without the envelope of name and config; raise InputFileError."""
     try:
         document = json_of(text)
     except ValueError as exc:
@@ -134,9 +134,9 @@ def _text(value: object) -> str:
 
 
 def fit_connector(given: GivenConnector, *, brokers: int, kafka_version: tuple[int, int]) -> FitConnector:
-    """The connector as it runs in a sandbox of so many brokers.
+    """Fit the connector to a sandbox of so many brokers.
 
-    Raises RefusedError where it would write to the Kafka cluster that it reads.
+    Raises RefusedError if it would write to the Kafka cluster that it reads.
     """
     _refuse_writing_mirror(given, kafka_version)
     config, changed = dict(given.config), []
@@ -164,12 +164,12 @@ def fit_connector(given: GivenConnector, *, brokers: int, kafka_version: tuple[i
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a setting names Kafka brokers that the connector must not go to; a mirror's source is what it reads."""
+    """Decide whether a setting names Kafka brokers that the connector must not use; a mirror may read its source."""
     return (name == BOOTSTRAP or name.endswith(f".{BOOTSTRAP}")) and not name.startswith("source.")
 
 
 def _client_prefixes(brokers: str) -> tuple[str, ...]:
-    """What the settings of the clients begin with that go to these brokers.
+    """Return the prefixes of the settings of clients that use these brokers.
 
     Debezium's `schema.history.internal.kafka.bootstrap.servers` are those of its producer and its consumer.
     """
@@ -179,7 +179,7 @@ def _client_prefixes(brokers: str) -> tuple[str, ...]:
 
 
 def _secures(name: str, own: list[str]) -> bool:
-    """Whether a setting is how one logs in to brokers that are not used here."""
+    """Decide whether a setting is part of a login to brokers that are not used here."""
     found = _SECURITY.match(name)
     if found is None:
         return False
@@ -189,7 +189,7 @@ def _secures(name: str, own: list[str]) -> bool:
 
 
 def _outside(config: Mapping[str, str], *, but: Container[str] = ()) -> Iterator[tuple[str, str]]:
-    """What leads to other systems, by its name or by the look of its value."""
+    """Find settings that name other systems, by their names or by the look of their values."""
     for name, value in config.items():
         words = _HUMP.sub(".", name).lower()
         if name not in but and value.strip() and (_OUTSIDE.search(words) or _ADDRESS.fullmatch(value.strip())):
@@ -203,7 +203,7 @@ def _shared(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _refuse_writing_mirror(given: GivenConnector, kafka_version: tuple[int, int]) -> None:
-    """A port of this machine may lead anywhere, so that no source is taken for a sandbox."""
+    """Refuse a MirrorMaker that writes to its source: any port of this machine may be a real cluster."""
     config = given.config
     writes = config.get(_LOCATION, "").strip() != "target" and (
         config.get(_EMITS, "").strip().lower() != "false" or kafka_version < _EMITS_SINCE
@@ -219,7 +219,7 @@ def _refuse_writing_mirror(given: GivenConnector, kafka_version: tuple[int, int]
 
 
 def fit_worker(properties: Properties) -> FitWorker:
-    """What a worker of the sandbox takes over: converters, config providers, plugins, tuning of its clients.
+    """Select what a worker of the sandbox takes over: converters, config providers, plugins, tuning of its clients.
 
     Never how one reaches or logs in to a cluster, and nothing of the group, its topics and its REST interface.
     """

@@ -19,7 +19,7 @@ from eosctl.rehearse.faults.connectors import Upgrade
 from eosctl.rehearse.faults.fault import Fault
 from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.plan import PlannedRound, RehearsalPlan
-from eosctl.rehearse.proof import Audit, AuditSaid, Proof
+from eosctl.rehearse.proof import Audit, FaultAudit, Proof
 from eosctl.rehearse.report import result_report, show_plan
 from eosctl.rehearse.rows import FaultRow, FaultVerdict, FoundPart
 from eosctl.rehearse.stage import RehearsalStage
@@ -38,7 +38,7 @@ _STATES = {
 def prepare_rehearsal(
     app: App, plan: RehearsalPlan, *, environ: Mapping[str, str], audit: Audit, on_row: OnRow
 ) -> Plan:
-    """The plan to rehearse; `on_row` gets each row as it comes. Nothing is started yet."""
+    """Plan to rehearse; `on_row` gets each row as it comes. Start nothing yet."""
     apply = partial(apply_rehearsal, app, plan, environ=environ, audit=audit, on_row=on_row)
     question = f"Start the sandbox {plan.sandbox} and rehearse {plan.connector_name}?"
     return Plan(partial(show_plan, plan), question, apply, app.target)
@@ -47,12 +47,12 @@ def prepare_rehearsal(
 def apply_rehearsal(
     app: App, plan: RehearsalPlan, *, environ: Mapping[str, str], audit: Audit, on_row: OnRow
 ) -> Report:
-    """Goes through all of it; Ctrl-C and a fault that is not recovered from end it with what was seen until then."""
+    """Go through the rehearsal; Ctrl-C or a fault without recovery ends it with what was seen until then."""
     return rehearse_on(RehearsalStage(app, plan, environ), app, plan, audit=audit, on_row=on_row)
 
 
 def rehearse_on(stage: AnyStage, app: App, plan: RehearsalPlan, *, audit: Audit, on_row: OnRow) -> Report:
-    """Goes through all of it on a stage, which is closed at the end."""
+    """Go through the rehearsal on a stage, which is closed at the end."""
     rehearsal = Rehearsal(app, plan, stage, Proof(audit, plan), on_row)
     problems = list[Problem]()
     try:
@@ -63,7 +63,7 @@ def rehearse_on(stage: AnyStage, app: App, plan: RehearsalPlan, *, audit: Audit,
 
 
 def _close(stage: AnyStage, plan: RehearsalPlan) -> list[Problem]:
-    """What the end of the sandbox left undone; the rows are not lost with it."""
+    """Close the stage; report a sandbox that was not stopped, without losing the rows."""
     try:
         stage.close()
     except (EosctlError, OSError, KeyboardInterrupt) as exc:
@@ -74,20 +74,20 @@ def _close(stage: AnyStage, plan: RehearsalPlan) -> list[Problem]:
 
 
 class AnyStage(Protocol):
-    """What faults happen on: a sandbox."""
+    """A stage for faults: a sandbox."""
 
     @property
     def ground(self) -> Ground: ...
 
     def open(self) -> None:
-        """Returns when every task of the connector runs; raises EosctlError."""
+        """Start, and return when every task of the connector runs; raise EosctlError."""
 
     def close(self) -> None:
-        """Ends what was started."""
+        """End what was started."""
 
 
 class Rehearsal:
-    """One rehearsal, and how far it is."""
+    """One rehearsal, and its progress."""
 
     def __init__(self, app: App, plan: RehearsalPlan, stage: AnyStage, proof: Proof, on_row: OnRow) -> None:
         self._app, self._plan, self._stage, self._proof, self._on_row = app, plan, stage, proof, on_row
@@ -96,7 +96,7 @@ class Rehearsal:
         self.rows: list[FaultRow] = []
 
     def steps(self) -> Iterator[Step[None]]:
-        """The start, the upgrade, and round after round of faults."""
+        """Yield the start, the upgrade, and round after round of faults."""
         yield Step("the start", self._stage.open)
         minutes = self._plan.request.minutes
         over = Deadline.after((minutes or 0) * 60, self._app.clock)
@@ -123,9 +123,9 @@ class Rehearsal:
         self._rehearse(planned.kind)
 
     def _rehearse(self, kind: type[Fault]) -> None:
-        """One row; a fault that did not hit is tried once more.
+        """Rehearse one row; try a fault that did not hit once more.
 
-        Raises EosctlError, with the row made, where the tasks do not run again.
+        Raises EosctlError, with the row made, if the tasks do not run again.
         """
         clock, ground = self._app.clock, self._stage.ground
         ground.notes.clear()
@@ -150,7 +150,7 @@ class Rehearsal:
         self._add(_row(kind.name, at_ms, recovered_ms, ground, self._proof.of(ground)))
 
     def _happen(self, fault: Fault) -> float:
-        """The fault from its begin to the moment when all was well again; it is undone even if it only half began.
+        """Carry out the fault until all is well again, and return when that was; undo it even if it only half began.
 
         At Ctrl-C that is for a sandbox that is kept: else nothing of it will be left.
         """
@@ -177,7 +177,7 @@ class Rehearsal:
         self._show(row.fault, state, f"{row.fault}: {row.verdict}")
 
     def _show(self, name: str, state: str = "", words: str = "") -> None:
-        """The table, and a sentence where there is none to be seen."""
+        """Report the table, and a sentence for output without a table."""
         if name:
             self._states[name] = state
         standings = tuple(Standing(fault, f"round {self._round}", each) for fault, each in self._states.items())
@@ -185,7 +185,7 @@ class Rehearsal:
         self._app.on_event(Event(words, standings=standings, heading="FAULT"))
 
 
-def _row(name: str, at_ms: int, recovered_ms: int, ground: Ground, audited: AuditSaid) -> FaultRow:
+def _row(name: str, at_ms: int, recovered_ms: int, ground: Ground, audited: FaultAudit) -> FaultRow:
     return FaultRow(
         fault=name,
         at_ms=at_ms,

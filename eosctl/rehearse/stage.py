@@ -1,4 +1,4 @@
-"""The sandbox of a rehearsal: started, and gone afterwards, whatever happens in between."""
+"""The sandbox of a rehearsal: started, and removed afterwards, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from eosctl.target import Target
 
 
 class RehearsalStage:
-    """`open` starts brokers, workers, forwarders and connector; `close` ends them, also after half of an `open`.
+    """The stage of a rehearsal: `open` starts brokers, workers, forwarders and connector; `close` ends them.
 
-    A sandbox that was there before belongs to somebody else: `open` raises, and `close` leaves it alone.
+    `close` also ends what a failed `open` has started. A sandbox that existed before belongs to somebody else: `open`
+    raises, and `close` leaves it alone.
     """
 
     def __init__(self, app: App, plan: RehearsalPlan, environ: Mapping[str, str]) -> None:
@@ -37,17 +38,17 @@ class RehearsalStage:
 
     @property
     def directory(self) -> Path:
-        """Where the sandbox is, as `eosctl sandbox` looks for it."""
+        """The directory of the sandbox, where `eosctl sandbox` looks for it."""
         return self._app.state_dir / "sandbox" / self._plan.sandbox
 
     @property
     def ground(self) -> Ground:
-        """What faults act on, once it is open."""
+        """The ground for faults, once the stage is open."""
         assert self._ground is not None  # noqa: S101 - the first step opens it
         return self._ground
 
     def open(self) -> None:
-        """Returns when every task of the connector runs; raises EosctlError."""
+        """Start, and return when every task of the connector runs; raise EosctlError."""
         down = f"eosctl sandbox down --name {shell_word(self._plan.sandbox)}"
         if self.directory.exists():
             raise RefusedError(f"there is a sandbox {self._plan.sandbox} already", hint=f"Stop it first: {down}")
@@ -68,7 +69,7 @@ class RehearsalStage:
         self._start_connector(self._ground, name, config)
 
     def close(self) -> None:
-        """Stops everything, or leaves the sandbox as it is asked to, and says how to stop it."""
+        """Stop everything, or leave the sandbox as requested and say how to stop it."""
         try:
             if self._feed is not None:
                 self._feed.stop()
@@ -83,7 +84,7 @@ class RehearsalStage:
                 each.close()
 
     def _sentence(self, event: Event) -> None:
-        """What an operation says, without its bars and tables: the rehearsal has a table of its own."""
+        """Forward an operation's messages without its bars and tables, as the rehearsal has its own table."""
         if event.done is None and event.message:
             self._app.on_event(replace(event, standings=()))
 
@@ -117,7 +118,7 @@ class RehearsalStage:
         ground.note(f"all tasks of {name} run")
 
     def _leave(self, stack: Stack) -> None:
-        """What forwards to the brokers ends with this process, so the workers have to go there by themselves."""
+        """Point the workers directly at the brokers, as the forwarders end with this process."""
         for node in stack.state.of_kind("worker") if self._forwarders else ():
             config = Path(node.config)
             text = config.read_text(encoding="ascii")
@@ -128,7 +129,7 @@ class RehearsalStage:
 
 
 def stack_spec(plan: RehearsalPlan, forwarded: list[int]) -> StackSpec:
-    """What is started: the workers with what they take over, and led through what forwards, if something does."""
+    """Describe what to start: the workers with what they take over, behind the forwarders if there are some."""
     request = plan.request
     taken = dict(request.worker.taken)
     paths = [path for path in (request.plugin_path, taken.get("plugin.path")) if path]
@@ -144,7 +145,7 @@ def stack_spec(plan: RehearsalPlan, forwarded: list[int]) -> StackSpec:
 
 
 def target_of(stack: Stack) -> Target:
-    """The sandbox as every operation takes it."""
+    """Return the target of operations on the sandbox."""
     topics = stack.state.topics[GROUP]
     return Target(
         client=stack.client_settings(),

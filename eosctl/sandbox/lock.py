@@ -34,26 +34,26 @@ class Jar(Struct, frozen=True):
 
 
 def supported_versions() -> list[str]:
-    """The Kafka versions that have a lock file, newest first."""
+    """Return the Kafka versions that have a lock file, newest first."""
     names = [entry.name for entry in files("eosctl.sandbox").iterdir()]
     found = [name[len("kafka-") : -len(".lock")] for name in names if re.fullmatch(r"kafka-[\d.]+\.lock", name)]
     return sorted(found, key=lambda version: [int(part) for part in version.split(".")], reverse=True)
 
 
 def read_lock(kafka_version: str) -> list[Jar]:
-    """The jars of a Kafka version; raises UsageError for a version without a lock file."""
+    """Read the jars of a Kafka version; raise UsageError for a version without a lock file."""
     if kafka_version not in supported_versions():
         raise UsageError(f"the sandbox has no Kafka {kafka_version}", hint=f"It has {', '.join(supported_versions())}.")
     return _read(f"kafka-{kafka_version}")
 
 
 def read_agent_lock() -> list[Jar]:
-    """The one jar of the agent that shows a worker's metrics to a Prometheus."""
+    """Read the one jar of the agent that exposes a worker's metrics to Prometheus."""
     return _read(AGENT)
 
 
 def connect_version(kafka_version: str) -> str:
-    """The version of the workers beside brokers of a Kafka version: the same, or the newest before it that is whole.
+    """Return the version of the workers for brokers of a Kafka version: the same, or the newest before it with Connect.
 
     Brokers may be published before Connect is (4.4.0).
     """
@@ -71,7 +71,7 @@ def _read(name: str) -> list[Jar]:
 
 
 def parse_lock(text: str) -> list[Jar]:
-    """The jars of a lock file's text; raises ValueError naming the line that is not one."""
+    """Parse a lock file's text into jars; raise ValueError naming a malformed line."""
     jars = []
     for number, line in enumerate(text.splitlines(), 1):
         match = _LINE.fullmatch(line)

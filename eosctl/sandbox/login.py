@@ -25,7 +25,7 @@ _BASIC = "org.apache.kafka.connect.rest.basic.auth.extension"
 
 
 class SandboxLogin(Struct, frozen=True):
-    """The files below `directory`; what is not there is not asked for."""
+    """The login files below `directory`; a missing file means that no such login is required."""
 
     directory: Path
 
@@ -46,12 +46,12 @@ class SandboxLogin(Struct, frozen=True):
 
     @property
     def asks_at_workers(self) -> bool:
-        """Whether the workers ask for a password."""
+        """True if the workers require a password."""
         return self.rest_password_file.exists()
 
     @property
     def asks_at_brokers(self) -> bool:
-        """Whether the brokers ask for a password."""
+        """True if the brokers require a password."""
         return self.command_config.exists()
 
     def make_for_workers(self) -> None:
@@ -70,15 +70,15 @@ class SandboxLogin(Struct, frozen=True):
         self._write(self.command_config, properties_text(self.client_properties()))
 
     def worker_properties(self) -> dict[str, str]:
-        """The properties of a worker that asks for the password."""
+        """Return the properties of a worker that requires the password."""
         return {"rest.extension.classes": f"{_BASIC}.BasicAuthSecurityRestExtension"} if self.asks_at_workers else {}
 
     def worker_options(self) -> list[str]:
-        """The options of the JVM of such a worker."""
+        """Return the JVM options of such a worker."""
         return [f"-Djava.security.auth.login.config={self._jaas}"] if self.asks_at_workers else []
 
     def broker_properties(self, listeners: Iterable[str]) -> dict[str, str]:
-        """The properties of a broker that asks for the password at these listeners, and gives it to the others."""
+        """Return the properties of a broker that requires the password on these listeners and uses it with brokers."""
         if not self.asks_at_brokers:
             return {}
         password = self._brokers_password.read_text(encoding="ascii")
@@ -89,7 +89,7 @@ class SandboxLogin(Struct, frozen=True):
         return found
 
     def client_properties(self) -> dict[str, str]:
-        """The settings of a Java client that logs in to the brokers; none where they don't ask."""
+        """Return the settings of a Java client that logs in to the brokers; none if no login is required."""
         if not self._brokers_password.exists():
             return {}
         password = self._brokers_password.read_text(encoding="ascii")
@@ -100,7 +100,7 @@ class SandboxLogin(Struct, frozen=True):
         }
 
     def client_settings(self, bootstrap_servers: str) -> ClientSettings:
-        """The same for eosctl's own clients."""
+        """Return the login settings of eosctl's own clients."""
         servers = tuple(bootstrap_servers.split(","))
         if not self.asks_at_brokers:
             return ClientSettings(servers)
@@ -108,7 +108,7 @@ class SandboxLogin(Struct, frozen=True):
         return ClientSettings(servers, BROKERS_PROTOCOL, "PLAIN", USER, password)
 
     def librdkafka_settings(self) -> dict[str, str]:
-        """The same for librdkafka."""
+        """Return the login settings of librdkafka."""
         if not self.asks_at_brokers:
             return {}
         password = self._brokers_password.read_text(encoding="ascii")
@@ -120,20 +120,20 @@ class SandboxLogin(Struct, frozen=True):
         }
 
     def connect_access(self, urls: Iterable[str]) -> ConnectAccess:
-        """How eosctl shows itself to the workers at `urls`."""
+        """Return how eosctl authenticates to the workers at `urls`."""
         named = frozenset(parse_worker_url(url).origin for url in urls)
         if not self.asks_at_workers:
             return ConnectAccess(named=named)
         return ConnectAccess(username=USER, password=Secret(self._rest_password()), named=named)
 
     def rest_headers(self) -> Mapping[str, str]:
-        """The header that shows the password to a worker; none where it does not ask."""
+        """Return the header with the password for a worker; none if no login is required."""
         if not self.asks_at_workers:
             return {}
         return {"Authorization": basic_authorization(USER, self._rest_password()).reveal()}
 
     def environ(self) -> dict[str, str]:
-        """The variables by which eosctl shows itself to workers and brokers."""
+        """Return the variables with which eosctl authenticates to workers and brokers."""
         found = {}
         if self.asks_at_brokers:
             found["EOSCTL_COMMAND_CONFIG"] = str(self.command_config)

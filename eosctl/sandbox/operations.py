@@ -52,7 +52,7 @@ def up_sandbox(
     on_event: OnEvent,
     start_timeout_s: float | None,
 ) -> Report:
-    """Starts a broker and one worker per mode; refuses when a stack of that name already runs.
+    """Start a broker and one worker per mode; refuse if a stack of that name already runs.
 
     `secure` puts them behind TLS, SCRAM and an authorizer, with a user per role; `metrics` gives each worker a port
     where a Prometheus may read.
@@ -83,7 +83,7 @@ def up_sandbox(
 
 
 def sandbox_status(state_dir: Path, name: str) -> Report:
-    """What is known of the stack and which of its processes run; without a stack, no rows."""
+    """Report what is known of the stack and which of its processes run; without a stack, no rows."""
     stack = Stack.find(_directory(state_dir, name))
     if stack is None:
         return Report(kind=SANDBOX_STATUS, summary=StatusSummary(name=name, up=False), data=FoundSandbox())
@@ -91,7 +91,7 @@ def sandbox_status(state_dir: Path, name: str) -> Report:
 
 
 def sandbox_logs(state_dir: Path, name: str, *, node: str | None, lines: int) -> Report:
-    """The last lines of one node's log, or of every node's; raises NotFoundError without a stack."""
+    """Report the last lines of one node's log, or of every node's; raise NotFoundError without a stack."""
     stack = Stack.find(_directory(state_dir, name))
     if stack is None:
         raise NotFoundError(f"there is no sandbox {name}", hint="Start one: eosctl sandbox up")
@@ -101,7 +101,7 @@ def sandbox_logs(state_dir: Path, name: str, *, node: str | None, lines: int) ->
 
 
 def down_sandbox(state_dir: Path, name: str) -> Report:
-    """Stops what runs and removes the files; nothing to do is fine."""
+    """Stop what runs and remove the files; accept that there is nothing to do."""
     directory = _directory(state_dir, name)
     with _alone(state_dir, name):
         stack = Stack.find(directory)
@@ -114,7 +114,7 @@ def down_sandbox(state_dir: Path, name: str) -> Report:
 
 @contextmanager
 def _alone(state_dir: Path, name: str) -> Iterator[None]:
-    """Holds the sandbox's lock file; raises RefusedError while another eosctl starts or stops this sandbox."""
+    """Hold the sandbox's lock file; raise RefusedError while another eosctl starts or stops this sandbox."""
     try:
         path = own_folder(state_dir, "sandbox") / f".{name}.lock"
         descriptor = open_own(path, os.O_RDWR | os.O_CREAT)
@@ -136,7 +136,7 @@ def _directory(state_dir: Path, name: str) -> Path:
 
 
 def _other_than(kafka_version: str) -> str | UnsetType:
-    """The version of the workers, where it is not that of the brokers; a lock may be gone that was there once."""
+    """Return the version of the workers if it is not the brokers'; a lock of former times may be gone."""
     known = kafka_version in supported_versions()
     return version if known and (version := connect_version(kafka_version)) != kafka_version else UNSET
 
@@ -164,7 +164,7 @@ def _report(kind: Kind, stack: Stack) -> Report:
 
 
 def _environ(stack: Stack, groups: Sequence[str]) -> dict[str, str]:
-    """What points eosctl at the sandbox; at a secured one it is the super user."""
+    """Return the variables that point eosctl at the sandbox, at a secured one as the super user."""
     super_user = stack.state.command_configs.get(SUPER_USER)
     servers = stack.secure_bootstrap_servers if super_user else stack.bootstrap_servers
     environ = {"EOSCTL_BOOTSTRAP_SERVER": servers, **stack.login.environ()}

@@ -1,4 +1,4 @@
-"""What `sandbox` prints, and what `demo` prints of its walk through one."""
+"""The rows of `sandbox`, and those of `demo`'s walk through one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class DemoRow(Printed):
 
 
 class UpSummary(Printed):
-    """Which sandbox it is, and whether it runs."""
+    """The name of the sandbox, and whether it runs."""
 
     name: Annotated[str, "The name of the sandbox."]
     up: Annotated[bool, "Whether one of its processes runs."]
@@ -54,7 +54,7 @@ class UpSummary(Printed):
 
 
 class StatusSummary(Printed):
-    """Which sandbox it is, and whether there is one."""
+    """The name of the sandbox, and whether it exists."""
 
     name: Annotated[str, "The name of the sandbox."]
     up: Annotated[bool, "Whether one of its processes runs."]
@@ -63,14 +63,14 @@ class StatusSummary(Printed):
 
 
 class DownSummary(Printed):
-    """Which sandbox was stopped."""
+    """The name of the sandbox that was stopped."""
 
     name: Annotated[str, "The name of the sandbox."]
     stopped: Annotated[list[str], "The processes that ran until then."]
 
 
 class DemoSummary(Printed):
-    """How much was right."""
+    """The number of facts that were as expected."""
 
     proved: Annotated[int, "How many facts were as expected."]
     wrong: Annotated[int, "How many were not."]
@@ -90,7 +90,7 @@ Principals = Annotated[list[PrincipalPart], "The users of a secured sandbox."]
 
 
 class Sandbox(Printed):
-    """How a sandbox is reached."""
+    """The settings with which a sandbox is reached."""
 
     environ: Environ
     directory: Directory
@@ -99,7 +99,7 @@ class Sandbox(Printed):
 
 
 class FoundSandbox(Printed):
-    """How a sandbox is reached, if there is one."""
+    """The settings with which a sandbox is reached, if there is one."""
 
     environ: Environ | UnsetType = UNSET
     directory: Directory | UnsetType = UNSET
@@ -108,13 +108,13 @@ class FoundSandbox(Printed):
 
 
 class LogFiles(Printed):
-    """Where the logs are."""
+    """The log files."""
 
     files: Annotated[dict[str, str], "The log file of each process."]
 
 
 def _sandbox_lines(report: Report) -> Iterable[str]:
-    """How to reach the sandbox: lines to paste into a shell."""
+    """Render how to reach the sandbox: lines to paste into a shell."""
     sandbox = report.data
     if sandbox.environ is not UNSET:
         yield from (f"export {shell_word(name)}={shell_word(value)}" for name, value in sandbox.environ.items())

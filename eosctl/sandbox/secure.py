@@ -24,7 +24,7 @@ _PASSWORD_VARIABLE = "EOSCTL_STORE_PASSWORD"  # noqa: S105 - a variable's name
 
 
 class SecureListener(Struct, frozen=True):
-    """A second listener, SASL_SSL, and an authorizer that allows nothing to its users but what ACLs grant.
+    """A second listener, SASL_SSL, and an authorizer that grants its users nothing but what ACLs allow.
 
     `passwords` are of SCRAM (both hashes) and PLAIN users; `super_users` among them need no ACL. The certificate is for
     `hosts`. With `unsecured_tokens` whoever can reach the listener is whom an unsigned token names: for tests alone.
@@ -38,12 +38,12 @@ class SecureListener(Struct, frozen=True):
 
     @classmethod
     def with_users(cls, users: Iterable[str]) -> SecureListener:
-        """A listener for the super user and `users`, with passwords made now."""
+        """Make a listener for the super user and `users`, with new passwords."""
         passwords = {user: secrets.token_urlsafe(18) for user in (SUPER_USER, *users)}
         return cls(passwords, super_users=(SUPER_USER,))
 
     def properties(self, files: SecureFiles, among_themselves: str) -> dict[str, str]:
-        """The broker properties of the listener and the authorizer; the brokers are the user `among_themselves`."""
+        """Return the broker properties of the listener and the authorizer; brokers are the user `among_themselves`."""
         plain = "".join(f' user_{user}="{password}"' for user, password in self.passwords.items())
         listener = "listener.name.sasl_ssl"
         return {
@@ -64,7 +64,7 @@ class SecureListener(Struct, frozen=True):
         }
 
     def format_arguments(self) -> list[str]:
-        """What StorageTool needs to know the SCRAM users from the first start."""
+        """Return StorageTool's arguments for the SCRAM users, known from the first start."""
         return [
             word
             for user, password in self.passwords.items()
@@ -93,29 +93,29 @@ class SecureFiles(Struct, frozen=True):
 
     @property
     def ca(self) -> Path:
-        """What clients check the brokers against (PEM)."""
+        """The certificate with which clients verify the brokers (PEM)."""
         return self.directory / "ca.pem"
 
     def keystore_password(self) -> str:
-        """The password of the keystore, made at the first question."""
+        """Return the password of the keystore, which the first call makes."""
         path = self.directory / "broker.p12.password"
         if not path.exists():
             write_private(path, secrets.token_urlsafe(18))
         return path.read_text(encoding="ascii")
 
     def command_config(self, user: str) -> Path:
-        """Where the client.properties of `user` is."""
+        """Return the path of the client.properties of `user`."""
         return self.directory / f"{user}.properties"
 
     def write(self, listener: SecureListener, java: Path) -> None:
-        """Makes the directory, the certificate and a client.properties per user. Raises EosctlError."""
+        """Make the directory, the certificate and a client.properties per user. Raise EosctlError."""
         self.directory.mkdir(mode=0o700)
         self._issue_certificate(listener.hosts, java)
         for user, password in listener.passwords.items():
             write_private(self.command_config(user), properties_text(self.client_properties(user, password)))
 
     def client_properties(self, user: str, password: str) -> dict[str, str]:
-        """The client settings of `user`: TLS and SCRAM-SHA-512."""
+        """Return the client settings of `user`: TLS and SCRAM-SHA-512."""
         return {
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": "SCRAM-SHA-512",
@@ -125,7 +125,7 @@ class SecureFiles(Struct, frozen=True):
         }
 
     def _issue_certificate(self, hosts: Iterable[str], java: Path) -> None:
-        """A key and its self-signed certificate, by the keytool that every Java brings along."""
+        """Make a key and its self-signed certificate with Java's own keytool."""
         names = ",".join(f"{'ip' if host[-1].isdigit() else 'dns'}:{host}" for host in hosts)
         store = ["-alias", "broker", "-keystore", str(self.keystore), "-storepass:env", _PASSWORD_VARIABLE]
         usage = ["-ext", f"SAN={names}", "-ext", "BC:c=ca:true", "-ext", "KU:c=digitalSignature,keyCertSign"]
@@ -143,6 +143,6 @@ class SecureFiles(Struct, frozen=True):
 
 
 def write_private(path: Path, text: str) -> None:
-    """Writes a file that nobody but its owner may read, not even for the moment of writing."""
+    """Write a file that only its owner may ever read, even while it is written."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write(text)

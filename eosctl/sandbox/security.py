@@ -20,13 +20,13 @@ _USERS = {"" if role == "worker" else f"{role}.": role for role in CONNECT_ROLES
 
 
 def secured(spec: StackSpec, listener: SecureListener | None = None) -> StackSpec:
-    """The same stack behind TLS, SCRAM and an authorizer: every Connect client logs in as the user of its role."""
+    """Put the stack behind TLS, SCRAM and an authorizer: every Connect client logs in as the user of its role."""
     groups = tuple(replace(group, users=_USERS) for group in spec.groups)
     return replace(spec, groups=groups, secure=listener or SecureListener.with_users(ROLES))
 
 
 def grant_roles(stack: Stack, groups: tuple[GroupSpec, ...]) -> None:
-    """Grants every role what the groups alone ask for: no connector is there yet. Waits until the brokers know it."""
+    """Grant every role the rights that the groups alone need, without connectors. Wait until the brokers know them."""
     from eosctl.kafka.acls import KafkaAclStore
 
     acls = {acl_of(right, f"User:{right.role}") for group in groups for right in required_rights(_scope(group), ROLES)}

@@ -38,23 +38,23 @@ class GroupSpec(Struct, frozen=True):
 
     @property
     def scheme(self) -> str:
-        """`http` or `https`: how the workers are spoken to."""
+        """The scheme of the workers' URLs: `http` or `https`."""
         return "https" if any(name.startswith("listeners.https.") for name in self.worker_config) else "http"
 
     def topics(self) -> dict[str, str]:
-        """The internal topics under the names `config`, `offset` and `status`."""
+        """Return the internal topics under the names `config`, `offset` and `status`."""
         prefix = self.topic_prefix or ("connect" if self.group_id == DEFAULT_GROUP else self.group_id)
         return {"config": f"{prefix}-configs", "offset": f"{prefix}-offsets", "status": f"{prefix}-status"}
 
 
 class StackSpec(Struct, frozen=True):
-    """What to start: Kafka version, number of brokers, Connect groups, a secure listener, extra broker properties.
+    """The stack to start: Kafka version, number of brokers, Connect groups, secure listener, extra broker properties.
 
     With `metrics` each worker has jmx_exporter's agent, and a port of its own where a Prometheus may read. `forwarded`
-    are loopback ports, one for each broker, at which somebody else passes connections on to its `forwarded_address`:
-    clients that begin there are told these ports by the brokers, and so stay with them. With `rest_login` the workers
-    ask for a password that is made for this stack, with `broker_login` the brokers do, at each listener but that of
-    `secure`; without, whoever is on this machine is let in.
+    are loopback ports, one for each broker, from which a forwarder leads to its `forwarded_address`: brokers advertise
+    these ports to clients that begin there, so that clients stay with them. With `rest_login` the workers require a
+    password made for this stack, with `broker_login` the brokers do, at each listener but that of `secure`; without,
+    every user of this machine has access.
     """
 
     kafka_version: str = DEFAULT_VERSION
@@ -79,7 +79,7 @@ class BrokerPorts(Struct, frozen=True):
 def broker_properties(
     node: int, ports: Sequence[BrokerPorts], data: Path, spec: StackSpec, files: SecureFiles, login: SandboxLogin
 ) -> dict[str, str]:
-    """server.properties of node `node` (1-based) of `len(ports)` combined nodes."""
+    """Return the server.properties of node `node` (1-based) of `len(ports)` combined nodes."""
     mine, count = ports[node - 1], len(ports)
     voters = ",".join(f"{index}@127.0.0.1:{port.controller}" for index, port in enumerate(ports, 1))
     replication = str(min(3, count))
@@ -134,7 +134,7 @@ def worker_properties(
     login: Mapping[str, str] | None = None,
     has_agent: bool = False,
 ) -> dict[str, str]:
-    """connect-distributed.properties of one worker; `login` are the settings of logins, its own and its clients'.
+    """Return the connect-distributed.properties of a worker; `login` has its login settings and its clients'.
 
     One that has jmx_exporter's agent shows it the worker's metrics.
     """
@@ -191,7 +191,7 @@ log4j.appender.stdout.layout.ConversionPattern=%d{ISO8601} %p %c{1} - %m%n
 
 
 def logging_files(kafka_version: str) -> tuple[str, str, str]:
-    """(file name, text, JVM option that takes its URI) of the logging: log4j2 since Kafka 4.0, reload4j before."""
+    """Return (file name, text, JVM option for its URI) of the logging: log4j2 since Kafka 4.0, reload4j before."""
     if int(kafka_version.split(".")[0]) >= 4:
         return "log4j2.properties", LOG4J2, "-Dlog4j2.configurationFile="
     return "log4j.properties", RELOAD4J, "-Dlog4j.configuration="

@@ -35,7 +35,7 @@ _PORT_ATTEMPTS = 4
 
 
 class Stack:
-    """A running stack; `Stack.up` makes one, `Stack.find` meets one that another process left running."""
+    """A running stack; `Stack.up` starts one, `Stack.find` finds one that another process left running."""
 
     def __init__(self, known: StackState, *, take_ports: TakePorts = take_ports, records_classes: bool = True) -> None:
         self.state = known
@@ -59,7 +59,7 @@ class Stack:
         take_ports: TakePorts = take_ports,
         records_classes: bool = True,
     ) -> Stack:
-        """Starts everything in `spec` below `directory` (which must not exist) and waits until all of it answers.
+        """Start everything in `spec` below `directory` (which must not exist) and wait until all of it answers.
 
         `before_workers` is called with the brokers up. `start_timeout_s` counts from the moment when all jars are
         there. `records_classes` pays only where the same version is started again (see `down`). On any failure, Ctrl-C
@@ -106,7 +106,7 @@ class Stack:
 
     @classmethod
     def find(cls, directory: Path) -> Stack | None:
-        """The stack that was started in `directory`, running or not; None when there is none."""
+        """Find the stack that was started in `directory`, running or not; return None if there is none."""
         known = state.load(directory)
         return cls(known) if known else None
 
@@ -122,15 +122,15 @@ class Stack:
 
     @property
     def login(self) -> SandboxLogin:
-        """What its workers and brokers ask for."""
+        """The login that its workers and brokers require."""
         return self._launcher.login
 
     def client_settings(self) -> ClientSettings:
-        """How eosctl's own clients reach the brokers, as who may do everything."""
+        """Return the settings with which eosctl's own clients reach the brokers, with all rights."""
         return self.login.client_settings(self.bootstrap_servers)
 
     def connect_access(self) -> ConnectAccess:
-        """How eosctl shows itself to the workers of all groups."""
+        """Return how eosctl authenticates to the workers of all groups."""
         return self.login.connect_access(node.address for node in self.state.of_kind("worker"))
 
     @property
@@ -140,43 +140,43 @@ class Stack:
 
     @property
     def directory(self) -> Path:
-        """Where configuration, data and logs are."""
+        """The directory of configuration, data and logs."""
         return Path(self.state.directory)
 
     def urls(self, group_id: str) -> list[str]:
-        """The REST URLs of a group's workers, in order."""
+        """Return the REST URLs of a group's workers, in order."""
         return [node.address for node in self.state.of_kind("worker") if node.group_id == group_id]
 
     def node(self, name: str) -> Node:
-        """The node called `name` (`broker-1`, `connect-eos-worker-0`)."""
+        """Return the node called `name` (`broker-1`, `connect-eos-worker-0`)."""
         for node in self.state.nodes:
             if node.name == name:
                 return node
         raise NotFoundError(f"the sandbox has no {name}", hint=f"It has {', '.join(n.name for n in self.state.nodes)}.")
 
     def alive(self) -> bool:
-        """Whether any of its processes still runs."""
+        """Decide whether any of its processes still runs."""
         return any(node.process.alive() for node in self.state.nodes)
 
     def add_group(self, group: GroupSpec, *, start_timeout_s: float = START_TIMEOUT_S) -> None:
-        """Starts another Connect group, one without users, beside those that are there; waits until it answers."""
+        """Start another Connect group, without users, beside the present ones; wait until it answers."""
         self.state = replace(self.state, topics={**self.state.topics, group.group_id: group.topics()})
         spec = StackSpec(brokers=len(self.state.of_kind("broker")), groups=(group,))
         self._start_workers(spec, ignore_events, Deadline.after(start_timeout_s), agent=None)
 
     def stop_node(self, name: str) -> None:
-        """Stops one process and waits until it is gone."""
+        """Stop one process and wait until it is gone."""
         self.stop_nodes([name])
 
     def stop_nodes(self, names: Sequence[str]) -> None:
-        """Stops several processes at once and waits until all are gone."""
+        """Stop several processes at once and wait until all are gone."""
         nodes = [self.node(name) for name in names]
         process.stop([node.process for node in nodes])
         for node in nodes:
             self._launcher.keep_classes_of(node)
 
     def start_node(self, name: str, *, mode: Mode | None = None, start_timeout_s: float = START_TIMEOUT_S) -> None:
-        """Starts a stopped node on its old port and files, a worker in `mode` if given; waits until it answers."""
+        """Start a stopped node on its old port and files, a worker in `mode` if given; wait until it answers."""
         node = self.node(name)
         if node.process.alive():
             raise EosctlError(f"{name} runs already (pid {node.pid})", hint="Stop it first.")
@@ -189,16 +189,16 @@ class Stack:
         self._await([name], Deadline.after(start_timeout_s))
 
     def restart_node(self, name: str, *, mode: Mode | None = None) -> None:
-        """Stops a node and starts it again, a worker in `mode` if given."""
+        """Stop a node and start it again, a worker in `mode` if given."""
         self.stop_node(name)
         self.start_node(name, mode=mode)
 
     def kill(self) -> None:
-        """Ends every process at once. None gets the time to clean up: what it would write is thrown away with it."""
+        """Kill every process at once, without time to clean up: what they would write is deleted anyway."""
         process.kill([node.process for node in self.state.nodes])
 
     def down(self) -> None:
-        """Kills everything and removes the directory; raises EosctlError where a process can't be ended.
+        """Kill everything and remove the directory; raise EosctlError if a process can't be ended.
 
         The first time, a process of each kind is stopped instead: then its JVM writes the archive of its classes, with
         which the next ones start faster. To write down the classes and the archive costs more than twice what it saves
@@ -214,7 +214,7 @@ class Stack:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _prepare_security(self, listener: SecureListener) -> None:
-        """Makes certificate and users, and writes down where each user's settings are, never a password."""
+        """Make certificate and users, and record where each user's settings are, never a password."""
         self._launcher.prepare_security(listener)
         files = self._launcher.secure_files
         configs = {user: str(files.command_config(user)) for user in listener.passwords}
@@ -239,7 +239,7 @@ class Stack:
         self._start(prepare, deadline)
 
     def _start(self, prepare: Callable[[], Iterable[Node]], deadline: Deadline) -> None:
-        """Launches what `prepare` writes and waits for it; anew on other ports where somebody took one meanwhile."""
+        """Launch what `prepare` writes and wait for it; retry on other ports if one was taken meanwhile."""
         for _attempt in range(_PORT_ATTEMPTS - 1):
             names = self._launch(prepare())
             try:
@@ -251,7 +251,7 @@ class Stack:
         self._await(self._launch(prepare()), deadline)
 
     def _launch(self, nodes: Iterable[Node]) -> list[str]:
-        """Starts each node as soon as it is there; their names."""
+        """Start each node as soon as it is prepared; return their names."""
         launched = []
         for node in nodes:
             self._keep(self._launcher.launch(node))
@@ -259,7 +259,7 @@ class Stack:
         return launched
 
     def _forget(self, names: Sequence[str]) -> None:
-        """Kills nodes and removes them from the stack and its directory."""
+        """Kill nodes and remove them from the stack and its directory."""
         nodes = [self.node(name) for name in names]
         process.kill([node.process for node in nodes])
         for node in nodes:
@@ -268,13 +268,13 @@ class Stack:
         state.save(self.state)
 
     def _keep(self, node: Node) -> None:
-        """Writes a started node down before anything else happens, so that a crash leaves no unknown process."""
+        """Record a started node before anything else happens, so that a crash leaves no unknown process."""
         others = tuple(known for known in self.state.nodes if known.name != node.name)
         self.state = replace(self.state, nodes=tuple(sorted((*others, node), key=lambda known: known.name)))
         state.save(self.state)
 
     def _await(self, names: Sequence[str], deadline: Deadline) -> None:
-        """Waits until the named nodes answer; fails at once when one of them, or a node that ran before, ends."""
+        """Wait until the named nodes answer; fail at once if one of them, or a node that ran before, ends."""
         brokers = [node for node in self.state.of_kind("broker") if node.process.alive()]
         watched = [node for node in self.state.nodes if node.process.alive()]
         wait_ready(

@@ -1,4 +1,4 @@
-"""What is written down of a running stack, so that `status` and `down` know it after a crash of eosctl."""
+"""The recorded state of a running stack, so that `status` and `down` know it after a crash of eosctl."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _FILE = "stack.json"
 class Node(Struct, frozen=True):
     """One process of a stack. `address` is `host:port` of a broker, the REST URL of a worker; brokers have no group.
 
-    `metrics_url` is what a Prometheus would read of a worker that has the agent, whose jar is `agent`. One that
-    `records_classes` writes down, when it is stopped, which classes it loaded. `forwarded_address` is where a broker
-    takes the connections that somebody passes on to it.
+    `metrics_url` is the Prometheus endpoint of a worker that has the agent, whose jar is `agent`. One that
+    `records_classes` writes an archive of its loaded classes when it is stopped. `forwarded_address` is the listener of
+    a broker for forwarded connections.
     """
 
     name: str
@@ -60,7 +60,7 @@ class StackState(Struct, frozen=True):
     cluster_id: str = ""
 
     def of_kind(self, kind: str) -> tuple[Node, ...]:
-        """The nodes that are a `broker` or a `worker`."""
+        """Return the nodes that are a `broker` or a `worker`."""
         return tuple(node for node in self.nodes if node.kind == kind)
 
     @property
@@ -70,13 +70,13 @@ class StackState(Struct, frozen=True):
 
 
 def save(state: StackState) -> None:
-    """Writes the state into the stack's directory, atomically."""
+    """Write the state into the stack's directory, atomically."""
     text = json.dumps(to_builtins(state), indent=1)
     write_whole(Path(state.directory) / _FILE, lambda file: file.write(text.encode()))
 
 
 def load(directory: Path) -> StackState | None:
-    """The state of the stack in `directory`, or None when there is none that can be read."""
+    """Read the state of the stack in `directory`; return None if there is none or it is unreadable."""
     try:
         document = json.loads((directory / _FILE).read_text(encoding="utf-8"))
         nodes = tuple(Node(**node) for node in document.pop("nodes"))

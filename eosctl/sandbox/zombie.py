@@ -47,7 +47,7 @@ class Zombie:
         self._producer.flush(_PATIENCE_S)
 
     def commit(self) -> str:
-        """Tries to commit: `committed`, or the name of the error (`_FENCED` once the id was fenced)."""
+        """Try to commit; return `committed` or the name of the error (`_FENCED` once the id was fenced)."""
         from confluent_kafka import KafkaException
 
         try:

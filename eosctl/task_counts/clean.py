@@ -1,4 +1,4 @@
-"""`task-counts clean`: has the config topic compacted until no record is left in it that workers can't read.
+"""`task-counts clean`: has the config topic compacted until it has no record that workers can't read.
 
 Plans and reports; `clean_steps` does it. The topic's settings of before are in the journal before they are
 changed, so that they are set back whatever happens in between.
@@ -38,14 +38,14 @@ Settings = Mapping[str, str | None]
 
 
 class UnfinishedClean(Struct, frozen=True):
-    """A run that was begun and never ended: the settings that the topic had before it."""
+    """A run that has not ended, with the settings that the topic had before it."""
 
     before: Settings
     began_ms: int
 
 
 class CleanPlan(Struct, frozen=True):
-    """`records` are to go; `before` is what the topic's settings are set back to, `now` what they are."""
+    """The plan: `records` to remove, `before` the settings to restore, `now` the present ones."""
 
     topic: ConfigTopic
     records: tuple[BadRecord, ...]
@@ -57,15 +57,15 @@ class CleanPlan(Struct, frozen=True):
 
     @property
     def changes_something(self) -> bool:
-        """Whether there is a record to be compacted away, or a setting that a run before left changed."""
+        """True if there is a record to be compacted away, or a setting that a run before left changed."""
         return bool(self.records) or self.begun is not None
 
     def breaks_readers(self) -> bool:
-        """Whether a worker that starts now loses what it fetches behind one of the records."""
+        """Decide whether a worker that starts now loses what it fetches after one of the records."""
         return any(each.record.breaks_reader for each in self.records)
 
     def offsets(self) -> frozenset[int]:
-        """Where the records are."""
+        """Return the offsets of the records."""
         return frozenset(each.record.offset for each in self.records)
 
 
@@ -78,7 +78,7 @@ _ENTRIES: Mapping[str, type[_Begin | EndEntry]] = {"begin": _Begin, "end": EndEn
 
 
 def unfinished_clean(journal: Journal) -> UnfinishedClean | None:
-    """The run under way, as far as the file shows; raises EosctlError."""
+    """Return the unfinished run, as far as the file shows; raise EosctlError."""
     begun: UnfinishedClean | None = None
     for entry in journal.read(_ENTRIES):
         begun = (begun or UnfinishedClean(entry.before, entry.time_ms)) if isinstance(entry, _Begin) else None
@@ -86,14 +86,14 @@ def unfinished_clean(journal: Journal) -> UnfinishedClean | None:
 
 
 def clean_journal(app: App, topic: str, *, cluster_id: str) -> Journal:
-    """Where the runs on a config topic are written down."""
+    """Return the journal of runs on a config topic."""
     return journal_of(app, "task-counts-clean", topic, cluster_id=cluster_id)
 
 
 def plan_clean(app: App, *, held: bool = False) -> CleanPlan:
-    """Reads topic, settings and group; writes nothing. `held`: the caller has the lock.
+    """Read topic, settings and group; write nothing. `held`: the caller has the lock.
 
-    Raises NotFoundError for a group that was never there; RefusedError for a topic that is not compacted, while an open
+    Raises NotFoundError for a group that never existed; RefusedError for a topic that is not compacted, while an open
     transaction holds the cleaner back, for a record that compaction would keep, and while another eosctl cleans.
     """
     group, _cluster_id = read_group(app, gone_ok=True)
@@ -127,7 +127,7 @@ def _refuse_not_compacted(app: App, topic: ConfigTopic) -> None:
 
 
 def _refuse_kept(records: Sequence[BadRecord]) -> None:
-    """Compaction keeps the newest record of each key, whatever it is worth."""
+    """Raise RefusedError for a bad record that is the newest of its key, as compaction would keep it."""
     kept = [each for each in records if each.anew]
     if kept:
         raise RefusedError(
@@ -138,7 +138,7 @@ def _refuse_kept(records: Sequence[BadRecord]) -> None:
 
 
 def require_unchanged(then: CleanPlan, now: CleanPlan) -> None:
-    """Raises StalePlanError where another topic, other records or other settings would be changed than were shown."""
+    """Raise StalePlanError if topic, records or settings are not those that were shown."""
     if then.topic.cluster_id != now.topic.cluster_id:
         raise StalePlanError(f"the plan was made for cluster {then.topic.cluster_id}, this is {now.topic.cluster_id}")
     if (then.records, then.before) != (now.records, now.before):
@@ -149,7 +149,7 @@ def require_unchanged(then: CleanPlan, now: CleanPlan) -> None:
 
 
 def show_clean(app: App, plan: CleanPlan) -> Report:
-    """The records that would go, and the settings that it takes meanwhile."""
+    """Report the records that would be removed, and the settings needed meanwhile."""
     return clean_report(
         app, TASK_COUNTS_CLEAN_PLAN, plan, {each.record.offset: "would_remove" for each in plan.records}
     )
@@ -164,7 +164,7 @@ def clean_report(
     problems: Sequence[Problem] = (),
     backup: str | UnsetType = UNSET,
 ) -> Report:
-    """One row per record, `outcomes` by its offset."""
+    """Report one row per record, with `outcomes` by its offset."""
     rows = [_row(each, outcomes[each.record.offset]) for each in plan.records]
     return Report(
         kind=kind,

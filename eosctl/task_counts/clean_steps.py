@@ -34,7 +34,7 @@ _TOLD_WITHIN_S = 5.0
 
 
 def prepare_clean(app: App) -> Plan:
-    """The plan to have the config topic compacted; raises as `plan_clean`."""
+    """Plan to have the config topic compacted; raise as `plan_clean`."""
     plan = plan_clean(app)
     question = f"Have topic {plan.topic.read.topic} compacted?"
     apply = partial(apply_clean, app, plan) if plan.changes_something else None
@@ -42,9 +42,9 @@ def prepare_clean(app: App) -> Plan:
 
 
 def apply_clean(app: App, plan: CleanPlan) -> Report:
-    """Cleans and sets the settings back, also after Ctrl-C and errors; exit 4 where the cleaner did not come in time.
+    """Clean and set the settings back, also after Ctrl-C and errors; exit 4 if the cleaner did not finish in time.
 
-    Raises StalePlanError where the topic has changed, RefusedError while another eosctl cleans it. The deadline starts
+    Raises StalePlanError if the topic has changed, RefusedError while another eosctl cleans it. The deadline starts
     anew: the time in which a person read the plan does not count.
     """
     app = app.with_whole_timeout()
@@ -76,7 +76,7 @@ def _keep(app: App, plan: CleanPlan) -> str:
 
 
 def _steps(app: App, plan: CleanPlan) -> Iterator[Step[None]]:
-    """None where only the settings are to be set back, which closing does."""
+    """Yield the steps; none if only the settings are to be set back, which closing does."""
     if not plan.records:
         return
     if plan.breaks_readers():
@@ -86,7 +86,7 @@ def _steps(app: App, plan: CleanPlan) -> Iterator[Step[None]]:
 
 
 def _close(app: App, plan: CleanPlan) -> list[Problem]:
-    """Sets the settings back, whatever became of the steps; the journal stays open where that fails."""
+    """Set the settings back, however the steps ended; leave the journal open if that fails."""
     problem = _set_back(app, plan)
     return plan.journal.close() if problem is None else [problem]
 
@@ -112,10 +112,10 @@ _AGAIN = "Run the same command again. Until then do not restart a worker."
 
 
 def _overwrite(app: App, plan: CleanPlan) -> None:
-    """Counts that workers hold already, recorded once more, so that compaction may take the bad record.
+    """Record counts that workers already hold once more, so that compaction may remove the bad records.
 
-    A record that follows a new task commit would say that nobody is left to fence: then this raises StalePlanError, and
-    EosctlError where the commit came in between.
+    A record after a new task commit would claim that no task is left to fence. Raises StalePlanError for such a commit,
+    and EosctlError if it came in between.
     """
     wanted = [each for each in plan.records if each.first is not None]
     if not wanted:
@@ -140,13 +140,13 @@ def _good(bad: BadRecord) -> tuple[bytes, bytes]:
 
 
 def _commits(topic: ConfigTopic, wanted: list[BadRecord]) -> list[int | None]:
-    """The newest task commit of each connector."""
+    """Return the newest task commit of each connector."""
     known = (topic.state.connectors.get(each.record.connector or "") for each in wanted)
     return [None if each is None else each.commit_offset for each in known]
 
 
 def _await_cleaner(app: App, plan: CleanPlan) -> None:
-    """Raises DeadlineError where records are left when the time is over."""
+    """Change the settings and wait for the cleaner; raise DeadlineError if records are left when the time is over."""
     with app.topic_admin() as store:
         store.change_settings(plan.topic.read.topic, WHILE_CLEANING)
     app.deadline.sleep(1.1 * SEGMENT_S)
@@ -167,20 +167,20 @@ def _await_cleaner(app: App, plan: CleanPlan) -> None:
 
 
 def _roll(app: App, plan: CleanPlan) -> None:
-    """A record behind the others: the cleaner never takes what is in the segment that is written to."""
+    """Write one more record: the cleaner never takes what is in the active segment."""
     with app.topic_writer() as store:
         store.write([OutRecord(plan.topic.read.topic, ROLLING_KEY, None, partition=0)])
 
 
 def _left(app: App, plan: CleanPlan) -> frozenset[int]:
-    """Which of the records are still in the log."""
+    """Return which of the records are still in the log."""
     with app.topics() as store:
         read = store.read(plan.topic.read.topic, isolation="read_uncommitted")
     return plan.offsets() & {record.offset for record in read.records}
 
 
 def _set_back(app: App, plan: CleanPlan) -> Problem | None:
-    """The settings of before, and whether the brokers tell them; what is wrong if not."""
+    """Set the former settings back and wait until the brokers report them; return the problem if they don't."""
     topic = plan.topic.read.topic
     try:
         with app.topic_admin() as store:

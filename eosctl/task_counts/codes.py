@@ -1,4 +1,4 @@
-"""What can be wrong with task-count records, and what writing them warns of."""
+"""The findings about task-count records, and the warnings of writing them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from eosctl.core.allowances import Waiver
 
 MISSING = finding(
     "missing",
-    "There is no task-count record: the next start fences nobody.",
+    "There is no task-count record: the next start fences no id.",
     "Nothing, if the group does not run exactly-once; else stop and resume the connector: the leader writes it.",
 )
 TOO_LOW = finding(

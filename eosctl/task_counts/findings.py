@@ -1,4 +1,4 @@
-"""What can be wrong with a connector's task-count record: one rule per finding code.
+"""The findings about a connector's task-count record: one rule per code.
 
 Judges values that were read elsewhere; reads and writes nothing. A finding is certain unless its text says otherwise.
 """
@@ -25,7 +25,7 @@ _SETTLED = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, 
 
 
 class AliveTask(Struct, frozen=True):
-    """A task's transactional id that a coordinator knows; a fenced or finished one stays known for days."""
+    """A task's transactional id that a coordinator knows; a fenced or finished one remains known for days."""
 
     task: int
     transactional_id: TransactionalId
@@ -33,12 +33,12 @@ class AliveTask(Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether a transaction of this id is in progress now."""
+        """True if a transaction of this id is in progress now."""
         return self.state not in _SETTLED
 
 
 class Case(Struct, frozen=True):
-    """All that is known about one connector; `alive` None means: the coordinators could not be asked.
+    """The facts about one connector; `alive` None means that the coordinators could not be asked.
 
     `ignored` are the task-count records that no worker takes, and the task commits that break a worker's reader.
     """
@@ -52,7 +52,7 @@ class Case(Struct, frozen=True):
 
 
 def find_problems(case: Case) -> list[Finding]:
-    """Everything worth saying about the connector's record, in the order of the rules below; sinks have no record.
+    """Find everything worth reporting about the connector's record, in the order of the rules; sinks have no record.
 
     One that was written for a sink all the same breaks workers as any other.
     """
@@ -71,9 +71,9 @@ def _missing(case: Case) -> Iterable[Finding]:
         codes.MISSING,
         "error" if alive else "warning",
         case.connector.name,
-        f"no task-count record, and {alive} of its ids are known to the coordinators: the next start fences nobody"
+        f"no task-count record, and {alive} of its ids are known to the coordinators: the next start fences no id"
         if alive
-        else "no task-count record: workers with exactly-once would fence nobody at the next start",
+        else "no task-count record: workers with exactly-once would fence no id at the next start",
         f"Nothing to do if the group does not run exactly-once; else {stop_and_resume(connector.name)}: the leader "
         "writes it.",
     )
@@ -104,7 +104,7 @@ def _too_low(case: Case) -> Iterable[Finding]:
 
 
 def _alive_beyond(case: Case, recorded: int) -> list[AliveTask]:
-    """The ids that a fencing round would miss: of the newest task set, or with an open transaction."""
+    """Return the ids that a fencing round would miss: of the newest task set, or with an open transaction."""
     now = case.connector.task_count or 0
     return [task for task in case.alive or () if task.task >= recorded and (task.is_open or task.task < now)]
 
@@ -114,13 +114,13 @@ def _first_ids(tasks: Sequence[AliveTask]) -> str:
 
 
 def _fence_all(case: Case) -> Sequence[str]:
-    """Fences every id of it that is known, and those of the newest task set."""
+    """Return the command that fences all known ids of the connector, and those of the newest task set."""
     tasks = max([case.connector.task_count or 0, *(each.task + 1 for each in case.alive or ())])
     return ("fence", "--tasks", str(tasks))
 
 
 def _while_stopped(connector: str, *commands: Sequence[str]) -> str:
-    """Commands about the connector, which stands still for them."""
+    """Return commands about the connector, between its stop and its resume."""
     every: list[Sequence[str]] = [("connectors", "stop", connector)]
     every += [(*words, "--connector", connector) for words in commands]
     every.append(("connectors", "resume", connector))
@@ -156,7 +156,7 @@ def _incomplete(case: Case) -> Iterable[Finding]:
 
 
 def _forgotten(case: Case) -> Iterable[Finding]:
-    """The config topic after compaction of a config that was changed, and whose tasks stayed as they were."""
+    """Find tasks that were committed before the config that compaction has left in the topic."""
     connector = case.connector
     if connector.config is not None and connector.forgotten_commit is not None:
         yield Finding(
@@ -190,7 +190,7 @@ _CODES: Mapping[str, Code] = {
 
 
 def _unreadable(case: Case) -> Iterable[Finding]:
-    """Overwriting such a record heals no worker that starts: it reads both, and may lose the second with the first."""
+    """Find records that overwriting can't heal: a worker that starts reads both, and may lose both."""
     for record in case.ignored:
         if record.breaks_reader:
             yield Finding(
@@ -204,7 +204,7 @@ def _unreadable(case: Case) -> Iterable[Finding]:
 
 
 def _way_out(case: Case, record: IgnoredRecord) -> str:
-    """`task-counts clean`, and what has to come first: compaction keeps the newest record of each key."""
+    """Return `task-counts clean` and what must come first: compaction keeps the newest record of each key."""
     connector = case.connector
     newest_good = connector.record_offset if record.is_task_count else connector.commit_offset
     superseded = newest_good is not None and newest_good > record.offset
@@ -256,7 +256,7 @@ def _orphan(case: Case) -> Iterable[Finding]:
 
 
 def _id_collision(case: Case) -> Iterable[Finding]:
-    """Ids are joined with `-`, so another group can arrive at the same ones; from here it is only a possibility."""
+    """Find another group that may use the same ids, which are joined with `-`; from here only a possibility."""
     first_id = task_transactional_id(case.group_id, case.connector.name, 0)
     readings = []
     leader_of = first_id.removeprefix(leader_transactional_id(""))

@@ -44,12 +44,12 @@ from eosctl.task_counts.rules import cases
 
 
 def list_task_counts(app: App) -> Report:
-    """One row per connector, whatever is found; exit 0."""
+    """Report one row per connector, with exit 0 whatever is found."""
     return _report(app, _observe(app), TASK_COUNTS_LIST)
 
 
 def show_task_counts(app: App, connector: str) -> Report:
-    """One connector; raises NotFoundError where the topic has no trace of it."""
+    """Report one connector; raise NotFoundError if the topic has no trace of it."""
     observation = _observe(app)
     chosen = [case for case in observation.cases if case.connector.name == connector]
     if not chosen:
@@ -61,7 +61,7 @@ def show_task_counts(app: App, connector: str) -> Report:
 
 
 def validate_task_counts(app: App, *, strict: bool) -> Report:
-    """Return connectors with their findings; exit 3 on an error or a warning, with `strict` on an info too.
+    """Report connectors with their findings; exit 3 on an error or a warning, with `strict` on an info too.
 
     Else 7 where something could not be seen.
     """
@@ -74,7 +74,7 @@ def validate_task_counts(app: App, *, strict: bool) -> Report:
 
 
 def find_task_count_problems(app: App) -> tuple[list[Finding], Sequence[Problem]]:
-    """What is wrong with the records of all connectors, and what could not be looked at."""
+    """Find what is wrong with the records of all connectors, and return what could not be read."""
     observation = _observe(app)
     return [finding for case in observation.cases for finding in find_problems(case)], observation.problems
 
@@ -102,7 +102,7 @@ def _observe(app: App) -> _Observation:
 
 
 def _group_problems(app: App, topic: ConfigTopic, listings: Sequence[TransactionListing]) -> list[Problem]:
-    """A warning where the group that was named has no members; raises NotFoundError where it was never there."""
+    """Warn if the named group has no members; raise NotFoundError if it never existed."""
     try:
         group, _cluster_id = read_group(app, gone_ok=True)
     except NotFoundError:
@@ -116,7 +116,7 @@ def _group_problems(app: App, topic: ConfigTopic, listings: Sequence[Transaction
 
 
 def _list_transactions(app: App, problems: list[Problem]) -> Sequence[TransactionListing] | None:
-    """Every id that the coordinators list; None, with a warning, where they can't be asked."""
+    """List every id of the coordinators; return None, with a warning, if they can't be asked."""
     try:
         with app.transactions() as admin:
             return admin.list_transactions().complete()
@@ -129,7 +129,7 @@ def _list_transactions(app: App, problems: list[Problem]) -> Sequence[Transactio
 def _listed_elsewhere(
     app: App, topic: ConfigTopic, problems: list[Problem]
 ) -> dict[str, Sequence[TransactionListing] | None]:
-    """Connector -> every id of the Kafka cluster that its config names, if any; None, with a warning, where unknown."""
+    """List the ids of other Kafka clusters, by connector whose config names one; None, with a warning, if unknown."""
     configs = {
         name: each.config
         for name, each in topic.state.connectors.items()
@@ -152,7 +152,7 @@ def _listed_elsewhere(
 
 
 def _ask_connect(app: App, topic: ConfigTopic, problems: list[Problem]) -> Mapping[str, str] | None:
-    """Connector name -> type from the first worker that answers; None, with warnings, where none does."""
+    """Return the type of each connector from the first worker that answers; None, with warnings, if none does."""
     try:
         urls = discover_urls(app)
     except NotFoundError:
@@ -182,7 +182,7 @@ def _not_asked(message: str, hint: str | None = None) -> Problem:
 
 
 def _foreign_topic_problems(topic: ConfigTopic, url: str, at_connect: set[str]) -> list[Problem]:
-    """A warning where the workers know other connectors than the topic: it may belong to another group."""
+    """Warn if the workers know other connectors than the topic: it may belong to another group."""
     in_topic = {name for name, connector in topic.state.connectors.items() if connector.config is not None}
     if in_topic == at_connect or topic.read.blocked():  # what an open transaction hides is no difference
         return []
@@ -216,7 +216,7 @@ def _report(app: App, observation: _Observation, kind: Kind, chosen: Sequence[Ca
 
 
 def replay_file(app: App, lines: Iterable[bytes], *, name: str) -> Report:
-    """The state after the records of a record file called `name`; touches no cluster.
+    """Report the state after the records of a record file called `name`; touch no cluster.
 
     Records without an offset follow the one before them; raises InputFileError.
     """
@@ -236,7 +236,7 @@ def replay_file(app: App, lines: Iterable[bytes], *, name: str) -> Report:
 
 
 def replay_topic(app: App) -> Report:
-    """The state after the target's config topic, which records were aborted, and which connectors they would change."""
+    """Report the state after the target's config topic, its aborted records, and which connectors they would change."""
     with app.topics() as store:
         committed, uncommitted = read_both_views(app, store)
     problems = blocked_problems(committed.read)  # then it is not decided yet what is aborted

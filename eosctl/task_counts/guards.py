@@ -1,4 +1,4 @@
-"""Whether a task-count record may be written now: everything that `task-counts write` looks at before it plans.
+"""The guards of `task-counts write`: everything it reads to decide whether a record may be written now.
 
 Reads only. Each guard raises RefusedError with what was seen.
 """
@@ -36,10 +36,10 @@ _ROUND_SEEN_S = 3.0
 
 
 def observe_for_write(app: App, name: str, *, count: int | None = None) -> Scene:
-    """The connector and its group; where the record says `count` already, tasks may run.
+    """Read the connector and its group for a write; tasks may run if the record already has `count`.
 
-    Raises NotFoundError for an unknown one; RefusedError for a sink, while the connector has tasks, while the group is
-    neither Stable nor without members, and where a worker answers for a group without members.
+    Raises NotFoundError for an unknown connector; RefusedError for a sink, while the connector has tasks, while the
+    group is neither Stable nor without members, and if a worker answers for a group without members.
     """
     group, _cluster_id = read_group(app, gone_ok=True)
     if group.state not in (STABLE, EMPTY, DEAD):
@@ -53,15 +53,15 @@ def observe_for_write(app: App, name: str, *, count: int | None = None) -> Scene
     if plugin_type(connector.config) == "sink":
         raise RefusedError(f"{name} is a sink connector: it has no task-count record; nothing was written")
     if group.state == STABLE:
-        _refuse_tasks(app, topic, connector, may_run=count is not None and says_already(connector, count))
+        _refuse_tasks(app, topic, connector, may_run=count is not None and is_recorded(connector, count))
     else:
         # nobody is asked who runs: a mistyped group would write past the workers of the right one
         refuse_never_there(app, group, topic.state.connectors, Known(recorded=Recorded.of(topic.state, topic.read)))
     return scene_of(topic, connector, group)
 
 
-def says_already(connector: ConnectorState, count: int) -> bool:
-    """Whether a record of `count` would change neither what is recorded nor its order."""
+def is_recorded(connector: ConnectorState, count: int) -> bool:
+    """Decide whether a record of `count` would change neither what is recorded nor its order."""
     return connector.task_count_record == count and not connector.pending_fencing
 
 
@@ -100,11 +100,10 @@ def _told(task: HeldTask) -> str:
 
 
 def refuse_running_round(app: App, scene: Scene, *, there: App) -> None:
-    """A round that began before the stop goes on for up to ROUND_S, and may write a record of its own after ours.
+    """Refuse while a fencing round of the leader runs: begun before the stop, it may write its record after ours.
 
-    It can be seen only by what it touches: about one recorded id per second, with a timeout that nobody else sets.
-    `there` leads to the cluster that the connector's tasks write to.
-    Raises RefusedError.
+    A round shows only in the ids that it initializes: about one recorded id per second, with a timeout of its own.
+    `there` leads to the cluster that the connector's tasks write to. Raises RefusedError.
     """
     age_s = app.clock.now_s() - scene.committed_ms / 1000
     recorded = scene.connector.task_count_record or 0
@@ -135,7 +134,7 @@ def _fenced_by_round(state: TransactionDescription | KafkaFault | None) -> bool:
 
 
 def refuse_implausible(connector: ConnectorState) -> None:
-    """Raises RefusedError for a recorded count that no connector has."""
+    """Raise RefusedError for a recorded count that no connector has."""
     recorded = connector.task_count_record or 0
     if not 0 <= recorded <= MAX_PLAUSIBLE_TASKS:
         raise RefusedError(
@@ -146,7 +145,7 @@ def refuse_implausible(connector: ConnectorState) -> None:
 
 
 def refuse_left_out(app: App, connector: str, count: int, *, fenced: Sequence[str], there: App) -> None:
-    """Raises RefusedError where a record of `count` would leave out ids that are alive and not `fenced` before it.
+    """Raise RefusedError if a record of `count` would leave out ids that are alive and not `fenced` before it.
 
     `there` leads to the cluster that the connector's tasks write to.
     """

@@ -40,7 +40,7 @@ class Scene(Struct, frozen=True):
 
 
 class RecordWrite(Struct, frozen=True):
-    """What became of one record: `now` is the connector as read back, None where it could not be read."""
+    """The outcome of one record: `now` is the connector as read back, None if it could not be read."""
 
     outcome: str
     backup: str
@@ -49,12 +49,12 @@ class RecordWrite(Struct, frozen=True):
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C came while it was written, or read back."""
+        """True if Ctrl-C came while it was written, or read back."""
         return isinstance(self.failure, InterruptedByUserError)
 
 
 def find_connector(topic: ConfigTopic, name: str, *, group_id: str) -> ConnectorState:
-    """The connector as a worker holds it; raises NotFoundError, or RefusedError where records may be hidden."""
+    """Return the connector as a worker holds it; raise NotFoundError, or RefusedError if records may be hidden."""
     refuse_hidden_records(topic, group_id=group_id)
     connector = topic.state.connectors.get(name)
     if connector is None:
@@ -66,7 +66,7 @@ def find_connector(topic: ConfigTopic, name: str, *, group_id: str) -> Connector
 
 
 def refuse_hidden_records(topic: ConfigTopic, *, group_id: str) -> None:
-    """Raises RefusedError while an open transaction hides the end of the topic; the log cleaner waits there, too."""
+    """Raise RefusedError while an open transaction hides the end of the topic; the log cleaner waits there, too."""
     if topic.read.blocked():
         ours, leader = own_transactional_id(group_id), leader_transactional_id(group_id)
         raise RefusedError(
@@ -79,7 +79,7 @@ def refuse_hidden_records(topic: ConfigTopic, *, group_id: str) -> None:
 
 
 def scene_of(topic: ConfigTopic, connector: ConnectorState, group: ConnectGroup) -> Scene:
-    """The scene that was read; a group that is not Stable counts as one without members."""
+    """Return the scene as read; treat a group that is not Stable as one without members."""
     return Scene(
         cluster_id=topic.cluster_id,
         connector=connector,
@@ -91,18 +91,18 @@ def scene_of(topic: ConfigTopic, connector: ConnectorState, group: ConnectGroup)
 
 
 def _newest_record(topic: ConfigTopic, connector: ConnectorState) -> Record | None:
-    """The task-count record that the workers took last."""
+    """Return the task-count record that the workers took last."""
     return next((record for record in topic.read.records if record.offset == connector.record_offset), None)
 
 
 def _newest_commit_ms(topic: ConfigTopic, connector: ConnectorState) -> int:
-    """When the newest task set was written, or -1."""
+    """Return when the newest task set was written, or -1."""
     commits = (record for record in topic.read.records if record.offset == connector.commit_offset)
     return next((commit.timestamp_ms for commit in commits), -1)
 
 
 def write_record(app: App, scene: Scene, count: int, *, name: str) -> RecordWrite:
-    """Backs up the old record, writes the new one and finds out by reading what became of it, also after Ctrl-C.
+    """Back up the old record, write the new one and read back the outcome, also after Ctrl-C.
 
     To workers that run it is a transaction under eosctl's own id: the leader would lose a fight for its id. Without
     any it goes under the leader's id, so that a leader which is a zombie can't write after it.
@@ -133,7 +133,7 @@ def _failure(exc: EosctlError | KeyboardInterrupt) -> EosctlError:
 
 
 def _read_back(app: App, then: ConnectorState) -> ConnectorState | None:
-    """The connector now; commit markers come after the answer to a commit, so an old record is read a few times."""
+    """Read the connector again; retry while the record is old, as commit markers come after the commit's response."""
     now = None
     for _attempt in range(_READ_BACK_TIMES):
         with app.topics() as store:

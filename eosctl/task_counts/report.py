@@ -32,7 +32,7 @@ _SINK = "a sink connector has no task-count record, and is never fenced"
 
 
 def case_row(case: Case) -> TaskCountRow:
-    """The leader's decision now, and after the next task commit; at most MAX_LISTED_IDS ids are named."""
+    """Return the leader's decisions now and after the next task commit; name at most MAX_LISTED_IDS ids."""
     connector, is_sink = case.connector, case.plugin_type == "sink"
     decision = FencingDecision(0, None, _SINK) if is_sink else fencing_decision(connector)
     later = decision if is_sink else decision_after_commit(connector)
@@ -58,7 +58,7 @@ def case_row(case: Case) -> TaskCountRow:
 
 
 def _finding_part(finding: Finding) -> FindingPart:
-    """Without the subject, which is the connector of the row."""
+    """Return the finding without its subject, which is the connector of the row."""
     return FindingPart(
         code=str(finding.code),
         severity=cast("Severity", finding.severity),
@@ -79,7 +79,7 @@ def replay_report(
     differing: list[str] | UnsetType = UNSET,
     aborted: Sequence[Mapping[str, object]] | UnsetType = UNSET,
 ) -> Report:
-    """The state of a worker; `differing` and `aborted` where both views of the topic were read."""
+    """Report the state of a worker; `differing` and `aborted` if both views of the topic were read."""
     held = convert(state_document(state), ReplayState)
     return Report(
         kind=TASK_COUNTS_REPLAY,

@@ -1,4 +1,4 @@
-"""What `task-counts list`, `show`, `validate` and `replay` print: a row per connector."""
+"""The rows of `task-counts list`, `show`, `validate` and `replay`: one per connector."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _codes(findings: Iterable[FindingPart]) -> list[str]:
 
 
 class AfterCommit(Printed):
-    """What the leader would do after the next task commit."""
+    """The leader's decision after the next task commit."""
 
     would_fence_count: Annotated[int, "How many ids it would fence."]
     would_fence: Annotated[list[TransactionalId], "The ids that it would fence, at most 10000 of them."]
@@ -54,17 +54,17 @@ class TaskCountRow(Printed):
 
     @Header("RECORDED")
     def shown_record(self) -> int | str | None:
-        """The count of its record; a sink lacks nothing where it has none."""
+        """Return the count of the connector's record; a sink lacks nothing without one."""
         return "none (sink)" if self.recorded is None and self.type == "sink" else self.recorded
 
     def fencing(self) -> str | bool | None:
-        """Whether the leader will fence before the tasks start again, and how many ids."""
+        """Return whether the leader will fence before the tasks start again, and how many ids."""
         count = self.would_fence_count
         return f"due, {count} {'id' if count == 1 else 'ids'}" if self.pending_fencing is True else self.pending_fencing
 
 
 class TaskCountsSummary(Printed):
-    """How many connectors and findings there are."""
+    """The number of connectors and findings."""
 
     connectors: Annotated[int, "How many connectors there are."]
     error: Annotated[int, "Findings that are errors."]
@@ -74,13 +74,13 @@ class TaskCountsSummary(Printed):
 
 
 class ValidateData(Printed):
-    """What could not be looked at."""
+    """The parts that could not be read."""
 
     unseen: UnseenParts
 
 
 def _finding_lines(report: Report) -> Iterator[str]:
-    """Every finding as `severity code subject: message`, its fix below; then the summary."""
+    """Render every finding as `severity code subject: message`, its fix below; then the summary."""
     for row in report.rows_of(TaskCountRow):
         for finding in row.findings:
             subject = f"{finding.severity} {finding.code} {format_cell(row.connector)}"
@@ -90,7 +90,7 @@ def _finding_lines(report: Report) -> Iterator[str]:
 
 
 def _detail_lines(report: Report) -> Iterator[str]:
-    """What the leader would do, and the ids by name."""
+    """Render the leader's decision and the names of the ids."""
     for row in report.rows_of(TaskCountRow):
         yield f"decision: {format_cell(row.decision)}"
         yield f"would fence: {format_cell(row.would_fence)}"
@@ -167,7 +167,7 @@ class ReplayRow(Printed):
 
 
 class ReplaySummary(Printed):
-    """How much was read."""
+    """The number of records, and where they end."""
 
     connectors: Annotated[int, "How many connectors there are."]
     ignored: Annotated[int, "How many records change nothing in a worker."]
@@ -184,7 +184,7 @@ class IgnoredConfig(Printed, kw_only=True):
 
 
 class ReplayState(Printed):
-    """What a worker holds."""
+    """The state that a worker holds."""
 
     offset: Annotated[int, "The offset after the last record."]
     connectors: Annotated[dict[str, HeldConnector], "Each connector."]
@@ -211,7 +211,7 @@ class AbortedRecord(Printed):
 
 
 class ReplayData(Printed):
-    """What a worker holds, and what one holds that reads aborted records too."""
+    """The state that a worker holds, and that of a worker that also reads aborted records."""
 
     state: Annotated[ReplayState, "What a worker holds."]
     differs_when_uncommitted: (
@@ -221,7 +221,7 @@ class ReplayData(Printed):
 
 
 def _replay_lines(report: Report) -> Iterator[str]:
-    """The records that change nothing in a worker, and why; those that were aborted; then the summary."""
+    """Render the records that change nothing in a worker, with reasons; then aborted ones; then the summary."""
     data = report.data_of(ReplayData)
     for record in data.state.ignored:
         yield f"ignored {format_cell(record.key)} at offset {record.offset}: {printable(record.reason)}"
@@ -230,7 +230,7 @@ def _replay_lines(report: Report) -> Iterator[str]:
 
 
 def _aborted_lines(aborted: Iterable[AbortedRecord]) -> Iterator[str]:
-    """The aborted records that preparing and disabled workers end with, and what the others have in their place."""
+    """Render the aborted records that preparing and disabled workers end with, and what the others have instead."""
     for record in aborted:
         committed = record.committed
         real = f"committed at {committed.offset}: {_json(committed.value)}" if committed else "nothing committed"
@@ -239,7 +239,7 @@ def _aborted_lines(aborted: Iterable[AbortedRecord]) -> Iterator[str]:
 
 
 def _json(value: object) -> str:
-    """A record's value in one line; null is a tombstone."""
+    """Render a record's value in one line; null is a tombstone."""
     return "tombstone" if value is None else format_cell(value)
 
 

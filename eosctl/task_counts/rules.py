@@ -1,6 +1,6 @@
-"""Task-count records: what a leader would fence now, and whose ids are alive.
+"""Task-count records: the ids that a leader would fence now, and the connectors whose ids are alive.
 
-Judges values that were read elsewhere; reads and writes nothing. What is wrong with a record: `findings`.
+Judges values that were read elsewhere; reads and writes nothing. The findings about records are in `findings`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_LISTED_IDS = 10_000  # a wrongly written record may imply two thousand milli
 
 
 class FencingDecision(Struct, frozen=True):
-    """What a leader does before this connector's tasks start: fences ids 0 to `fence_count` - 1, then writes a record.
+    """The leader's action before this connector's tasks start: fence ids 0 to `fence_count` - 1, then write a record.
 
     `writes` is the count it would record, None if it leaves the record alone; `reason` explains both.
     """
@@ -30,14 +30,14 @@ class FencingDecision(Struct, frozen=True):
 
 
 def fencing_decision(connector: ConnectorState) -> FencingDecision:
-    """The leader's decision if asked now (`DistributedHerder.doFenceZombieSourceTasks`, Kafka 3.3 to 4.3)."""
+    """Return the leader's decision if asked now (`DistributedHerder.doFenceZombieSourceTasks`, Kafka 3.3 to 4.3)."""
     recorded, now = connector.task_count_record, connector.task_count or 0
     if connector.config is None:
         return FencingDecision(0, None, "the connector does not exist: the record is kept for when it is created again")
     if not connector.pending_fencing:
-        return FencingDecision(0, None, "no task commit since the record: nobody is fenced")
+        return FencingDecision(0, None, "no task commit since the record: no id is fenced")
     if recorded is None:
-        return FencingDecision(0, now, "there is no record: nobody is fenced, the count is recorded")
+        return FencingDecision(0, now, "there is no record: no id is fenced, the count is recorded")
     if recorded == 1 and now == 1:
         return FencingDecision(0, now, "one task before and now: the new task fences the old one itself")
     return FencingDecision(
@@ -46,10 +46,10 @@ def fencing_decision(connector: ConnectorState) -> FencingDecision:
 
 
 def decision_after_commit(connector: ConnectorState) -> FencingDecision:
-    """The leader's decision after the next task commit: a resumed, re-created or reconfigured connector writes one."""
+    """Return the decision after the next task commit: a resumed, re-created or reconfigured connector writes one."""
     recorded = connector.task_count_record
     if recorded is None:
-        return FencingDecision(0, None, "there is no record: nobody is fenced")
+        return FencingDecision(0, None, "there is no record: no id is fenced")
     if recorded == 1:
         return FencingDecision(1, None, "fences the 1 recorded; one task that follows one does so itself")
     return FencingDecision(max(recorded, 0), None, f"fences the {max(recorded, 0)} recorded")
@@ -58,7 +58,7 @@ def decision_after_commit(connector: ConnectorState) -> FencingDecision:
 def alive_tasks(
     listings: Iterable[TransactionListing], group_id: str, connectors: Iterable[str]
 ) -> dict[str, list[AliveTask]]:
-    """The known ids of each of the group's connectors, in task order."""
+    """Return the known ids of each of the group's connectors, in task order."""
     known, prefix = frozenset(connectors), f"{group_id}-"
     alive: dict[str, list[AliveTask]] = {}
     for listing in listings:
@@ -74,7 +74,7 @@ def alive_tasks(
 
 
 def other_groups(listings: Iterable[TransactionListing], group_id: str, own_ids: frozenset[str]) -> frozenset[str]:
-    """Connect groups on the same Kafka cluster, as far as their leader ids betray them."""
+    """Find other Connect groups on the same Kafka cluster by their leader ids."""
     prefix = leader_transactional_id("")
     ids = (listing.transactional_id for listing in listings)
     groups = {each.removeprefix(prefix) for each in ids if each.startswith(prefix) and each not in own_ids}
@@ -89,7 +89,7 @@ def cases(
     types: Mapping[str, str] | None = None,
     elsewhere: Mapping[str, Sequence[TransactionListing] | None] | None = None,
 ) -> list[Case]:
-    """One case per connector that the topic speaks of, by name; `types` is what Connect told of each.
+    """Return one case per connector in the topic, by name; `types` are those that Connect reports.
 
     `elsewhere` are the listings of the Kafka clusters that connectors have of their own, None where one is unknown.
     """
@@ -112,7 +112,7 @@ def cases(
 
 
 def _ignored_task_counts(state: ConfigState) -> dict[str, list[IgnoredRecord]]:
-    """Ignored records that were meant to be task-count records, or break a worker's reader, per connector."""
+    """Return ignored records meant as task-count records, or that break a worker's reader, per connector."""
     by_connector: dict[str, list[IgnoredRecord]] = {}
     for record in state.ignored:
         meant = record.code == "kip_text_key" or (record.key or "").startswith("tasks-fencing-")

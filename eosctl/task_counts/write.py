@@ -31,11 +31,11 @@ from eosctl.report import Problem, Report
 from eosctl.state.steps import Progress, Step, Work, carry_out
 from eosctl.task_counts import codes
 from eosctl.task_counts.guards import (
+    is_recorded,
     observe_for_write,
     refuse_implausible,
     refuse_left_out,
     refuse_running_round,
-    says_already,
 )
 from eosctl.task_counts.record import RecordWrite, Scene, write_record
 from eosctl.task_counts.rules import fencing_decision
@@ -56,7 +56,7 @@ _Record = TypeVar("_Record", RecordBefore, RecordAfter)
 
 
 class WriteRequest(Struct, frozen=True):
-    """Which record; `fence` False leaves the ids of the old record as they are."""
+    """The record to write; `fence` False leaves the ids of the old record as they are."""
 
     connector: str
     count: int
@@ -64,7 +64,7 @@ class WriteRequest(Struct, frozen=True):
 
 
 class TaskCountWritePlan(Struct, frozen=True):
-    """What would be written and fenced, and what that was decided from."""
+    """The record and ids to write and fence, and the facts behind that decision."""
 
     request: WriteRequest
     scene: Scene
@@ -73,23 +73,23 @@ class TaskCountWritePlan(Struct, frozen=True):
 
     @property
     def changes_something(self) -> bool:
-        """Whether the record, or its order, would be another one."""
-        return not says_already(self.scene.connector, self.request.count)
+        """True if the record, or its order, would change."""
+        return not is_recorded(self.scene.connector, self.request.count)
 
 
 def plan_write(app: App, request: WriteRequest) -> TaskCountWritePlan:
-    """Reads topic, group and coordinators.
+    """Read topic, group and coordinators, and plan the write.
 
-    Raises NotFoundError for an unknown connector; RefusedError where its tasks write to a Kafka cluster to which eosctl
-    can't go, while it has tasks, while the group is neither Stable nor Empty, while a fencing round of the leader is
-    seen, and for a record that would leave out ids that are alive.
-    A record that is there already is nothing to do, whether tasks run or not.
+    Raises NotFoundError for an unknown connector; RefusedError if its tasks write to a Kafka cluster that eosctl can't
+    reach, while it has tasks, while the group is neither Stable nor Empty, while a fencing round of the leader is seen,
+    and for a record that would leave out ids that are alive. If the record already has this count, there is nothing to
+    do, whether tasks run or not.
     """
     scene = observe_for_write(app, request.connector, count=request.count)
     at = where_ids_are(app, request.connector, scene.connector.config)
     there = app if at is None else at.there(app)
     fence = None
-    if says_already(scene.connector, request.count):
+    if is_recorded(scene.connector, request.count):
         refuse_left_out(app, request.connector, request.count, fenced=(), there=there)
         return TaskCountWritePlan(request, scene, fence)
     refuse_running_round(app, scene, there=there)
@@ -118,7 +118,7 @@ def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:
 
 
 def _connect_can(request: WriteRequest, scene: Scene) -> list[Problem]:
-    """What to use instead: a stopped connector's ids are fenced, and a record written, by the leader when asked."""
+    """Suggest Connect's own way: for a stopped connector the leader fences and writes a record on request."""
     due = fencing_decision(scene.connector)
     if not due.fence_count or scene.connector.target_state != "STOPPED" or scene.leader_url is None:
         return []
@@ -133,7 +133,7 @@ def _connect_can(request: WriteRequest, scene: Scene) -> list[Problem]:
 
 
 def prepare_write(app: App, request: WriteRequest) -> Plan:
-    """The plan to write the record; raises as `plan_write`."""
+    """Plan to write the record; raise as `plan_write`."""
     plan = plan_write(app, request)
     question = f"Write a task-count record of {request.count} for {request.connector}?"
     apply = partial(apply_write, app, plan) if plan.changes_something else None
@@ -141,7 +141,7 @@ def prepare_write(app: App, request: WriteRequest) -> Plan:
 
 
 def show_write(app: App, plan: TaskCountWritePlan) -> Report:
-    """The plan: the record before and after, and what the leader decides with each."""
+    """Report the plan: the record before and after, and the leader's decision with each."""
     after = with_record(plan.scene.connector, plan.request.count)
     outcome = "would_write" if plan.changes_something else "unchanged"
     problems = (*plan.problems, *_connect_can(plan.request, plan.scene))
@@ -151,49 +151,49 @@ def show_write(app: App, plan: TaskCountWritePlan) -> Report:
 
 
 @dataclass(slots=True)
-class _SoFar:
-    """What the steps have done until now."""
+class _WriteProgress:
+    """The progress of the steps."""
 
     fenced: Report | None = None
     written: RecordWrite | None = None
 
     @property
     def fencing_failed(self) -> bool:
-        """Whether an id is not fenced, so that nothing may be written."""
+        """True if an id is not fenced, so that nothing may be written."""
         return self.fenced is not None and self.fenced.exit_code is not ExitCode.OK
 
 
 def apply_write(app: App, plan: TaskCountWritePlan) -> Report:
-    """Fences, writes and reads back if the plan still holds; raises StalePlanError or RefusedError before that.
+    """Fence, write and read back if the plan still holds; raise StalePlanError or RefusedError before that.
 
     After Ctrl-C and errors the report says what was done until then. The deadline starts anew: the time in which a
     person read the plan does not count.
     """
-    app, so_far = app.with_whole_timeout(), _SoFar()
-    progress = carry_out(Work(lambda: _steps(app, plan, so_far), recheck=lambda: _recheck(app, plan.scene)))
-    return _result(app, plan, so_far, progress)
+    app, done = app.with_whole_timeout(), _WriteProgress()
+    progress = carry_out(Work(lambda: _steps(app, plan, done), recheck=lambda: _recheck(app, plan.scene)))
+    return _result(app, plan, done, progress)
 
 
-def _steps(app: App, plan: TaskCountWritePlan, so_far: _SoFar) -> Iterator[Step[None]]:
+def _steps(app: App, plan: TaskCountWritePlan, done: _WriteProgress) -> Iterator[Step[None]]:
     fence = plan.fence
 
     def write() -> None:
         if fence is not None:
             _recheck(app, plan.scene)  # fencing many ids takes a while
-        so_far.written = write_record(app, plan.scene, plan.request.count, name="task-counts-write")
+        done.written = write_record(app, plan.scene, plan.request.count, name="task-counts-write")
 
     if fence is not None:
 
         def fence_ids() -> None:
-            so_far.fenced = apply_fence(app, fence)
+            done.fenced = apply_fence(app, fence)
 
         yield Step("fence", fence_ids)
-    if not so_far.fencing_failed:
+    if not done.fencing_failed:
         yield Step("write", write)
 
 
-def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progress[None]) -> Report:
-    fenced, written = so_far.fenced, so_far.written
+def _result(app: App, plan: TaskCountWritePlan, done: _WriteProgress, progress: Progress[None]) -> Report:
+    fenced, written = done.fenced, done.written
     after: ConnectorState | None = plan.scene.connector
     outcome, data = "not_written", WriteResultData(**asdict(_data(app, plan, fenced)))
     if plan.fence is not None and fenced is None:
@@ -201,7 +201,7 @@ def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progre
     problems, code = list(plan.problems), progress.exit_code(touched=fenced is not None)
     if progress.error is not None:
         problems.append(Problem.of(progress.error))
-    if fenced is not None and so_far.fencing_failed:
+    if fenced is not None and done.fencing_failed:
         problems += [problem for problem in fenced.problems if problem.severity == "error"]
         problems.append(Problem(codes.NOT_WRITTEN, "not every recorded id is fenced, so the record was not written"))
         code = fenced.exit_code
@@ -219,7 +219,7 @@ def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progre
 
 
 def differs_problem(connector: str) -> Problem:
-    """The moment between the last look and the commit can't be closed: a leader may write in it."""
+    """Report that a leader may have written between the last look and the commit, which can't be prevented."""
     show = f"eosctl task-counts show {arguments(connector)}"
     return Problem(
         codes.RECORD_DIFFERS,
@@ -240,7 +240,7 @@ def _recheck(app: App, then: Scene) -> None:
 
 
 def undo_command(scene: Scene, request: WriteRequest) -> str | None:
-    """The command that writes the old count again; None where there was no record, which can't be written."""
+    """Return the command that writes the old count again; None without a record, as that can't be written."""
     count = scene.connector.task_count_record
     if count is None:
         return None

@@ -1,4 +1,4 @@
-"""What `task-counts write` and `clean` print: the record that is written, and the records that are compacted away."""
+"""The rows of `task-counts write` and `clean`: the record to write, and the records to compact away."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RecordAfter(Printed):
 
 
 class DecisionNow(Printed):
-    """What the leader decides now."""
+    """The leader's decision now."""
 
     would_fence_count: Annotated[int, "How many ids it would fence."]
     would_write: Annotated[int | None, "The count that it would record; null where it records nothing."]
@@ -36,7 +36,7 @@ class DecisionNow(Printed):
 
 
 class DecisionAfterCommit(Printed):
-    """What the leader decides after the next task commit."""
+    """The leader's decision after the next task commit."""
 
     would_fence_count: Annotated[int, "How many ids it would fence."]
     reason: Annotated[str, "Why."]
@@ -46,7 +46,7 @@ _Decision = DecisionNow | DecisionAfterCommit
 
 
 class Decisions(Printed):
-    """What the leader decides with a record."""
+    """The leader's decisions with a record."""
 
     now: Annotated[DecisionNow, "What it decides now."]
     after_next_commit: Annotated[DecisionAfterCommit, "What it decides after the next task commit."]
@@ -65,7 +65,7 @@ class CountWriteRow(Printed):
 
 
 class WriteSummary(Printed):
-    """What there is to do, and what came of it."""
+    """The ids to fence and the outcome of the record."""
 
     fences: Annotated[int, "How many ids are fenced."]
     outcome: Annotated[str, "What will become of the record, or what became of it."]
@@ -80,20 +80,20 @@ class WriteData(Printed):
 
 
 class CountPlanData(WriteData, kw_only=True):
-    """That, and the way back."""
+    """The fencing that comes before the write, and the way back."""
 
     undo: Annotated[str | None, "The command that writes the old count again."] | UnsetType = UNSET
 
 
 class WriteResultData(WriteData, kw_only=True):
-    """That, and what was kept."""
+    """The fencing that came before the write, the backup, and the way back."""
 
     backup: Annotated[str | None, "The file that holds the record of before."] | UnsetType = UNSET
     undo: Annotated[str | None, "The command that writes the old count again."] | UnsetType = UNSET
 
 
 def _write_lines(report: Report) -> Iterator[str]:
-    """What the leader decides without and with the new record, now and after the next task commit."""
+    """Render the leader's decisions without and with the new record, now and after the next task commit."""
     for row in report.rows_of(CountWriteRow):
         before, after = row.decision_before, row.decision_after
         yield from _decision_lines("now", before.now, after.now if after else None)
@@ -144,7 +144,7 @@ class CleanRow(Printed):
 
 
 class CleanSummary(Printed):
-    """How many records."""
+    """The number of records."""
 
     records: Annotated[int, "How many records workers can't read."]
     overwritten: Annotated[int, "How many of them are overwritten first."]
@@ -170,7 +170,7 @@ class CleanData(Printed):
 
 
 def _clean_lines(report: Report) -> Iterator[str]:
-    """The settings that change meanwhile, and what they are set back to."""
+    """Render the settings that change meanwhile, and the values they are set back to."""
     data = report.data_of(CleanData)
     yield f"topic: {format_cell(data.topic)}"
     for each in data.settings if report.kind is TASK_COUNTS_CLEAN_PLAN else ():

@@ -1,4 +1,4 @@
-"""What a task-count record would change if somebody wrote it: decisions after it, and the ids it would leave out.
+"""The effects of a task-count record that is not yet written: later decisions, and the ids it would leave out.
 
 Judges values that were read elsewhere; reads and writes nothing.
 """
@@ -16,12 +16,12 @@ from eosctl.task_counts.write_rows import DecisionAfterCommit, DecisionNow, Deci
 
 
 def with_record(connector: ConnectorState, count: int) -> ConnectorState:
-    """The connector as every worker holds it after a record of `count` at the end of the topic."""
+    """Return the connector as every worker holds it after a record of `count` at the end of the topic."""
     return replace(connector, task_count_record=count, record_offset=None, pending_fencing=False)
 
 
 def decisions(connector: ConnectorState) -> Decisions:
-    """What the leader decides now, and after the next task commit."""
+    """Return the leader's decisions now and after the next task commit."""
     now, later = fencing_decision(connector), decision_after_commit(connector)
     return Decisions(
         now=DecisionNow(would_fence_count=now.fence_count, would_write=now.writes, reason=now.reason),
@@ -30,5 +30,5 @@ def decisions(connector: ConnectorState) -> Decisions:
 
 
 def left_out(alive: Sequence[AliveTask], count: int, *, fenced: Collection[str]) -> list[AliveTask]:
-    """Known ids that no fencing round would reach under a record of `count`, but those that are `fenced` anyway."""
+    """Return known ids that no fencing round would reach under a record of `count`, without those `fenced` anyway."""
     return [task for task in alive if task.task >= count and task.transactional_id not in fenced]

@@ -1,4 +1,4 @@
-"""What `upgrade apply` prints: a row per worker and pass, of its plan and of its result alike; the patches."""
+"""The rows of `upgrade apply`, for its plan and its result: one per worker and pass; the patches."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class ApplyRow(Printed):
 
     @Header("DETAIL")
     def told(self) -> str | None:
-        """What will be done, or what came of it."""
+        """Return the planned actions, or what came of them."""
         return self.detail or "; ".join(self.actions) or None
 
 
 class ApplySummary(Printed):
-    """How much there is to do."""
+    """The number of restarts in all, and of those to do."""
 
     target_mode: TargetOfRoll
     driver: Annotated[str, "Who changes and restarts the workers."]
@@ -52,7 +52,7 @@ class ApplySummary(Printed):
 
 
 class ApplyData(Printed):
-    """What was planned, what stands against it, and the way back."""
+    """The plan, the gates that do not pass, and the way back."""
 
     plan: Digest
     place: Annotated[str | None, "What is changed, and where, if the driver says so."]
@@ -64,7 +64,7 @@ class ApplyData(Printed):
 
 
 class PatchRow(Printed):
-    """What changes a workload in one pass."""
+    """The patch of a workload in one pass."""
 
     mode: Annotated[TargetMode, "The mode that the pass brings the workers to."]
     object: Annotated[str, "The workload."]
@@ -75,14 +75,14 @@ class PatchRow(Printed):
 
 
 class PatchSummary(Printed):
-    """How many passes there are."""
+    """The number of passes."""
 
     target_mode: TargetOfRoll
     passes: Annotated[int, "How many rolling restarts there are."]
 
 
 class PatchData(Printed):
-    """What else is to be done."""
+    """The manual work besides the patches."""
 
     manifests: Annotated[list[ManifestPart], "What must be changed where the workloads are deployed from."]
     watch: Annotated[str, "The command that watches and checks while the changes are made."]
@@ -103,7 +103,7 @@ def _apply_lines(report: Report) -> Iterable[str]:
 
 
 def _patch_lines(report: Report) -> Iterable[str]:
-    """A script of the first pass: those after it may not begin before it was checked, and stand behind a #."""
+    """Render a script of the first pass; later passes must wait for a check, so they stand behind a #."""
     data = report.data_of(PatchData)
     yield f"# begin this first, in another terminal: {printable(data.watch)}"
     told = first = None

@@ -25,7 +25,7 @@ WORKER_VERSIONS = gate(
 )
 WORKER_HEALTH = gate(
     "worker_health",
-    "Every worker says that it is healthy; below Kafka 3.9, where none can, that it answers.",
+    "Every worker reports that it is healthy; below Kafka 3.9, where none can, that it answers.",
     "Look at the worker's log; GET /health needs Kafka 3.9.",
 )
 INTERNAL_REST = gate(
@@ -168,7 +168,7 @@ WRONG_MODE = finding("wrong_mode", "A worker is in another mode than wanted.", "
 UPGRADE_UNFINISHED = error(
     "upgrade_unfinished",
     "An upgrade is not finished: some workers are in the new mode, some are not.",
-    "Go on with --resume, or go back as the hint says.",
+    "Continue with --resume, or go back as the hint says.",
 )
 POD_NOT_READY = warning(
     "pod_not_ready",

@@ -1,4 +1,4 @@
-"""What one check before a change of the workers' mode came to; `upgrade_gates` has the checks."""
+"""The result of one check before a change of the workers' mode; `gates` has the checks."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Gate(Struct, frozen=True):
 
     @property
     def stops_apply(self) -> bool:
-        """Whether no worker may be restarted as long as the gate is like this."""
+        """True if no worker may be restarted while the gate has this status."""
         return not self.accepted and (self.status == "fail" or (self.status == "unknown" and self.guards_data))
 
     @property
     def verb(self) -> str:
-        """How a sentence about a gate that does not pass goes on."""
+        """The verb of a sentence about a gate that does not pass."""
         return "fails" if self.status == "fail" else "is unknown"
 
 

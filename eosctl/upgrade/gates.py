@@ -1,4 +1,4 @@
-"""What must be true before workers change their mode: one rule per gate id, over one observation.
+"""The gates before workers change their mode: one rule per gate id, over one observation.
 
 A gate passes only on evidence: what could not be seen is `unknown`, never `pass`. Reads nothing itself.
 """
@@ -48,15 +48,15 @@ _NOT_READ = "no worker reads them, as all are enabled"
 
 
 def evaluate_gates(observation: Observation, *, accepted: Collection[str] = ()) -> tuple[Gate, ...]:
-    """Every gate, in the order in which a person would repair them; `accepted` are taken as they are."""
+    """Evaluate every gate, in the order in which a person would repair them; those `accepted` are taken as they are."""
     return tuple(_gate(rule, observation, accepted=rule.id in accepted) for rule in _RULES)
 
 
 class _Rule(Struct, frozen=True):
     """`only_up`: it matters to tasks that run exactly-once, and so never holds up the way back.
 
-    `guards_data`: while it is unknown, nobody is restarted. The others only say what may fail, and be seen to fail,
-    or are looked at again for each worker (its mode, its health).
+    `guards_data`: no worker is restarted while it is unknown. The others concern failures that would be seen, or are
+    checked again for each worker (its mode, its health).
     """
 
     id: Code
@@ -215,7 +215,7 @@ def _stale_text(stale: StaleOffsets) -> str:
 
 
 def _of_sources(rule: connectors.Rule, proof: str) -> Callable[[Observation], GateVerdict]:
-    """A gate that asks one question of every source connector."""
+    """Make a gate that puts one question to every source connector."""
 
     def judge(observation: Observation) -> GateVerdict:
         if observation.connectors is None:
@@ -227,7 +227,7 @@ def _of_sources(rule: connectors.Rule, proof: str) -> Callable[[Observation], Ga
 
 
 def _verdict_of(found: Sequence[Finding], proof: str) -> GateVerdict:
-    """Errors fail, what is not certain is unknown; where there is neither, the rest goes along with the proof."""
+    """Make the verdict of findings: errors fail, uncertain findings are unknown, all others are added to the proof."""
     failures = [each.message for each in found if each.certain and each.severity == ERROR]
     unknowns = [each.message for each in found if not each.certain]
     noted = "; ".join([proof, *(each.message for each in found)])
@@ -235,7 +235,7 @@ def _verdict_of(found: Sequence[Finding], proof: str) -> GateVerdict:
 
 
 def _own_clusters(observation: Observation) -> GateVerdict:
-    """Names the connectors with brokers of their own: what other gates say of this cluster does not hold for them."""
+    """Report connectors with other Kafka brokers: what other gates say of this cluster does not hold for them."""
     named = [f"{name} writes to {seen.servers}" for name, seen in sorted(observation.own_clusters.items())]
     proof = "those with Kafka brokers of their own find their offsets there"
     return _of_sources(own_cluster, "; ".join([proof, *_the_first(named)]))(observation)
@@ -276,7 +276,7 @@ def _rights_granted(observation: Observation) -> GateVerdict:
 
 
 def _the_first(sentences: Sequence[str]) -> list[str]:
-    """A few, and how many there are: what lacks one right lacks it for hundreds of connectors."""
+    """Return the first few sentences and the number of the rest: a missing right may affect hundreds of connectors."""
     more = len(sentences) - _MOST_SENTENCES
     return [*sentences[:_MOST_SENTENCES], *([f"{more:,} more like these"] if more > 0 else [])]
 

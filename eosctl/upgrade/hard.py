@@ -1,7 +1,7 @@
-"""What going back to an older Connect takes besides another mode: offsets, aborted records, and one or two rolls.
+"""The downgrade to an older Connect, besides its mode: offsets, aborted records, and one or two rolls.
 
 An older worker (below 3.3) knows no `offsets.storage.topic`, no task-count records and no fencing, and it reads aborted
-records. Everything it should find has to lie in the global topic, committed. Plans only; nothing is read or written.
+records. Everything it should find has to be in the global topic, committed. Plans only; reads and writes nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.upgrade.hard_rows import (
     AbortedConfigPart,
     AbortedOffsetsPart,
-    ElsewherePart,
     HardPart,
+    OffsetsCopyPart,
     RepairRecord,
     Variant,
 )
@@ -28,7 +28,7 @@ REPAIR_FILE = "repair.ndjson"
 
 
 def plan_hard_downgrade(observation: Observation) -> HardPart:
-    """`data.hard` of the plan: what to copy, what to repair, and both variants; `unknown` says what was not seen."""
+    """Plan `data.hard`: what to copy, what to repair, and both variants; `unknown` has what was not seen."""
     looked_at = {
         "connectors": observation.connectors,
         "aborted offsets": observation.aborted_offsets,
@@ -43,8 +43,8 @@ def plan_hard_downgrade(observation: Observation) -> HardPart:
     )
 
 
-def _offsets_row(connector: ObservedConnector, observation: Observation) -> ElsewherePart | None:
-    """How this connector's own offsets come into the global topic; None where they are there anyway."""
+def _offsets_row(connector: ObservedConnector, observation: Observation) -> OffsetsCopyPart | None:
+    """Return how the connector's own offsets get into the global topic; None if they are already there."""
     topic, elsewhere = connector.config.get(OFFSETS_TOPIC), connector.config.get(CLUSTER_PROPERTY)
     if elsewhere is None and topic in (None, "", observation.offset_topic):
         return None
@@ -59,11 +59,13 @@ def _offsets_row(connector: ObservedConnector, observation: Observation) -> Else
             f"eosctl offsets merge --connector {quoted} --into global",
         ]
         note = "the first moves it for good; the second will do if it is STOPPED until the older version runs."
-    return ElsewherePart(connector=connector.name, offsets_topic=there, cluster=elsewhere, commands=commands, note=note)
+    return OffsetsCopyPart(
+        connector=connector.name, offsets_topic=there, cluster=elsewhere, commands=commands, note=note
+    )
 
 
 def _aborted_offsets(observation: Observation) -> AbortedOffsetsPart:
-    """The committed records to write again; older workers would start from the aborted ones and skip records."""
+    """Return the committed records to write again; older workers would start from the aborted ones and skip records."""
     records = [convert(each.repair(), RepairRecord) for each in observation.aborted_offsets or ()]
     again = "eosctl upgrade plan --to disabled --hard -o json"
     commands = [
@@ -74,7 +76,7 @@ def _aborted_offsets(observation: Observation) -> AbortedOffsetsPart:
 
 
 def _aborted_config(name: str, observation: Observation) -> AbortedConfigPart:
-    """How the committed state of a connector becomes the newest record again, through the leader."""
+    """Return the steps that make the leader write the committed state of a connector again, as the newest record."""
     there = {each.name for each in observation.connectors or ()}
     url = connector_path(name)
     if name in there:

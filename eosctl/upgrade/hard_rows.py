@@ -1,4 +1,4 @@
-"""What `upgrade plan --hard` prints: what to copy, what to repair, then both variants with their risks."""
+"""The rows of `upgrade plan --hard`: what to copy, what to repair, then both variants with their risks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from eosctl.foreign import printable
 from eosctl.output.rows import BytesText, Printed
 
 
-class ElsewherePart(Printed):
+class OffsetsCopyPart(Printed):
     """The offsets of a connector that are not in the global topic."""
 
     connector: Annotated[str, "The connector."]
@@ -53,9 +53,9 @@ class Variant(Printed):
 
 
 class HardPart(Printed):
-    """What going back to an older Connect takes besides another mode."""
+    """The additional steps that an older Connect needs, besides another mode."""
 
-    offsets: Annotated[list[ElsewherePart], "The offsets to copy into the global topic."]
+    offsets: Annotated[list[OffsetsCopyPart], "The offsets to copy into the global topic."]
     aborted_offsets: Annotated[AbortedOffsetsPart, "The offsets to repair."]
     aborted_configs: Annotated[list[AbortedConfigPart], "The connectors to repair."]
     variants: Annotated[list[Variant], "The ways to the older version."]
@@ -63,7 +63,7 @@ class HardPart(Printed):
 
 
 def hard_lines(hard: HardPart) -> Iterable[str]:
-    """The lines of `data.hard`."""
+    """Render the lines of `data.hard`."""
     yield from ("", "to an older Connect")
     for row in hard.offsets:
         where = f" on {row.cluster}" if row.cluster else ""

@@ -1,4 +1,4 @@
-"""One look at a whole group for `upgrade plan`, `apply`, `status` and `verify`: what is seen, remembered, and judged.
+"""One look at a whole group for `upgrade plan`, `apply`, `status` and `verify`: read, remembered and judged.
 
 Reads only.
 """
@@ -34,8 +34,8 @@ from eosctl.upgrade.roll.step import members_of
 NOTHING_KNOWN = Memory()
 
 
-class Lenience(Struct, frozen=True):
-    """What does not hold up this roll: `accepted` gates; on the `way_back` what failed since the upgrade began.
+class AcceptedRisks(Struct, frozen=True):
+    """The risks that this roll accepts: `accepted` gates and, on the `way_back`, what failed since the upgrade began.
 
     `sets_lost`: workers that left the group are given their mode where they lie, and so need not be there. `by_files`:
     where nothing but a file shows a worker's mode, that is it.
@@ -47,21 +47,21 @@ class Lenience(Struct, frozen=True):
     by_files: bool = False
 
 
-STRICT = Lenience()
+STRICT = AcceptedRisks()
 
 
-def lenience_of(accepted: frozenset[str], newest: Roll | None) -> Lenience:
-    """What is taken as it is; raises UsageError for a gate that there is not.
+def accepted_risks(accepted: frozenset[str], newest: Roll | None) -> AcceptedRisks:
+    """Return the risks that a command accepts; raise UsageError for an unknown gate.
 
-    What a roll has written into files by now reports nothing of nodes that it has not restarted.
+    During an unfinished roll, files are no evidence: a roll may have changed those of nodes that it has not restarted.
     """
     require_gates(accepted)
     by_files = codes.MODES_PROVEN in accepted and not (newest is not None and newest.unfinished)
-    return Lenience(accepted=accepted, by_files=by_files)
+    return AcceptedRisks(accepted=accepted, by_files=by_files)
 
 
 def require_gates(names: Collection[str]) -> None:
-    """Raises UsageError for a gate that there is not."""
+    """Raise UsageError if one of `names` is not a gate."""
     unknown = sorted(set(names) - {*GATE_IDS, *DRIVER_GATE_IDS})
     if unknown:
         raise UsageError(
@@ -71,10 +71,10 @@ def require_gates(names: Collection[str]) -> None:
 
 
 def accept_hint(gates: Sequence[Gate]) -> str:
-    """How to go on all the same; more time is named where a gate is only unknown."""
+    """Return the hint that names --accept-gate for each gate, and --timeout if a gate is unknown."""
     names = " ".join(f"{Waiver.ACCEPT_GATE} {gate.id}" for gate in gates)
     more_time = " --timeout gives a look more time." if any(gate.status == "unknown" for gate in gates) else ""
-    return f"{names} goes on as it is.{more_time}"
+    return f"{names} continues as it is.{more_time}"
 
 
 class GroupLook(Struct, frozen=True):
@@ -95,7 +95,7 @@ class GroupLook(Struct, frozen=True):
         return members_of(self.group)
 
     def stopping(self, *, but: frozenset[str]) -> list[Gate]:
-        """The gates that let nobody be restarted, without those of `but`."""
+        """Return the gates that forbid a restart, except those in `but`."""
         return [gate for gate in self.gates if gate.stops_apply and gate.id not in but]
 
 
@@ -104,11 +104,11 @@ def look(
     target: Mode,
     memory: Memory = NOTHING_KNOWN,
     *,
-    lenience: Lenience = STRICT,
+    risks: AcceptedRisks = STRICT,
     validate: bool = True,
     nodes: KnownNodes | None = None,
 ) -> GroupLook:
-    """The group as it is now, judged for the way to `target`; raises what `observe_workers` raises.
+    """Look at the group as it is now, and judge it for the way to `target`; raise what `observe_workers` raises.
 
     `validate` as `observe_upgrade` has it. `nodes` are MirrorMaker's, by default as `memory` has them.
     """
@@ -116,7 +116,7 @@ def look(
     group = observe_workers(app).named_as(KnownNodes(memory.names) if nodes is None else nodes)
     observation = with_rights(app, observe_upgrade(app, group, target, validate=validate))
     members = members_of(group)
-    told = tuple(replace(each, confirmed=True) for each in observation.workers) if lenience.by_files else ()
+    told = tuple(replace(each, confirmed=True) for each in observation.workers) if risks.by_files else ()
     there = with_brought(told or observation.workers, memory.brought, members)
     lost = memory.lost(members, target) if group.state in (STABLE, EMPTY) else ()
     absent = [_with_files_of(app, worker) for worker in lost]
@@ -125,17 +125,17 @@ def look(
     lost = tuple(worker for worker, _paths in absent)
     seen = replace(
         observation,
-        workers=(*workers, *(() if lenience.sets_lost else lost)),
-        way_back=lenience.way_back,
+        workers=(*workers, *(() if risks.sets_lost else lost)),
+        way_back=risks.way_back,
     )
-    gates = evaluate_gates(seen, accepted=lenience.accepted)
-    if codes.MEMBERS_KNOWN in lenience.accepted:
+    gates = evaluate_gates(seen, accepted=risks.accepted)
+    if codes.MEMBERS_KNOWN in risks.accepted:
         seen = replace(seen, workers=tuple(each for each in seen.workers if each.mode is not Mode.ABSENT))
-    return GroupLook(group, seen, gates, lost if lenience.sets_lost else (), app.clock.monotonic_s() - since_s)
+    return GroupLook(group, seen, gates, lost if risks.sets_lost else (), app.clock.monotonic_s() - since_s)
 
 
 def _with_files_of(app: App, worker: UpgradeWorker) -> tuple[UpgradeWorker, list[str]]:
-    """A worker that left the group, with what its own file says, and that file."""
+    """Return a worker that left the group, with the evidence of its own files, and the paths of these files."""
     given = [config.properties for config in app.target.worker_configs]
     read = [read_worker_file(file.source, file.values) for file in given]
     files = files_of(worker.name, read, group_id=app.target.group_id)
@@ -144,7 +144,7 @@ def _with_files_of(app: App, worker: UpgradeWorker) -> tuple[UpgradeWorker, list
 
 
 def with_driver_files(app: App, driver: Driver) -> App:
-    """The App with the workers' files as they are; a worker that the driver does not know is the plan's business."""
+    """Return the App with the workers' files as the driver finds them; without files if it does not know a worker."""
     group, _cluster_id = read_group(app)
     urls = [parse_worker_url(member.url).text for member in group.members if member.url]
     nodes = [each for each in group.members if not each.has_rest and each.url is None]

@@ -1,4 +1,4 @@
-"""What is remembered of upgrades: how far a roll came, and what the group forgets about its workers."""
+"""The memory of upgrades: the progress of a roll, and what the group forgets about its workers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _Value = TypeVar("_Value")
 
 
 class Brought(Struct, frozen=True):
-    """A worker that the roll brought to `mode`; the same `member_id` in the group is the same process as then."""
+    """A worker that the roll brought to `mode`; the same `member_id` in the group means the same process."""
 
     mode: Mode
     member_id: str | None
 
 
 class OpenStep(Struct, frozen=True):
-    """A step that was begun and not ended; `restarted` means that the driver did its part.
+    """A step that has not ended; `restarted` means that the driver did its part.
 
     `members` are all members of the group before it (URL -> member id). `backups` are the copies made in it.
     """
@@ -40,13 +40,13 @@ class OpenStep(Struct, frozen=True):
 class Roll(Struct, frozen=True):
     """The newest roll in the journal; `connectors` are their states at its beginning.
 
-    `known` are all members that its newest step saw; `steps` are those that are done.
-    `next_start` is in which modes each worker may start next, of all that this and former rolls had in hand.
-    `way_back`: it takes back the roll before; `excused` are connectors and tasks that did not run when it began.
-    `stopped` says why its last run ended, if it could say so; `ended_ms` is None while it is not finished. `origin` is
-    the mode to go back to, if there is one. `place` is what the driver changes, and where, if it told. `mirror_maker`:
-    the workers are a dedicated MirrorMaker's. `driver_options` and `accepted` gates are what its last run was given.
-    `not_started` are workers that were no members, were given their mode where they lie, and were not started since.
+    `known` are all members that its newest step saw; `steps` are those that are done. `next_start` has the modes in
+    which each worker of this and former rolls may start next. `way_back`: it takes back the roll before; `excused` are
+    connectors and tasks that did not run when it began. `stopped` is the error that ended its last run, if it was
+    recorded; `ended_ms` is None while it is not finished. `origin` is the mode to go back to, if there is one. `place`
+    is what the driver changes, and where, if it is known. `mirror_maker`: the workers are a dedicated MirrorMaker's.
+    `driver_options` and `accepted` gates are those of its last run. `not_started` are workers that were not members,
+    whose mode was set while they were down, and that were not started since.
     """
 
     target: Mode
@@ -72,26 +72,26 @@ class Roll(Struct, frozen=True):
 
     @property
     def unfinished(self) -> bool:
-        """Whether it was begun and did not come to its end."""
+        """True if it was begun and has not ended."""
         return self.ended_ms is None
 
     @property
     def memory(self) -> Memory:
-        """What it knows of workers."""
+        """The modes of workers that this roll knows."""
         return Memory(self.brought, self.next_start)
 
     @property
     def lost_memory(self) -> Memory:
-        """What counts for another roll: who was brought where only if looking shows nothing, as of a MirrorMaker."""
+        """The memory for another roll: start modes and, for MirrorMaker, whose modes nothing else shows, all modes."""
         return Memory(self.brought if self.mirror_maker else {}, self.next_start)
 
     def is_taken_back_by(self, target: Mode) -> bool:
-        """Whether a roll to `target` is the way back from this one, or goes on with that."""
+        """Decide whether a roll to `target` is the way back from this one, or continues its way back."""
         before, after = TARGETS.index(self.target), TARGETS.index(target)
         return after < before or (self.way_back and after <= before)
 
     def without(self, gone: Collection[str]) -> Roll:
-        """The same, and nothing is expected any more of workers that are gone for good."""
+        """Return a copy that expects nothing any more of the workers in `gone`."""
         step = self.open
         if step is not None:
             members = {name: member_id for name, member_id in step.members.items() if name not in gone}
@@ -107,27 +107,27 @@ class Roll(Struct, frozen=True):
 
 
 class Memory(Struct, frozen=True):
-    """What a journal knows of workers: to which mode it brought them, and in which modes they may start next."""
+    """The modes to which a journal's rolls brought workers, and the modes in which workers may start next."""
 
     brought: Mapping[str, Brought] = {}
     next_start: Mapping[str, frozenset[Mode]] = {}
 
     @property
     def names(self) -> Mapping[str, str | None]:
-        """The members that were brought somewhere, by name."""
+        """The ids of the members that were brought to a mode, by name."""
         return {name: each.member_id for name, each in self.brought.items()}
 
     def after(self, brought: Mapping[str, Brought], *, at_once: bool = False) -> Memory:
-        """The same, once these were brought there; `at_once`, by a controller, they come back under other URLs."""
+        """Return a copy with the workers just brought; with `at_once`, they come back under other URLs."""
         starts = {} if at_once else {name: frozenset({each.mode}) for name, each in brought.items()}
         return Memory({**self.brought, **brought}, {**self.next_start, **starts})
 
     def without(self, names: Collection[str]) -> Memory:
-        """The same without workers that there are no more."""
+        """Return a copy without workers that no longer exist."""
         return Memory(without(self.brought, names), without(self.next_start, names))
 
     def lost(self, members: Collection[str], target: Mode) -> tuple[UpgradeWorker, ...]:
-        """Workers that left the group, and that may come back in another mode than `target`."""
+        """Return the workers that left the group and may come back in another mode than `target`."""
         return tuple(
             UpgradeWorker(name, Mode.ABSENT, evidence=(f"it left the group, and may come back {_either(modes)}",))
             for name, modes in sorted(self.next_start.items())
@@ -140,14 +140,14 @@ def _either(modes: Collection[Mode]) -> str:
 
 
 def without(there: Mapping[str, _Value], gone: Collection[str]) -> dict[str, _Value]:
-    """Those that are `there` and not `gone`."""
+    """Return the entries of `there` whose names are not in `gone`."""
     return {name: value for name, value in there.items() if name not in gone}
 
 
 def with_brought(
     workers: Sequence[UpgradeWorker], brought: Mapping[str, Brought], members: Mapping[str, str | None]
 ) -> tuple[UpgradeWorker, ...]:
-    """Adds what the roll knows: a worker that is still the member it was has kept the mode it was brought to.
+    """Add what the roll knows: a worker that is still the same member has kept the mode to which it was brought.
 
     A mode changes by a restart only, and a restarted worker is another member. What is proven is never overruled.
     """
@@ -164,13 +164,13 @@ def _with_brought(worker: UpgradeWorker, brought: Brought | None, member_id: str
 
 
 def known_nodes(memory: Memory, members: Mapping[str, str | None], restarted: Sequence[str] = ()) -> KnownNodes:
-    """The members, of which those that the roll has not restarted can't be distinguished from others of their place."""
+    """Return the members; those not restarted by the roll can't be distinguished from others on the same host."""
     alike = frozenset(name for name, each in members.items() if memory.names.get(name) != each)
     return KnownNodes({**memory.names, **members}, tuple(restarted), alike)
 
 
 def describe_roll(roll: Roll) -> str:
-    """A roll in a sentence."""
+    """Describe a roll in a sentence."""
     done = ", ".join(f"{name} {mode.value}" for mode, name in roll.steps) or "nothing"
     text = f"an upgrade to {roll.target.value} was begun at {rfc3339(roll.began_ms)}"
     if not roll.unfinished:

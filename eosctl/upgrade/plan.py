@@ -8,13 +8,13 @@ from pathlib import Path
 from msgspec import UNSET
 
 from eosctl.app import App
-from eosctl.core.workers.modes import Mode, Pass, plan_passes, what_is_lost
+from eosctl.core.workers.modes import Mode, Pass, downgrade_losses, plan_passes
 from eosctl.errors import ExitCode, UsageError
 from eosctl.report import Report
 from eosctl.state.backups import write_lines
 from eosctl.upgrade.drivers import Driver
 from eosctl.upgrade.hard import plan_hard_downgrade
-from eosctl.upgrade.look import NOTHING_KNOWN, GroupLook, Lenience, look
+from eosctl.upgrade.look import NOTHING_KNOWN, AcceptedRisks, GroupLook, look
 from eosctl.upgrade.plan_file import make_plan, plan_file_text
 from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
 from eosctl.upgrade.roll.owned import manifests_of, origins_of, owned_gates, place_of
@@ -30,13 +30,12 @@ def plan_upgrade(
     validate: bool = True,
     driver: Driver | None = None,
 ) -> Report:
-    """The passes that lead to `target` and the gates on the way; exit 3 when a gate fails.
+    """Return the passes that lead to `target` and the gates before them; exit 3 if a gate fails.
 
-    `plan_out` is a file that `upgrade apply` takes.
-    Without `validate` no connector is asked for its verdict, and the gates that rest on it are unknown.
-    With a `driver` whose platform owns the workers, the gates of that, too.
-    With `hard`, `data.hard` has what an older Connect needs besides. Raises UsageError for `hard` with another target,
-    and what `observe_workers` raises; what else can't be looked at makes its gates unknown.
+    `plan_out` is a file for `upgrade apply`. Without `validate` no connector validates its config, and the gates that
+    need it are unknown. With a `driver` whose platform owns the workers, its gates are added. With `hard`, `data.hard`
+    has the additional steps for an older Connect. Raises UsageError for `hard` with another target, and what
+    `observe_workers` raises; whatever else can't be read makes its gates unknown.
     """
     if hard and target is not Mode.DISABLED:
         raise UsageError(
@@ -69,7 +68,7 @@ def plan_upgrade(
         data=PlanData(
             passes=[pass_part(each) for each in passes],
             gates=[gate_part(gate) for gate in gates],
-            losses=list(what_is_lost(observation.workers, target, requiring=observation.requiring_exactly_once())),
+            losses=list(downgrade_losses(observation.workers, target, requiring=observation.requiring_exactly_once())),
             hard=plan_hard_downgrade(observation) if hard else UNSET,
             place=place or UNSET,
             manifests=manifests_of(origins_of(app, driver), _modes(passes, target)) if driver else UNSET,
@@ -82,12 +81,12 @@ def plan_upgrade(
 
 
 def _modes(passes: Sequence[Pass], target: Mode) -> list[str]:
-    """What is set, one after the other."""
+    """Return the modes to set, in order."""
     return [each.mode.value for each in passes] or [target.value]
 
 
 def _look(app: App, target: Mode, *, validate: bool) -> tuple[GroupLook, bool]:
-    """What is seen of the group, and what this machine's journal knows of workers that left it, or come back.
+    """Look at the group, with what this machine's journal knows of workers that left it or may come back.
 
     And whether this is the way back from an upgrade that the journal has.
     """
@@ -95,6 +94,6 @@ def _look(app: App, target: Mode, *, validate: bool) -> tuple[GroupLook, bool]:
     if app.target.client is not None and app.target.group_id is not None:
         with app.transactions() as admin:
             roll = newest_roll(upgrade_journal(app, admin.cluster_id()))
-    lenience = Lenience(way_back=roll is not None and roll.is_taken_back_by(target))
-    view = look(app, target, roll.lost_memory if roll else NOTHING_KNOWN, lenience=lenience, validate=validate)
-    return view, lenience.way_back
+    risks = AcceptedRisks(way_back=roll is not None and roll.is_taken_back_by(target))
+    view = look(app, target, roll.lost_memory if roll else NOTHING_KNOWN, risks=risks, validate=validate)
+    return view, risks.way_back

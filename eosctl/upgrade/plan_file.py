@@ -1,4 +1,4 @@
-"""An upgrade's plan as a value: what was seen of the workers, and which of them change their mode in which order.
+"""An upgrade's plan as a value: the workers as seen, and the order in which they change their mode.
 
 It can be reviewed, kept and applied later (`core.kept.plan_file`).
 """
@@ -16,26 +16,26 @@ _FILES = PlanFormat("eosctl-upgrade-plan", 1, "upgrade plan")
 
 
 class PlannedWorker(Struct, frozen=True):
-    """A worker as the plan saw it."""
+    """A worker as seen when planned."""
 
     name: str
     mode: Mode
     version: str | None
 
     def agrees_with(self, now: PlannedWorker) -> bool:
-        """Whether `now` can be the same worker in the same mode."""
+        """Decide whether `now` can be the same worker in the same mode."""
         return self.version == now.version and POSSIBLE[now.mode] <= POSSIBLE[self.mode]
 
 
 class PlannedPass(Struct, frozen=True):
-    """One rolling restart; workers by name, because who leads is looked up when the pass runs."""
+    """One rolling restart; workers by name, as the leader is looked up when the pass runs."""
 
     mode: Mode
     workers: tuple[str, ...]
 
 
 class UpgradePlan(Struct, frozen=True):
-    """What brings the workers of one group of one Kafka cluster to `target`."""
+    """The passes that bring the workers of one Connect group to `target`."""
 
     kafka_cluster_id: str | None
     group_id: str | None
@@ -44,11 +44,11 @@ class UpgradePlan(Struct, frozen=True):
     passes: tuple[PlannedPass, ...]
 
     def digest(self) -> str:
-        """sha256 of the canonical JSON, in hex."""
+        """Return the SHA-256 of the canonical JSON, in hex."""
         return digest_of(self)
 
     def difference(self, other: UpgradePlan) -> str | None:
-        """How `other`, a later look, contradicts this one, in words; None where it does not.
+        """Describe how `other`, a later look, contradicts this plan; None if it does not.
 
         A mode that is known better now (`disabled`, where it was `not_enabled`) is no contradiction.
         """
@@ -76,7 +76,7 @@ def _words(worker: PlannedWorker | None) -> str:
 def make_plan(
     workers: Sequence[UpgradeWorker], target: Mode, *, kafka_cluster_id: str | None, group_id: str | None
 ) -> UpgradePlan:
-    """The plan that `plan_passes` lays out for these workers."""
+    """Make the plan of the passes that `plan_passes` lays out for these workers."""
     return UpgradePlan(
         kafka_cluster_id,
         group_id,
@@ -90,15 +90,15 @@ def make_plan(
 
 
 def _planned(worker: UpgradeWorker) -> PlannedWorker:
-    """The version of a MirrorMaker's node is known while it runs a connector that shows it, and so says nothing."""
+    """Return the worker as planned, without the version of a MirrorMaker node: only some running connectors show it."""
     return PlannedWorker(worker.name, worker.mode, worker.version if worker.setting == CONNECT_SETTING else None)
 
 
 def plan_file_text(plan: UpgradePlan) -> str:
-    """What `--plan-out` writes."""
+    """Return the text that `--plan-out` writes."""
     return _FILES.text(plan)
 
 
 def read_plan(text: str, *, path: str) -> UpgradePlan:
-    """The plan of a plan file; raises InputFileError when it is not one, or was changed after it was written."""
+    """Read a plan file; raise InputFileError if it is not a plan or was changed after it was written."""
     return _FILES.read(text, UpgradePlan, path=path)

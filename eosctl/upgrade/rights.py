@@ -1,7 +1,8 @@
-"""What the cluster's ACLs say of the rights that the target of an upgrade takes: `acls check`, as a gate has it.
+"""The rights that the target of an upgrade needs, from the cluster's ACLs: `acls check` as a gate.
 
-Before the first restart, for a worker that lacks its leader's id stops the whole group, and an admin client that may
-not fence is noticed at the next reconfiguration only. What can't be known is left open, and never stops anybody.
+They are checked before the first restart, as a worker without rights on its leader's id stops the whole group, and an
+admin client that may not fence is noticed only at the next reconfiguration. Unknown rights are left open, and stop
+nobody.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _OWN_LOGIN = re.compile(r"(producer|consumer|admin)\.override\.(sasl\.|ssl\.|sec
 
 
 def with_rights(app: App, observation: Observation) -> Observation:
-    """Adds what ACLs say of the rights; where they can't be read or judged, the reason."""
+    """Add what the ACLs say of the rights or, if they can't be read or judged, the reason."""
     if observation.target is Mode.DISABLED:
         return observation
     if app.target.client is None:
@@ -73,7 +74,7 @@ def _sources(connectors: Mapping[str, ConnectorState]) -> list[str]:
 
 
 def _own_logins(connectors: Mapping[str, ConnectorState]) -> dict[str, str]:
-    """Source connectors whose clients log in as somebody else, or elsewhere, and the first property that says so."""
+    """Return each source connector whose clients log in differently or elsewhere, with the first property for it."""
     found = {}
     for name in _sources(connectors):
         settings = sorted(key for key in connectors[name].config or {} if _OWN_LOGIN.match(key))

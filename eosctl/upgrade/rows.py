@@ -1,4 +1,4 @@
-"""What `upgrade plan`, `status` and `verify` print, and the parts of it that `upgrade apply` prints as well."""
+"""The rows of `upgrade plan`, `status` and `verify`, and those parts that `upgrade apply` has as well."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class OpenGatePart(GatePart):
 
 
 def gate_part(gate: Gate) -> GatePart:
-    """The gate as a document has it."""
+    """Return the gate as a document has it."""
     return GatePart(
         id=str(gate.id),
         status=gate.status,
@@ -59,7 +59,7 @@ def gate_part(gate: Gate) -> GatePart:
 
 
 def open_gates(gates: Iterable[Gate]) -> list[OpenGatePart]:
-    """Those that do not pass."""
+    """Return the gates that do not pass."""
     return [
         OpenGatePart(
             id=str(gate.id),
@@ -85,7 +85,7 @@ class ManifestPart(Printed):
 
 
 def manifest_lines(manifests: Iterable[ManifestPart]) -> Iterable[str]:
-    """What must be changed where the workloads are deployed from."""
+    """Render what must be changed where the workloads are deployed from."""
     return (f"change at source: {printable(each.words)}" for each in manifests)
 
 
@@ -101,7 +101,7 @@ class UpgradeWorkerRow(Printed):
 
 
 def worker_row(worker: UpgradeWorker) -> UpgradeWorkerRow:
-    """The worker as a row."""
+    """Return the worker as a row."""
     return UpgradeWorkerRow(
         worker=worker.name,
         leader=worker.leader,
@@ -113,7 +113,7 @@ def worker_row(worker: UpgradeWorker) -> UpgradeWorkerRow:
 
 
 class StepPart(Printed):
-    """What happens to one worker in a pass."""
+    """The actions for one worker in a pass."""
 
     worker: Worker
     actions: Annotated[list[str], "What to do, in words."]
@@ -129,13 +129,13 @@ class PassPart(Printed):
 
 
 def pass_part(each: Pass) -> PassPart:
-    """The pass as the plan has it."""
+    """Return the pass as the plan has it."""
     steps = [StepPart(worker=step.worker, actions=list(step.actions), gates=list(step.gates)) for step in each.steps]
     return PassPart(mode=each.mode, barrier=each.barrier, steps=steps)
 
 
 class PlanSummary(Printed):
-    """How much there is to do."""
+    """The number of passes, restarts and gates of a plan."""
 
     target_mode: Annotated[str, "The mode that every worker is to have."]
     passes: Annotated[int, "How many rolling restarts lead there."]
@@ -165,7 +165,7 @@ class StatusRow(UpgradeWorkerRow):
 
 
 def status_row(worker: UpgradeWorker, *, roll: str | None) -> StatusRow:
-    """The worker as a row, and where it stands in the upgrade."""
+    """Return the worker as a row, with its place in the upgrade."""
     return StatusRow(**asdict(worker_row(worker)), roll=roll)
 
 
@@ -200,13 +200,13 @@ class RollPart(Printed):
 
 
 class StatusData(Printed):
-    """Where the newest upgrade stands."""
+    """The state of the newest upgrade."""
 
     roll: Annotated[RollPart | None, "The newest upgrade in the journal; null where there is none."]
 
 
 class VerifySummary(Printed):
-    """How much was checked, and what was found."""
+    """The number of workers, gates and findings."""
 
     target_mode: TargetOfRoll
     workers: Annotated[int, "How many workers the group has."]
@@ -216,7 +216,7 @@ class VerifySummary(Printed):
 
 
 def _plan_lines(report: Report) -> Iterable[str]:
-    """Passes with their steps, then gates that do not pass, then what is lost."""
+    """Render the passes with their steps, the gates that do not pass, and the losses."""
     data = report.data_of(PlanData)
     yield from _pass_lines(data.passes)
     if data.place:

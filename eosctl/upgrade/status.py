@@ -1,4 +1,4 @@
-"""upgrade status and upgrade verify: where the workers stand, and whether they are where they should be. Read-only."""
+"""upgrade status and upgrade verify: the state of the workers, and whether it is as it should be. Read-only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import OwnsWorkers
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.gates import FORBIDDABLE_GATES
-from eosctl.upgrade.look import NOTHING_KNOWN, GroupLook, Lenience, lenience_of, look
+from eosctl.upgrade.look import NOTHING_KNOWN, AcceptedRisks, GroupLook, accepted_risks, look
 from eosctl.upgrade.memory import Brought, Memory, Roll, describe_roll
 from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
 from eosctl.upgrade.roll.owned import match_gates
@@ -43,7 +43,7 @@ _PATIENCE_S, _POLL_S = 20.0, 1.0
 
 
 def upgrade_status(app: App) -> Report:
-    """Each worker's mode with its evidence, and the newest roll in the journal.
+    """Report each worker's mode with its evidence, and the newest roll in the journal.
 
     Exit 7 when a worker can't be reached. Raises what `observe_workers` raises.
     """
@@ -71,16 +71,16 @@ def upgrade_status(app: App) -> Report:
 def verify_upgrade(
     app: App, target: Mode, *, accepted: frozenset[str] = frozenset(), driver: OwnsWorkers | None = None
 ) -> Report:
-    """Findings that keep the group from being wholly and provably in `target`; exit 3 when there are any.
+    """Report the findings that keep the group from being wholly and provably in `target`; exit 3 if there are any.
 
-    What a rebalance or the start of a task explains must last for a while.
-    That the rights can't be judged, or may not be looked at, is a warning only: it says nothing of what workers do now.
-    So are gates that are `accepted` as they are; with `modes_proven`, modes that nothing proves, or a file alone tells.
-    With a `driver`, the members must be the workers of its platform. Raises what `observe_workers` raises.
+    A finding that a rebalance or the start of a task explains must last for a while. Rights that can't be judged or
+    read are only a warning: they say nothing of what workers do now. So are gates that are `accepted`, and with
+    `modes_proven` modes that nothing proves, or only a file shows. With a `driver`, the members must be the workers of
+    its platform. Raises what `observe_workers` raises.
     """
     journal, cluster_id = _journal(app)
     roll = newest_roll(journal)
-    view = _calm_look(app, target, roll.memory if roll else NOTHING_KNOWN, lenience_of(accepted, roll))
+    view = _calm_look(app, target, roll.memory if roll else NOTHING_KNOWN, accepted_risks(accepted, roll))
     view = replace(view, gates=(*view.gates, *match_gates(app, driver, view.group, accepted=accepted)))
     elsewhere = [each for each in view.observation.workers if each.mode is not target or not each.confirmed]
     taken = [each for each in elsewhere if codes.MODES_PROVEN in accepted and target in each.possible]
@@ -114,18 +114,18 @@ def verify_upgrade(
     )
 
 
-def _calm_look(app: App, target: Mode, memory: Memory, lenience: Lenience) -> GroupLook:
-    """Return a look; one that meets no more than a rebalance, or tasks that start, is repeated for some seconds."""
+def _calm_look(app: App, target: Mode, memory: Memory, risks: AcceptedRisks) -> GroupLook:
+    """Look at the group; repeat the look for some seconds if it shows only a rebalance, or tasks that start."""
     patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
-    view = look(app, target, memory, lenience=lenience)
+    view = look(app, target, memory, risks=risks)
     while _is_passing(view) and patience.remaining_s() > view.took_s + _POLL_S:
         patience.sleep(_POLL_S)
-        view = look(app, target, memory, lenience=lenience)
+        view = look(app, target, memory, risks=risks)
     return view
 
 
 def _is_passing(view: GroupLook) -> bool:
-    """Whether gates fail, and a rebalance, or a connector that starts, may be why each of them does."""
+    """Decide whether gates fail, and each of them may fail only because of a rebalance or a connector that starts."""
     failing = {gate.id for gate in _open_gates(view) if gate.status == "fail"}
     states = {state for each in view.observation.connectors or () for state in each.unwell().values()}
     passing = {codes.GROUP_STABLE, codes.TASK_SETS_COMPLETE}
@@ -144,7 +144,7 @@ def _unfinished(roll: Roll, holder: str | None) -> Problem:
     if holder is not None:
         message = f"{describe_roll(roll)}; eosctl is at work on it now ({holder})"
         return Problem(codes.UPGRADE_UNFINISHED, message, "Wait for it.").as_warning()
-    return Problem(codes.UPGRADE_UNFINISHED, describe_roll(roll), "--resume goes on.").as_warning()
+    return Problem(codes.UPGRADE_UNFINISHED, describe_roll(roll), "--resume continues.").as_warning()
 
 
 def _open_gates(view: GroupLook) -> list[Gate]:
@@ -153,7 +153,7 @@ def _open_gates(view: GroupLook) -> list[Gate]:
 
 
 def _may_stay_unknown(gate: Gate, seen: Observation) -> bool:
-    """Rights, and what no right of a reading role reports: neither says anything of what the workers do now.
+    """Decide whether an unknown gate says nothing of what workers do now: rights, and what a reading role may not see.
 
     Rights may stay unknown for good: ACLs and principals are not everybody's to see.
     """
@@ -199,7 +199,7 @@ def _gate_finding(gate: Gate, group_id: str) -> Finding:
 
 
 def _place(name: str, roll: Roll | None) -> str | None:
-    """Where the worker stands in an unfinished roll."""
+    """Return where the worker stands in an unfinished roll."""
     if roll is None or not roll.unfinished:
         return None
     if roll.open is not None and name in roll.open.workers:

@@ -1,4 +1,4 @@
-"""The gates about workers: who is there, what each runs, in which mode, and whether their files agree. Pure."""
+"""The gates about workers: members, versions, modes, and whether their files agree. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _per_worker(observation: Observation, modes: Iterable[Mode], words: str) -> 
 
 
 def members_known(observation: Observation) -> GateVerdict:
-    """Each worker that is known is a member, and answers where no other one may."""
+    """Check that each known worker is a member, and that each answers if it has a REST interface."""
     failures = _per_worker(observation, (Mode.ABSENT,), "is not a member of the group")
     failures += _per_worker(observation, (Mode.UNREACHABLE,), "is a member, but its REST interface can't be reached")
     failures += dict.fromkeys(worker.doubt for worker in observation.workers if worker.doubt)
@@ -32,7 +32,7 @@ def members_known(observation: Observation) -> GateVerdict:
 
 
 def group_stable(observation: Observation) -> GateVerdict:
-    """No rebalance is under way, and who leads is known."""
+    """Check that no rebalance is under way, and that the leader is known."""
     state = observation.group_state
     failures = [] if state == "Stable" else [f"the group is {state}"]
     if state == "Stable" and not any(worker.leader for worker in observation.workers):
@@ -41,7 +41,7 @@ def group_stable(observation: Observation) -> GateVerdict:
 
 
 def worker_versions(observation: Observation) -> GateVerdict:
-    """Each worker is of a Kafka with exactly-once sources."""
+    """Check that each worker runs a Kafka version that has exactly-once sources."""
     failures, unknowns = [], []
     for worker in observation.workers:
         if is_older(worker.version, OLDEST_VERSION):
@@ -57,7 +57,7 @@ def worker_versions(observation: Observation) -> GateVerdict:
 
 
 def worker_health(observation: Observation) -> GateVerdict:
-    """Each worker says that it is well, if its Kafka reports that."""
+    """Check that each worker reports that it is healthy, if its Kafka version reports health."""
     if observation.mirror_maker:
         return GateVerdict("every worker is a member of the group; without REST no more can be seen of its health")
     failures = [f"{w.name} is {w.health}" for w in observation.workers if w.health in ("starting", "unhealthy")]
@@ -70,7 +70,7 @@ def worker_health(observation: Observation) -> GateVerdict:
 
 
 def _has_no_health(worker: UpgradeWorker) -> bool:
-    """Whether it is too old for GET /health (KIP-1017): that it answers is all that can be asked of it.
+    """Decide whether the worker is too old for GET /health (KIP-1017), so that only an answer can be expected.
 
     One of an unknown version that has no such path is as old, if it answers what a starting worker does not.
     """
@@ -81,7 +81,7 @@ def _has_no_health(worker: UpgradeWorker) -> bool:
 
 
 def internal_rest(observation: Observation) -> GateVerdict:
-    """A follower's exactly-once tasks ask the leader to fence, over REST (KIP-618, KIP-710)."""
+    """Check that followers can ask the leader over REST to fence, as exactly-once tasks do (KIP-618, KIP-710)."""
     mute = [worker.name for worker in observation.workers if observation.mirror_maker and is_node(worker.name)]
     if len(mute) <= 1:
         return GateVerdict("followers reach their leader" if not mute else "there is no follower")
@@ -90,7 +90,7 @@ def internal_rest(observation: Observation) -> GateVerdict:
 
 
 def modes_proven(observation: Observation) -> GateVerdict:
-    """The mode of each worker is known, as far as it matters on this way."""
+    """Check that the mode of each worker is known, as far as it matters on this way."""
     unproven = [w for w in observation.workers if len(w.possible) > 1]
     # On the way up a worker that is disabled or preparing gets the first step anyway: it need not be distinguished.
     harmless = observation.target is Mode.ENABLED
@@ -105,7 +105,7 @@ def _mode_text(worker: UpgradeWorker) -> str:
 
 
 def no_mixed_modes(observation: Observation) -> GateVerdict:
-    """No worker is enabled beside one that is, or may be, disabled."""
+    """Check that no worker is enabled beside one that is, or may be, disabled."""
     enabled = [worker.name for worker in observation.workers if worker.mode is Mode.ENABLED]
     disabled = [w.name for w in observation.workers if w.mode in (Mode.DISABLED, Mode.OLD_VERSION)]
     unproven = [w.name for w in observation.workers if w.mode in (Mode.NOT_ENABLED, Mode.UNKNOWN, Mode.UNREACHABLE)]
@@ -127,7 +127,7 @@ _ELSEWHERE = {
 
 
 def worker_files(observation: Observation) -> GateVerdict:
-    """The workers' files agree in what a group has in common, and name modes that there are."""
+    """Check that the workers' files agree on the properties that a group shares, and that their modes exist."""
     failures, unknowns = _other_topics(observation)
     for name in _SHARED:
         values = {file.properties.get(name) for file in observation.files}
@@ -145,7 +145,7 @@ def worker_files(observation: Observation) -> GateVerdict:
 
 
 def _other_topics(observation: Observation) -> tuple[list[str], list[str]]:
-    """The files that name another config or offsets topic than the group's, and those that refer to one."""
+    """Return the files that name other config or offsets topics than the group's, and those that use a reference."""
     failures, unknowns = [], []
     ours = {"config.storage.topic": observation.config_topic, "offset.storage.topic": observation.offset_topic}
     for name, topic in ours.items():

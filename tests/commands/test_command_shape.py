@@ -31,7 +31,7 @@ def test_every_writing_command_goes_through_settle() -> None:
         node
         for path in FILES
         for node in nodes(path)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "settle"
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "run_plan"
     ]
     assert len(calls) >= 12
     assert {(len(call.args), *sorted(str(each.arg) for each in call.keywords)) for call in calls} == {

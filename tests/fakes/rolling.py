@@ -14,7 +14,7 @@ from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.report import Report
-from eosctl.upgrade.drivers import Acted, Driver
+from eosctl.upgrade.drivers import Driver, DriverResult
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.roll import apply_roll
 from tests.fakes.broker_state import FakeTransaction
@@ -177,12 +177,12 @@ class FakeDriver:
     def check(self, _app: App, workers: Sequence[str]) -> None:
         self.checked.append(tuple(workers))
 
-    def set_alone(self, _app: App, worker: str, mode: Mode) -> Acted:
+    def set_alone(self, _app: App, worker: str, mode: Mode) -> DriverResult:
         self.world.kill.tick()
         self.world.files[worker] = mode.value
-        return Acted("configured")
+        return DriverResult("configured")
 
-    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         (url,) = workers
         self.world.kill.tick()
         self.world.stop(url)
@@ -192,7 +192,7 @@ class FakeDriver:
         self.world.kill.tick()
         self.world.start(url)
         self.world.kill.tick()
-        return Acted("restarted")
+        return DriverResult("restarted")
 
 
 def roll(app: App, driver: Driver, target: Mode | None = Mode.ENABLED, **request: Any) -> Report:

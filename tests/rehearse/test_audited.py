@@ -6,16 +6,16 @@ import pytest
 
 from eosctl.errors import UnauthorizedError
 from eosctl.rehearse.audited import audit_connector
-from eosctl.rehearse.proof import Asked, AuditSaid
+from eosctl.rehearse.proof import FaultAudit, FaultAuditRequest
 from eosctl.rehearse.rows import AuditedWindow, FaultVerdict
 from tests.audit.log_scene import LogScene
 from tests.fakes.world import OFFSETS
 
 
-def audited(scene: LogScene) -> AuditSaid:
+def audited(scene: LogScene) -> FaultAudit:
     app = scene.app(connect_urls=("http://w0:8083",), offset_topic=OFFSETS)
     window = AuditedWindow(since_ms=0, until_ms=app.clock.now_ms())
-    return audit_connector(app, Asked("c", window, None, None))
+    return audit_connector(app, FaultAuditRequest("c", window, None, None))
 
 
 def honest() -> LogScene:

@@ -22,7 +22,7 @@ from eosctl.rehearse.faults.connectors import (
     SwitchOffsets,
     Upgrade,
 )
-from eosctl.rehearse.faults.fault import Simple
+from eosctl.rehearse.faults.fault import SimpleFault
 from eosctl.rehearse.faults.workers import FreezeWorker, KillWorker, Rebalance
 from eosctl.rehearse.network import Forwarder
 from eosctl.sandbox.servers import process
@@ -128,7 +128,7 @@ def worker(tmp_path: Path) -> Iterator[Node]:
     ],
 )
 def test_a_worker_with_nothing_to_lose_is_a_miss(
-    worker: Node, kind: type[Simple], tasks: list[int], is_open: bool, missed: list[str]
+    worker: Node, kind: type[SimpleFault], tasks: list[int], is_open: bool, missed: list[str]
 ) -> None:
     """It was a note in the evidence only."""
     ground: Any = OneWorker(worker, tasks, is_open)

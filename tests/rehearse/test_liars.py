@@ -16,10 +16,10 @@ from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode
 from eosctl.rehearse.audited import audit_connector
-from eosctl.rehearse.faults.fault import Simple
+from eosctl.rehearse.faults.fault import SimpleFault
 from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.plan import RehearsalPlan, RehearsalRequest
-from eosctl.rehearse.proof import Asked, AuditSaid
+from eosctl.rehearse.proof import FaultAudit, FaultAuditRequest
 from eosctl.rehearse.rows import FaultRow, FaultVerdict, RehearsalSummary
 from eosctl.rehearse.rules import FitConnector
 from eosctl.rehearse.run import rehearse_on
@@ -98,7 +98,7 @@ class Source:
             del self.at[forget]
 
 
-def fault(source: Source, name: str = "kill-worker", *, leaves_mode: bool = False, **restart: Any) -> type[Simple]:
+def fault(source: Source, name: str = "kill-worker", *, leaves_mode: bool = False, **restart: Any) -> type[SimpleFault]:
     """A fault after which the source goes on as `restart` says."""
 
     def inject(_self: Any, ground: Any) -> None:
@@ -108,7 +108,7 @@ def fault(source: Source, name: str = "kill-worker", *, leaves_mode: bool = Fals
             source.deliver_plainly()
         source.deliver()
 
-    return type("Now", (Simple,), {"name": name, "what": "x", "leaves_mode": leaves_mode, "inject": inject})
+    return type("Now", (SimpleFault,), {"name": name, "what": "x", "leaves_mode": leaves_mode, "inject": inject})
 
 
 class _Ground(QuietGround):
@@ -118,14 +118,17 @@ class _Ground(QuietGround):
 
 
 def rehearse(
-    source: Source, *faults: Any, audit: Callable[[App, Asked], AuditSaid] = audit_connector, **request: Any
+    source: Source,
+    *faults: Any,
+    audit: Callable[[App, FaultAuditRequest], FaultAudit] = audit_connector,
+    **request: Any,
 ) -> Report:
     """The rehearsal; before each audit a row of each shard is delivered."""
     app = source.scene.app(connect_urls=("http://w0:8083",), offset_topic=OFFSETS)
     asked = RehearsalRequest(seed=1, **{"start_mode": Mode.ENABLED, **request})
     plan = RehearsalPlan(asked, "4.3.1", "s", FitConnector("c", {"connector.class": "x"}), faults, {})
 
-    def audited(app: App, question: Asked) -> AuditSaid:
+    def audited(app: App, question: FaultAuditRequest) -> FaultAudit:
         source.deliver()
         return audit(app, question)
 
@@ -201,7 +204,7 @@ def test_a_source_partition_that_is_not_read_again_is_unproven() -> None:
     report = rehearse(source, fault(source, forget="b-"), **FIELDS)
     assert (verdicts(report), report.exit_code) == ({"kill-worker": UNSURE}, ExitCode.PARTIAL)
     (row,) = report.rows_of(FaultRow)
-    assert 'source partition {"filename": "b-"} did not go on' in row.why
+    assert 'source partition {"filename": "b-"} made no progress' in row.why
 
 
 @pytest.mark.parametrize(("fields", "expected"), [(FIELDS, UNSURE), ({"unique": "id"}, AS_FAR)])
@@ -263,7 +266,7 @@ def test_a_later_row_is_not_better_than_what_it_could_prove_alone() -> None:
     """After an error, a row in which an offsets partition can't be read was exactly_once."""
     source = Source()
 
-    class First(Simple):
+    class First(SimpleFault):
         name: ClassVar[str] = "a-first"
         what: ClassVar[str] = "x"
 

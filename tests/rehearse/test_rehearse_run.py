@@ -19,10 +19,10 @@ from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ExitCode
 from eosctl.events import Event
-from eosctl.rehearse.faults.fault import Simple
+from eosctl.rehearse.faults.fault import SimpleFault
 from eosctl.rehearse.page import page_of
 from eosctl.rehearse.plan import RehearsalPlan, RehearsalRequest
-from eosctl.rehearse.proof import Asked, AuditSaid
+from eosctl.rehearse.proof import FaultAudit, FaultAuditRequest
 from eosctl.rehearse.rows import (
     REHEARSE_RESULT,
     FaultRow,
@@ -38,7 +38,7 @@ from tests.fakes.clock import FakeTime
 from tests.schema_check import faults_of
 
 
-class Fine(Simple):
+class Fine(SimpleFault):
     """One after which all is well."""
 
     name: ClassVar[str] = "fine"
@@ -133,18 +133,18 @@ def found(code: str, severity: str = "error", **evidence: object) -> FoundPart:
 
 def told(
     *answers: tuple[FaultVerdict, list[FoundPart]], lacks: tuple[str, ...] = (), grows: bool = True
-) -> tuple[Callable[[App, Asked], AuditSaid], list[Asked]]:
+) -> tuple[Callable[[App, FaultAuditRequest], FaultAudit], list[FaultAuditRequest]]:
     """An audit that gives these answers in turn, the last one again and again; and what it was asked.
 
     `grows`: each time more was delivered, and a row takes two audits.
     """
-    asked = list[Asked]()
+    asked = list[FaultAuditRequest]()
 
-    def audit(_app: App, question: Asked) -> AuditSaid:
+    def audit(_app: App, question: FaultAuditRequest) -> FaultAudit:
         asked.append(question)
         verdict, findings = answers[min(len(asked), len(answers)) - 1]
         delivered = len(asked) if grows else 7
-        return AuditSaid(verdict, "looked at 7 records", tuple(findings), lacks=lacks, delivered=delivered)
+        return FaultAudit(verdict, "looked at 7 records", tuple(findings), lacks=lacks, delivered=delivered)
 
     return audit, asked
 

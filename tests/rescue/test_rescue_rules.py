@@ -113,7 +113,7 @@ def test_a_new_record_suppresses_what_was_due() -> None:
             "now": {
                 "would_fence_count": 0,
                 "would_write": None,
-                "reason": "no task commit since the record: nobody is fenced",
+                "reason": "no task commit since the record: no id is fenced",
             },
             "after_next_commit": {"would_fence_count": 0, "reason": "fences the 0 recorded"},
         },

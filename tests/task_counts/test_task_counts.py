@@ -90,7 +90,7 @@ def test_findings(
     ("changes", "alive", "words"),
     [
         ({"task_count_record": None}, (known(0), known(1)), "and 2 of its ids are known to the coordinators"),
-        ({"task_count_record": None}, (), "workers with exactly-once would fence nobody"),
+        ({"task_count_record": None}, (), "workers with exactly-once would fence no id"),
         ({"task_count_record": 1}, (), "but the newest task set has 2"),
         ({"task_count_record": 1}, (known(1),), "but g-c-1 beyond it are alive"),
         ({"task_count": 9}, tuple(known(at) for at in range(5)), "but g-c-2, g-c-3, g-c-4 beyond"),

@@ -68,7 +68,7 @@ def test_what_guards_data_and_cannot_be_told_refuses_the_roll(tmp_path: Path) ->
     (problem,) = refused.problems
     assert problem.message == f"gate {ABORTED} is unknown: {TIMED_OUT.message}; nothing was written"
     assert str(problem.hint).endswith(
-        "--accept-gate no_aborted_offsets goes on as it is. --timeout gives a look more time."
+        "--accept-gate no_aborted_offsets continues as it is. --timeout gives a look more time."
     )
     see()
     assert plan_report(there.app(tmp_path), prepare_roll(there.app(tmp_path), request, driver)).exit_code is ExitCode.OK

@@ -13,7 +13,7 @@ from eosctl.core.ids import TransactionalId
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode, RefusedError, StalePlanError, UnauthorizedError
 from eosctl.events import Event
-from eosctl.upgrade.drivers import Acted
+from eosctl.upgrade.drivers import DriverResult
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.roll import apply_roll
 from eosctl.upgrade.roll.task_ids import describe_ids, ids_of_tasks, without_ids
@@ -46,7 +46,7 @@ def after(there: RollWorld, app: App, message: str, happens: Callable[[], object
 @pytest.mark.parametrize(
     ("happens", "said"),
     [
-        (lambda there: restart(there, W3), f"{W3} joined anew"),
+        (lambda there: restart(there, W3), f"{W3} joined again"),
         (lambda there: (there.stop(W3), there.settle()), f"{W3} left"),
         (lambda there: (there.files.update({"http://w4:8083": "disabled"}), there.start("http://w4:8083"),
                         there.settle()), "http://w4:8083 joined"),
@@ -62,7 +62,7 @@ def test_no_further_worker_is_restarted_when_the_group_is_not_as_the_roll_left_i
     assert (stopped.exit_code, outcomes(stopped)[0][2]) == (ExitCode.PARTIAL, "done")
     message = f"the group changes under this upgrade: {said}, which it had not restarted"
     assert stopped.problems[0].message == message
-    assert "--resume then goes on" in str(stopped.problems[0].hint)
+    assert "--resume then continues" in str(stopped.problems[0].hint)
     assert [mode for url, mode in there.starts if mode == "preparing"] == ["preparing"]
 
 
@@ -77,7 +77,7 @@ def test_a_worker_that_somebody_else_restarts_during_a_step_ends_it(tmp_path: Pa
     there.after_start.append(by_somebody_else)
     stopped = roll(there.app(tmp_path), FakeDriver(there))
     assert outcomes(stopped)[0] == ("preparing", W2, "failed")
-    assert f"{W3} joined anew" in stopped.problems[0].message
+    assert f"{W3} joined again" in stopped.problems[0].message
     there.after_start.clear()
     assert roll(there.app(tmp_path), FakeDriver(there), None, resume=True).exit_code is ExitCode.OK
     assert set(there.workers.values()) == {"enabled"}
@@ -142,14 +142,14 @@ def test_ids_in_another_kafka_cluster_are_not_looked_for_in_this_one(tmp_path: P
 class Renaming(FakeDriver):
     """W2 comes back under another URL, as a pod or a machine with another address does."""
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         (url,) = workers
         if url != W2:
             return super().bring(app, workers, mode)
         self.world.stop(W2)
         self.world.files[RENAMED] = mode.value
         self.world.start(RENAMED)
-        return Acted("restarted")
+        return DriverResult("restarted")
 
 
 def test_a_worker_that_returns_under_another_url_is_known_again(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_run_that_is_resumed_knows_it_under_its_new_url(tmp_path: Path) -> Non
 class Killed(FakeDriver):
     """The process dies before it restarts anything."""
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         raise KilledError
 
 
@@ -196,7 +196,7 @@ def test_an_upgrade_that_is_begun_elsewhere_ends_this_one_before_its_next_restar
     assert [mode for _url, mode in there.starts] == ["preparing"], "no worker is restarted by either"
     assert (stopped.exit_code, outcomes(stopped)[1][2]) == (ExitCode.PARTIAL, "failed")
     assert "another eosctl began to work at group g: eosctl-config-g" in stopped.problems[0].message
-    assert "--resume goes on when that is over" in str(stopped.problems[0].hint)
+    assert "--resume continues when that is over" in str(stopped.problems[0].hint)
     again = roll(there.app(tmp_path / "here"), FakeDriver(there), None, resume=True)
     assert (again.exit_code, set(there.workers.values())) == (ExitCode.OK, {"enabled"}), again.problems
 

@@ -13,7 +13,7 @@ from eosctl.core.workers.modes import Mode
 from eosctl.errors import ConnectError, EosctlError, ExitCode, UnreachableError
 from eosctl.events import Event, Standing
 from eosctl.report import Report
-from eosctl.upgrade.drivers import Acted
+from eosctl.upgrade.drivers import DriverResult
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.report import plan_report
 from eosctl.upgrade.rows import UnderWayPart
@@ -79,9 +79,9 @@ def test_a_silent_worker_is_named_also_while_another_is_not_back(tmp_path: Path)
     class Lazy(FakeDriver):
         """Says that it has restarted the worker; meanwhile another one freezes."""
 
-        def bring(self, _app: App, _workers: Sequence[str], _mode: Mode) -> Acted:
+        def bring(self, _app: App, _workers: Sequence[str], _mode: Mode) -> DriverResult:
             there.connect.frozen.add(W1)
-            return Acted("restarted")
+            return DriverResult("restarted")
 
     failed = roll(there.app(tmp_path), Lazy(there), Mode.PREPARING)
     awaited = f"still waiting: not restarted yet: {W2}; no answer from {W1}"

@@ -17,7 +17,7 @@ from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode, RefusedError, UnsupportedError, UsageError
 from eosctl.report import Report
-from eosctl.upgrade.drivers import Acted, Driver
+from eosctl.upgrade.drivers import Driver, DriverResult
 from eosctl.upgrade.drivers.by_hand import PrintDriver
 from eosctl.upgrade.drivers.commands import CommandDriver
 from eosctl.upgrade.drivers.systemd import SystemdDriver
@@ -67,10 +67,10 @@ class NodeDriver(FakeDriver):
     def for_mirror_maker(self, _setting: str) -> Driver:
         return self
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         return super().bring(app, [self._url(*workers)], mode)
 
-    def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+    def set_alone(self, app: App, worker: str, mode: Mode) -> DriverResult:
         return super().set_alone(app, self._url(worker), mode)
 
     def _url(self, name: str) -> str:
@@ -172,7 +172,7 @@ def test_a_command_that_restarts_the_same_process_twice_is_found(tmp_path: Path)
     there = nodes(SAME[:2])
     report = roll(there.app(tmp_path), NodeDriver(there, at={FIRST: W2, SECOND: W2}), Mode.PREPARING, accepted=VERSIONS)
     assert report.exit_code is ExitCode.PARTIAL
-    assert "joined anew, which it had not restarted" in report.problems[0].message
+    assert "joined again, which it had not restarted" in report.problems[0].message
     assert there.workers[W1] == "disabled"
 
 

@@ -17,7 +17,7 @@ from eosctl.core.acls.request import AclRequest
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnreachableError
-from eosctl.upgrade.drivers import Acted
+from eosctl.upgrade.drivers import DriverResult
 from eosctl.upgrade.plan import plan_upgrade
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.report import plan_report
@@ -59,7 +59,7 @@ class FileDriver(FakeDriver):
 
     directory: Path = field(default_factory=Path)
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         path = self.directory / f"w{workers[0][8]}.properties"
         path.write_text(f"{path.read_text()}exactly.once.source.support={mode.value}\n")
         return super().bring(app, workers, mode)

@@ -14,7 +14,7 @@ from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, ExitCode, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.report import Report
-from eosctl.upgrade.drivers import Acted
+from eosctl.upgrade.drivers import DriverResult
 from eosctl.upgrade.drivers.by_hand import PrintDriver
 from eosctl.upgrade.plan import plan_upgrade
 from eosctl.upgrade.roll.prepare import PreparedRoll, RollRequest, prepare_roll
@@ -137,7 +137,7 @@ def test_the_copy_of_a_dead_worker_s_file_is_named(tmp_path: Path) -> None:
     there, app, _driver = one_died_becoming_enabled(tmp_path)
 
     class Copies(FakeDriver):
-        def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+        def set_alone(self, app: App, worker: str, mode: Mode) -> DriverResult:
             return replace(super().set_alone(app, worker, mode), backup="/copy")
 
     done = roll(app, Copies(there), Mode.DISABLED, start_over=True)
@@ -164,7 +164,7 @@ def test_cut_off_before_a_dead_worker_is_started_a_second_run_starts_it(tmp_path
     there, app, driver = one_died_becoming_enabled(tmp_path)
 
     class Killed(FakeDriver):
-        def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+        def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
             if list(workers) == [W2]:
                 raise KilledError
             return super().bring(app, workers, mode)
@@ -188,7 +188,7 @@ def test_cut_off_while_a_dead_worker_is_set_a_second_run_ends_it(tmp_path: Path,
     there, app, driver = one_died_becoming_enabled(tmp_path)
 
     class Killed(FakeDriver):
-        def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+        def set_alone(self, app: App, worker: str, mode: Mode) -> DriverResult:
             if written:
                 super().set_alone(app, worker, mode)
             raise KilledError
@@ -207,7 +207,7 @@ def test_where_its_mode_cannot_be_set_nobody_else_is_changed_either(tmp_path: Pa
     there, app, _driver = one_died_becoming_enabled(tmp_path)
 
     class Unreachable(FakeDriver):
-        def set_alone(self, _app: App, _worker: str, _mode: Mode) -> Acted:
+        def set_alone(self, _app: App, _worker: str, _mode: Mode) -> DriverResult:
             raise EosctlError("ssh: no route to host")
 
     stopped = roll(app, Unreachable(there), Mode.DISABLED, start_over=True)

@@ -140,7 +140,9 @@ def _step(worker: UpgradeWorker, mode: Mode) -> WorkerStep:
     return WorkerStep(worker.name, tuple(actions), gates)
 
 
-def what_is_lost(workers: Sequence[UpgradeWorker], target: Mode, *, requiring: Sequence[str] = ()) -> tuple[str, ...]:
+def downgrade_losses(
+    workers: Sequence[UpgradeWorker], target: Mode, *, requiring: Sequence[str] = ()
+) -> tuple[str, ...]:
     """What going back costs, in sentences; empty where no worker can be above `target`.
 
     `requiring` are the connectors whose configs say exactly.once.support=required.

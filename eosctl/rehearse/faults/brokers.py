@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from eosctl.rehearse.faults.fault import Setup, Simple
+from eosctl.rehearse.faults.fault import Setup, SimpleFault
 from eosctl.rehearse.ground import Ground
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.state import Node
@@ -13,13 +13,13 @@ _SLOW_S = 8.0
 _CUTS = 4
 
 
-class _Broker(Simple):
+class _Broker(SimpleFault):
     def __init__(self) -> None:
         self._node: Node | None = None
 
     @staticmethod
     def why_not(setup: Setup) -> str:
-        """Of a partition with one replica brokers lose what is not on the disk, and markers of committed transactions.
+        """Refuse sandboxes in which brokers lose what is not on disk, and markers of committed transactions.
 
         Nothing of that is the connector's.
         """
@@ -32,37 +32,37 @@ class _Broker(Simple):
         return self._node
 
     def undo(self, ground: Ground) -> None:
-        """Starts the broker."""
+        """Start the broker."""
         if self._node is not None and not ground.stack.node(self._node.name).process.alive():
             ground.stack.start_node(self._node.name)
 
     def verify(self, ground: Ground) -> None:
-        """Another process must run now."""
+        """Require that another process runs now."""
         if self._node is not None and ground.stack.node(self._node.name).process == self._node.process:
             ground.miss(f"{self._node.name} did not end")
 
 
 class BrokerRestart(_Broker):
-    """A broker is stopped as it should be."""
+    """A fault that stops a broker in an orderly way and starts it again."""
 
     name: ClassVar[str] = "broker-restart"
     what: ClassVar[str] = "restart a broker"
 
     def inject(self, ground: Ground) -> None:
-        """Waits until it has ended."""
+        """Stop a broker and wait until it has ended."""
         node = self._choose(ground)
         ground.stack.stop_node(node.name)
         ground.note(f"stopped {node.name}")
 
 
 class BrokerKill(_Broker):
-    """A broker is killed."""
+    """A fault that kills a broker."""
 
     name: ClassVar[str] = "broker-kill"
     what: ClassVar[str] = "kill -9 a broker, and start it again"
 
     def inject(self, ground: Ground) -> None:
-        """In the middle of a transaction, if there is one."""
+        """Kill a broker in the middle of a transaction, if there is one."""
         open_now = ground.await_open_transaction(ground.all_tasks())
         node = self._choose(ground)
         process.kill([node.process])
@@ -71,14 +71,14 @@ class BrokerKill(_Broker):
         ground.note(f"killed {node.name} {'with' if open_now else 'without'} an open transaction")
 
 
-class SlowNetwork(Simple):
-    """What passes between workers and brokers is late, and connections are reset now and then."""
+class SlowNetwork(SimpleFault):
+    """A fault that delays the traffic between workers and brokers, and resets connections now and then."""
 
     name: ClassVar[str] = "slow-network"
     what: ClassVar[str] = "delay what passes between workers and brokers, and cut their connections"
 
     def inject(self, ground: Ground) -> None:
-        """Some seconds long, with some cuts at moments that are chosen."""
+        """Delay the traffic for some seconds, with some cuts at random moments."""
         delay_ms = ground.choose.randrange(100, 400)
         for each in ground.forwarders:
             each.delay_s = delay_ms / 1000
@@ -91,6 +91,6 @@ class SlowNetwork(Simple):
         ground.note(f"delayed each packet by {delay_ms} ms for about {_SLOW_S:g} s and cut {cut} connections")
 
     def undo(self, ground: Ground) -> None:
-        """The network is as it was."""
+        """Restore the network."""
         for each in ground.forwarders:
             each.delay_s = 0.0

@@ -1,4 +1,4 @@
-"""What administrators do to a connector and its group: restarts, other settings, another offsets topic, an upgrade."""
+"""Faults by administrators: restarts, other settings, another offsets topic, an upgrade."""
 
 from __future__ import annotations
 
@@ -34,54 +34,54 @@ _SETTLE_S = 300.0
 
 
 class RestartTasks(RestartsTasks):
-    """The connector and its tasks are restarted by REST."""
+    """A fault that restarts the connector and its tasks by REST."""
 
     name: ClassVar[str] = "restart-tasks"
     what: ClassVar[str] = "restart the connector and its tasks"
 
     def inject(self, ground: Ground) -> None:
-        """As `eosctl connectors restart` does."""
+        """Restart the tasks, as `eosctl connectors restart` does."""
         _carry_out(ground, lambda app: prepare_change(app, ground.connector, Verb.RESTART))
         ground.note("restarted the connector and its tasks")
 
 
 class StopResume(RestartsTasks):
-    """The connector is stopped and resumed: its tasks are new ones."""
+    """A fault that stops the connector and resumes it with new tasks."""
 
     name: ClassVar[str] = "stop-resume"
     what: ClassVar[str] = "stop the connector and resume it"
 
     @staticmethod
     def why_not(setup: Setup) -> str:
-        """STOPPED came with KIP-875."""
+        """Require Kafka 3.5, as STOPPED came with KIP-875."""
         return "" if setup.kafka_version >= _STOPS_SINCE else "needs Kafka 3.5"
 
     def inject(self, ground: Ground) -> None:
-        """Returns when no worker has a task."""
+        """Stop the connector and wait until no worker has a task."""
         _carry_out(ground, lambda app: prepare_change(app, ground.connector, Verb.STOP))
         ground.note("stopped the connector")
 
     def undo(self, ground: Ground) -> None:
-        """Resumes it."""
+        """Resume the connector."""
         _carry_out(ground, lambda app: prepare_change(app, ground.connector, Verb.RESUME))
         ground.note("resumed it")
 
 
 class Reconfigure(RestartsTasks):
-    """The connector gets more tasks, then one only."""
+    """A fault that gives the connector more tasks, then only one."""
 
     name: ClassVar[str] = "reconfigure"
     what: ClassVar[str] = "change the connector's tasks.max: more, then fewer, then as before"
 
     @staticmethod
     def why_not(setup: Setup) -> str:
-        """More and fewer than what a reference leads to are unknown."""
+        """Require more than one possible task, and a known number of them."""
         if setup.has_one_task:
             return "needs a connector that makes more than one task"
         return "" if setup.knows_tasks else "needs a number as tasks.max"
 
     def inject(self, ground: Ground) -> None:
-        """Each change is waited for."""
+        """Change tasks.max to more and to one, and wait for each change."""
         tasks = int(ground.config.get("tasks.max", "1"))
         counts = [_task_count(ground)]
         for wanted in (tasks + _MORE_TASKS, 1):
@@ -95,28 +95,28 @@ class Reconfigure(RestartsTasks):
             ground.miss(f"the connector has {counted(counts[0], 'task')} whatever tasks.max is")
 
     def undo(self, ground: Ground) -> None:
-        """The number that was given."""
+        """Restore tasks.max."""
         _change_config(ground, {"tasks.max": ground.config.get("tasks.max", "1")})
 
 
 class SwitchOffsets(RestartsTasks):
-    """The connector's offsets move to another topic, and back."""
+    """A fault that moves the connector's offsets to another topic, and back."""
 
     name: ClassVar[str] = "switch-offsets"
     what: ClassVar[str] = "move the connector's offsets to another topic (`eosctl offsets switch`), and back"
 
     @staticmethod
     def why_not(setup: Setup) -> str:
-        """The connector has to be STOPPED meanwhile."""
+        """Require Kafka 3.5, as the connector has to be STOPPED meanwhile."""
         return "" if setup.kafka_version >= _STOPS_SINCE else "needs Kafka 3.5"
 
     def inject(self, ground: Ground) -> None:
-        """To a topic that only rehearsals use."""
+        """Switch to an offsets topic that only rehearsals use."""
         ground.offsets_topics.append(SWITCHED_TO)
         self._switch(ground, SWITCHED_TO)
 
     def undo(self, ground: Ground) -> None:
-        """To the topic of before."""
+        """Switch back to the topic of before."""
         self._switch(ground, ground.config.get(TOPIC_PROPERTY) or GLOBAL)
 
     @staticmethod
@@ -126,14 +126,14 @@ class SwitchOffsets(RestartsTasks):
 
 
 class Upgrade(RestartsTasks):
-    """What a rehearsal begins with: the group goes up to enabled."""
+    """The first step of a rehearsal: the upgrade of the group to enabled."""
 
     name: ClassVar[str] = "upgrade"
     what: ClassVar[str] = "upgrade the workers from disabled to enabled (`eosctl upgrade apply`)"
     leaves_mode: ClassVar[bool] = True
 
     def inject(self, ground: Ground) -> None:
-        """Up: from here on tasks write in transactions, and the connector may require that."""
+        """Bring the workers to enabled: now tasks write in transactions, and the connector may require that."""
         roll_to(ground, Mode.ENABLED)
         if requires_exactly_once(ground.config):
             _change_config(ground, {SUPPORT_PROPERTY: "required"})
@@ -141,23 +141,23 @@ class Upgrade(RestartsTasks):
 
 
 class RollWorkers(RestartsTasks):
-    """The group goes down to preparing, and up to enabled again."""
+    """A fault that rolls the group down to preparing, and up to enabled again."""
 
     name: ClassVar[str] = "roll"
     what: ClassVar[str] = "roll the workers to preparing and back to enabled (`eosctl upgrade apply`)"
     leaves_mode: ClassVar[bool] = True
 
     def inject(self, ground: Ground) -> None:
-        """Down: from here on tasks write without transactions."""
+        """Bring the workers to preparing: from here on tasks write without transactions."""
         roll_to(ground, Mode.PREPARING)
 
     def undo(self, ground: Ground) -> None:
-        """Up."""
+        """Bring the workers to enabled."""
         roll_to(ground, Mode.ENABLED)
 
 
 def roll_to(ground: Ground, mode: Mode) -> None:
-    """Brings all workers to a mode as `eosctl upgrade apply --driver sandbox` does; raises EosctlError."""
+    """Bring all workers to a mode as `eosctl upgrade apply --driver sandbox` does; raise EosctlError."""
 
     def prepare(app: App) -> Plan:
         request = RollRequest(target=mode, settle_timeout_s=max(_SETTLE_S, app.deadline.timeout_s))
@@ -188,7 +188,7 @@ def _change_config(ground: Ground, changed: Mapping[str, str]) -> None:
 
 
 def _carry_out(ground: Ground, prepare: Callable[[App], Plan]) -> None:
-    """Plans and applies, as the command would after a yes; raises EosctlError where it did not come to its end."""
+    """Plan and apply, as the command would after a yes; raise EosctlError if it did not complete."""
     plan = prepare(ground.app_now())
     plan.report()
     if plan.apply is None:

@@ -1,4 +1,4 @@
-"""What a fault is: it begins (`inject`), ends (`undo`), and says when its own effects are over (`recovered`)."""
+"""A fault: it begins (`inject`), ends (`undo`), and reports when its own effects are over (`recovered`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Setup(Struct, frozen=True):
 class Fault(Protocol):
     """One kind of fault; `what` ends the sentence "will …" of the plan. An object of it is used once.
 
-    `leaves_mode`: meanwhile the workers are not enabled, so that nobody can expect transactions.
+    `leaves_mode`: the workers are not enabled meanwhile, so that no transactions can be expected.
     """
 
     name: ClassVar[str]
@@ -35,45 +35,45 @@ class Fault(Protocol):
 
     @staticmethod
     def why_not(setup: Setup, /) -> str:
-        """Why it can't be had in such a sandbox, in words; empty where it can."""
+        """Return why the fault is impossible in such a sandbox, in words; empty if it is possible."""
 
     def inject(self, ground: Ground, /) -> None:
-        """Makes it happen; raises EosctlError where the sandbox does not do what it is asked."""
+        """Make the fault happen; raise EosctlError if the sandbox fails to do so."""
 
     def undo(self, ground: Ground, /) -> None:
-        """Takes it back: nodes run again, settings are as they were."""
+        """Undo the fault: nodes run again, settings are as they were."""
 
     def recovered(self, ground: Ground, /) -> bool:
-        """Whether its own effects are over; that all tasks run is asked besides."""
+        """Decide whether the fault's own effects are over; that all tasks run is checked besides."""
 
     def verify(self, ground: Ground, /) -> None:
-        """Miss the fault where nothing shows that it hit, now that all is well again; raises EosctlError."""
+        """Record a miss if nothing shows that the fault hit, now that all is well again; raise EosctlError."""
 
 
-class Simple:
-    """What most faults have in common: any sandbox has them, and nothing but the tasks has to recover."""
+class SimpleFault:
+    """The defaults of most faults: any sandbox has them, and nothing but the tasks has to recover."""
 
     leaves_mode: ClassVar[bool] = False
 
     @staticmethod
     def why_not(_setup: Setup) -> str:
-        """Nothing."""
+        """Return no reason: any sandbox has it."""
         return ""
 
     def undo(self, _ground: Ground) -> None:
-        """Nothing is to be taken back."""
+        """Undo nothing."""
 
     def recovered(self, _ground: Ground) -> bool:
-        """At once."""
+        """Return True: nothing else has to recover."""
         return True
 
     def verify(self, _ground: Ground) -> None:
-        """What `inject` saw is enough."""
+        """Require nothing: what `inject` saw is enough."""
 
 
-class RestartsTasks(Simple):
+class RestartsTasks(SimpleFault):
     """A fault that ends all tasks: new ones take their transactional ids, which fences the former."""
 
     def verify(self, ground: Ground) -> None:
-        """Each of the tasks that run now must have done so."""
+        """Require that each task that runs now was started since."""
         ground.require_traces(ground.all_tasks())

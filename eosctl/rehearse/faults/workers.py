@@ -6,13 +6,13 @@ import signal
 from typing import ClassVar
 
 from eosctl.core.ids import worker_id_of_url
-from eosctl.rehearse.faults.fault import Setup, Simple
+from eosctl.rehearse.faults.fault import Setup, SimpleFault
 from eosctl.rehearse.ground import Ground
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.state import Node
 
 
-class _Worker(Simple):
+class _Worker(SimpleFault):
     """A fault of one worker, which hits the tasks that it has."""
 
     def __init__(self) -> None:
@@ -20,12 +20,12 @@ class _Worker(Simple):
         self._tasks: list[int] = []
 
     def verify(self, ground: Ground) -> None:
-        """New tasks must have taken the transactional ids."""
+        """Require that new tasks have taken the transactional ids."""
         ground.require_traces(self._tasks)
 
 
 class KillWorker(_Worker):
-    """SIGKILL to a worker that has a task, if possible in the middle of a transaction."""
+    """A fault that kills a worker with a task, if possible in the middle of a transaction."""
 
     name: ClassVar[str] = "kill-worker"
     what: ClassVar[str] = "kill -9 a worker in the middle of a transaction, and start it again"
@@ -35,7 +35,7 @@ class KillWorker(_Worker):
         self._had_open_transaction = False
 
     def inject(self, ground: Ground) -> None:
-        """Stops it first, so that the transaction that is seen open can't end any more."""
+        """Freeze a worker and then kill it, so that the transaction seen open can't end in between."""
         self._node = node = ground.busy_worker()
         self._tasks = tasks = ground.tasks_of(node)
         self._had_open_transaction = ground.freeze_in_transaction(node, tasks)
@@ -45,28 +45,28 @@ class KillWorker(_Worker):
         ground.note(f"killed {node.name} ({_told(tasks)})")
 
     def undo(self, ground: Ground) -> None:
-        """Starts the worker."""
+        """Start the worker."""
         if self._node is not None:
             ground.stack.start_node(self._node.name)
 
     def verify(self, ground: Ground) -> None:
-        """What was open must have been aborted, too."""
+        """Require also that the open transaction was aborted."""
         ground.require_traces(self._tasks, aborted=self._had_open_transaction)
 
 
 class FreezeWorker(_Worker):
-    """SIGSTOP until its tasks run elsewhere, then SIGCONT: what it had begun goes on, as a zombie."""
+    """A fault that freezes a worker until its tasks run elsewhere; then it continues its work as a zombie."""
 
     name: ClassVar[str] = "freeze-worker"
-    what: ClassVar[str] = "freeze a worker until its tasks have moved, then let it go on as a zombie"
+    what: ClassVar[str] = "freeze a worker until its tasks have moved, then let it continue as a zombie"
 
     @staticmethod
     def why_not(setup: Setup) -> str:
-        """Its tasks have to move somewhere."""
+        """Require two workers, as the tasks have to move."""
         return "" if setup.workers > 1 else "needs 2 workers (--workers)"
 
     def inject(self, ground: Ground) -> None:
-        """Returns when every task is on another worker."""
+        """Freeze a worker and wait until every task is on another one."""
         self._node = node = ground.busy_worker()
         self._tasks = tasks = ground.tasks_of(node)
         ground.await_open_transaction(tasks)
@@ -78,21 +78,21 @@ class FreezeWorker(_Worker):
         ground.wait_for(f"the tasks to leave {node.name}", ground.is_well)
 
     def undo(self, ground: Ground) -> None:
-        """Lets it go on."""
+        """Let the worker continue."""
         if self._node is not None:
             process.signal_group(self._node.process, signal.SIGCONT)
             ground.frozen.discard(self._node.name)
-            ground.note(f"let {self._node.name} go on when its tasks had moved")
+            ground.note(f"let {self._node.name} continue after its tasks had moved")
 
 
 class Rebalance(_Worker):
-    """A worker leaves as it should, and joins again: two rebalances."""
+    """A fault that lets a worker leave and join again: two rebalances."""
 
     name: ClassVar[str] = "rebalance"
     what: ClassVar[str] = "let a worker leave the group and join it again"
 
     def inject(self, ground: Ground) -> None:
-        """Stops the worker as an administrator would."""
+        """Stop a worker as an administrator would."""
         self._node = node = ground.busy_worker()
         self._tasks = tasks = ground.tasks_of(node)
         if not tasks:
@@ -104,7 +104,7 @@ class Rebalance(_Worker):
             ground.wait_for("the rebalance without it", ground.is_well)
 
     def undo(self, ground: Ground) -> None:
-        """Starts it."""
+        """Start the worker."""
         if self._node is not None:
             ground.stack.start_node(self._node.name)
 

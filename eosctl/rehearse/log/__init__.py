@@ -1,1 +1,1 @@
-"""What logs show in a rehearsal: values of records, source offsets, transactions."""
+"""The logs of a rehearsal: values of records, source offsets, transactions."""

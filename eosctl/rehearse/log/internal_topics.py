@@ -1,6 +1,6 @@
-"""What the internal topics show of a connector: its committed source offsets, and its transactions.
+"""A connector in the internal topics: its committed source offsets, and its transactions.
 
-Of transactions that is the coordinators' own log, in which each use of a transactional id begins with a record.
+Transactions are read from the coordinators' own log, in which each use of a transactional id begins with a record.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNTRUE = (None, False, "false")
 
 
 class SourceOffsets(Struct, frozen=True):
-    """What the log of the offsets topic in use shows; source partitions are written as JSON.
+    """The state of a connector's offsets in the log of its offsets topic; source partitions are written as JSON.
 
     `commits` is how many committed offsets each source partition has, of those that have an offset now. `went_back`
     are commits that lie before the one of before in a source that eosctl knows, as sentences. `repeated` is how often
@@ -41,12 +41,12 @@ class SourceOffsets(Struct, frozen=True):
 
 
 def read_source_offsets(app: App, connector: str) -> SourceOffsets:
-    """Read the log of the offsets topic in use; raises what `offsets log` raises."""
+    """Read the log of the offsets topic in use; raise what `offsets log` raises."""
     return source_offsets(read_logs(app, LogQuery(connector)).logs[0].versions)
 
 
 def source_offsets(versions: Iterable[Version]) -> SourceOffsets:
-    """Return what these versions show; those of one source partition stand together, in the order of the log."""
+    """Summarise these versions, which are grouped by source partition, in the order of the log."""
     commits: dict[str, int] = {}
     went_back, snapshots, repeated, returned = list[str](), list[str](), 0, 0
     committed = (each for each in versions if each.state is State.COMMITTED)
@@ -73,7 +73,7 @@ def _back(name: str, version: Version) -> str:
 
 
 def _came_again(versions: Iterable[Version]) -> tuple[int, int]:
-    """Count offsets that were there before, and those of them that another one had replaced; a deletion begins anew."""
+    """Count repeated offsets, and those of them that another one had replaced; a deletion resets the history."""
     seen: defaultdict[tuple[bytes, int], dict[bytes | None, None]] = defaultdict(dict)
     repeated = returned = 0
     for each in versions:
@@ -90,20 +90,20 @@ def _came_again(versions: Iterable[Version]) -> tuple[int, int]:
 
 
 def _in_snapshot(offset: Mapping[str, object]) -> bool:
-    """Whether a task that starts with this offset takes the snapshot again; Debezium marks the last record of one."""
+    """Decide whether a task that starts with this offset takes the snapshot again; Debezium marks its last record."""
     is_over = offset.get("snapshot_completed") is True or offset.get("last_snapshot_record") is True
     return offset.get("snapshot") not in _UNTRUE and not is_over
 
 
 class TransactionCounts(Struct, frozen=True):
-    """By task: how often a producer initialized its transactional id, and how many transactions were to be aborted."""
+    """The numbers, by task, of initializations of its transactional id, and of transactions to abort."""
 
     initialized: Counter[int] = field(default_factory=Counter)
     aborted: Counter[int] = field(default_factory=Counter)
 
 
 def read_transaction_counts(app: App, group: str, connector: str) -> TransactionCounts:
-    """Read `__transaction_state`; where there is none, nobody has used a transactional id yet."""
+    """Read `__transaction_state`; without that topic, no transactional id was used yet."""
     counts = TransactionCounts()
 
     def look(records: Sequence[Record]) -> Sequence[Record]:

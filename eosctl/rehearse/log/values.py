@@ -1,4 +1,4 @@
-"""What values of records show: which duplicates no mode allows, by the phases of a run, and which sequences go on.
+"""Values of records: duplicates that no mode allows, by the phases of a run, and sequences that continue.
 
 A record that was delivered while all workers were enabled was committed with its source offset: it may never come
 again, whatever the mode is then. One that was delivered at least once may come again until that phase is over.
@@ -28,7 +28,7 @@ _OF_VALUES = {str(DUPLICATE), str(GAP)}
 
 
 class Phase(Struct, frozen=True):
-    """A time in which all workers were enabled, or not all: it began where the logs ended then."""
+    """A time in which all workers were enabled, or not all; it began at the ends of the logs at that time."""
 
     is_enabled: bool
     since_ms: int = 0
@@ -36,14 +36,14 @@ class Phase(Struct, frozen=True):
 
 
 class Duplicates(Struct, frozen=True):
-    """How many records came again, by partition and by the phase in which they came first."""
+    """The number of repeated records, by partition and by the phase of their first delivery."""
 
     of_enabled: Counter[str] = field(default_factory=Counter)
     of_others: Counter[str] = field(default_factory=Counter)
 
 
 def duplicates(phases: Sequence[Phase], found: Sequence[Iterable[FoundPart]]) -> Duplicates:
-    """Count them; `found` is what an audit found from the begin of each phase to the end of the log."""
+    """Count duplicates; `found` are an audit's findings from the begin of each phase to the end of the log."""
     counts = [*map(_came_again, found), Counter[str]()]
     result = Duplicates()
     for phase, (here, later) in zip(phases, pairwise(counts), strict=True):
@@ -64,9 +64,9 @@ def _count(found: FoundPart) -> int:
 
 
 def read_sequences(app: App, topics: Iterable[str], field_name: str) -> dict[str, int]:
-    """Count the committed records of each sequence, as `--sequence` tells them apart; nothing where they are many.
+    """Count the committed records of each sequence of `--sequence`; return none if there are many.
 
-    Then they are no shards that go on, but things that come and go. Raises what reading raises.
+    Many sequences are not continuous shards, but short-lived ones. Raises what reading raises.
     """
     path, counts = parse_field_path(field_name), Counter[str]()
 
@@ -84,7 +84,7 @@ def read_sequences(app: App, topics: Iterable[str], field_name: str) -> dict[str
 
 
 def comes_in_a_run(found: Iterable[FoundPart]) -> bool:
-    """Whether records came again one after the other, as where a source is read again, and not here and there."""
+    """Decide whether records were repeated in sequence, as when a source is read again, rather than here and there."""
     for each in found:
         if each.code == DUPLICATE and isinstance(each.evidence, Mapping) and (count := _count(each)) >= A_RUN:
             offsets = int(each.evidence["last_offset"]) - int(each.evidence["first_offset"]) + 1
@@ -94,12 +94,12 @@ def comes_in_a_run(found: Iterable[FoundPart]) -> bool:
 
 
 def missing_numbers(found: Iterable[FoundPart]) -> int:
-    """Count the numbers that gaps have."""
+    """Count the numbers missing in the gaps."""
     return sum(_count(each) for each in found if each.code == GAP)
 
 
 def held_against(whole: Iterable[FoundPart], wrong: Counter[str]) -> Iterator[FoundPart]:
-    """The findings about values of the whole run: each gap, and of duplicates as many as are wrong."""
+    """Return the findings about values of the whole run: each gap, and as many duplicates as are wrong."""
     left = Counter(wrong)
     for each in whole:
         if each.code == GAP:
@@ -115,5 +115,5 @@ def _fewer(found: FoundPart, count: int) -> FoundPart:
 
 
 def not_of_values(found: Iterable[FoundPart]) -> Iterator[FoundPart]:
-    """The findings about transactions."""
+    """Return the findings about transactions."""
     return (each for each in found if each.code not in _OF_VALUES)

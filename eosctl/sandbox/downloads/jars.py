@@ -34,22 +34,22 @@ _REASON = re.compile(r"[^\n]*(?:PKIX|SSL\w*Exception|refused|UnknownHost|timed o
 
 
 def cache_dir(environ: Mapping[str, str]) -> Path:
-    """$EOSCTL_CACHE, else $XDG_CACHE_HOME/eosctl, else ~/.cache/eosctl."""
+    """Return $EOSCTL_CACHE, else $XDG_CACHE_HOME/eosctl, else ~/.cache/eosctl."""
     if environ.get("EOSCTL_CACHE"):
         return Path(environ["EOSCTL_CACHE"])
     return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "eosctl"
 
 
 def ca_file(environ: Mapping[str, str]) -> Path | None:
-    """$SSL_CERT_FILE, as Python and pip read it; None where it is not set or no file."""
+    """Return $SSL_CERT_FILE, as Python and pip read it; None if it is unset or not a file."""
     path = Path(environ.get("SSL_CERT_FILE") or "/nonexistent")
     return path if path.is_file() else None
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:
-    """$http_proxy, $https_proxy and $no_proxy (either case) as the system properties that Java reads instead.
+    """Return $http_proxy, $https_proxy and $no_proxy (either case) as the system properties that Java reads instead.
 
-    Raises UsageError for a proxy that can't be one.
+    Raises UsageError for an invalid proxy.
     """
     options, named = list[str](), proxies_of(environ).by_scheme
     for scheme in ("http", "https"):
@@ -74,7 +74,7 @@ def ensure_jars(
     java_options: Sequence[str] = (),
     ca_file: Path | None = None,
 ) -> list[Path]:
-    """The paths of all `jars` in the cache, fetching those that are missing or are not what the lock says.
+    """Return the cached paths of all `jars`; fetch those that are missing or differ from the lock.
 
     `maven_url` (http, https or file) replaces Ivy's own idea of where Maven Central is; `java_options` are for the
     JVM that fetches (see `proxy_options`), `ca_file` the PEM bundle it is to trust in place of Java's own. Raises
@@ -116,7 +116,7 @@ def _digest(path: Path) -> str:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Holds the lock file at `path`; waits for whoever has it."""
+    """Hold the lock file at `path`; wait until it is free."""
     with open(open_regular(path, os.O_RDWR | os.O_CREAT)[0], "wb") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -125,7 +125,7 @@ def locked(path: Path) -> Iterator[None]:
 def _retrieve(
     jars: Sequence[Jar], directory: Path, *, java: Java, maven_url: str | None, java_options: Sequence[str]
 ) -> None:
-    """Runs Ivy on a flat list of jars: no poms, so nothing but these is looked up."""
+    """Run Ivy on a flat list of jars: without poms, so that nothing else is looked up."""
     ivy_file, settings = directory / "ivy.xml", directory / "ivysettings.xml"
     ivy_file.write_text(_ivy_xml(jars), encoding="utf-8")
     settings.write_text(_settings_xml(maven_url), encoding="utf-8")
@@ -168,7 +168,7 @@ def _ivy_xml(jars: Sequence[Jar]) -> str:
 
 
 def _settings_xml(maven_url: str | None) -> str:
-    """Ivy's settings; its own sha1 checks are off, because every jar is checked against the lock's sha256."""
+    """Return Ivy's settings, without its own sha1 checks: every jar is checked against the lock's sha256."""
     root = f" root={quoteattr(maven_url.rstrip('/') + '/')}" if maven_url else ""
     return (
         '<ivysettings><property name="ivy.checksums" value=""/><settings defaultResolver="maven"/><resolvers>'
@@ -178,7 +178,7 @@ def _settings_xml(maven_url: str | None) -> str:
 
 
 def _install(jars: Sequence[Jar], directory: Path, store: Path) -> None:
-    """Moves fetched jars into the store, after the sha256 of every one of them was right."""
+    """Move fetched jars into the store once the sha256 of every one of them has been checked."""
     for jar in jars:
         digest = _digest(directory / "out" / jar.file_name)
         if digest != jar.sha256:

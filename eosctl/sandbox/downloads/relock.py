@@ -37,7 +37,7 @@ _POM = """<project><modelVersion>4.0.0</modelVersion>
 
 
 def root_coordinates(kafka_version: str) -> list[str]:
-    """`group:artifact:version` of what is asked for by name; everything else follows from it."""
+    """Return `group:artifact:version` of what is requested by name; everything else follows from it."""
     if kafka_version == AGENT:
         return [_AGENT]
     if kafka_version in _BROKERS_ONLY:
@@ -49,7 +49,7 @@ def root_coordinates(kafka_version: str) -> list[str]:
 
 
 def lock_text(repository: Path) -> str:
-    """The lock file of all jars below `repository`, which has Maven's layout (group/artifact/version/file).
+    """Return the lock file of all jars below `repository`, which has Maven's layout (group/artifact/version/file).
 
     Raises ValueError for a jar with a classifier: a lock has no place for one, and Kafka has needed none so far.
     """
@@ -65,7 +65,7 @@ def lock_text(repository: Path) -> str:
 
 
 def _resolve(kafka_version: str, directory: Path) -> Path:
-    """Lets Maven copy all runtime jars into a repository below `directory`."""
+    """Let Maven copy all runtime jars into a repository below `directory`."""
     dependencies = "".join(
         "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>".format(
             *root.split(":")
@@ -80,7 +80,7 @@ def _resolve(kafka_version: str, directory: Path) -> Path:
 
 
 def main() -> None:
-    """Writes `kafka-VERSION.lock`, or that of the agent, beside this file."""
+    """Write `kafka-VERSION.lock`, or that of the agent, to the sandbox package."""
     parser = argparse.ArgumentParser(description="Write the sandbox's lock file of one Kafka version.")
     parser.add_argument("kafka_version", metavar="VERSION")
     kafka_version = parser.parse_args().kafka_version

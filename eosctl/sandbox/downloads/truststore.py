@@ -1,4 +1,4 @@
-"""A Java trust store made of a PEM bundle: what $SSL_CERT_FILE says to Python and pip, said to Java as well.
+"""A Java trust store made of a PEM bundle: $SSL_CERT_FILE, as Python and pip read it, for Java as well.
 
 A Java that came as a wheel trusts its own list of authorities only, not the company's. The JKS format is
 `sun.security.provider.JavaKeyStore` (OpenJDK 8 to 25), trusted-certificate entries only.
@@ -18,7 +18,7 @@ _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 
 
 def trust_options(ca_file: Path, directory: Path) -> list[str]:
-    """JVM options that make Java trust the certificates of a PEM bundle; writes the store into `directory`."""
+    """Return JVM options that make Java trust the certificates of a PEM bundle; write the store into `directory`."""
     store = directory / "truststore.jks"
     store.write_bytes(encode_jks(read_pem(ca_file.read_text(encoding="utf-8", errors="replace"))))
     name = "javax.net.ssl.trustStore"
@@ -26,13 +26,13 @@ def trust_options(ca_file: Path, directory: Path) -> list[str]:
 
 
 def read_pem(text: str) -> list[bytes]:
-    """The certificates (DER) of a PEM bundle, in order; text between them is passed over."""
+    """Return the certificates (DER) of a PEM bundle, in order; skip text between them."""
     blocks = [block.partition(_END)[0] for block in text.split(_BEGIN)[1:]]
     return [ssl.PEM_cert_to_DER_cert(f"{_BEGIN}{block}{_END}") for block in blocks]
 
 
 def encode_jks(certificates: Sequence[bytes]) -> bytes:
-    """A JKS file of trusted certificates: magic, version 2, entries, and a keyed SHA-1 over all of it."""
+    """Encode a JKS file of trusted certificates: magic, version 2, entries, and a keyed SHA-1 over all of it."""
     now_ms = int(time.time() * 1000)
     parts = [struct.pack(">III", 0xFEEDFEED, 2, len(certificates))]
     for number, certificate in enumerate(certificates):

@@ -1,4 +1,4 @@
-"""Writing a node's files and starting its JVM; what is on disk is enough to start it again from another process."""
+"""Writes a node's files and starts its JVM; the files suffice to start it again from another process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ENVIRON = {"LC_ALL": "C.UTF-8"}
 
 
 class Launcher:
-    """Starts the nodes of the stack in `directory` with `java`; `prepare` must have run there once.
+    """The launcher of the nodes of the stack in `directory`; `prepare` must have run there once.
 
     `cache` is what all stacks share. With `records_classes` a JVM of which no archive of classes is kept may make it.
     """
@@ -68,12 +68,12 @@ class Launcher:
         self._take_ports = partial(take_ports, folder=cache / "ports", owner=directory)
 
     def _shared_file(self, name: str, kind: str) -> Path:
-        """What the JVMs of a kind share: all kinds have one file, unless brokers have one of their own."""
+        """Return a file that JVMs share: that of the kind, if brokers have one of their own, else the common one."""
         own = self._directory / f"java.{kind}.{name}"
         return own if own.exists() else self._directory / f"java.{name}"
 
     def prepare(self, jars: Sequence[Path], kafka_version: str, *, broker_jars: Sequence[Path] | None = None) -> None:
-        """Writes what JVMs of the stack share: class path, logging, temporary files; brokers may have other jars.
+        """Write what JVMs of the stack share: class path, logging, temporary files; brokers may have other jars.
 
         `kafka_version` is the brokers'.
         """
@@ -98,22 +98,22 @@ class Launcher:
 
     @property
     def secure_files(self) -> SecureFiles:
-        """Where the certificate and the users' settings of a secured stack are."""
+        """The certificate and the users' settings of a secured stack."""
         return SecureFiles(self._directory / "secure")
 
     @property
     def login(self) -> SandboxLogin:
-        """The login of the stack, where it asks for one."""
+        """The login of the stack, if it requires one."""
         return SandboxLogin(self._directory / "login")
 
     def prepare_security(self, listener: SecureListener) -> None:
-        """Makes the certificate and the users' settings files."""
+        """Make the certificate and the users' settings files."""
         self.secure_files.write(listener, self._java)
 
     def prepare_brokers(self, spec: StackSpec, template: KeptFile, cluster_id: str) -> list[Node]:
-        """Writes each broker's files and its storage, out of `template` where that will do; nothing is started yet.
+        """Write each broker's files and its storage, from `template` if that suffices; start nothing yet.
 
-        A password that somebody may have been shown who took one of the ports is not used again.
+        A password that may have been sent to somebody who took one of the ports is not used again.
         """
         if spec.broker_login:
             self.login.make_for_brokers()
@@ -135,7 +135,7 @@ class Launcher:
     def prepare_workers(
         self, group: GroupSpec, spec: StackSpec, bootstrap_servers: str, *, agent: Path | None = None
     ) -> list[Node]:
-        """Writes each worker's configuration; nothing is started yet. `agent` is the jar that shows their metrics."""
+        """Write each worker's configuration; start nothing yet. `agent` is the jar that exposes their metrics."""
         login = {**self._login(group, spec.secure), **self.login.worker_properties()}
         nodes = []
         for number, (mode, port) in enumerate(zip(group.modes, self._take_ports(len(group.modes)), strict=True)):
@@ -162,7 +162,7 @@ class Launcher:
         return replace(node, metrics_url=f"http://127.0.0.1:{port}/metrics", agent=str(agent))
 
     def _login(self, group: GroupSpec, listener: SecureListener | None) -> dict[str, str]:
-        """The worker's properties that log it, and the clients of its connectors, in as the group's users.
+        """Return the properties with which the worker and its connectors' clients log in as the group's users.
 
         A group without users has the stack's own login.
         """
@@ -175,7 +175,7 @@ class Launcher:
         return {f"{prefix}{name}": value for prefix, client in clients.items() for name, value in client.items()}
 
     def launch(self, node: Node) -> Node:
-        """Starts the node's JVM; the answer carries its process."""
+        """Start the node's JVM; return the node with its process."""
         archive = self._class_archive(node)
         used = archive.use() if archive else []
         recorded = archive.record() if archive and not used and self._may_record(node) else []
@@ -196,18 +196,18 @@ class Launcher:
         return replace(node, pid=started.pid, start_ticks=started.start_ticks, records_classes=bool(recorded))
 
     def lacks_classes_of(self, node: Node) -> bool:
-        """Whether the node's JVM would write, if it were stopped, the archive of classes that nobody has made yet."""
+        """Decide whether the node's JVM would write the missing archive of classes if it were stopped."""
         archive = self._class_archive(node)
         return node.records_classes and archive is not None and archive.kept() is None
 
     def keep_classes_of(self, node: Node) -> None:
-        """Keeps the archive of classes that the node's JVM wrote when it was stopped, if it did."""
+        """Keep the archive of classes that the node's JVM wrote when it was stopped, if it did."""
         archive = self._class_archive(node)
         if node.records_classes and archive is not None:
             archive.keep()
 
     def _class_archive(self, node: Node) -> ClassArchive | None:
-        """The archive for JVMs of the node's kind; None where the jars are not known."""
+        """Return the archive for JVMs of the node's kind; None if the jars are unknown."""
         classes = self._shared_file("classes", node.kind)
         if not classes.exists():
             return None
@@ -215,7 +215,7 @@ class Launcher:
         return ClassArchive(KeptFile(self._cache / "classes", name, ".jsa"), Path(node.config).with_name("classes.jsa"))
 
     def _may_record(self, node: Node) -> bool:
-        """Whether the archive may come from this JVM: not with an agent or options of its own, not with passwords."""
+        """Decide whether the archive may come from this JVM: not with an agent, own options or passwords."""
         has_passwords = self.secure_files.directory.exists()
         return self._records and not (node.agent or _options_file(node).exists() or has_passwords)
 
@@ -227,7 +227,7 @@ class Launcher:
         return Node(name, kind, address, pid=0, start_ticks=0, config=str(config), log=str(home / "log.txt"))
 
     def _format(self, brokers: Sequence[Node], spec: StackSpec, template: KeptFile, cluster_id: str) -> None:
-        """Formats the first broker's storage, or takes the template; the other brokers get a copy.
+        """Format the first broker's storage, or take the template, and copy it to the other brokers.
 
         Users' passwords and properties of the spec's own may be in what StorageTool writes: those stay in this stack.
         """
@@ -243,7 +243,7 @@ class Launcher:
             name_storage(data, cluster_id=cluster_id, node_id=node_id)
 
     def _run_storage_tool(self, node: Node, cluster_id: str, more: Sequence[str]) -> None:
-        """Formats a broker's storage; `more` holds passwords, and so is said in a file and not on a command line."""
+        """Format a broker's storage; `more` has passwords, so it is passed in a file and not on a command line."""
         words = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", node.config, *more]
         arguments = Path(node.config).with_name("format.arguments")
         _write_words(arguments, words)
@@ -257,7 +257,7 @@ class Launcher:
 
 
 def _agent_options(node: Node) -> list[str]:
-    """The option that lets the agent into a worker's JVM, where the node has one."""
+    """Return the JVM option that loads the agent into a worker, if the node has one."""
     if node.agent is None or node.metrics_url is None:
         return []
     address = urlsplit(node.metrics_url).netloc
@@ -265,16 +265,16 @@ def _agent_options(node: Node) -> list[str]:
 
 
 def _options_file(node: Node) -> Path:
-    """Where the options of one node's JVM are, if it has any."""
+    """Return the file with the options of one node's JVM, which need not exist."""
     return Path(node.config).with_name("jvm.options")
 
 
 def _write_words(path: Path, words: Sequence[str]) -> None:
-    """Writes a java argument file, which only its owner may read."""
+    """Write a java argument file that only its owner may read."""
     write_private(path, "".join(_quoted(word) + "\n" for word in words))
 
 
 def _quoted(word: str) -> str:
-    """A word of a java argument file, where quotes keep spaces and a backslash escapes."""
+    """Quote a word of a java argument file: quotes keep spaces, a backslash escapes."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -1,8 +1,8 @@
-"""Loopback ports for a stack, its own from the choice on: its JVMs bind them seconds later, and again after restarts.
+"""Loopback ports of a stack, reserved when chosen: its JVMs bind them seconds later, and again after restarts.
 
-They are outside the range that the kernel hands out, where any outgoing connection could take one in between. That
-another sandbox may not take them is written down as links in a folder of the cache: port -> the stack's directory. A
-link whose directory is gone counts no more, so nothing has to be given back, and a kill leaves nothing wrong.
+They are outside the range from which the kernel assigns ports, where any outgoing connection could take one in between.
+A reservation is a link in a folder of the cache: port -> the stack's directory. A link whose directory is gone no
+longer counts, so nothing has to be released, not even after a kill.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TakePorts = Callable[..., list[int]]
 
 
 def take_ports(count: int, *, folder: Path, owner: Path, candidates: Iterable[int] | None = None) -> list[int]:
-    """The first `count` of `candidates` that nobody listens on, reserved in `folder` as long as `owner` exists.
+    """Reserve the first `count` free ports of `candidates` in `folder`, for as long as `owner` exists.
 
     Without `candidates` any usable port may be one. Raises EosctlError when there are not so many.
     """
@@ -46,7 +46,7 @@ def take_ports(count: int, *, folder: Path, owner: Path, candidates: Iterable[in
 
 
 def usable_ports(kernel_range: tuple[int, int]) -> range:
-    """The ports that the kernel gives to nobody by itself; all of them where it leaves only a few."""
+    """Return the ports that the kernel never assigns by itself; all ports if it leaves only a few."""
     first, last = kernel_range
     below, above = range(_LOWEST, first), range(last + 1, _HIGHEST + 1)
     widest = max(below, above, key=len)
@@ -54,26 +54,26 @@ def usable_ports(kernel_range: tuple[int, int]) -> range:
 
 
 def _kernel_range() -> tuple[int, int]:
-    """The ports that outgoing connections, and servers that ask for any port, get from the kernel."""
+    """Read the range from which the kernel assigns ports to outgoing connections, and to servers that want any."""
     first, last = _KERNEL_RANGE.read_text(encoding="ascii").split()
     return int(first), int(last)
 
 
 def from_anywhere(ports: range) -> Iterator[int]:
-    """All ports, from a random one on: sandboxes that know nothing of each other rarely try the same."""
+    """Yield all ports, from a random one on: sandboxes unknown to each other rarely try the same."""
     start = secrets.randbelow(len(ports))
     return (ports[(start + step) % len(ports)] for step in range(len(ports)))
 
 
 def _forget_gone(folder: Path) -> None:
-    """Removes the links of stacks that are gone."""
+    """Remove the links of stacks that are gone."""
     for link in folder.iterdir():
         if link.is_symlink() and not link.exists():
             link.unlink()
 
 
 def _is_free(port: int) -> bool:
-    """Whether a server could bind the port now; one that was just closed does not count, as for Java."""
+    """Decide whether a server could bind the port now; like Java, ignore one that was just closed."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

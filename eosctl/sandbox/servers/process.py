@@ -24,12 +24,12 @@ class ProcessId(Struct, frozen=True):
     start_ticks: int
 
     def alive(self) -> bool:
-        """Whether exactly this process still runs (a zombie that nobody waited for does not)."""
+        """Decide whether exactly this process still runs (a zombie process does not)."""
         return _start_ticks(self.pid) == self.start_ticks
 
 
 def spawn(command: Sequence[str], *, log: Path, directory: Path, environ: Mapping[str, str]) -> ProcessId:
-    """Starts `command` in a session and process group of its own, its output appended to `log`."""
+    """Start `command` in a session and process group of its own, with its output appended to `log`."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             command, cwd=directory, env=dict(environ), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
@@ -41,7 +41,7 @@ def spawn(command: Sequence[str], *, log: Path, directory: Path, environ: Mappin
 
 
 def stop(processes: Sequence[ProcessId], *, grace_s: float = STOP_S) -> None:
-    """SIGTERM to each process group, then SIGKILL to those that are left after `grace_s`; waits until all are gone.
+    """Send SIGTERM to each process group, and SIGKILL to those left after `grace_s`; wait until all are gone.
 
     One that is stopped (SIGSTOP) is continued, for it would not end before.
     """
@@ -52,13 +52,13 @@ def stop(processes: Sequence[ProcessId], *, grace_s: float = STOP_S) -> None:
 
 
 def kill(processes: Sequence[ProcessId]) -> None:
-    """SIGKILL to each process group; waits until all are gone."""
+    """Send SIGKILL to each process group; wait until all are gone."""
     _signal_all(processes, signal.SIGKILL)
     _wait_gone(processes, _KILLED_S)
 
 
 def signal_group(process: ProcessId, number: signal.Signals) -> None:
-    """Sends a signal to the process's group, if it is still the same process."""
+    """Send a signal to the process's group, if it is still the same process."""
     _signal_all([process], number)
 
 
@@ -83,7 +83,7 @@ def _wait_gone(processes: Sequence[ProcessId], wait_s: float) -> bool:
 
 
 def _reap(processes: Sequence[ProcessId]) -> None:
-    """Collects those that ended and were our own children, so that they don't stay as zombies while we run."""
+    """Reap our own children that ended, so that they don't stay as zombies while we run."""
     for process in processes:
         try:
             os.waitpid(process.pid, os.WNOHANG)
@@ -92,7 +92,7 @@ def _reap(processes: Sequence[ProcessId]) -> None:
 
 
 def _start_ticks(pid: int) -> int | None:
-    """Field 22 of /proc/PID/stat (starttime); None when the process is gone, or ended and not yet waited for.
+    """Read field 22 of /proc/PID/stat (starttime); None if the process is gone, or ended and not yet reaped.
 
     A JVM's first thread can end long before the others; then the state is Z too, but num_threads (field 20) is not 1.
     """

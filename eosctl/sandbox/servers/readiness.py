@@ -1,4 +1,4 @@
-"""Asking brokers and workers whether they are ready, and saying why one is not: no log decides it."""
+"""Asks brokers and workers whether they are ready, and explains why one is not: no log decides it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PortTakenError(EosctlError):
 
 
 def _loopback() -> urllib.request.OpenerDirector:
-    """Goes past $http_proxy, and takes any certificate: it only asks whether a process of ours answers."""
+    """Make an opener that ignores $http_proxy and accepts any certificate: it only asks whether our process answers."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
@@ -49,11 +49,11 @@ def wait_ready(
     login: SandboxLogin,
     deadline: Deadline,
 ) -> None:
-    """Waits until every node answers; brokers must see `brokers` of their kind.
+    """Wait until every node answers; brokers must see `brokers` of their kind.
 
-    What belongs to another cluster than `cluster_id` is somebody else on our port. It is empty where it is not known.
-    Raises EosctlError with the end of its log as soon as one of `nodes` or `watched` has ended (PortTakenError where
-    that was why), and DeadlineError with the same when the time is up.
+    A node of another cluster than `cluster_id` is somebody else's on our port. It is empty if it is unknown. Raises
+    EosctlError with the end of its log as soon as one of `nodes` or `watched` has ended (PortTakenError if that was the
+    cause), and DeadlineError with the same when the time is up.
     """
     waiting = list(nodes)
     for _ in deadline.rounds(_POLL_S):
@@ -73,14 +73,14 @@ def wait_ready(
 
 
 def answers(node: Node, login: SandboxLogin, *, brokers: int = 1, cluster_id: str = "") -> bool:
-    """Whether a broker, which must see `brokers` of its kind, or a worker answers now, and is of the cluster."""
+    """Decide whether a broker, which must see `brokers` of its kind, or a worker answers now, from this cluster."""
     if node.kind == "broker":
         return broker_answers(node.address, login.librdkafka_settings(), brokers=brokers, cluster_id=cluster_id)
     return worker_answers(node.address, login.rest_headers(), cluster_id=cluster_id)
 
 
 def broker_answers(address: str, login: Mapping[str, str], *, brokers: int, cluster_id: str) -> bool:
-    """Whether the broker at `host:port` answers a metadata request that names a controller and `brokers` brokers."""
+    """Decide whether the broker at `host:port` answers a metadata request with a controller and `brokers` brokers."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
@@ -101,7 +101,7 @@ def broker_answers(address: str, login: Mapping[str, str], *, brokers: int, clus
 
 
 def worker_answers(url: str, headers: Mapping[str, str], *, cluster_id: str) -> bool:
-    """Whether the worker knows that it has no connector of a made-up name: it does so only as a member of its group.
+    """Decide whether the worker denies a connector of a made-up name, as only a member of its group does.
 
     It lists connectors, none, some time before that. One that wants another password (401) answers, and no more can be
     asked.
@@ -118,7 +118,7 @@ def worker_answers(url: str, headers: Mapping[str, str], *, cluster_id: str) -> 
 
 
 def _get(url: str, headers: Mapping[str, str]) -> bytes:
-    """The answer's body, that of "there is no such connector" included, which is not the one of a path too early."""
+    """Return the answer's body, also that of "there is no such connector", which differs from a path not yet served."""
     try:
         request = urllib.request.Request(url, headers=dict(headers))  # noqa: S310 - a node of ours
         with _direct.open(request, timeout=5) as answer:
@@ -132,7 +132,7 @@ def _get(url: str, headers: Mapping[str, str]) -> bytes:
 
 
 def log_tail(path: Path, count: int) -> list[str]:
-    """The last `count` lines of a log file; empty when there is none."""
+    """Return the last `count` lines of a log file; empty if there is none."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").splitlines()[-count:]
     except OSError:
@@ -140,7 +140,7 @@ def log_tail(path: Path, count: int) -> list[str]:
 
 
 def _explanation(node: Node) -> list[str]:
-    """The last lines of the node's log without stack frames, and the class that it missed, if that was it."""
+    """Return the last lines of the node's log without stack frames, and the missing class, if that was the cause."""
     lines = [line for line in log_tail(Path(node.log), _SEARCHED_LINES) if not line.startswith("\tat ")]
     missing = next((line for line in lines if "NoClassDefFoundError" in line or "ClassNotFound" in line), None)
     last = lines[-6:]

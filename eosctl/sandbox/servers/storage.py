@@ -17,7 +17,7 @@ _META = "meta.properties"
 
 
 def storage_template(cache: Path, kafka_version: str, jars: Iterable[Path]) -> KeptFile:
-    """Where formatted storage for these jars is kept; their paths report their content.
+    """Return the place of formatted storage for these jars, whose paths depend on their content.
 
     Only storage without users belongs there: StorageTool writes their passwords into it, salted.
     """
@@ -26,13 +26,13 @@ def storage_template(cache: Path, kafka_version: str, jars: Iterable[Path]) -> K
 
 
 def keep_storage(template: KeptFile, data: Path) -> None:
-    """Keeps the formatted storage in `data` for the next stack."""
+    """Keep the formatted storage in `data` for the next stack."""
     with tempfile.TemporaryDirectory(dir=data.parent) as directory:
         template.keep(Path(shutil.make_archive(f"{directory}/storage", "zip", data)))
 
 
 def take_storage(template: KeptFile, data: Path) -> bool:
-    """Fills `data` from the template; False where there is none yet."""
+    """Fill `data` from the template; return False if there is none yet."""
     kept = template.path()
     if kept is not None:
         shutil.unpack_archive(kept, data, "zip")
@@ -40,7 +40,7 @@ def take_storage(template: KeptFile, data: Path) -> bool:
 
 
 def name_storage(data: Path, *, cluster_id: str, node_id: int) -> None:
-    """Makes formatted storage that of one node; its directory gets an id of its own where it has one (Kafka 3.7)."""
+    """Set the ids of one node in formatted storage, with an own id of its directory if it has one (Kafka 3.7)."""
     path = data / _META
     text = path.read_text(encoding="ascii")
     text = set_property(set_property(text, "cluster.id", cluster_id), "node.id", str(node_id))
@@ -50,5 +50,5 @@ def name_storage(data: Path, *, cluster_id: str, node_id: int) -> None:
 
 
 def kafka_uuid() -> str:
-    """A new id as Kafka writes them, without a dash, because it takes none at the beginning."""
+    """Make a new id as Kafka writes them; without a dash, because none may come first."""
     return urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode("ascii").replace("-", "a")

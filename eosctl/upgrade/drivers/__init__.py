@@ -1,6 +1,6 @@
-"""How a worker gets another exactly-once mode and is restarted: one small class per way, behind one Protocol.
+"""Drivers, which give a worker another exactly-once mode and restart it: one small class each, one Protocol.
 
-A driver does its part and comes back; whether the worker then is what it should be, `upgrade_settle` finds out.
+A driver does its part and returns; `roll.settle` finds out whether the worker then is as it should be.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ SETTING = CONNECT_SETTING
 
 
 class TakenBackError(ConnectError):
-    """Somebody has taken back what an upgrade had set; `again` is the mode to be set before it can go on, if any."""
+    """Somebody has reverted what an upgrade had set; `again` is the mode to set before it can continue, if any."""
 
     def __init__(self, message: str, *, again: Mode | None = None) -> None:
         first = f"Set it to {again.value} again. " if again else ""
         super().__init__(
             message,
             hint=f"{first}Stop that tool, or change the field where it is deployed from and let eosctl watch "
-            "(--no-write); --resume then goes on.",
+            "(--no-write); --resume then continues.",
         )
 
 
-class Acted(Struct, frozen=True):
-    """What a driver did, in a sentence; `backup` is the copy of the file that it changed."""
+class DriverResult(Struct, frozen=True):
+    """A driver's report of what it did, in a sentence; `backup` is the copy of the file that it changed."""
 
     words: str
     backup: str | None = None
@@ -53,61 +53,61 @@ class Driver(Protocol):
     waits_for_person: ClassVar[bool]
 
     def files(self, workers: Sequence[str], /) -> Sequence[Path]:
-        """The workers' properties files, as far as they are on this machine: evidence of their modes."""
+        """Return the workers' properties files, as far as they are on this machine: evidence of their modes."""
 
     def actions(self, workers: Sequence[str], mode: Mode, /) -> Sequence[str]:
-        """What `bring` would do, for the plan, first how the mode is set; raises UsageError where it can't."""
+        """Return what `bring` would do, for the plan, first how the mode is set; raise UsageError if it can't."""
 
     def check(self, app: App, workers: Sequence[str], /) -> None:
-        """Looks whether it can handle all members of the group; raises EosctlError where it can't. Changes nothing."""
+        """Check that the driver can handle all members of the group; raise EosctlError if it can't. Change nothing."""
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode, /) -> Acted:
-        """Sets the mode and restarts; safe to do again, also for a worker that is down. Raises EosctlError."""
+    def bring(self, app: App, workers: Sequence[str], mode: Mode, /) -> DriverResult:
+        """Set the mode and restart; safe to repeat, also for a worker that is down. Raise EosctlError."""
 
 
 @runtime_checkable
 class OwnsWorkers(Protocol):
-    """A driver whose platform says which workers there should be; its steps bring all of them, whoever is there now.
+    """A driver whose platform knows which workers should run; its steps bring all of them, present or not.
 
-    `watches`: somebody else makes the changes, perhaps before they are asked for.
+    `watches`: somebody else makes the changes, perhaps before they are due.
     """
 
     @property
     def watches(self) -> bool: ...
 
     def expected(self, app: App, /) -> int:
-        """How many workers there should be, as it is wanted now; raises EosctlError."""
+        """Return how many workers the platform should run now; raise EosctlError."""
 
     def absent(self, app: App, members: Sequence[WorkerObservation], /) -> Sequence[str]:
-        """What to call the workers that there should be, and that are not among the members."""
+        """Name the workers that should run and are not among the members."""
 
     def mode(self, app: App, /) -> Mode | None:
-        """The mode with which every worker that there is was made, if the platform says the same of all."""
+        """Return the mode with which every existing worker was made, if it is the same for all."""
 
     def place(self, app: App, /) -> str:
-        """What it changes, and where, in words: a run that is resumed must change the same."""
+        """Describe what the driver changes and where: a resumed run must change the same."""
 
     def match(
         self, app: App, members: Sequence[WorkerObservation], /, *, accepted: Collection[str], complete: bool
     ) -> Gate:
-        """Whether the members are the workers that it owns; `complete`: every worker has to be there."""
+        """Compare the members with the platform's workers; `complete`: every worker has to be a member."""
 
     def gates(
         self, app: App, members: Sequence[WorkerObservation], /, *, accepted: Collection[str], complete: bool
     ) -> Sequence[Gate]:
-        """What must be true of its platform before anything is written, `match` first."""
+        """Judge what must be true of the platform before anything is written, `match` first."""
 
     def taken_back(self, app: App, allowed: Collection[Mode], /) -> str | None:
-        """What its platform no longer has in one of these modes, and who changed it; None where it has."""
+        """Describe what no longer has one of these modes, and who changed it; None if everything has."""
 
     def origins(self, app: App, /) -> Sequence[Origin]:
-        """Who deploys what it changes, and what must be changed there so that the next deploy keeps it."""
+        """Return who deploys what the driver changes, and what to change there so that the next deploy keeps it."""
 
     def patches(self, app: App, mode: Mode, /) -> Sequence[Patch]:
-        """What it changes for a mode, for `kubectl patch`."""
+        """Return what the driver changes for a mode, for `kubectl patch`."""
 
     def command(self, patch: Patch, /) -> str:
-        """A patch as a command to be pasted."""
+        """Return the command that applies a patch, ready to paste."""
 
 
 @runtime_checkable
@@ -119,15 +119,15 @@ class DeletesPods(Protocol):
         """The workloads of which nothing but a deletion restarts a pod."""
 
     def deletes(self) -> Mapping[str, str]:
-        """The names of the pods, and what is wrong with each, in a sentence."""
+        """Return the names of the pods and, in a sentence each, what is wrong with them."""
 
 
 @runtime_checkable
 class SetsAlone(Protocol):
     """A driver that can set the mode of a worker that is down, and leave it down."""
 
-    def set_alone(self, app: App, worker: str, mode: Mode, /) -> Acted:
-        """Sets the mode only, safe to do again; raises EosctlError."""
+    def set_alone(self, app: App, worker: str, mode: Mode, /) -> DriverResult:
+        """Set the mode only; safe to repeat. Raise EosctlError."""
 
 
 @runtime_checkable
@@ -135,11 +135,11 @@ class SetsMirrorMaker(Protocol):
     """A driver that can change the nodes of a dedicated MirrorMaker, which are no URLs."""
 
     def for_mirror_maker(self, setting: str, /) -> Driver:
-        """The same for such nodes; `setting` is what their files call the mode, as far as that is known."""
+        """Return this driver for MirrorMaker nodes; `setting` is the name of the mode in their files, if known."""
 
 
 def require_own(workers: Sequence[str], what: Callable[[str], str], *, options: str) -> None:
-    """Raises RefusedError where `what` is the same for two workers: one of them would be restarted twice."""
+    """Raise RefusedError if `what` is the same for two workers: one of them would be restarted twice."""
     seen: dict[str, str] = {}
     for worker in workers:
         other = seen.setdefault(what(worker), worker)

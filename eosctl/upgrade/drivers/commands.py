@@ -15,7 +15,7 @@ from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import InputFileError, RefusedError, UsageError
 from eosctl.foreign import shell_words
-from eosctl.upgrade.drivers import SETTING, Acted, require_own
+from eosctl.upgrade.drivers import SETTING, DriverResult, require_own
 from eosctl.upgrade.drivers.programs import run_program
 from eosctl.upgrade.drivers.properties_files import edit_mode
 from eosctl.upgrade.drivers.templates import fill, fill_command, worker_values
@@ -37,7 +37,7 @@ class CommandDriver(Struct, frozen=True):
     setting: str = SETTING
 
     def for_mirror_maker(self, setting: str) -> CommandDriver:
-        """The same for nodes: their {host} and {number}, in place of {url} and {port}."""
+        """Return this driver for nodes, with {host} and {number} in place of {url} and {port}."""
         return replace(self, setting=setting)
 
     def __post_init__(self) -> None:
@@ -48,11 +48,11 @@ class CommandDriver(Struct, frozen=True):
             )
 
     def files(self, workers: Sequence[str]) -> Sequence[Path]:
-        """The properties files, where eosctl was told of them and they are here."""
+        """Return the properties files that were named and are on this machine."""
         return [path for path in map(self._file, workers) if path is not None and path.is_file()]
 
     def actions(self, workers: Sequence[str], mode: Mode) -> Sequence[str]:
-        """The edit, and the command lines as they will be run."""
+        """Return the edit and the command lines as they will be run."""
         (worker,) = workers
         return [
             self._set_words(worker, mode) or f"set {self.setting}={mode.value} in {self._file(worker)}",
@@ -60,7 +60,7 @@ class CommandDriver(Struct, frozen=True):
         ]
 
     def check(self, app: App, workers: Sequence[str]) -> None:
-        """Each has a command line of its own, and its file, where eosctl edits it."""
+        """Check that each worker has a command line of its own and, if eosctl edits it, a file."""
         require_own(workers, lambda worker: self.actions([worker], Mode.ENABLED)[1], options="--restart-command")
         for worker in workers if self.set_config is None else ():
             file = self._file(worker)
@@ -71,25 +71,25 @@ class CommandDriver(Struct, frozen=True):
             if file is not None:
                 self._setting_in(app, file)
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
-        """Sets, then restarts."""
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
+        """Run --set-config-command or edit the file, then run --restart-command."""
         (worker,) = workers
         backup = self.set_alone(app, worker, mode).backup
         run_program(app, self._words(self.restart, worker, mode, "--restart-command"))
-        return Acted("configured and restarted", backup)
+        return DriverResult("configured and restarted", backup)
 
-    def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
-        """Sets."""
+    def set_alone(self, app: App, worker: str, mode: Mode) -> DriverResult:
+        """Run --set-config-command or edit the file."""
         backup, file = None, self._file(worker)
         if self.set_config is not None:
             run_program(app, self._words(self.set_config, worker, mode, "--set-config-command"))
         elif file is not None:
             edited = edit_mode(file, mode, app.clock, setting=self._setting_in(app, file))
             backup = str(edited.backup) if edited.backup else None
-        return Acted("configured", backup)
+        return DriverResult("configured", backup)
 
     def _setting_in(self, app: App, file: Path) -> str:
-        """What the file calls the mode; raises RefusedError for one that is not of this group's kind of worker."""
+        """Return the name of the mode in the file; raise RefusedError if it is no dedicated MirrorMaker's."""
         if self.setting == SETTING:
             return SETTING
         try:

@@ -14,7 +14,7 @@ _TOLD = 3  # lines of a failed program's last words
 
 
 class ProgramError(EosctlError):
-    """A program ended with another status than 0; `said` is all that it wrote about that, `printed` its stdout."""
+    """A program ended with another status than 0; `said` is all its output about that, `printed` its stdout."""
 
     def __init__(self, message: str, *, said: str, printed: str = "", hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -22,10 +22,10 @@ class ProgramError(EosctlError):
 
 
 def run_program(app: App, words: Sequence[str], *, stdin: bytes = b"") -> bytes:
-    """What the program wrote to stdout.
+    """Run a program and return what it wrote to stdout.
 
-    Raises NotFoundError where there is no such program, DeadlineError, ProgramError with its last words when it ends
-    with another status than 0, and EosctlError where it can't be run.
+    Raises NotFoundError if there is no such program, DeadlineError, ProgramError with its last output if its exit
+    status is not 0, and EosctlError if it can't be run.
     """
     shown = shell_words(*words)
     try:

@@ -18,16 +18,16 @@ from eosctl.upgrade.drivers import SETTING
 
 
 class Edited(Struct, frozen=True):
-    """`backup` is None when the file said so already and was left alone."""
+    """An edited file; `backup` is None if the file had the mode already and was left alone."""
 
     path: Path
     backup: Path | None
 
 
 def with_mode(content: bytes, mode: Mode, *, source: str, setting: str = SETTING) -> bytes:
-    """The content of a worker's properties file with the mode set.
+    """Return the content of a worker's properties file with the mode set.
 
-    Raises InputFileError where it is malformed, or is no worker's: it may have been cut off or emptied.
+    Raises InputFileError if it is malformed or not a worker's: it may have been cut off or emptied.
     """
     text = content.decode(ENCODING)
     names = parse_properties(text, source=source).values
@@ -41,7 +41,7 @@ def with_mode(content: bytes, mode: Mode, *, source: str, setting: str = SETTING
 
 
 def edit_mode(path: Path, mode: Mode, clock: Clock, *, setting: str = SETTING) -> Edited:
-    """Sets the mode in the file at `path` (where a link leads to, the link stays); owner and rights are kept.
+    """Set the mode in the file at `path`, or that a link there leads to; keep its owner and rights.
 
     Its owner, a service's user say, may have set the link, and may change whatever is in the folder meanwhile: all is
     read from, and given to, files that are open. Raises InputFileError where it can't be read or written, or is
@@ -66,5 +66,5 @@ def edit_mode(path: Path, mode: Mode, clock: Clock, *, setting: str = SETTING) -
 
 
 def stamp(clock: Clock) -> str:
-    """The time now for a file name."""
+    """Return the current time for a file name."""
     return datetime.fromtimestamp(clock.now_ms() / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%fZ")

@@ -12,12 +12,12 @@ from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.sandbox.stack import Stack
-from eosctl.upgrade.drivers import SETTING, Acted
+from eosctl.upgrade.drivers import SETTING, DriverResult
 from eosctl.upgrade.drivers.properties_files import edit_mode
 
 
 class SandboxDriver(Struct, frozen=True):
-    """`directory` is where the sandbox lies."""
+    """A driver for the sandbox in `directory`."""
 
     name: ClassVar[str] = "sandbox"
     at_once: ClassVar[bool] = False
@@ -26,35 +26,35 @@ class SandboxDriver(Struct, frozen=True):
     directory: Path
 
     def files(self, workers: Sequence[str]) -> Sequence[Path]:
-        """The workers' properties files."""
+        """Return the workers' properties files."""
         stack = self._stack()
         return [Path(stack.node(self._node(stack, worker)).config) for worker in workers]
 
     def actions(self, workers: Sequence[str], mode: Mode) -> Sequence[str]:
-        """The node by its name."""
+        """Return the edit and the restart, with the name of the node."""
         (worker,) = workers
         name = self._node(self._stack(), worker)
         return [f"set {SETTING}={mode.value} in the properties file of {name}", f"restart {name}"]
 
     def check(self, _app: App, workers: Sequence[str]) -> None:
-        """Each of them is a node of the sandbox."""
+        """Check that each worker is a node of the sandbox."""
         stack = self._stack()
         for worker in workers:
             self._node(stack, worker)
 
-    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
-        """Stops the node, changes its file, starts it and waits until it answers."""
+    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
+        """Stop the node, change its file, start it and wait until it answers."""
         (worker,) = workers
         stack = self._stack()
         name = self._node(stack, worker)
         stack.restart_node(name, mode=mode)
-        return Acted(f"{name} restarted")
+        return DriverResult(f"{name} restarted")
 
-    def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
-        """Changes the node's file."""
+    def set_alone(self, app: App, worker: str, mode: Mode) -> DriverResult:
+        """Change the node's file."""
         (file,) = self.files([worker])
         edited = edit_mode(file, mode, app.clock)
-        return Acted(f"{SETTING}={mode.value} set in {file}", str(edited.backup) if edited.backup else None)
+        return DriverResult(f"{SETTING}={mode.value} set in {file}", str(edited.backup) if edited.backup else None)
 
     def _stack(self) -> Stack:
         stack = Stack.find(self.directory)

@@ -15,7 +15,7 @@ from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.foreign import arguments, shell_word
-from eosctl.upgrade.drivers import SETTING, Acted, require_own
+from eosctl.upgrade.drivers import SETTING, DriverResult, require_own
 from eosctl.upgrade.drivers.programs import run_program
 from eosctl.upgrade.drivers.properties_files import edit_mode, stamp, with_mode
 from eosctl.upgrade.drivers.templates import fill, worker_values
@@ -78,14 +78,14 @@ class SystemdDriver(Struct, frozen=True):
     sudo: bool = False
 
     def files(self, workers: Sequence[str]) -> Sequence[Path]:
-        """The properties files, where they are on this machine."""
+        """Return the properties files that are on this machine."""
         if self.ssh is not None:
             return ()
         paths = [Path(self._properties(worker)).expanduser() for worker in workers]
         return [path for path in paths if os.access(path, os.R_OK)]
 
     def actions(self, workers: Sequence[str], mode: Mode) -> Sequence[str]:
-        """The edit and the restart."""
+        """Return the edit and the restart."""
         (worker,) = workers
         where = self._where(worker)
         return [
@@ -94,7 +94,7 @@ class SystemdDriver(Struct, frozen=True):
         ]
 
     def check(self, app: App, workers: Sequence[str]) -> None:
-        """Each has a unit and a file of its own, and they are there."""
+        """Check that each worker has a unit and a file of its own, and that they exist."""
         require_own(
             workers, lambda worker: f"unit {self._unit(worker)}{self._where(worker)}", options="--unit or --ssh"
         )
@@ -112,20 +112,20 @@ class SystemdDriver(Struct, frozen=True):
                     hint=f"Check --unit and --properties-file{' and --sudo' if self.sudo else ', or try --sudo'}.",
                 ) from exc
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
-        """Edits the file, keeping a backup beside it, and restarts the unit."""
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
+        """Edit the file, keeping a backup beside it, and restart the unit."""
         (worker,) = workers
         backup = self.set_alone(app, worker, mode).backup
         self._run(app, worker, ["systemctl", "restart", self._unit(worker)])
-        return Acted(f"{self._unit(worker)}{self._where(worker)} restarted", backup)
+        return DriverResult(f"{self._unit(worker)}{self._where(worker)} restarted", backup)
 
-    def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
-        """Edits the file."""
+    def set_alone(self, app: App, worker: str, mode: Mode) -> DriverResult:
+        """Edit the file."""
         words = f"{SETTING}={mode.value} set in {self._properties(worker)}{self._where(worker)}"
         if self.ssh is not None or self.sudo:
-            return Acted(words, self._edit_by_shell(app, worker, mode))
+            return DriverResult(words, self._edit_by_shell(app, worker, mode))
         backup = edit_mode(Path(self._properties(worker)), mode, app.clock).backup
-        return Acted(words, str(backup) if backup else None)
+        return DriverResult(words, str(backup) if backup else None)
 
     def _where(self, worker: str) -> str:
         return "" if self.ssh is None else f" on {shell_word(self._destination(worker))}"
@@ -142,7 +142,7 @@ class SystemdDriver(Struct, frozen=True):
         return backup if self.ssh is None else f"{self._destination(worker)}:{backup}"
 
     def _run(self, app: App, worker: str, words: list[str], *, stdin: bytes = b"") -> bytes:
-        """Runs it where the worker is; sudo asks for no password, for nobody could answer."""
+        """Run a command where the worker is; sudo asks for no password, as nobody could answer."""
         words = ["sudo", "-n", "--", *words] if self.sudo else words
         if self.ssh is not None:
             words = ["ssh", "-o", "BatchMode=yes", "--", self._destination(worker), shlex.join(words)]

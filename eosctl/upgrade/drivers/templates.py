@@ -1,4 +1,4 @@
-"""Words with placeholders for what differs from worker to worker; a value never becomes part of a shell's syntax."""
+"""Words with placeholders for what differs between workers; a value never becomes part of a shell's syntax."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _URL = re.compile(r"[A-Za-z0-9._:/\[\]~-]+", re.ASCII)
 
 
 def worker_values(url: str) -> dict[str, str]:
-    """`url`, `host` and `port` of a worker; `host` and `number` of a node that has no URL.
+    """Return `url`, `host` and `port` of a worker; `host` and `number` of a node that has no URL.
 
     Whoever may join the group says what a member's URL is; a command may give it to a shell, or to ssh as an option.
     Raises RefusedError for a host that is neither a name nor an address.
@@ -55,7 +55,7 @@ def _unfit(value: str, worker: str) -> RefusedError:
 
 
 def fill(template: str, values: Mapping[str, str], *, option: str) -> str:
-    """`template` with each {name} replaced; raises UsageError for a name that there is not."""
+    """Return `template` with each {name} replaced; raise UsageError for an unknown name."""
 
     def value(match: re.Match[str]) -> str:
         if match[1] not in values:
@@ -67,7 +67,7 @@ def fill(template: str, values: Mapping[str, str], *, option: str) -> str:
 
 
 def fill_command(template: str, values: Mapping[str, str], *, option: str) -> list[str]:
-    """The words of a command line, split as a shell would before anything is filled in; raises UsageError."""
+    """Split a command line into words as a shell would, then fill in the values; raise UsageError."""
     try:
         words = shlex.split(template)
     except ValueError as exc:

@@ -1,8 +1,8 @@
-"""Who is back in the group after a restart, who else was restarted, and who came back under another URL.
+"""Finds who is back in the group after a restart, who else was restarted, and whose URL has changed.
 
-No request reaches a node of a dedicated MirrorMaker. That it was restarted: the member that it was has left, and one
-from the same host has joined. In which mode it runs: its own file, and what only such a mode does, the leader's claim
-of its transactional id and those of exactly-once tasks.
+No request reaches a node of a dedicated MirrorMaker. Its restart shows in the group: the former member has left, and
+one from the same host has joined. Its mode shows in its own file, and in what only that mode does: the leader's claim
+of its transactional id, and those of exactly-once tasks.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ RENAMED_AFTER_S = 30.0
 """A worker that is away for so long may have come back under another URL, if there is a new one."""
 TOUCHED_HINT = (
     "See whether somebody else upgrades or restarts workers now, or why a worker lost its place in the group; "
-    "--resume then goes on."
+    "--resume then continues."
 )
 
 
 def require_untouched(group: GroupObservation, expected: Expected) -> None:
-    """Raises GateFailedError where somebody else restarts workers too: their modes are theirs to say, and not ours."""
+    """Raise GateFailedError if workers that this roll did not touch have joined again: somebody else restarts them."""
     now = members_of(group)
     others = [url for url, member_id in expected.before.others.items() if now.get(url, member_id) != member_id]
     if group.stable and others:
-        raise GateFailedError(touched_by_others(f"{', '.join(others)} joined anew"), hint=TOUCHED_HINT)
+        raise GateFailedError(touched_by_others(f"{', '.join(others)} joined again"), hint=TOUCHED_HINT)
 
 
 def touched_by_others(what: str) -> str:
-    """The group changed, and not by this roll."""
+    """Describe a change of the group that this roll did not make."""
     return f"the group changes under this upgrade: {what}, which it had not restarted"
 
 
 def renamed_worker(group: GroupObservation, expected: Expected) -> dict[str, str]:
-    """The restarted worker's new URL, where it is away for long, and just one member is new."""
+    """Return the old and the new URL of a worker that came back under another one: long away, and one member is new."""
     there = members_of(group)
     new = [url for url, member_id in there.items() if url not in expected.before.members]
     missing = [url for url in expected.before.members if url not in there]
@@ -64,7 +64,7 @@ def under_new_names(expected: Expected, renamed: Mapping[str, str]) -> Expected:
 
 
 def not_back(app: App, group: GroupObservation, expected: Expected) -> str:
-    """gate members_known and group_stable: everybody is there, and the restarted ones are new members."""
+    """Describe who is missing, for gates members_known and group_stable: all are there, restarted ones as new ones."""
     if not group.stable:
         return f"the group is {group.state}"
     there = {member.name: member for member in group.members if member.member_id is not None}
@@ -84,7 +84,7 @@ def not_back(app: App, group: GroupObservation, expected: Expected) -> str:
 
 
 def silent_workers(app: App, group: GroupObservation, expected: Expected) -> str:
-    """Who does not answer, and so may be what holds it up; while a group rebalances it shows nobody's URL."""
+    """Describe who does not answer and may hold the group up; during a rebalance the group reports no URLs."""
     silent = [str(member.url) for member in group.members if member.health == "unreachable"]
     if not group.stable and not expected.at_once and not expected.mirror_maker:
         silent = []
@@ -96,8 +96,8 @@ def silent_workers(app: App, group: GroupObservation, expected: Expected) -> str
     return f"; no answer from {', '.join(silent)}" if silent else ""
 
 
-def told_by_count(group: GroupObservation, expected: Expected) -> tuple[GroupObservation, Expected]:
-    """Group and step with the names that nodes have by now: of those of one host, that which went is the step's."""
+def with_current_names(group: GroupObservation, expected: Expected) -> tuple[GroupObservation, Expected]:
+    """Return group and step with the present names of nodes: of one host's, the node that left is the step's."""
     if not expected.mirror_maker or not group.stable:
         return group, expected
     there = {str(member.member_id) for member in group.members}
@@ -108,7 +108,7 @@ def told_by_count(group: GroupObservation, expected: Expected) -> tuple[GroupObs
 
 
 def node_proof(app: App, member: WorkerObservation, expected: Expected) -> str:
-    """What was seen of a node's restart, and what its own file says; raises GateFailedError for another mode."""
+    """Describe what was seen of a node's restart and what its own file says; raise GateFailedError for another mode."""
     own = {str(path.resolve()) for path in expected.files}
     told = [each for each in app.target.worker_configs if each.properties.source in own]
     wrong = [each for each in told if each.exactly_once not in (None, expected.mode.value)]

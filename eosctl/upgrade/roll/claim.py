@@ -1,7 +1,7 @@
-"""What another operator's eosctl changes in the cluster when it begins, so that an upgrade under way sees it.
+"""The claim of a group by an upgrade, so that another operator's eosctl stops one under way.
 
-A transactional id of eosctl's own is taken anew, as a producer does; before each restart it must still be as it was
-taken. So of two upgrades of a group, begun on two machines, the older one stops before it restarts anything more.
+It initializes a transactional id of eosctl's own, as a producer does; before each restart the producer must still be
+the same. So of two upgrades of a group, begun on two machines, the older one stops before its next restart.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _TIMEOUT_MS = 60_000
 
 
 class GroupClaim(Struct, frozen=True):
-    """The id, and its producer id and epoch as this run took it; None where it may not, or can't."""
+    """The id, and its producer id and epoch as this run initialized it; None without the right, or on failure."""
 
     transactional_id: TransactionalId
     producer: tuple[ProducerId, int] | None = None
 
 
 def claim_group(app: App) -> GroupClaim:
-    """Takes the id; raises RefusedError while another eosctl writes under it. Without the right to, nobody is told."""
+    """Claim the group's own id; raise RefusedError while another eosctl writes with it. Skip it without the right."""
     wanted = own_transactional_id(app.target.require_group_id())
     try:
         with app.transactions() as admin:
@@ -56,7 +56,7 @@ def _take(admin: TransactionAdmin, wanted: TransactionalId) -> tuple[tuple[Produ
 
 
 def require_ours(app: App, claim: GroupClaim) -> None:
-    """Raises RefusedError where another eosctl has taken the id since; what can't be seen stops nothing."""
+    """Raise RefusedError if another eosctl has claimed the id since; if it can't be read, go on."""
     if claim.producer is None:
         return
     try:
@@ -68,5 +68,5 @@ def require_ours(app: App, claim: GroupClaim) -> None:
         raise RefusedError(
             f"another eosctl began to work at group {app.target.group_id}: {claim.transactional_id} is not as this "
             "upgrade took it; no further worker was restarted",
-            hint="See who else upgrades, rescues or writes task counts here; --resume goes on when that is over.",
+            hint="See who else upgrades, rescues or writes task counts here; --resume continues when that is over.",
         )

@@ -15,12 +15,12 @@ from eosctl.upgrade.memory import Brought, OpenStep, Roll, without
 
 
 def upgrade_journal(app: App, cluster_id: str) -> Journal:
-    """The journal of the group's upgrades."""
+    """Return the journal of the group's upgrades."""
     return journal_of(app, "upgrade", app.target.require_group_id(), cluster_id=cluster_id)
 
 
 class _Begin(Struct, frozen=True):
-    """A roll began; `gone` are workers that were given up by then."""
+    """The begin of a roll; `gone` are workers that were given up by then."""
 
     target: Mode
     driver: str
@@ -37,7 +37,7 @@ class _Begin(Struct, frozen=True):
     accepted_gates: frozenset[str] = frozenset()
 
     def roll(self, former: Roll | None) -> Roll:
-        """The roll at its beginning."""
+        """Return the roll as it begins."""
         return Roll(
             target=self.target,
             driver=self.driver,
@@ -56,7 +56,7 @@ class _Begin(Struct, frozen=True):
 
 
 class _Start(Struct, frozen=True):
-    """A step began; `at_once`: a controller restarts the workers, which come back under other URLs."""
+    """The start of a step; `at_once`: a controller restarts the workers, which come back under other URLs."""
 
     mode: Mode
     workers: tuple[str, ...]
@@ -64,7 +64,7 @@ class _Start(Struct, frozen=True):
     at_once: bool = False
 
     def after(self, roll: Roll) -> Roll:
-        """The roll with the step under way."""
+        """Return the roll with this step under way."""
         kept = roll.open.backups if roll.open else ()  # it is done again
         step = OpenStep(self.mode, self.workers, self.members, backups=kept)
         starts = {name: roll.next_start.get(name, frozenset(TARGETS)) | {self.mode} for name in self.workers}
@@ -74,36 +74,36 @@ class _Start(Struct, frozen=True):
 
 
 class _Backup(Struct, frozen=True):
-    """A copy was made in the step under way."""
+    """A backup made in the step under way."""
 
     path: str
 
     def after(self, roll: Roll) -> Roll:
-        """The roll with the copy."""
+        """Return the roll with this backup."""
         step = roll.open
         return roll if step is None else replace(roll, open=replace(step, backups=(*step.backups, self.path)))
 
 
 class _Restarted(Struct, frozen=True):
-    """The driver did its part of the step under way."""
+    """The end of the driver's part of the step under way."""
 
     words: str
 
     def after(self, roll: Roll) -> Roll:
-        """The roll with the step further on."""
+        """Return the roll with its open step restarted."""
         step = roll.open
         return roll if step is None else replace(roll, open=replace(step, restarted=True, words=self.words))
 
 
 class _Done(Struct, frozen=True):
-    """The step under way ended; `renamed` maps workers to the URLs under which they came back."""
+    """The end of the step under way; `renamed` maps workers to the URLs under which they came back."""
 
     members: Mapping[str, str | None]
     renamed: Mapping[str, str] = {}
     at_once: bool = False
 
     def after(self, roll: Roll) -> Roll:
-        """The roll with the step done."""
+        """Return the roll with its open step done."""
         step = roll.open
         if step is None:
             return roll
@@ -117,20 +117,20 @@ class _Done(Struct, frozen=True):
 
 
 class _Configured(Struct, frozen=True):
-    """A worker that is no member was given its mode where it lies."""
+    """The new mode of a worker that is down and not a member."""
 
     worker: str
     mode: Mode
 
     def after(self, roll: Roll) -> Roll:
-        """The roll with that worker done."""
+        """Return the roll with this worker done."""
         starts = {**roll.next_start, self.worker: frozenset({self.mode})}
         steps, not_started = (*roll.steps, (self.mode, self.worker)), roll.not_started | {self.worker}
         return replace(roll, next_start=starts, steps=steps, not_started=not_started, stopped=None)
 
 
 class _Resume(Struct, frozen=True):
-    """Another run goes on with the roll."""
+    """The begin of another run of the roll."""
 
     driver: str
     gone: tuple[str, ...] = ()
@@ -138,26 +138,26 @@ class _Resume(Struct, frozen=True):
     accepted_gates: frozenset[str] = frozenset()
 
     def after(self, roll: Roll) -> Roll:
-        """The roll as the new run was told to do it."""
+        """Return the roll with the options of the run that resumes it."""
         options, accepted = self.driver_options, self.accepted_gates
         return replace(roll.without(self.gone), driver=self.driver, driver_options=options, accepted=accepted)
 
 
 class _Stopped(Struct, frozen=True):
-    """The run ended before the roll did."""
+    """The end of a run before that of the roll."""
 
     message: str
 
     def after(self, roll: Roll) -> Roll:
-        """The roll with what stopped it."""
+        """Return the roll with the error that stopped it."""
         return replace(roll, stopped=self.message)
 
 
 class _End(EndEntry, frozen=True):
-    """The roll ended."""
+    """The end of the roll."""
 
     def after(self, roll: Roll) -> Roll:
-        """The roll, finished."""
+        """Return the roll as finished."""
         return replace(roll, open=None, stopped=None, ended_ms=self.time_ms)
 
 
@@ -176,7 +176,7 @@ _ENTRIES: Mapping[str, type[_Begin | _Later]] = {
 
 
 def newest_roll(journal: Journal) -> Roll | None:
-    """The roll that began last, as far as the file shows; raises EosctlError."""
+    """Return the newest roll in the journal, as far as the file can be read; raise EosctlError."""
     roll: Roll | None = None
     for entry in journal.read(_ENTRIES):
         roll = entry.roll(roll) if isinstance(entry, _Begin) else roll and entry.after(roll)

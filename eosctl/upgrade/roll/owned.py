@@ -1,6 +1,6 @@
-"""Workers that a platform has in hand (pods): whom to expect, although they are not in the group just now.
+"""Workers that a platform owns (pods), expected even while they are not in the group.
 
-What is still to be done follows from the journal and from what the platform wants, never from who happens to be there.
+The work left follows from the journal and from what the platform wants, never from which members are present.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _JOIN_S = 30.0
 
 
 def absent_workers(app: App, driver: Driver, begun: Roll | None, group: GroupObservation) -> list[UpgradeWorker]:
-    """The workers that an upgrade under way must bring too, and that are no members now: in the mode of their pods.
+    """Return the workers that an unfinished upgrade must still bring and that are no members, in their pods' mode.
 
-    That is the mode of the newest step: with it they come back, for the workload has it.
+    That is the mode of the newest step: the workload has it, so they come back with it.
     """
     if begun is None or not isinstance(driver, OwnsWorkers):
         return []
@@ -37,15 +37,15 @@ def absent_workers(app: App, driver: Driver, begun: Roll | None, group: GroupObs
 
 
 def left_behind(newest: Roll | None, place: str | None, *, way_back: bool) -> Roll | None:
-    """The unfinished upgrade of the same workloads from which this is the way back: its pods may be in no group."""
+    """Return the unfinished upgrade of the same workloads, if this is its way back: its pods may be in no group."""
     same = newest is not None and newest.unfinished and place is not None and newest.place == place
     return newest if way_back and same else None
 
 
 def made_before(app: App, driver: Driver, mode: Mode, before: Collection[str | None]) -> bool:
-    """Whether an earlier run's change has reached every worker: none is left of those `before`, and all have the mode.
+    """Decide whether an earlier run's change has reached all workers: no member of `before` is left, all have the mode.
 
-    A controller goes on while eosctl does not run; its pods need not be restarted once more. Workers whose pods are all
+    A controller continues while eosctl does not run; its pods need not be restarted again. Workers whose pods are all
     new may take a moment to be in the group.
     """
     if not isinstance(driver, OwnsWorkers) or driver.mode(app) is not mode:
@@ -65,9 +65,9 @@ def _members(group: GroupObservation) -> list[WorkerObservation]:
 def with_platform(
     app: App, driver: Driver, brought: Mode | None, workers: Sequence[UpgradeWorker]
 ) -> Sequence[UpgradeWorker]:
-    """Adds that workers which joined since were made in the mode to which this upgrade has brought all of them.
+    """Give workers that joined since the mode to which this upgrade has brought all of them, as their pods were made.
 
-    What is proven is never overruled; nothing is added where the platform no longer has that mode.
+    A proven mode is never overruled; nothing is added if the platform no longer has that mode.
     """
     if brought is None or not isinstance(driver, OwnsWorkers):
         return workers
@@ -81,7 +81,7 @@ def with_platform(
 
 
 def place_of(app: App, driver: Driver, begun: Roll | None) -> str | None:
-    """What the driver changes, and where; raises RefusedError where the upgrade was begun with something else."""
+    """Return what the driver changes and where; raise RefusedError if the upgrade was begun with something else."""
     if not isinstance(driver, OwnsWorkers):
         return None
     place = driver.place(app)
@@ -96,7 +96,7 @@ def place_of(app: App, driver: Driver, begun: Roll | None) -> str | None:
 def owned_gates(
     app: App, driver: Driver, begun: Roll | None, group: GroupObservation, *, accepted: Collection[str], way_back: bool
 ) -> Sequence[Gate]:
-    """The gates of the driver's platform; while pods are being restarted they can't be compared with members."""
+    """Return the gates of the driver's platform; none for a resume: restarting pods can't be compared with members."""
     if begun is not None or not isinstance(driver, OwnsWorkers):
         return ()
     return driver.gates(app, _members(group), accepted=accepted, complete=not way_back)
@@ -105,12 +105,12 @@ def owned_gates(
 def match_gates(
     app: App, driver: OwnsWorkers | None, group: GroupObservation, *, accepted: Collection[str]
 ) -> tuple[Gate, ...]:
-    """The gate that each member is a worker of the platform, and the other way round; none without a platform."""
+    """Return the gate that compares the members with the platform's workers; none without a driver."""
     return (driver.match(app, _members(group), accepted=accepted, complete=True),) if driver is not None else ()
 
 
 def require_everybody(app: App, driver: Driver, group: GroupObservation) -> None:
-    """Raises RefusedError where nothing is left to do, and not every worker is there to be seen."""
+    """Raise RefusedError if nothing is left to do but a worker of the platform is not a member."""
     missing = driver.absent(app, _members(group)) if isinstance(driver, OwnsWorkers) else ()
     if missing:
         raise RefusedError(
@@ -121,19 +121,19 @@ def require_everybody(app: App, driver: Driver, group: GroupObservation) -> None
 
 
 def already_made(app: App, driver: Driver, workers: Sequence[UpgradeWorker]) -> Sequence[UpgradeWorker]:
-    """What the pods were made as before eosctl began to watch, if somebody else changes them: he may be ahead."""
+    """Add the modes in which the pods were made, if somebody else changes them: they may be ahead."""
     if not isinstance(driver, OwnsWorkers) or not driver.watches:
         return workers
     return with_platform(app, driver, driver.mode(app), workers)
 
 
 def origins_of(app: App, driver: Driver) -> Sequence[Origin]:
-    """Who deploys what the driver changes; empty where nothing but eosctl does."""
+    """Return who deploys what the driver changes; empty if only eosctl does."""
     return driver.origins(app) if isinstance(driver, OwnsWorkers) else ()
 
 
 def manifests_of(origins: Sequence[Origin], modes: Sequence[str]) -> list[ManifestPart]:
-    """What must be changed where the workloads are deployed from, mode after mode: the next deploy brings that back."""
+    """Return what must be changed where the workloads are deployed from, or the next deploy reverts it; in order."""
     return [
         ManifestPart(
             object=each.thing,
@@ -147,7 +147,7 @@ def manifests_of(origins: Sequence[Origin], modes: Sequence[str]) -> list[Manife
 
 
 def require_kept(app: App, driver: Driver, brought: Mode, *, then: Mode | None = None, resumed: bool = False) -> None:
-    """Raises TakenBackError where somebody has taken back what a pass has set; one that is watched may be ahead.
+    """Raise TakenBackError if somebody reverted what a pass has set; if the driver only watches, `then` is fine, too.
 
     `resumed`: a run before has set it, and this one sets it no more.
     """
@@ -159,7 +159,7 @@ def require_kept(app: App, driver: Driver, brought: Mode, *, then: Mode | None =
 def taken_back_error(
     app: App, driver: Driver, brought: Mode, *, then: Mode | None = None, resumed: bool = False
 ) -> TakenBackError | None:
-    """What `require_kept` raises."""
+    """Return the error that `require_kept` raises."""
     if not isinstance(driver, OwnsWorkers):
         return None
     words = driver.taken_back(app, {brought, then or brought} if driver.watches else {brought})

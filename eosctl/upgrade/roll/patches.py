@@ -1,4 +1,4 @@
-"""`upgrade apply --print-patch`: what changes the workloads, for whoever makes the changes. It writes nothing."""
+"""`upgrade apply --print-patch`: prints the patches of the workloads for somebody else; writes nothing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from eosctl.upgrade.roll.prepare import PreparedRoll
 
 
 def patch_report(app: App, roll: PreparedRoll, *, with_secrets: bool = False) -> Report:
-    """A row per patch, pass by pass; a gate that would stop the upgrade is a warning, and so is what is left out.
+    """Return a row for each patch, pass by pass; gates that would stop the upgrade, and hidden patches, are warnings.
 
-    Of a patch that has secrets beside the mode only the change is shown, if not `with_secrets`.
+    Without `with_secrets`, a patch that has secrets besides the mode is shown as its change only.
 
     Raises UsageError for a driver without a platform, and what reading the workloads raises.
     """
@@ -64,7 +64,7 @@ def _row(driver: OwnsWorkers, mode: Mode, patch: Patch, *, with_secrets: bool) -
 
 
 def _by_hand_problems(driver: OwnsWorkers) -> list[Problem]:
-    """The workloads whose pods stay as they are after a patch."""
+    """Warn of workloads whose pods do not change after a patch."""
     names = ", ".join(sorted(driver.deleted_by_us)) if isinstance(driver, DeletesPods) else ""
     if not names:
         return []
@@ -84,7 +84,7 @@ def _hidden_problems(count: int) -> list[Problem]:
 
 
 def _watch(roll: PreparedRoll) -> str:
-    """What watches and checks while the changes are made."""
+    """Return the command that watches and checks while the changes are made."""
     words = ["eosctl", "upgrade", "apply", "--driver", roll.driver.name, *roll.request.driver_options]
     words += ["--resume"] if roll.begun else ["--to", roll.target.value]
     return shell_words(*words, *([] if "--no-write" in words else ["--no-write"]))

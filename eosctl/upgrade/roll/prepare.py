@@ -1,4 +1,4 @@
-"""upgrade apply: what is to be done, and whether it may be; `roll` does it.
+"""upgrade apply: decides what is to be done, and whether it may be; `roll` does it.
 
 The plan follows from what is seen now and, where a run was cut off, from its journal.
 """
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.workers.config import WorkerConfig
-from eosctl.core.workers.modes import Mode, UpgradeWorker, what_is_lost
+from eosctl.core.workers.modes import Mode, UpgradeWorker, downgrade_losses
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError, UnsupportedError, UsageError
 from eosctl.group.members import EMPTY, STABLE
@@ -28,9 +28,9 @@ from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.look import (
     NOTHING_KNOWN,
     STRICT,
+    AcceptedRisks,
     GroupLook,
-    Lenience,
-    lenience_of,
+    accepted_risks,
     look,
     require_gates,
     with_driver_files,
@@ -52,7 +52,7 @@ from eosctl.upgrade.roll.states import excused_work, states_of
 
 # what the first pass fixes itself
 _MENDED_BY_THE_ROLL = frozenset({codes.NO_MIXED_MODES})
-# what a step that was cut off leaves behind, and its repetition fixes; other workers are looked at by `_others_ill`
+# what a step that was cut off leaves behind, and its repetition fixes; `_unhealthy_others` judges the other workers
 _MENDED_BY_THE_OPEN_STEP = frozenset(
     {codes.MEMBERS_KNOWN, codes.WORKER_VERSIONS, codes.WORKER_HEALTH, codes.CONNECTORS_HEALTHY}
 )
@@ -78,14 +78,14 @@ class RollRequest(Struct, frozen=True):
 
 
 class PreparedRoll(Struct, frozen=True):
-    """A roll that may begin, or go on. `passes` are still to be done, after the step `open`, if there is one.
+    """A roll that may begin or continue. `passes` are still to do, after the step `open`, if there is one.
 
-    `blocking` are the gates that forbid it; `connectors` is what is to be reached again after every step, but for what
-    is `excused`. `dead` are workers that are no members: their mode is set where they lie, and they are started when
-    all others are where they should be. `gone` are given up. `gates` are all that were looked at, those of the driver's
-    platform included; `place` is what the driver changes there. `mirror_maker`: the workers are a dedicated
-    MirrorMaker's, which nobody can ask. `configs` are the workers' files. `mended` are the gates that the first step
-    fixes. `origins` say who deploys what is changed.
+    `blocking` are the gates that forbid it; `connectors` are the states to be reached again after every step, except
+    those `excused`. `dead` are workers that are not members: their mode is set while they are down, and they are
+    started when all others have the target mode. `gone` are given up. `gates` are all that were looked at, those of the
+    driver's platform included; `place` is what the driver changes there. `mirror_maker`: the workers are a dedicated
+    MirrorMaker's, without REST. `configs` are the workers' files. `mended` are the gates that the first step fixes.
+    `origins` are the deployers of the changed objects.
     """
 
     request: RollRequest
@@ -102,7 +102,7 @@ class PreparedRoll(Struct, frozen=True):
     journal: Journal
     cluster_id: str
     mended: frozenset[str] = frozenset()
-    lenience: Lenience = STRICT
+    risks: AcceptedRisks = STRICT
     memory: Memory = NOTHING_KNOWN
     dead: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
@@ -113,7 +113,7 @@ class PreparedRoll(Struct, frozen=True):
     origins: tuple[Origin, ...] = ()
 
     def steps(self) -> list[tuple[Mode, str]]:
-        """What is still to be done, worker by worker, the leader of now last."""
+        """Return the steps still to do, worker by worker; the current leader comes last."""
         first = [(self.open.mode, name) for name in self.open.workers] if self.open else []
         leader = self.view.group.leader_name
         ordered = [
@@ -125,7 +125,7 @@ class PreparedRoll(Struct, frozen=True):
 
 
 class _Past(Struct, frozen=True):
-    """What the journal shows, and what follows from it: the roll to go on with, who is given up, what is lenient."""
+    """The state in the journal and what follows from it: the roll to resume, workers given up, accepted risks."""
 
     journal: Journal
     newest: Roll | None
@@ -133,7 +133,7 @@ class _Past(Struct, frozen=True):
     gone: frozenset[str]
     target: Mode
     place: str | None
-    lenience: Lenience
+    risks: AcceptedRisks
 
     @property
     def open(self) -> OpenStep | None:
@@ -142,30 +142,30 @@ class _Past(Struct, frozen=True):
 
     @property
     def memory(self) -> Memory:
-        """What is known of workers that were restarted."""
+        """The modes known of workers that were restarted."""
         return self.begun.memory if self.begun else self.newest.lost_memory if self.newest else NOTHING_KNOWN
 
     @property
     def taken_up(self) -> Roll | None:
         """The roll to go on with, or the one of the same workloads from which this is the way back."""
-        return self.begun or left_behind(self.newest, self.place, way_back=self.lenience.way_back)
+        return self.begun or left_behind(self.newest, self.place, way_back=self.risks.way_back)
 
     def dead(self, view: GroupLook) -> frozenset[str]:
-        """The workers that are no members and are to be started, those too whose mode this roll has set already."""
+        """Return the workers that are not members and are to be started, even if this roll has set their mode."""
         left = self.begun.not_started if self.begun else frozenset()
         under_way = self.open.workers if self.open else ()
         lost = {worker.name for worker in self.lost(view)}
         return frozenset(lost | left).difference(view.members, under_way)
 
     def lost(self, view: GroupLook) -> list[UpgradeWorker]:
-        """The workers that left the group, without those of the open step."""
+        """Return the workers that left the group, without those of the open step."""
         return [worker for worker in view.lost if self.open is None or worker.name not in self.open.workers]
 
 
 def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll:
-    """Looks and decides; writes nothing.
+    """Look at the group and decide what to do; write nothing.
 
-    Raises RefusedError for a roll that was begun and not finished (or none, with `resume`), StalePlanError where the
+    Raises RefusedError for a roll that was begun and not finished (or none, with `resume`), StalePlanError if the
     workers are no longer as in the plan file, UsageError, and what `observe_workers` raises.
     """
     require_gates(request.accepted)
@@ -174,7 +174,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
     past = _read_past(app, request, driver, upgrade_journal(app, cluster_id))
     nodes = known_nodes(past.memory, past.open.members, past.open.workers) if past.open else None
     with_files = with_driver_files(app, driver)
-    view = look(with_files, past.target, past.memory, lenience=past.lenience, nodes=nodes)
+    view = look(with_files, past.target, past.memory, risks=past.risks, nodes=nodes)
     mirror_maker = view.group.is_mirror_maker or (past.begun is not None and past.begun.mirror_maker)
     if mirror_maker:
         driver = _for_mirror_maker(with_files, driver)
@@ -195,14 +195,14 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         passes=plan.passes,
         open=past.open,
         begun=past.begun,
-        blocking=(*_others_ill(past.begun, view, driver, past.lenience), *stopping),
+        blocking=(*_unhealthy_others(past.begun, view, driver, past.risks), *stopping),
         connectors=past.taken_up.connectors if past.taken_up else states_of(view.observation),
-        excused=excused_work(view.observation, past.begun, past.lenience),
+        excused=excused_work(view.observation, past.begun, past.risks),
         journal=past.journal,
         cluster_id=cluster_id,
         mended=mended,
         memory=past.memory,
-        lenience=past.lenience,
+        risks=past.risks,
         dead=past.dead(view),
         gone=past.gone,
         gates=(*view.gates, *owned),
@@ -219,12 +219,12 @@ def _read_past(app: App, request: RollRequest, driver: Driver, journal: Journal)
     newest = newest.without(gone) if newest else None
     begun = _begun(app, request, newest, journal)
     target = _target(request, begun)
-    place, lenience = place_of(app, driver, begun), _lenience(request, target, newest, begun, driver)
-    return _Past(journal, newest, begun, gone, target, place, lenience)
+    place, risks = place_of(app, driver, begun), _risks(request, target, newest, begun, driver)
+    return _Past(journal, newest, begun, gone, target, place, risks)
 
 
 def _to_bring(app: App, driver: Driver, past: _Past, view: GroupLook) -> Sequence[UpgradeWorker]:
-    """The workers as the plan is made from them: those that there are, that left, and that the platform reports."""
+    """Return the workers to plan for: those in the group, those that left it, and those that the platform reports."""
     workers = _after_open(view.observation.workers, past.open, at_once=driver.at_once)
     workers = [*workers, *past.lost(view), *absent_workers(app, driver, past.taken_up, view.group)]
     if past.open is not None:
@@ -237,19 +237,19 @@ def _to_bring(app: App, driver: Driver, past: _Past, view: GroupLook) -> Sequenc
 def _platform_gates(
     app: App, request: RollRequest, driver: Driver, past: _Past, *, view: GroupLook, plan: UpgradePlan
 ) -> Sequence[Gate]:
-    """What the driver's platform says against the roll; while a step is open, it is not asked."""
+    """Return the platform's gates against the roll; none while a step is open."""
     if past.open is not None:
         return ()
     if not plan.passes:
         require_everybody(app, driver, view.group)
         return ()
     driver.check(app, sorted(view.members))
-    way_back = past.lenience.way_back
+    way_back = past.risks.way_back
     return owned_gates(app, driver, past.begun, view.group, accepted=request.accepted, way_back=way_back)
 
 
 def _still_so(planned: UpgradePlan, now: UpgradePlan) -> UpgradePlan:
-    """The plan of the file; raises StalePlanError where it would be another one now."""
+    """Return the plan of the file; raise StalePlanError if it would be another one now."""
     difference = planned.difference(now)
     if difference is not None:
         raise StalePlanError(f"the plan is stale: {difference}; nothing was written", hint="Plan again.")
@@ -257,7 +257,7 @@ def _still_so(planned: UpgradePlan, now: UpgradePlan) -> UpgradePlan:
 
 
 def _gone(request: RollRequest, newest: Roll | None) -> frozenset[str]:
-    """The workers that were given up by name; raises UsageError for one that no upgrade had in hand."""
+    """Return the workers given up by name; raise UsageError for one that no upgrade of the group knows."""
     gone = frozenset(name if is_node(name) else parse_worker_url(name).text for name in request.gone)
     known = (newest.known | newest.next_start.keys()) if newest else frozenset()
     strangers = sorted(gone - known)
@@ -275,18 +275,20 @@ def _require_gone(gone: frozenset[str], view: GroupLook) -> None:
         raise RefusedError(f"{Waiver.ACCEPT_GONE} {there[0]}: it is a member of the group; nothing was written")
 
 
-def _lenience(request: RollRequest, target: Mode, newest: Roll | None, begun: Roll | None, driver: Driver) -> Lenience:
+def _risks(
+    request: RollRequest, target: Mode, newest: Roll | None, begun: Roll | None, driver: Driver
+) -> AcceptedRisks:
     way_back = begun.way_back if begun else newest is not None and newest.is_taken_back_by(target)
     sets_lost = isinstance(driver, SetsAlone) and target is not Mode.ENABLED
-    return replace(lenience_of(request.accepted, newest), way_back=way_back, sets_lost=sets_lost)
+    return replace(accepted_risks(request.accepted, newest), way_back=way_back, sets_lost=sets_lost)
 
 
 def _mended(open_step: OpenStep | None, view: GroupLook, driver: Driver, *, nobody_left: bool) -> frozenset[str]:
-    """The gates that the first pass fixes, and those that a repetition of the open step does.
+    """Return the gates that the first pass fixes, and those that repeating the open step fixes.
 
-    `nobody_left`: an upgrade left pods behind of which none may be a member; then nobody can be asked.
+    `nobody_left`: an upgrade left pods behind of which none may be a member; then no worker can be asked.
 
-    While a controller restarts pods, workers that are members do not answer yet: what nobody tells, the step waits for.
+    While a controller restarts pods, workers that are members may not answer yet: the step waits for what is unknown.
     """
     if open_step is None:
         empty = nobody_left and driver.at_once and view.group.state == EMPTY
@@ -299,7 +301,7 @@ def _mended(open_step: OpenStep | None, view: GroupLook, driver: Driver, *, nobo
 
 
 def _for_mirror_maker(app: App, driver: Driver) -> Driver:
-    """The driver for nodes of a dedicated MirrorMaker; raises UnsupportedError for one that can't."""
+    """Return the driver for nodes of a dedicated MirrorMaker; raise UnsupportedError if it has none."""
     if not isinstance(driver, SetsMirrorMaker):
         raise UnsupportedError(
             f"--driver {driver.name} knows nothing of a dedicated MirrorMaker; nothing was written",
@@ -309,31 +311,31 @@ def _for_mirror_maker(app: App, driver: Driver) -> Driver:
     return driver.for_mirror_maker(mirror_maker_setting(app))
 
 
-def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, lenience: Lenience) -> list[Gate]:
-    """Workers beside the open step's that the roll knew and that are gone or don't answer.
+def _unhealthy_others(begun: Roll | None, view: GroupLook, driver: Driver, risks: AcceptedRisks) -> list[Gate]:
+    """Return the gate that fails for known workers, other than the open step's, that are gone or do not answer.
 
-    Pods may come back under other names, so nobody is missed where a controller restarts them.
+    Pods may come back under other names, so none is missed if a controller restarts them.
     """
     if (
         begun is None
         or driver.at_once
         or view.group.state not in (STABLE, EMPTY)
-        or codes.MEMBERS_KNOWN in lenience.accepted
+        or codes.MEMBERS_KNOWN in risks.accepted
     ):
         return []
     under_way = {*(begun.open.workers if begun.open else ()), *(worker.name for worker in view.lost)}
     silent = {worker.name for worker in view.observation.workers if worker.mode is Mode.UNREACHABLE}
-    ill = sorted(((begun.known - view.members.keys()) | silent) - under_way)
-    text = f"{', '.join(ill)}, seen when the upgrade ran last, is no member of the group now, or does not answer"
+    unhealthy = sorted(((begun.known - view.members.keys()) | silent) - under_way)
+    text = f"{', '.join(unhealthy)}, seen when the upgrade ran last, is no member of the group now, or does not answer"
     fix = (
         "Start it if it does not run, else see its log for why it is away; if it is gone for good, say so with "
         f"{Waiver.ACCEPT_GONE} and its URL."
     )
-    return [Gate(codes.MEMBERS_KNOWN, "fail", text, fix)] if ill else []
+    return [Gate(codes.MEMBERS_KNOWN, "fail", text, fix)] if unhealthy else []
 
 
 def _begun(app: App, request: RollRequest, newest: Roll | None, journal: Journal) -> Roll | None:
-    """The roll to go on with; raises RefusedError where that is not what was asked for, or another eosctl is at it."""
+    """Return the roll to resume; raise RefusedError if it is not the one requested, or another eosctl works on it."""
     unfinished = newest if newest is not None and newest.unfinished else None
     if request.resume:
         if unfinished is None:
@@ -350,7 +352,7 @@ def _begun(app: App, request: RollRequest, newest: Roll | None, journal: Journal
         journal.refuse_held(f"the upgrade of group {app.target.group_id}")
         raise RefusedError(
             f"{describe_roll(unfinished)}; nothing was written",
-            hint=f"--resume goes on with it; {Waiver.START_OVER} forgets it and plans anew, from what is seen now.",
+            hint=f"--resume continues with it; {Waiver.START_OVER} forgets it and plans anew, from what is seen now.",
         )
     return None
 
@@ -365,7 +367,7 @@ def _target(request: RollRequest, begun: Roll | None) -> Mode:
 
 
 def _after_open(workers: Sequence[UpgradeWorker], step: OpenStep | None, *, at_once: bool) -> list[UpgradeWorker]:
-    """The workers as they will be when the open step has been done again.
+    """Return the workers as they will be when the open step has been repeated.
 
     A worker that is down meanwhile is no member; the journal knows it. Pods may come back under other names.
     """
@@ -384,6 +386,6 @@ def _brought(worker: UpgradeWorker, mode: Mode) -> UpgradeWorker:
 
 
 def losses(roll: PreparedRoll) -> tuple[str, ...]:
-    """What going back costs, in sentences."""
+    """Return what a downgrade costs, in sentences."""
     seen = roll.view.observation
-    return what_is_lost(seen.workers, roll.target, requiring=seen.requiring_exactly_once())
+    return downgrade_losses(seen.workers, roll.target, requiring=seen.requiring_exactly_once())

@@ -42,7 +42,7 @@ JOINED = "it joined while the others were restarted, and was proven with them"
 
 
 def plan_report(app: App, roll: PreparedRoll) -> Report:
-    """The steps to come; gates that forbid the roll are its errors, and make exit code 6.
+    """Report the steps to come; gates that forbid the roll are its errors, with exit code 6.
 
     Raises UsageError for a worker that the driver can't handle.
     """
@@ -64,7 +64,7 @@ def plan_report(app: App, roll: PreparedRoll) -> Report:
 def result_report(
     app: App, roll: PreparedRoll, outcomes: Sequence[StepOutcome], progress: Progress[str], *, gates: Sequence[Gate]
 ) -> Report:
-    """What became of every step; exit 7 once a worker was touched and a step failed.
+    """Report the result of every step; exit 7 if a worker was touched and a step failed.
 
     `gates` are those of the last look: what was unknown when the plan was made may be known by now.
     """
@@ -135,7 +135,7 @@ def _report(
 
 
 def _modes_to_come(roll: PreparedRoll, rows: Sequence[ApplyRow], *, anew: bool = False) -> list[str]:
-    """What a field must be, one after the other; one that was taken back goes through all passes `anew`."""
+    """Return the modes that a field must have, in order; after a revert it goes through all passes `anew`."""
     modes = dict.fromkeys(row.mode.value for row in rows if anew or row.outcome in _TO_DO)
     return list(modes) or [roll.target.value]
 
@@ -148,7 +148,7 @@ def _earlier(roll: PreparedRoll) -> list[Problem]:
 
 
 def _of_mirror_maker(roll: PreparedRoll) -> list[Problem]:
-    """What nobody can prove, and who else is moved."""
+    """Warn of what can't be proven of MirrorMaker nodes, and of groups that change their mode with them."""
     if not roll.mirror_maker:
         return []
     message = "these are nodes of a dedicated MirrorMaker: each step goes " + UNPROVEN
@@ -163,7 +163,7 @@ def _of_mirror_maker(roll: PreparedRoll) -> list[Problem]:
 
 
 def _of_pods(roll: PreparedRoll) -> list[Problem]:
-    """The pods that will be deleted, and why."""
+    """Warn of the pods that will be deleted, and explain why."""
     driver = roll.driver
     hint = "Its controller does not replace such a pod when the workload changes: it is deleted unless it gets Ready."
     told = driver.deletes().values() if isinstance(driver, DeletesPods) and roll.steps() else ()
@@ -171,7 +171,7 @@ def _of_pods(roll: PreparedRoll) -> list[Problem]:
 
 
 def question(roll: PreparedRoll, *, watching: bool) -> str:
-    """What is asked before anything is done; `watching`: somebody else does it."""
+    """Return the question to confirm; `watching`: somebody else changes the workers."""
     pods = sorted(roll.driver.deletes()) if isinstance(roll.driver, DeletesPods) else []
     deleted = f", and delete pod {', '.join(pods)} if not Ready" if pods else ""
     return f"{'Watch' if watching else 'Restart'} the workers to reach {roll.target.value}{deleted}?"

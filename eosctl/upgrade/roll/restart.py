@@ -23,7 +23,7 @@ from eosctl.group.members import EMPTY
 from eosctl.group.mirror_makers import KnownNodes
 from eosctl.group.observed import GroupObservation
 from eosctl.state.steps import Note, Step
-from eosctl.upgrade.drivers import Acted, OwnsWorkers, SetsAlone
+from eosctl.upgrade.drivers import DriverResult, OwnsWorkers, SetsAlone
 from eosctl.upgrade.look import GroupLook
 from eosctl.upgrade.memory import Brought, Memory, OpenStep, known_nodes
 from eosctl.upgrade.roll.back import TOUCHED_HINT, touched_by_others
@@ -66,18 +66,18 @@ class Run:
 
     @property
     def look_s(self) -> float:
-        """How long a look may take: as --timeout says, and longer where the last one took more than half of that."""
+        """The time for one look, in seconds: --timeout, or more if the last one took more than half of that."""
         return max(self.app.deadline.timeout_s, 2 * self.view.took_s)
 
 
-def nobody_there(run: Run) -> bool:
-    """Whether an upgrade left nobody behind who could be asked, and this is the first step to bring them back."""
+def is_first_after_empty(run: Run) -> bool:
+    """Decide whether an upgrade left no member to ask, and this is the first step to bring workers back."""
     first = not [each for each in run.outcomes if each.outcome == "done"]
     return first and run.view.group.state == EMPTY and "group_stable" in run.roll.mended
 
 
 def restart(run: Run, mode: Mode, workers: tuple[str, ...], *, again: OpenStep | None = None) -> Iterator[Step[str]]:
-    """Brings `workers` to `mode` and waits for the gates; the outcome stays `failed` until they have passed.
+    """Bring `workers` to `mode` and wait for the gates; the outcome stays `failed` until they have passed.
 
     `again` is what a run that was cut off has left of this step.
     """
@@ -103,7 +103,7 @@ def restart(run: Run, mode: Mode, workers: tuple[str, ...], *, again: OpenStep |
 
 
 def _settle(run: Run, app: App, expected: Expected) -> Settled:
-    """Waits for the gates; a step that fails because somebody has taken back what it set says so."""
+    """Wait for the gates; if the step fails because somebody reverted what it set, raise that as the error."""
     try:
         return await_settled(app, expected)
     except EosctlError as exc:
@@ -114,14 +114,14 @@ def _settle(run: Run, app: App, expected: Expected) -> Settled:
 
 
 def set_alone(run: Run, mode: Mode, worker: str) -> Iterator[Step[str]]:
-    """Sets the mode of a worker that is no member: whenever it starts again, it must not be what it was before."""
+    """Set the mode of a worker that is not a member: when it starts again, it must not be in its former mode."""
     driver = run.roll.driver
     if not isinstance(driver, SetsAlone):
         raise TypeError(f"{driver.name} can't set the mode of a worker that is down")
     outcome = StepOutcome(mode, (worker,), "failed")
     run.outcomes.append(outcome)
 
-    acted = Acted("")
+    acted = DriverResult("")
 
     def configure() -> str:
         nonlocal acted
@@ -147,19 +147,19 @@ def set_alone(run: Run, mode: Mode, worker: str) -> Iterator[Step[str]]:
 
 
 def _timeout_s(run: Run, workers: tuple[str, ...]) -> float:
-    """How long a step may take: each of its workers has --settle-timeout, also where all of a pass are one step."""
+    """Return how long a step may take: --settle-timeout for each of its workers, even if a whole pass is one step."""
     return run.roll.request.settle_timeout_s * (max(1, len(workers)) if run.roll.driver.at_once else 1)
 
 
 def require_as_left(run: Run, members: Mapping[str, str]) -> None:
-    """Raises RefusedError where the group is not as this roll left it, and looks at it again from now on.
+    """Raise RefusedError if the group is not as this roll left it; remember the members for the next check.
 
-    Where a controller restarts workers, it may also do so when nobody asked for it.
+    If a controller restarts workers, it may also do so for reasons of its own.
     """
     before, run.members = run.members, members
     if run.roll.driver.at_once or not before:
         return
-    anew = [f"{url} joined anew" for url, member_id in members.items() if before.get(url, member_id) != member_id]
+    anew = [f"{url} joined again" for url, member_id in members.items() if before.get(url, member_id) != member_id]
     changes = [*anew, *(f"{url} joined" for url in members if url not in before)]
     changes += [f"{url} left" for url in before if url not in members]
     if changes:
@@ -182,14 +182,14 @@ class _Restart:
     settled: Settled = field(init=False)
 
     def begin(self) -> Note | None:
-        """Looks at what there is before the restart; None where a run that was killed had come further."""
+        """Look at the group before the restart; return None if a killed run had come further."""
         again, run, further = self.again, self.run, self._further
         if further is not None:
             # whether the leader had claimed its id before is unknown; that it has by now is asked all the same
             self.before = Before(dict(further.members), LeaderClaim(None, None, seen=False))
             return None
         mode, at_once, look_s = self.outcome.mode, run.roll.driver.at_once, run.look_s
-        as_it_is = again or nobody_there(run)
+        as_it_is = again or is_first_after_empty(run)
         look = look_app(self.app, look_s)
         group = observe_workers(look) if as_it_is else await_calm(self.app, self.workers, mode, look_s=look_s)
         group = group.named_as(known_nodes(run.memory, again.members, self.workers) if again else KnownNodes(run.names))
@@ -209,31 +209,31 @@ class _Restart:
         )
 
     def bring(self) -> str:
-        """Lets the driver do its part, and waits for the gates; returns what the modes are taken from."""
+        """Let the driver bring the workers, and wait for the gates; return the evidence of the modes."""
         acted = self._act()
         self.outcome.name_backup(acted)
         self.settled = _settle(self.run, self.app, self._expected(acted))
         return "; ".join(self.settled.evidence)
 
     def end(self, _evidence: str) -> Note:
-        """What is remembered of the workers."""
+        """Return what the journal keeps of the workers."""
         settled = self.settled
         facts = {"members": dict(settled.members), "evidence": list(settled.evidence)}
         return Note("done", {**facts, "at_once": self.run.roll.driver.at_once, "renamed": dict(settled.renamed)})
 
     @property
     def _further(self) -> OpenStep | None:
-        """What a run that was killed has left, if the driver's part was done; a step that failed is done again."""
+        """The step of a killed run whose driver was done; None for a step that failed, which is repeated."""
         begun = self.run.roll.begun
         if self.again is None or begun is None:
             return None
         return self.again if self.again.restarted and begun.stopped is None else None
 
-    def _act(self) -> Acted:
-        """The driver's part; what is known to be done is not done again."""
+    def _act(self) -> DriverResult:
+        """Let the driver bring the workers; do not repeat what is known to be done."""
         roll, mode, further = self.run.roll, self.outcome.mode, self._further
         if further is not None and not roll.driver.waits_for_person:
-            return Acted(further.words)
+            return DriverResult(further.words)
         if further is None:
             words = f"{', '.join(self.workers)}: restarting as {mode.value}"
             self.app.on_event(Event(words, standings=standings(self.workers, mode, "restarting")))
@@ -241,16 +241,16 @@ class _Restart:
         roll.journal.write("restarted", words=acted.words, backup=acted.backup)
         return acted
 
-    def _made_before(self) -> Acted | None:
-        """What a controller did of a step that was cut off, if it has brought every pod to the mode."""
+    def _made_before(self) -> DriverResult | None:
+        """Return what a controller did of a step that was cut off, if it has brought every pod to the mode."""
         again, driver, mode = self.again, self.run.roll.driver, self.outcome.mode
         if again is None:
             return None
         look = look_app(self.app, self.run.look_s)
         is_made = made_before(look, driver, mode, again.members.values())
-        return Acted(f"the pods were made as {mode.value} before this run") if is_made else None
+        return DriverResult(f"the pods were made as {mode.value} before this run") if is_made else None
 
-    def _expected(self, acted: Acted) -> Expected:
+    def _expected(self, acted: DriverResult) -> Expected:
         run, roll, driver = self.run, self.run.roll, self.run.roll.driver
         timeout_s = _timeout_s(run, self.workers)
         modern = {name for name, it in run.memory.brought.items() if it.mode is not Mode.DISABLED}
@@ -274,9 +274,9 @@ class _Restart:
 
 
 def _members(group: GroupObservation, again: OpenStep | None, *, at_once: bool) -> dict[str, str | None]:
-    """All members (URL -> id), those too that a step which was cut off has stopped.
+    """Return all members (URL -> id), with those that a cut-off step has stopped.
 
-    Where a controller restarts all of them, those before the step count: it may have come further meanwhile.
+    If a controller restarts all of them, those before the step count: it may have come further meanwhile.
     """
     if again is not None and at_once:
         return dict(again.members)

@@ -29,7 +29,7 @@ from eosctl.upgrade.roll.claim import claim_group
 from eosctl.upgrade.roll.owned import already_made, require_kept, with_platform
 from eosctl.upgrade.roll.prepare import PreparedRoll, losses, prepare_roll
 from eosctl.upgrade.roll.report import plan_report, question, result_report
-from eosctl.upgrade.roll.restart import Run, nobody_there, require_as_left, restart, set_alone
+from eosctl.upgrade.roll.restart import Run, is_first_after_empty, require_as_left, restart, set_alone
 from eosctl.upgrade.roll.settle import await_calm, standings
 from eosctl.upgrade.roll.step import look_app
 from eosctl.upgrade.roll.undo import origin_of
@@ -38,16 +38,16 @@ _POLL_S = 1.0
 
 
 def prepare_upgrade(app: App, roll: PreparedRoll, *, watching: bool) -> Plan:
-    """The plan to go through the passes of `roll`; `watching`: somebody else changes the workers."""
+    """Plan the passes of `roll`; `watching`: somebody else changes the workers."""
     may_apply = (roll.steps() or roll.gone or roll.begun) and not roll.blocking
     apply = partial(apply_roll, app, roll) if may_apply else None
     return Plan(partial(plan_report, app, roll), question(roll, watching=watching), apply, app.target)
 
 
 def apply_roll(app: App, roll: PreparedRoll) -> Report:
-    """Goes through the passes; a step that fails, and Ctrl-C, end it with everything before it done and said.
+    """Go through the passes; a failed step or Ctrl-C ends them, and what was done before is kept and reported.
 
-    Raises StalePlanError where the group is no longer as planned, RefusedError while another eosctl is at work on it.
+    Raises StalePlanError if the group is no longer as planned, RefusedError while another eosctl works on it.
     """
     app = replace(app, on_event=sentences(app.on_event)).with_whole_timeout()
     run = Run(app, roll, roll.view, roll.memory)
@@ -64,7 +64,7 @@ def apply_roll(app: App, roll: PreparedRoll) -> Report:
 
 
 def _close(run: Run, progress: Progress[str]) -> list[Problem]:
-    """After Ctrl-C the journal stays as it is, like after a kill: the driver may have done its part."""
+    """Close the journal; after Ctrl-C leave it as it is, like after a kill: the driver may have done its part."""
     journal, error = run.roll.journal, progress.error
     if error is None:
         return journal.close()
@@ -78,12 +78,12 @@ def _close(run: Run, progress: Progress[str]) -> list[Problem]:
 
 
 def sentences(on_event: OnEvent) -> OnEvent:
-    """A listener that leaves progress out: the bars of each look would pile up on a terminal."""
+    """Return a listener that omits progress: the bars of each look would pile up on a terminal."""
     return lambda event: on_event(event) if event.done is None else None
 
 
 def _recheck(run: Run) -> None:
-    """Claims the group, and raises where it is no longer as planned."""
+    """Claim the group; raise StalePlanError if it is no longer as planned."""
     app, roll = run.app, run.roll
     run.claim = claim_group(app)
     renewed = prepare_roll(app, roll.request, roll.driver)
@@ -124,7 +124,7 @@ def _begin(roll: PreparedRoll) -> Note:
         "digest": (roll.request.plan or roll.plan).digest(),
         "connectors": dict(roll.connectors),
         "losses": list(losses(roll)),
-        "way_back": roll.lenience.way_back,
+        "way_back": roll.risks.way_back,
         "mirror_maker": roll.mirror_maker,
         "excused": [list(work) for work in sorted(roll.excused)],
     }
@@ -132,9 +132,9 @@ def _begin(roll: PreparedRoll) -> Note:
 
 
 def _steps(run: Run) -> Iterator[Step[str]]:
-    """One worker after the other, pass by pass; who is next is seen when the one before has settled.
+    """Restart one worker after the other, pass by pass; choose the next when the one before has settled.
 
-    Workers that had died are started at the end: nobody is in another mode then, whatever becomes of them.
+    Workers that had died are started at the end: no worker has another mode then, even if they fail.
     """
     open_step = run.roll.open
     if open_step is not None:
@@ -158,7 +158,7 @@ def _steps(run: Run) -> Iterator[Step[str]]:
 
 
 def _barrier(run: Run, mode: Mode, pending: set[str]) -> None:
-    """What must be true of all workers before the first of them gets `mode`; raises RefusedError."""
+    """Check what must be true of all workers before the first of them gets `mode`; raise RefusedError."""
     app, roll = look_app(run.app, run.look_s), run.roll
     before = [each for each, _worker in roll.begun.steps] if roll.begun else []
     if run.outcomes:
@@ -170,7 +170,7 @@ def _barrier(run: Run, mode: Mode, pending: set[str]) -> None:
     seen = view.observation.workers
     workers = with_platform(app, roll.driver, done[-1], seen) if done else already_made(app, roll.driver, seen)
     refusals = blocking_modes(workers, mode)
-    stopping = view.stopping(but=roll.mended if nobody_there(run) else frozenset({codes.NO_MIXED_MODES}))
+    stopping = view.stopping(but=roll.mended if is_first_after_empty(run) else frozenset({codes.NO_MIXED_MODES}))
     refusals += [f"gate {gate.id} {gate.verb}: {gate.evidence}" for gate in stopping]
     ours = {*(worker.name for worker in roll.plan.workers), *run.renamed.values()}
     strangers = sorted(view.members.keys() - ours)
@@ -189,7 +189,7 @@ def _barrier(run: Run, mode: Mode, pending: set[str]) -> None:
 
 
 def _look_between_passes(run: Run, app: App) -> GroupLook:
-    """Everything, once more while what stops the roll may pass by itself: workers were restarted a moment ago.
+    """Look at the whole group, repeatedly while what stops the roll may pass by itself after a restart.
 
     MirrorMaker writes its connectors' configs when it has started, and each of them starts a second time then.
     """
@@ -198,7 +198,7 @@ def _look_between_passes(run: Run, app: App) -> GroupLook:
     spoken = ""
     while True:
         here = with_driver_files(app.with_whole_timeout(), roll.driver)
-        view = look(here, roll.target, run.memory, lenience=roll.lenience, nodes=KnownNodes(run.names))
+        view = look(here, roll.target, run.memory, risks=roll.risks, nodes=KnownNodes(run.names))
         if not (run.outcomes and _may_pass(view)) or patience.expired():
             return view
         waiting = "; ".join(f"gate {gate.id} {gate.verb}: {gate.evidence}" for gate in _stopping(view))
@@ -213,7 +213,7 @@ def _stopping(view: GroupLook) -> list[Gate]:
 
 
 def _may_pass(view: GroupLook) -> bool:
-    """Whether something stops the roll, and all of it is what a worker that was just restarted does not tell yet."""
+    """Decide whether something stops the roll, and all of it may be unknown only because of a recent restart."""
     seen = view.observation
     states = {state for each in seen.connectors or () for state in each.unwell().values()}
     passing = {
@@ -227,7 +227,7 @@ def _may_pass(view: GroupLook) -> bool:
 
 
 def _next(run: Run, mode: Mode, pending: set[str]) -> str:
-    """The next worker: the leader, as it is now, comes last; while a group rebalances nobody knows who leads."""
+    """Return the next worker, the leader last; wait for a stable group, as a rebalance hides the leader."""
     app = replace(run.app, deadline=Deadline.after(run.roll.request.settle_timeout_s, run.app.clock))
     group = await_calm(app, tuple(sorted(pending)), mode, look_s=run.look_s).named_as(KnownNodes(run.names))
     return min(pending, key=lambda name: (name == group.leader_name, name))

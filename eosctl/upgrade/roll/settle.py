@@ -1,6 +1,7 @@
-"""Waits until restarted workers are back as they should be: the gates that stand after every step of a roll.
+"""Waits until restarted workers are back as they should be: the gates after every step of a roll.
 
-Looks and waits; the one thing it changes is to restart tasks once that failed in the fencing which a restart disturbed.
+Looks and waits; it changes one thing only: it restarts tasks, once, that failed in the fencing which a restart
+disturbed.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from eosctl.upgrade.roll.back import (
     renamed_worker,
     require_untouched,
     silent_workers,
-    told_by_count,
     under_new_names,
+    with_current_names,
 )
 from eosctl.upgrade.roll.states import judge_connectors
 from eosctl.upgrade.roll.step import (
@@ -55,7 +56,7 @@ _WELL = ("healthy", "unknown")  # GET /health is there from Kafka 3.9 on
 
 @dataclass(slots=True)
 class _Watch:
-    """What one wait remembers from look to look; `restarted_s`: connector -> when its failed tasks were restarted.
+    """The memory of one wait from look to look; `restarted_s`: connector -> when its failed tasks were restarted.
 
     `left` is what is FAILED as it was before; `proofs` is what only a worker in the step's mode does.
     """
@@ -70,7 +71,7 @@ class _Watch:
 
 
 def read_claim(app: App, group: GroupObservation) -> LeaderClaim:
-    """The leader's transactional id as its coordinator has it."""
+    """Read the leader's transactional id from its coordinator."""
     wanted = leader_transactional_id(app.target.require_group_id())
     with app.transactions() as admin:
         found = admin.describe_transactions([wanted]).get(wanted)
@@ -81,7 +82,7 @@ def read_claim(app: App, group: GroupObservation) -> LeaderClaim:
 
 
 def read_ids(app: App, group: GroupObservation) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
-    """The ids of all source tasks as the coordinators have them; empty where nobody reports which there are."""
+    """Read the ids of all source tasks from the coordinators; empty if no worker reports the tasks."""
     if group.is_mirror_maker:
         return describe_ids(app, ids_of_tasks(app, written_connectors(app).entries))
     for _url, worker in in_turn(app, [reachable_url(app, url) for url in members_of(group)]):
@@ -93,7 +94,7 @@ def read_ids(app: App, group: GroupObservation) -> Mapping[TransactionalId, Tran
 
 
 def await_settled(app: App, expected: Expected) -> Settled:
-    """Polls until every gate of the step passes.
+    """Wait until every gate of the step passes.
 
     Raises ConnectError at once for what will not recover by itself, DeadlineError naming what is still awaited.
     """
@@ -120,7 +121,7 @@ def await_settled(app: App, expected: Expected) -> Settled:
 
 
 def await_calm(app: App, workers: Sequence[str], mode: Mode, *, look_s: float) -> GroupObservation:
-    """The group, once it is stable and every worker beside `workers` answers: two must never be down at once.
+    """Wait until the group is stable and all workers but `workers` answer: two must never be down at once.
 
     Raises DeadlineError naming who is still awaited.
     """
@@ -140,12 +141,12 @@ def await_calm(app: App, workers: Sequence[str], mode: Mode, *, look_s: float) -
             app.on_event(Event(words, standings=standings(workers, mode, "to come")))
     raise DeadlineError(
         f"{', '.join(workers)} was not restarted: {waiting}, for {app.deadline.timeout_s:g} s",
-        hint="Mend it first, so that no two workers are down at once; --resume then goes on.",
+        hint="Fix it first, so that no two workers are down at once; --resume then continues.",
     )
 
 
 def standings(workers: Iterable[str], mode: Mode, state: str) -> tuple[Standing, ...]:
-    """The workers' lines in a live table."""
+    """Return the workers' lines in a live table."""
     return tuple(Standing(worker, mode.value, state) for worker in workers)
 
 
@@ -154,10 +155,10 @@ def _deadline(app: App, timeout_s: float | None) -> Deadline | None:
 
 
 def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None) -> tuple[str, Settled | None]:
-    """What is awaited, or how it settled; a look that fails is something to wait for, too."""
+    """Return what is awaited, or how the step settled; wait also for a look that fails."""
     try:
         now = look_app(with_files(app, expected.files), expected.look_s, within=deadline)
-        group, expected = told_by_count(observe_workers(now), expected)
+        group, expected = with_current_names(observe_workers(now), expected)
         watch.proofs.clear()
         require_untouched(group, expected)
         if app.clock.monotonic_s() - watch.since_s >= RENAMED_AFTER_S:
@@ -184,7 +185,7 @@ def _look(app: App, expected: Expected, watch: _Watch, deadline: Deadline | None
 
 
 def _judge_same(app: App, group: GroupObservation) -> str:
-    """What was seen after the members were read, as the leader's claim, may be what one that joined since has done."""
+    """Require the same members as before: what was seen since, such as the claim, may be that of a new member."""
     there, _cluster_id = read_group(app, gone_ok=True, wait=False)
     seen = {member.member_id for member in group.members if member.member_id is not None}
     is_same = {member.member_id for member in there.members} == seen
@@ -194,10 +195,10 @@ def _judge_same(app: App, group: GroupObservation) -> str:
 def _judge_modes(
     app: App, group: GroupObservation, expected: Expected
 ) -> tuple[dict[str, str | None], tuple[str, ...], str]:
-    """gates worker_healthy and mode_proven; raises GateFailedError for a worker that runs in another mode."""
-    ill = [f"{member.name} is {member.health}" for member in group.members if member.health not in _WELL]
-    if ill:
-        return {}, (), "; ".join(ill)
+    """Judge the gates worker_healthy and mode_proven; raise GateFailedError for a worker that runs in another mode."""
+    unhealthy = [f"{member.name} is {member.health}" for member in group.members if member.health not in _WELL]
+    if unhealthy:
+        return {}, (), "; ".join(unhealthy)
     subjects = [m for m in group.members if expected.at_once or m.name in expected.workers]
     evidence = []
     for member in subjects:
@@ -209,7 +210,7 @@ def _judge_modes(
 
 
 def _proof(app: App, member: WorkerObservation, expected: Expected) -> str | None:
-    """What the worker's mode is taken from; None when nothing shows it."""
+    """Return the evidence of the worker's mode; None if nothing shows it."""
     if expected.mirror_maker:
         return node_proof(app, member, expected)
     wanted, seen = expected.mode, member.mode
@@ -230,7 +231,7 @@ def _proof(app: App, member: WorkerObservation, expected: Expected) -> str | Non
 
 
 def _files_say(app: App, member: WorkerObservation, wanted: Mode) -> str:
-    """`FILE says MODE`, where the worker's own files say what is wanted; else empty."""
+    """Return `FILE says MODE` if the worker's own files name the wanted mode; else empty."""
     given = [config.properties for config in app.target.worker_configs]
     read = [read_worker_file(file.source, file.values) for file in given]
     files = files_of(str(member.url), read, group_id=app.target.group_id)
@@ -239,13 +240,13 @@ def _files_say(app: App, member: WorkerObservation, wanted: Mode) -> str:
 
 
 def _other_worker(app: App, group: GroupObservation, expected: Expected) -> ConnectWorker:
-    """A worker to be asked, not one that was restarted where there is another."""
+    """Return a worker to ask; one that was not restarted, if there is one."""
     others = [member for member in group.members if member.name not in expected.workers]
     return app.worker(reachable_url(app, str((others or list(group.members))[0].url)))
 
 
 def _judge_work(app: App, group: GroupObservation, expected: Expected, watch: _Watch) -> str:
-    """gate connectors_healthy: connectors and tasks as before; tasks that failed in fencing are restarted once."""
+    """Judge the gate connectors_healthy: all work as before; restart tasks that failed in fencing, once."""
     worker = None if expected.mirror_maker else _other_worker(app, group, expected)
     answer = written_connectors(app).entries if worker is None else worker.connectors()
     owned = {work for member in group.members for work in member.tasks or ()}
@@ -258,7 +259,7 @@ def _judge_work(app: App, group: GroupObservation, expected: Expected, watch: _W
     if judged.broken or again:
         raise GateFailedError(
             f"gate connectors_healthy: {'; '.join([*judged.broken, *again])}",
-            hint="Mend it (`eosctl rescue` for a fencing that can't end), then go on with --resume.",
+            hint="Fix it (`eosctl rescue` for a fencing that can't end), then continue with --resume.",
         )
     for name in [name for name in judged.to_restart if name not in watch.restarted_s]:
         app.on_event(Event(f"restarting the tasks of {name} that failed in zombie fencing"))
@@ -269,7 +270,7 @@ def _judge_work(app: App, group: GroupObservation, expected: Expected, watch: _W
 
 
 def _judge_ids(app: App, group: GroupObservation, expected: Expected, answer: Answer, watch: _Watch) -> str:
-    """gate tasks_exactly_once: RUNNING source tasks that were started on enabled workers have taken their ids."""
+    """Judge the gate tasks_exactly_once: RUNNING source tasks started on enabled workers have taken their ids."""
     if expected.mode is not Mode.ENABLED:
         return ""
     enabled = {member.name for member in group.members if member.mode is Mode.ENABLED} | {*expected.workers}
@@ -290,7 +291,7 @@ def _judge_ids(app: App, group: GroupObservation, expected: Expected, answer: An
 
 
 def _judge_leader(app: App, group: GroupObservation, expected: Expected, watch: _Watch) -> str:
-    """A worker that became the leader claims the leader's transactional id at once, unless it is disabled."""
+    """Require a new leader's claim of the leader's transactional id, which it makes at once unless it is disabled."""
     before = expected.before.claim
     if expected.mode is Mode.DISABLED or before is None or group.leader_name not in expected.fenceable:
         return ""

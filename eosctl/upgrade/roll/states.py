@@ -1,4 +1,4 @@
-"""Whether connectors and tasks are again as they were before a worker was restarted. Pure; judges, reads nothing."""
+"""Compares connectors and tasks after a worker's restart with those before. Pure; judges, reads nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.group.observation.rules import Observation
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.upgrade import codes
-from eosctl.upgrade.look import Lenience
+from eosctl.upgrade.look import AcceptedRisks
 from eosctl.upgrade.memory import Roll
 
 RUNNING = "RUNNING"
@@ -20,7 +20,7 @@ _AT_REST = frozenset({RUNNING, "PAUSED", "STOPPED"})
 
 
 class RestartJudgement(Struct, frozen=True):
-    """What is still awaited, and what will not recover by itself: `to_restart` failed in fencing, `broken` otherwise.
+    """The connectors and tasks still awaited, those to restart after failing in fencing, and those broken for good.
 
     `left` is what is FAILED and was so before.
     """
@@ -38,7 +38,7 @@ def judge_connectors(
     *,
     excused: Collection[Work] = (),
 ) -> RestartJudgement:
-    """Compares connector states `before` with `now`; `owned` are the tasks that the group's members own.
+    """Compare connector states `before` with `now`; `owned` are the tasks that the group's members own.
 
     A state that a user sets meanwhile (paused, stopped, deleted) is theirs. A missing authorization is never retried.
     What is `excused` (tasks, connectors themselves) was FAILED before, and may fail again or recover.
@@ -75,17 +75,17 @@ def _awaited(name: str, seen: ConnectorEntry, owned: Collection[Work]) -> list[s
 
 
 def states_of(observation: Observation) -> dict[str, str]:
-    """Connector -> its own state."""
+    """Return the state of each connector itself."""
     return {each.name: each.states.get("connector", "UNKNOWN") for each in observation.connectors or ()}
 
 
-def excused_work(observation: Observation, begun: Roll | None, lenience: Lenience) -> frozenset[Work]:
-    """The connectors and tasks that need not run again: they did not before, and that was accepted, or is taken back.
+def excused_work(observation: Observation, begun: Roll | None, risks: AcceptedRisks) -> frozenset[Work]:
+    """Return the connectors and tasks that need not run again: they did not before, and that is accepted.
 
     While a step is open, its worker's tasks wait for it: those that are FAILED do not.
     """
     before = begun.excused if begun else frozenset()
-    if not lenience.way_back and codes.CONNECTORS_HEALTHY not in lenience.accepted:
+    if not risks.way_back and codes.CONNECTORS_HEALTHY not in risks.accepted:
         return before
     return before | {
         (each.name, CONNECTOR_ITSELF if part == "connector" else int(part.removeprefix("task ")))

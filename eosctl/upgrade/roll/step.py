@@ -1,4 +1,4 @@
-"""What one step of a roll begins from and should end in: values, and how workers are reached and distinguished."""
+"""The state before and after one step of a roll, as values, and how workers are reached and distinguished."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from eosctl.group.observed import GroupObservation
 from eosctl.group.protocol import Work
 from eosctl.state.journal import Journal
 from eosctl.upgrade.apply_rows import ApplyOutcome
-from eosctl.upgrade.drivers import Acted
+from eosctl.upgrade.drivers import DriverResult
 
 _LEAST_LOOK_S = 5.0
 """A look has this long even where less of the step's time is left: a worker in good health needs not be hurried."""
 
 
 class LeaderClaim(Struct, frozen=True):
-    """Who leads, and the producer id and epoch under the leader's transactional id; None where there is none.
+    """The leader, and the producer id and epoch under its transactional id; None if there is none.
 
     `seen` False: the coordinators did not report, so that nothing follows from it.
     """
@@ -39,9 +39,9 @@ class LeaderClaim(Struct, frozen=True):
 
 
 class Before(Struct, frozen=True):
-    """What there was before a step: `members` (URL -> member id), who led (`claim`), the tasks' `ids` and `owners`.
+    """The state before a step: `members` (URL -> member id), leader's `claim`, the tasks' `ids` and `owners`.
 
-    `others` are the members beside the step's workers, as they were just before it: nobody else may restart them.
+    `others` are the members besides the step's workers, as they were just before it: they must not be restarted.
     """
 
     members: Mapping[str, str | None]
@@ -52,7 +52,7 @@ class Before(Struct, frozen=True):
 
 
 class Expected(Struct, frozen=True):
-    """What one step should end in.
+    """The state in which one step should end.
 
     `fenceable` are the workers that are preparing or enabled then. `at_once`: workers may come back under other URLs.
     `patience_s` None: their return is waited for without end. `look_s` is how long one look may take. `excused` are
@@ -79,7 +79,7 @@ class Expected(Struct, frozen=True):
 
 
 class Settled(Struct, frozen=True):
-    """How the step ended: the new member id of each of its workers, and what their modes are taken from.
+    """The end of a step: the new member id of each of its workers, and the evidence of their modes.
 
     `everybody` are all members then; `renamed` reports the new URL of a worker that came back under another one.
     """
@@ -91,33 +91,33 @@ class Settled(Struct, frozen=True):
 
 
 class GateFailedError(ConnectError):
-    """A gate that no waiting will open."""
+    """A gate failed, and waiting does not help."""
 
 
 def look_app(app: App, look_s: float, *, within: Deadline | None = None) -> App:
-    """The App for one look, which may not take longer than `look_s`, nor much longer than what is left of `within`."""
+    """Return the App for one look, which takes `look_s` at most, and not much longer than is left of `within`."""
     left_s = look_s if within is None else max(_LEAST_LOOK_S, within.remaining_s())
     return replace(app, deadline=Deadline.after(min(look_s, left_s), app.clock))
 
 
 def owners_of(group: GroupObservation) -> dict[Work, str]:
-    """Task -> name of the member that owns it."""
+    """Return the name of the member that owns each task."""
     return {work: member.name for member in group.members for work in member.tasks or ()}
 
 
 def members_of(group: GroupObservation) -> dict[str, str]:
-    """URL (or node) -> member id of all members."""
+    """Return the member id of each member by URL or node."""
     return {m.name: m.member_id for m in group.members if (m.url or m.node) and m.member_id is not None}
 
 
 def reachable_url(app: App, url: str) -> str:
-    """The URL as the user gave it, which may carry credentials, else the member's own."""
+    """Return the URL as the user gave it, with credentials if it has some; else the member's own."""
     return next((given for given in app.target.connect_urls if parse_worker_url(given).text == url), url)
 
 
 @dataclass(slots=True)
 class StepOutcome:
-    """What became of one step; `joined` are workers beyond those of its beginning, `backups` the copies made in it."""
+    """The outcome of one step; `joined` are workers beyond those of its beginning, `backups` the copies made in it."""
 
     mode: Mode
     workers: tuple[str, ...]
@@ -128,11 +128,11 @@ class StepOutcome:
 
     @property
     def backup(self) -> str | None:
-        """The paths of the copies, for a row."""
+        """The paths of the backups, for a row."""
         return ", ".join(self.backups) or None
 
     def with_backups(self, app: App, journal: Journal) -> App:
-        """The same App; the path of a copy is kept as soon as there is one, for the step may fail after it."""
+        """Return an App that records the path of a backup as soon as it is made, as the step may fail after it."""
 
         def on_event(event: Event) -> None:
             if event.backup is not None:
@@ -142,7 +142,7 @@ class StepOutcome:
 
         return replace(app, on_event=on_event)
 
-    def name_backup(self, acted: Acted) -> None:
-        """Names the copy of a driver that has told of none before."""
+    def name_backup(self, acted: DriverResult) -> None:
+        """Record the driver's backup if no event has reported one."""
         if acted.backup is not None and not self.backups:
             self.backups = (acted.backup,)

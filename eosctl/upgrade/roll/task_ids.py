@@ -1,4 +1,4 @@
-"""Whether source tasks of enabled workers have taken their transactional ids: REST calls them RUNNING before that.
+"""Checks that enabled workers' source tasks have taken their transactional ids: REST reports RUNNING earlier.
 
 Reads only. Ids of connectors that write to another Kafka cluster are left out.
 """
@@ -22,7 +22,7 @@ Answer = Mapping[str, ConnectorEntry]
 
 
 def ids_of_tasks(app: App, answer: Answer) -> dict[Work, TransactionalId]:
-    """The transactional id of each source task."""
+    """Return the transactional id of each source task."""
     group_id = app.target.require_group_id()
     found: dict[Work, TransactionalId] = {}
     for name, entry in answer.items():
@@ -34,7 +34,7 @@ def ids_of_tasks(app: App, answer: Answer) -> dict[Work, TransactionalId]:
 def describe_ids(
     app: App, ids: Mapping[Work, TransactionalId]
 ) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
-    """What the coordinators say of them; raises what the connection raises."""
+    """Describe the ids from their coordinators; raise what the connection raises."""
     if not ids:
         return {}
     with app.transactions() as admin:
@@ -44,7 +44,7 @@ def describe_ids(
 def without_ids(
     app: App, ids: Mapping[Work, TransactionalId], before: Mapping[TransactionalId, TransactionDescription | KafkaFault]
 ) -> list[Work]:
-    """The tasks that were started since `before` and have not taken their id; what nobody reports is none."""
+    """Return the tasks started since `before` whose ids are unused; ids without a description are left out."""
     now = describe_ids(app, ids)
     return [work for work, each in sorted(ids.items()) if _is_idle(now.get(each), before.get(each))]
 
@@ -52,7 +52,7 @@ def without_ids(
 def _is_idle(
     now: TransactionDescription | KafkaFault | None, before: TransactionDescription | KafkaFault | None
 ) -> bool:
-    """Whether nobody, or Connect's fencing round alone, has used the id since."""
+    """Decide whether the id was not used since, or only by Connect's fencing round."""
     if not isinstance(now, TransactionDescription):
         return now is not None and is_forgotten(now)
     if now.transaction_timeout_ms == _FENCED_ONLY_MS:

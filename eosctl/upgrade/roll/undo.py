@@ -1,4 +1,4 @@
-"""The commands to be pasted that go on with an upgrade, and that take it back to the mode in which it began."""
+"""The commands that resume an upgrade, and that take it back to the mode in which it began."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from eosctl.upgrade.roll.prepare import PreparedRoll
 
 
 def origin_of(modes: Iterable[Mode]) -> Mode | None:
-    """The one mode in which the members were before; None where nobody can know, or there is no one way back.
+    """Return the one mode of the members before the upgrade; None if it is unknown or differs.
 
-    Of workers that are not enabled and say no more, it is disabled: what every group is that has never used it.
+    For workers known only as not enabled it is disabled: the mode of every group that never used exactly-once.
     """
     found = {mode for mode in modes if mode is not Mode.ABSENT}
     if found in ({Mode.ENABLED}, {Mode.PREPARING}):
@@ -22,7 +22,7 @@ def origin_of(modes: Iterable[Mode]) -> Mode | None:
 
 
 def undo_command(roll: PreparedRoll, *, unfinished: bool) -> str | None:
-    """What is to be pasted to go back, with the options that the driver was given; None without a mode to go back to.
+    """Return the command that goes back, with the driver's options; None without a mode to go back to.
 
     One that is not finished has to be forgotten first.
     """
@@ -34,11 +34,11 @@ def undo_command(roll: PreparedRoll, *, unfinished: bool) -> str | None:
 
 
 def resume_command(roll: PreparedRoll) -> str:
-    """What is to be pasted to go on, with the options that the driver and its gates were given."""
+    """Return the command that resumes, with the options of the driver and its gates."""
     return command_to_resume(roll.driver.name, roll.request.driver_options, roll.request.accepted)
 
 
 def command_to_resume(driver: str, options: Sequence[str], accepted: Iterable[str]) -> str:
-    """The same for a roll that only the journal knows."""
+    """Return the command that resumes a roll known only from the journal."""
     gates = [word for name in sorted(accepted) for word in (Waiver.ACCEPT_GATE, name)]
     return shell_words("eosctl", "upgrade", "apply", "--resume", "--driver", driver, *options, *gates)

@@ -182,7 +182,7 @@ def test_what_the_next_deploy_takes_back_is_told(cluster: Cluster, tmp_path: Pat
         "deployed_by": "Helm (release c in ns)",
         "held": True,
         "words": f"statefulset/connect is deployed by Helm (release c in ns): {FIELD} must be preparing, then enabled. "
-        "Change it in the chart's values; the next `helm upgrade` takes back what is changed here.",
+        "Change it in the chart's values; the next `helm upgrade` reverts changes made here.",
     }
     assert manifests(plan_upgrade(app, Mode.ENABLED, driver=prepared.driver)) == [told]
     report = apply_roll(app, prepared)

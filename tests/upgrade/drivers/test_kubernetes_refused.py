@@ -73,7 +73,7 @@ def test_what_is_not_there(app: App, tmp_path: Path) -> None:
 
 
 def test_a_pod_set_is_its_operators(app: App) -> None:
-    with pytest.raises(UsageError, match="its operator takes back what is changed there") as refused:
+    with pytest.raises(UsageError, match="its operator reverts changes there") as refused:
         kubernetes_driver(app, ["strimzipodset/my-connect"], Kubectl())
     assert str(refused.value.hint).endswith("--workload kafkaconnect/my")
 

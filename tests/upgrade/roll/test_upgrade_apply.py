@@ -18,7 +18,7 @@ from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError, U
 from eosctl.events import Event
 from eosctl.group.gather import observe_workers
 from eosctl.observation.gather import observe_upgrade
-from eosctl.upgrade.drivers import Acted
+from eosctl.upgrade.drivers import DriverResult
 from eosctl.upgrade.drivers.by_hand import PrintDriver
 from eosctl.upgrade.plan_file import make_plan, plan_file_text, read_plan
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
@@ -275,7 +275,7 @@ class Controller(FakeDriver):
 
     at_once: ClassVar[bool] = True
 
-    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         self.world.kill.tick()
         for url in list(self.world.workers):
             self.world.stop(url)
@@ -283,7 +283,7 @@ class Controller(FakeDriver):
             self.world.files[renamed] = mode.value
             self.world.kill.tick()
             self.world.start(renamed)
-        return Acted("rolled out")
+        return DriverResult("rolled out")
 
 
 def test_a_controller_restarts_a_whole_pass_and_workers_come_back_under_other_names(tmp_path: Path) -> None:
@@ -308,13 +308,13 @@ def test_a_controller_must_have_restarted_all_of_them(
     there = world(w1="disabled", w2="disabled")
 
     class Lazy(Controller):
-        def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
+        def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
             for url in leaves:
                 there.stop(url)
             for url in comes_back:
                 there.files[url] = mode.value
                 there.start(url)
-            return Acted("rolled out")
+            return DriverResult("rolled out")
 
     report = roll(there.app(tmp_path), Lazy(there))
     assert report.exit_code is ExitCode.PARTIAL
@@ -346,7 +346,7 @@ def test_a_person_is_told_and_waited_for_without_end(tmp_path: Path) -> None:
     asked: list[str] = []
 
     class Person(PrintDriver, frozen=True):
-        def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+        def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
             asked.append(workers[0])
             there.files[workers[0]] = mode.value
             return super().bring(app, workers, mode)

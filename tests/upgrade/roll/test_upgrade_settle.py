@@ -15,7 +15,7 @@ from eosctl.core.transactions import KafkaFault
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ConnectError, ExitCode
 from eosctl.ports import TransactionAdmin
-from eosctl.upgrade.drivers import Acted
+from eosctl.upgrade.drivers import DriverResult
 from eosctl.upgrade.drivers.by_hand import PrintDriver
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.faults import Call
@@ -29,12 +29,12 @@ def messages(there: RollWorld) -> list[str]:
 class Slow(FakeDriver):
     """A worker that was restarted joins its group after some seconds."""
 
-    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         (url,) = workers
         self.world.stop(url)
         self.world.files[url] = mode.value
         self.world.time.later(7, lambda: self.world.start(url))
-        return Acted("restarted")
+        return DriverResult("restarted")
 
 
 def test_a_worker_that_takes_its_time_is_waited_for(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_who_is_back_has_no_more_time_than_any_other(tmp_path: Path) -> None:
     there = world(w1="enabled", w2="enabled")
 
     class Person(PrintDriver, frozen=True):
-        def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+        def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
             there.time.later(200, lambda: self.restart(workers[0], mode))
             return super().bring(app, workers, mode)
 
@@ -187,7 +187,7 @@ class TwoFiles(FakeDriver):
         for path in files:
             path.write_text(f"group.id=g\nlisteners=http://w2:8083\nexactly.once.source.support={mode}\n")
 
-    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
         self.say(mode.value, self.files(workers)[: self.changes])
         return super().bring(app, workers, mode)
 

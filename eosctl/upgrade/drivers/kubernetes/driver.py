@@ -1,8 +1,8 @@
 """The driver `kubernetes`: changes workloads with kubectl, whose controllers or operator then restart the pods.
 
-mode_places.py knows where the mode stands: mostly in an environment variable of the pod, of a Strimzi KafkaConnect in
-its spec.config. Their controllers restart pod after pod, so that a whole pass is one step. Who says `OnDelete` has a
-controller that doesn't: there eosctl deletes the pods (pods.py). It never changes how a workload is updated.
+mode_places.py knows the place of the mode: mostly an environment variable of the pod, for a Strimzi KafkaConnect its
+spec.config. Controllers restart pod after pod, so that a whole pass is one step. With `OnDelete` a controller restarts
+none: there eosctl deletes the pods (pods.py). It never changes how a workload is updated.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from eosctl.core.workers.modes import TARGETS, Mode
 from eosctl.errors import RefusedError, UsageError
 from eosctl.group.observed import WorkerObservation
 from eosctl.upgrade import codes
-from eosctl.upgrade.drivers import Acted, TakenBackError
+from eosctl.upgrade.drivers import DriverResult, TakenBackError
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.drivers.kubernetes.mode_places import ModePlace, MountedProperties, Variable, place_in_spec
 from eosctl.upgrade.drivers.kubernetes.place_choice import DEFAULT_VARIABLE, choose_place, require_changeable
 from eosctl.upgrade.drivers.kubernetes.pods import replace_pods
 from eosctl.upgrade.drivers.kubernetes.rollouts import await_operator, await_rollout, await_strimzi, restart_pod_set
-from eosctl.upgrade.drivers.kubernetes.stuck_pods import Stuck, trouble
+from eosctl.upgrade.drivers.kubernetes.stuck_pods import StuckPod, trouble
 from eosctl.upgrade.drivers.kubernetes.unfit_workloads import not_rolling, refuse_owned
 from eosctl.upgrade.drivers.kubernetes.watching import (
     MANAGED,
@@ -43,9 +43,9 @@ from eosctl.upgrade.drivers.kubernetes.workloads import (
     as_stored,
     deletes_by_hand,
     generation,
-    ill,
     list_pods,
     names_of,
+    not_ready_condition,
     observed,
     parse_workload,
     replicas,
@@ -73,10 +73,10 @@ def kubernetes_driver(
     file: MountedProperties | None = None,
     watches: bool = False,
 ) -> KubernetesDriver:
-    """The driver for these workloads as they are now; `container` runs the worker, if that must be said.
+    """Return the driver for these workloads as they are now; `container` runs the worker, if it has to be named.
 
-    Raises UsageError for another kind or container, NotFoundError, RefusedError where not all pods would be restarted,
-    nothing shows which container is the worker, or what is changed would change no worker, and what kubectl raises.
+    Raises UsageError for another kind or container, NotFoundError, RefusedError if not all pods would be restarted,
+    nothing shows which container is the worker, or the change would affect no worker, and what kubectl raises.
     """
     driver = replace(named_workloads(app, workloads, kubectl), watches=watches)
     there = [(each, driver.look(app, each)) for each in driver.workloads]
@@ -103,15 +103,15 @@ def kubernetes_driver(
     )
 
 
-def _stuck(app: App, kubectl: Kubectl, controlled: Sequence[tuple[str, Workload, Manifest]]) -> Mapping[str, Stuck]:
-    """The pods that a StatefulSet's controller would not replace as they are now."""
+def _stuck(app: App, kubectl: Kubectl, controlled: Sequence[tuple[str, Workload, Manifest]]) -> Mapping[str, StuckPod]:
+    """Return the pods that a StatefulSet's controller would not replace in their present state."""
     ours = [each for each in controlled if each[1].kind == STATEFUL_SET and not deletes_by_hand(each[2])]
     found = [(text, pod) for text, made, now in ours for pod in list_pods(app, kubectl, made, now) if not pod.ready]
-    return {pod.uid: Stuck(pod.name, text, trouble(app, kubectl, pod)) for text, pod in found}
+    return {pod.uid: StuckPod(pod.name, text, trouble(app, kubectl, pod)) for text, pod in found}
 
 
 def _with_container(workload: Workload, now: Manifest, named: str | None, variable: str, *, must: bool) -> Workload:
-    """With the worker's container; where it need not be known, None if nothing shows."""
+    """Return the workload with its worker's container; None for an unknown one that may be unknown."""
     if not workload.is_operated:
         with suppress(*([] if must else [RefusedError])):
             return replace(workload, container=worker_container(workload.text, now, named=named, variable=variable))
@@ -122,15 +122,15 @@ def _with_container(workload: Workload, now: Manifest, named: str | None, variab
 
 
 def named_workloads(app: App, workloads: Sequence[str], kubectl: Kubectl) -> KubernetesDriver:
-    """These workloads only to be looked at; raises UsageError for another kind, and what kubectl raises."""
+    """Return a driver that only looks at these workloads; raise UsageError for another kind, and kubectl's errors."""
     given = dict.fromkeys(parse_workload(each) for each in workloads)
     return KubernetesDriver(tuple(as_stored(app, kubectl, each) for each in given), kubectl)
 
 
 class KubernetesDriver(Struct, frozen=True):
-    """`places` says where the mode of each workload stands; `deleted_by_us` are those whose pods nobody else restarts.
+    """`places` has the place of each workload's mode; `deleted_by_us` are workloads whose pods eosctl deletes.
 
-    `crowded` says of each why more than one of its pods may be down at once. `watches`: somebody else makes the
+    `crowded` has the reasons why several pods of a workload may be down at once. `watches`: somebody else makes the
     changes and deletes pods; nothing is written to Kubernetes. `stuck` are the pods, by their uids, that are not Ready
     when this is planned: they may be deleted.
     """
@@ -145,10 +145,10 @@ class KubernetesDriver(Struct, frozen=True):
     deleted_by_us: frozenset[str] = frozenset()
     crowded: Mapping[str, Sequence[str]] = {}
     watches: bool = False
-    stuck: Mapping[str, Stuck] = {}
+    stuck: Mapping[str, StuckPod] = {}
 
     def look(self, app: App, workload: Workload) -> Manifest:
-        """The workload as it is now; raises RefusedError where it is somebody else's, or not all pods would restart."""
+        """Read the workload as it is now; raise RefusedError if an operator owns it or not all pods would restart."""
         now = self.kubectl.get(app, workload.text)
         refuse_owned(workload.text, now)
         reason, words = not_rolling(workload.text, now)
@@ -159,11 +159,11 @@ class KubernetesDriver(Struct, frozen=True):
         return now
 
     def files(self, _workers: Sequence[str]) -> Sequence[Path]:
-        """None are here."""
+        """Return no files, as none are on this machine."""
         return ()
 
     def actions(self, _workers: Sequence[str], mode: Mode) -> Sequence[str]:
-        """The change of each workload, and who restarts the pods."""
+        """Return the change of each workload, and who restarts the pods."""
         told = []
         for each in self.workloads:
             rest = "its controller restarts all of its workers, one after the other"
@@ -182,11 +182,11 @@ class KubernetesDriver(Struct, frozen=True):
         return told
 
     def deletes(self) -> Mapping[str, str]:
-        """The pods that are not Ready, and why."""
+        """Return the pods that are not Ready, and why."""
         return {pod.name: pod.trouble for pod in self.stuck.values()}
 
     def check(self, app: App, workers: Sequence[str]) -> None:
-        """The workloads have a pod for each of them."""
+        """Check that the workloads have at least as many pods as the group has members."""
         pods = self.expected(app)
         if len(workers) > pods:
             verb = "has" if len(self.workloads) == 1 else "have"
@@ -199,11 +199,11 @@ class KubernetesDriver(Struct, frozen=True):
             )
 
     def expected(self, app: App) -> int:
-        """The replicas that the workloads want now."""
+        """Return the replicas that the workloads want now."""
         return _wanted(self._now(app))
 
     def absent(self, app: App, members: Sequence[WorkerObservation]) -> Sequence[str]:
-        """The pods in which no member is, and those that are still to be made."""
+        """Name the pods without a member, and those still to be made."""
         there = self._now(app)
         missing = _wanted(there) - len(members)
         left = match_pods(self._pods(app, there), _members(members)).pods if missing > 0 else ()
@@ -212,24 +212,25 @@ class KubernetesDriver(Struct, frozen=True):
         return [*names, *(f"pod to come {number} of {names_of(self.workloads)}" for number in made)]
 
     def mode(self, app: App) -> Mode | None:
-        """What all templates say, where every pod is made from them."""
+        """Return the mode that all templates have, if every pod is made from them."""
         there = [(each, now, rolled(app, self.kubectl, each, now)[1]) for each, now in self._now(app)]
         said = {
-            self._made_as(app, each, now) if observed(made) and not ill(made) else None for each, now, made in there
+            self._made_as(app, each, now) if observed(made) and not not_ready_condition(made) else None
+            for each, now, made in there
         }
         rolling = [made for each, _now, made in there if not each.is_strimzi and not rolled_out(made)]
         value = said.pop() if len(said) == 1 and not rolling else None
         return Mode(value) if value in {mode.value for mode in TARGETS} else None
 
     def _made_as(self, app: App, workload: Workload, now: Manifest) -> str | None:
-        """What its pods have; only eosctl's own changes of a file leave the annotation that shows so."""
+        """Return the mode of the pods; if somebody else changes a file, judge by times, as no annotation shows it."""
         place = self._place(workload)
         if self.watches and isinstance(place, MountedProperties):
             return made_after_file(app, self.kubectl, workload, place, now)
         return place.made_as(app, self.kubectl, workload, now)
 
     def place(self, app: App) -> str:
-        """The workloads, the key of a file (its ConfigMap may get another name), the namespace, context and server."""
+        """Name the workloads, a file's key (its ConfigMap may be renamed), the namespace, context and server."""
         namespace = f"namespace {self.kubectl.namespace}" if self.kubectl.namespace else "the context's namespace"
         files = dict.fromkeys(each.key for each in self.places.values() if isinstance(each, MountedProperties))
         what = ", ".join([names_of(self.workloads), *(f"{key} of the ConfigMap that is mounted" for key in files)])
@@ -238,7 +239,7 @@ class KubernetesDriver(Struct, frozen=True):
     def match(
         self, app: App, members: Sequence[WorkerObservation], *, accepted: Collection[str], complete: bool
     ) -> Gate:
-        """gate workload_matches."""
+        """Judge the gate workload_matches."""
         return judge_workload(
             [each.text for each in self.workloads],
             self._pods(app, self._now(app)),
@@ -250,18 +251,18 @@ class KubernetesDriver(Struct, frozen=True):
     def gates(
         self, app: App, members: Sequence[WorkerObservation], *, accepted: Collection[str], complete: bool
     ) -> Sequence[Gate]:
-        """The gates of DRIVER_GATE_IDS."""
+        """Judge the gates of DRIVER_GATE_IDS."""
         return (
             self.match(app, members, accepted=accepted, complete=complete),
             judge_rolling(self.crowded, accepted=codes.WORKLOAD_ROLLS in accepted),
             self._rights(app, accepted=codes.KUBECTL_RIGHTS in accepted),
         )
 
-    def bring(self, app: App, _workers: Sequence[str], mode: Mode) -> Acted:
-        """Changes workload after workload and waits for its rollout; what need not be changed is restarted as it is."""
+    def bring(self, app: App, _workers: Sequence[str], mode: Mode) -> DriverResult:
+        """Change workload after workload and wait for each rollout; restart what needs no change as it is."""
         bring = self._watch if self.watches else self._bring
         told, backups = zip(*(bring(app, each, mode) for each in self.workloads), strict=True)
-        return Acted("; ".join(told), ", ".join(dict.fromkeys(filter(None, backups))) or None)
+        return DriverResult("; ".join(told), ", ".join(dict.fromkeys(filter(None, backups))) or None)
 
     def _watch(self, app: App, workload: Workload, mode: Mode) -> tuple[str, None]:
         self.look(app, workload)
@@ -311,7 +312,7 @@ class KubernetesDriver(Struct, frozen=True):
         await_rollout(app, self.kubectl, made, mode, require_kept, agreed=agreed)
 
     def _require_kept(self, app: App, workload: Workload, now: Manifest, mode: Mode) -> None:
-        """Raises TakenBackError where somebody has taken back what was set."""
+        """Raise TakenBackError if somebody has reverted what was set."""
         place = self._place(workload)
         if place.find(app, self.kubectl, workload, now).value != mode.value:
             words = taken_back(app, self.kubectl, workload, place, [mode])
@@ -319,12 +320,12 @@ class KubernetesDriver(Struct, frozen=True):
                 raise TakenBackError(words)
 
     def taken_back(self, app: App, allowed: Collection[Mode]) -> str | None:
-        """What no longer says one of these modes, and who changed that; None where everything does."""
+        """Describe what no longer has one of these modes, and who changed it; None if everything has."""
         found = (taken_back(app, self.kubectl, each, self._place(each), allowed) for each in self.workloads)
         return "; ".join(filter(None, found)) or None
 
     def origins(self, app: App) -> Sequence[Origin]:
-        """Who deploys each object that is changed, and which field must be changed there."""
+        """Return who deploys each changed object, and which field must be changed there."""
         found = []
         for each in self.workloads:
             now = self.kubectl.get(app, each.text, MANAGED)
@@ -333,12 +334,12 @@ class KubernetesDriver(Struct, frozen=True):
         return list(dict.fromkeys(found))
 
     def patches(self, app: App, mode: Mode) -> Sequence[Patch]:
-        """What brings the workloads to a mode, for `kubectl patch`."""
+        """Return the patches that bring the workloads to a mode, for `kubectl patch`."""
         found = [patch for each in self.workloads for patch in self._place(each).patches(app, self.kubectl, each, mode)]
         return [patch for number, patch in enumerate(found) if patch not in found[:number]]
 
     def command(self, patch: Patch) -> str:
-        """kubectl's line."""
+        """Return kubectl's command line for the patch."""
         return self.kubectl.line(*patch.words())
 
     def _place(self, workload: Workload) -> ModePlace:
@@ -346,7 +347,7 @@ class KubernetesDriver(Struct, frozen=True):
         return self.places.get(workload.text, default)
 
     def _rights(self, app: App, *, accepted: bool) -> Gate:
-        """gate kubectl_rights: what reading does not prove."""
+        """Judge the gate kubectl_rights: rights that reading does not prove."""
         if self.watches:
             return Gate(codes.KUBECTL_RIGHTS, "pass", "nothing is written to Kubernetes (--no-write)")
         files = [each.thing for each in self.places.values() if isinstance(each, MountedProperties)]
@@ -366,7 +367,7 @@ class KubernetesDriver(Struct, frozen=True):
         return Gate(codes.KUBECTL_RIGHTS, "pass", "kubectl auth can-i says yes to every change")
 
     def _now(self, app: App) -> list[_Now]:
-        """The workloads as they are now."""
+        """Read the workloads as they are now."""
         return [(each, self.kubectl.get(app, each.text)) for each in self.workloads]
 
     def _pods(self, app: App, there: Sequence[_Now]) -> list[Pod]:

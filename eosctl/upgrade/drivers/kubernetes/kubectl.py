@@ -33,39 +33,39 @@ _UNREACHABLE = re.compile(
 
 
 class Kubectl(Struct, frozen=True):
-    """kubectl in one namespace of one context; None is what kubectl takes itself."""
+    """kubectl in one namespace of one context; None leaves the choice to kubectl."""
 
     namespace: str | None = None
     context: str | None = None
     kubeconfig: str | None = None
 
     def words(self, *words: str) -> list[str]:
-        """The command line."""
+        """Return the command line, as words."""
         options = (("--kubeconfig", self.kubeconfig), ("--context", self.context), ("--namespace", self.namespace))
         return ["kubectl", *(word for name, value in options if value for word in (name, value)), *words]
 
     def line(self, *words: str) -> str:
-        """The command to be pasted."""
+        """Return the command line, ready to paste."""
         return shell_words(*self.words(*words))
 
     def run(self, app: App, *words: str, stdin: bytes = b"") -> bytes:
-        """Runs it; raises UnauthorizedError, UnreachableError, and what `run_program` raises, with all that it said."""
+        """Run kubectl; raise UnauthorizedError, UnreachableError and `run_program`'s errors, with all it printed."""
         try:
             return run_program(app, self.words(*words), stdin=stdin)
         except ProgramError as exc:
             raise self._failure(exc, words) from exc
 
     def patch(self, app: App, patch: Patch) -> None:
-        """Changes an object; the body, in which passwords may be, is in no command line and in no message."""
+        """Patch an object; the body may have passwords, so it is in no command line and in no message."""
         self.run(app, *patch.words_for_stdin(), stdin=patch.text.encode())
 
     def find(self, app: App, what: str, *options: str) -> Manifest | None:
-        """The object KIND/NAME as it is now; None where there is none. Raises EosctlError for anything else."""
+        """Read the object KIND/NAME as it is now; return None if there is none. Raise EosctlError for anything else."""
         said = self.run(app, "get", what, "--ignore-not-found", *options, "--output", "json")
         return _object(said, what) if said.strip() else None
 
     def get(self, app: App, what: str, *options: str) -> Manifest:
-        """The object KIND/NAME as it is now; raises NotFoundError."""
+        """Read the object KIND/NAME as it is now; raise NotFoundError."""
         found = self.find(app, what, *options)
         if found is None:
             where = f"namespace {self.namespace}" if self.namespace else "the namespace of kubectl's context"
@@ -73,12 +73,12 @@ class Kubectl(Struct, frozen=True):
         return found
 
     def list_pods(self, app: App, selector: str) -> Sequence[Manifest]:
-        """The pods that a label selector finds."""
+        """List the pods that a label selector finds."""
         said = self.run(app, "get", "pods", "--selector", selector, "--output", "json")
         return cast("Sequence[Manifest]", _object(said, "pods").get("items") or ())
 
     def last_lines(self, app: App, pod: str, container: str) -> Sequence[str]:
-        """What a container logged last, before it died if it was started anew; nothing where that can't be read."""
+        """Return the last lines of a container's log, before its last restart if it has one; none if unreadable."""
         look = replace(app, deadline=Deadline.after(_LOG_S, app.clock))
         for when in (["--previous"], []):
             with suppress(EosctlError):
@@ -89,7 +89,7 @@ class Kubectl(Struct, frozen=True):
         return ()
 
     def may(self, app: App, verb: str, what: str) -> bool:
-        """Whether the API server would let it."""
+        """Decide whether the API server would allow it."""
         try:
             return run_program(app, self.words("auth", "can-i", verb, what)).strip().startswith(b"yes")
         except ProgramError as exc:
@@ -98,7 +98,7 @@ class Kubectl(Struct, frozen=True):
             raise self._failure(exc, ("auth", "can-i", verb, what)) from exc
 
     def where(self, app: App) -> str:
-        """The context and its server, in words; in a pod, where there is no context, whose service account it is."""
+        """Describe the context and its server; in a pod, where there is no context, the pod's own cluster."""
         try:
             said = self.run(app, "config", "view", "--minify", "--output", "json")
         except EosctlError:
@@ -130,9 +130,9 @@ def _object(said: bytes, what: str) -> Manifest:
 
 
 def poll(app: App, doing: str, done: Callable[[], bool], *, hint: str) -> None:
-    """Asks until `done`, as long as the App's time lasts; raises DeadlineError, and what `done` does.
+    """Poll until `done` or until the App's time is up; raise DeadlineError, and what `done` raises.
 
-    Where the API server does not answer, it is asked again.
+    If the API server does not answer, it is asked again.
     """
     looks = PatientLooks(app, app.deadline)
     for _ in app.deadline.rounds(_POLL_S):
@@ -143,7 +143,7 @@ def poll(app: App, doing: str, done: Callable[[], bool], *, hint: str) -> None:
 
 
 def section(manifest: Manifest, *path: str) -> Manifest:
-    """A member that is an object; empty where it is left out."""
+    """Return a member that is an object; empty if it is left out."""
     found: object = manifest
     for name in path:
         found = found.get(name) if isinstance(found, Mapping) else None

@@ -1,7 +1,7 @@
-"""Where the mode of a workload's workers stands, and how it is changed there: one small class per kind of image.
+"""The places of the mode in workloads, and how to change it there: one small class per kind of image.
 
-A variable of its own, one variable with all properties, a properties file that a ConfigMap holds, or the resource that
-an operator makes the pods from. What is changed is one line; everything around it stays as it is.
+The place is a variable of its own, one variable with all properties, a properties file in a ConfigMap, or the resource
+from which an operator makes the pods. Only one line is changed; everything around it stays as it is.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CONFLICT, _TRIES = "(Conflict)", 5
 
 
 class FoundMode(Struct, frozen=True):
-    """The field that says the mode: in which object, as it is now, and where in it; `value` None: it is not there.
+    """The field of the mode: its object, as it is now, and the path in it; `value` None means absent.
 
     `is_file`: the field has all properties of a worker.
     """
@@ -60,22 +60,22 @@ class FoundMode(Struct, frozen=True):
 
 
 class ModePlace(Protocol):
-    """Where the mode of one workload stands."""
+    """The place where the mode of one workload stands."""
 
     def action(self, kubectl: Kubectl, workload: Workload, mode: Mode, /) -> str:
-        """What `change` does, for the plan."""
+        """Return what `change` does, for the plan."""
 
     def find(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, /, *options: str) -> FoundMode:
-        """The field as it is now; `options` are kubectl's for what is read beside `now`. Raises EosctlError."""
+        """Return the field as it is now; `options` are kubectl's for objects read besides `now`. Raise EosctlError."""
 
     def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, /) -> str | None:
-        """What pods that are made from the template as it is now have; None where that is unknown."""
+        """Return the mode of pods made from the template as it is now; None if it is unknown."""
 
     def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode, /) -> list[Patch]:
-        """What changes it, as the cluster is now; raises EosctlError."""
+        """Return the patches that change the mode, as the cluster is now; raise EosctlError."""
 
     def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode, /) -> str | None:
-        """Changes it, safe to do again, and gives the path of a backup, if one was made; raises EosctlError."""
+        """Change the mode, safe to repeat, and return the path of a backup, if one was made; raise EosctlError."""
 
 
 class Variable(Struct, frozen=True):
@@ -198,7 +198,7 @@ class ServerOverrides(Struct, frozen=True):
 
 
 def place_in_spec(workload: Workload) -> ModePlace:
-    """Of a resource from which an operator makes the pods."""
+    """Return the place of the mode in a resource from which an operator makes the pods."""
     return ServerOverrides() if workload.kind == CONFLUENT else ResourceConfig()
 
 
@@ -207,7 +207,7 @@ def _overrides(now: Manifest) -> list[str]:
 
 
 class MountedProperties(Struct, frozen=True):
-    """A properties file that is a key of a ConfigMap; a template's annotation makes the pods anew."""
+    """A properties file in a key of a ConfigMap; an annotation of the template makes new pods."""
 
     configmap: str
     key: str
@@ -226,7 +226,7 @@ class MountedProperties(Struct, frozen=True):
         return f"{self._change(mode)}, and annotation {ANNOTATION} in the template of {workload.text}"
 
     def find(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, *options: str) -> FoundMode:
-        """Of several ConfigMaps with that key the one that the template mounts now: its name may change (kustomize)."""
+        """Find the file in the ConfigMap that the template mounts now: kustomize, for one, may have renamed it."""
         for name in sorted(mounted(now), key=lambda name: name != self.configmap):
             found = kubectl.find(app, f"configmap/{name}", *options)
             text = section(found or {}, "data").get(self.key)
@@ -238,7 +238,7 @@ class MountedProperties(Struct, frozen=True):
         )
 
     def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
-        """What the file says, where the template's annotation says so too: pods may be older than the file."""
+        """Return the mode in the file if the template's annotation agrees: pods may be older than the file."""
         said = self.find(app, kubectl, workload, now).value
         return said if said == value_at(now, _ANNOTATION_PATH) else None
 
@@ -262,7 +262,7 @@ class MountedProperties(Struct, frozen=True):
 
 
 def mounted(workload: Manifest) -> list[str]:
-    """The ConfigMaps that its pods have as files, or of which they have a key in a variable."""
+    """Return the ConfigMaps that pods mount as files, or use a key of in a variable."""
     volumes = section(workload, "spec", "template", "spec").get("volumes") or ()
     sources = [source for each in volumes for source in (each, *(section(each, "projected").get("sources") or ()))]
     names = [section(source, "configMap").get("name") for source in sources]
@@ -271,12 +271,12 @@ def mounted(workload: Manifest) -> list[str]:
 
 
 def worker_group(text: str, source: str) -> str | None:
-    """The group.id that properties have, as those of each Connect worker do; raises InputFileError."""
+    """Return the group.id of properties, which every Connect worker has; raise InputFileError."""
     return parse_properties(text, source=source).values.get("group.id")
 
 
 def is_worker_config(text: object) -> bool:
-    """Whether these are the properties of a Connect worker."""
+    """Decide whether these are the properties of a Connect worker."""
     try:
         return worker_group(str(text or ""), "text") is not None
     except InputFileError:
@@ -284,18 +284,18 @@ def is_worker_config(text: object) -> bool:
 
 
 def variables(workload: Manifest, container: str | None = None) -> Mapping[str, Manifest]:
-    """The environment variables of its pods by name, as the template has them: of one container, or of all."""
+    """Return the environment variables of the pods by name, as the template has them: of one container, or of all."""
     return {str(each["name"]): each for one in containers_of(workload, container) for each in one.get("env") or ()}
 
 
 def containers_of(workload: Manifest, name: str | None) -> list[Manifest]:
-    """Those of its pods' template: the one of this name, or all."""
+    """Return the containers of the pods' template: the one of this name, or all."""
     found = section(workload, "spec", "template", "spec").get("containers") or ()
     return [each for each in found if name in (None, each.get("name"))]
 
 
 def _edit(app: App, kubectl: Kubectl, field: tuple[str, Path], name: str, mode: Mode, kind: PatchType) -> str | None:
-    """Sets the mode in the properties that a field (object, path) has, over what was read only.
+    """Set the mode in the properties of a field (object, path), if the object is still as it was read.
 
     Gives the path of a backup called `name`, None where nothing was to do. Raises EosctlError.
     """
@@ -319,10 +319,10 @@ def _edit(app: App, kubectl: Kubectl, field: tuple[str, Path], name: str, mode: 
 
 
 def _patch_what_was_read(app: App, kubectl: Kubectl, thing: str, made: Callable[[Manifest], Patch | None]) -> None:
-    """Patches an object with what is `made` of it as it is now; None is nothing to do. Raises EosctlError.
+    """Patch an object with what `made` returns for its present state; None changes nothing. Raise EosctlError.
 
-    The API server refuses a patch with the resourceVersion of an object that somebody has written since; then it is
-    made of what is there now.
+    The API server refuses a patch with the resourceVersion of an object that was written since; then the patch is made
+    again from the present state.
     """
     tries_left = _TRIES
     while True:

@@ -1,4 +1,4 @@
-"""Looks at Kubernetes again where its API server does not answer for a while: a wait may last for hours."""
+"""Retries looks at Kubernetes while its API server does not answer: a wait may last for hours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eosctl.events import Event
 
 
 class PatientLooks:
-    """The looks of one wait, each in a `with`, which ends early where nobody answers; that is told once.
+    """The looks of one wait, each in a `with`, which ends early if there is no answer; that is reported once.
 
     When `deadline` is over, it is raised; all other errors are at once.
     """
@@ -21,7 +21,7 @@ class PatientLooks:
         self._told = False
 
     def __enter__(self) -> None:
-        """Begins a look."""
+        """Begin a look."""
 
     def __exit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _where: TracebackType | None

@@ -1,4 +1,4 @@
-"""Finds out where the mode of a workload's workers stands, before anything is written.
+"""Finds the place of the mode in a workload, before anything is written.
 
 Images differ: most make properties of their variables, others take a mounted file, or all properties from one variable.
 A variable that an image does not know changes nothing, and the pods would be restarted for it all the same.
@@ -44,9 +44,9 @@ def choose_place(
     file: MountedProperties | None,
     watches: bool = False,
 ) -> ModePlace:
-    """What was named, or the variable that most images take; raises RefusedError where that would change nothing.
+    """Return the named place, or the variable that most images take; raise RefusedError if it would change nothing.
 
-    `watches`: somebody else makes the changes, and the ConfigMap may have got another name by them.
+    `watches`: somebody else makes the changes, which may have renamed the ConfigMap.
     """
     if workload.is_operated:
         given = "--configmap" if file is not None else "--env-name" if variable is not None else None
@@ -67,7 +67,7 @@ def choose_place(
 
 
 def _named_variable(app: App, kubectl: Kubectl, workload: Workload, now: Manifest, name: str) -> ModePlace:
-    """The mode alone, or a line of all properties; raises RefusedError where setting the first would lose the others.
+    """Choose a variable of the mode alone or of all properties; raise RefusedError if properties would be lost.
 
     `kubectl set env` replaces whatever the variable has, also what it takes from another object.
     """
@@ -83,7 +83,7 @@ def _named_variable(app: App, kubectl: Kubectl, workload: Workload, now: Manifes
 
 
 def _require_replaceable(app: App, kubectl: Kubectl, words: str, source: Manifest, *, usual: bool) -> None:
-    """What a variable takes from another object is not all properties, as far as that can be told."""
+    """Raise RefusedError if a variable takes all properties from another object, or may do so."""
     named = section(source, "configMapKeyRef")
     name, key = str(named.get("name")), str(named.get("key"))
     text = _data(app, kubectl, name).get(key) if named else None
@@ -101,7 +101,7 @@ def _require_replaceable(app: App, kubectl: Kubectl, words: str, source: Manifes
 
 
 def require_changeable(app: App, kubectl: Kubectl, file: MountedProperties) -> None:
-    """Raises RefusedError where nobody can change the ConfigMap."""
+    """Raise RefusedError if the ConfigMap is immutable."""
     if kubectl.get(app, file.thing).get("immutable"):
         raise RefusedError(
             f"{file.thing} is immutable: nothing can change it; nothing was written",
@@ -112,7 +112,7 @@ def require_changeable(app: App, kubectl: Kubectl, file: MountedProperties) -> N
 
 
 def _renamed(app: App, kubectl: Kubectl, now: Manifest, file: MountedProperties) -> MountedProperties:
-    """The group's file in the ConfigMap that the pods mount now, where that is not the one that was named."""
+    """Return the group's file in the ConfigMap that the pods mount now, if it is not the one named."""
     there = mounted(now)
     if file.configmap in there:
         return file
@@ -124,7 +124,7 @@ def _renamed(app: App, kubectl: Kubectl, now: Manifest, file: MountedProperties)
 
 
 def _require_file(app: App, kubectl: Kubectl, workload: Workload, now: Manifest, file: MountedProperties) -> None:
-    """The pods have it as a file, and it is the config of a worker of this group."""
+    """Require that the pods mount the file, and that it is the config of a worker of this group."""
     there = mounted(now)
     if file.configmap not in there:
         raise RefusedError(
@@ -142,7 +142,7 @@ def _require_file(app: App, kubectl: Kubectl, workload: Workload, now: Manifest,
 
 
 def _require_group(app: App, text: str, words: str, *, hint: str) -> None:
-    """Raises RefusedError where these are not the properties of a worker of this group."""
+    """Raise RefusedError if these are not the properties of a worker of this group."""
     group = worker_group(text, words)
     if group != app.target.group_id:
         says = "has no group.id" if group is None else f"is of group {group}"
@@ -150,7 +150,7 @@ def _require_group(app: App, text: str, words: str, *, hint: str) -> None:
 
 
 def _require_known(app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> None:
-    """Raises RefusedError where nothing in the worker's container shows that its image makes properties of variables.
+    """Raise RefusedError if nothing in the worker's container shows that its image makes properties of variables.
 
     The sidecars' variables say nothing of it.
     """
@@ -175,7 +175,7 @@ def _require_known(app: App, kubectl: Kubectl, workload: Workload, now: Manifest
 
 
 def _elsewhere(app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> Iterator[tuple[str, str]]:
-    """Where a worker's properties are found, and the options that name it; what may not be looked at is passed over."""
+    """Find places with a worker's properties, and the options that name them; skip what may not be read."""
     for name, variable in variables(now, workload.container).items():
         if is_worker_config(variable.get("value")):
             yield f"the variable {name}", f"--env-name {shell_word(name)}"

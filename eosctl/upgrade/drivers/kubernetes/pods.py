@@ -1,7 +1,7 @@
-"""Replaces the pods of a StatefulSet with `updateStrategy: OnDelete`, one after the other, as nobody else does.
+"""Replaces the pods of a StatefulSet with `updateStrategy: OnDelete` one after the other, as no controller does.
 
-A pod is deleted only when the one before is Ready and a stable member of the Connect group again. Those that are made
-from the newest revision are left alone, so that a run which was cut off can be gone on with.
+A pod is deleted only when the one before is Ready and a stable member of the Connect group again. Pods of the newest
+revision are left alone, so that a run can be resumed.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _LOOK_S = 30.0
 
 
 class _Work(Struct, frozen=True):
-    """What is the same for every pod: `revision` is that of the new ones, `members` how many workers should be there.
+    """The facts common to every pod: `revision` is that of new ones, `members` counts the workers that should be there.
 
-    That is asked anew each time: a workload may be scaled meanwhile. `require_kept` raises an error once somebody has
-    taken back the change: a pod that is made then would have the former mode.
+    `members` is asked each time, as a workload may be scaled meanwhile. `require_kept` raises an error once somebody
+    has reverted the change: a pod made then would have the former mode.
     """
 
     app: App
@@ -59,7 +59,7 @@ def replace_pods(
     members: Callable[[], int],
     require_kept: Callable[[], None],
 ) -> None:
-    """Deletes every pod of an old revision and waits for what comes in its place, the leader's pod last.
+    """Delete every pod of an old revision and wait for its successor, the leader's pod last.
 
     The group should have `members` again after each. A pod may take its share of the App's time; raises DeadlineError
     naming what is awaited, and what kubectl raises.
@@ -82,7 +82,7 @@ def replace_pods(
 
 
 def _replace(work: _Work, name: str, pod: Manifest | None) -> None:
-    """Deletes the pod, if it is of an old revision, and waits for its successor and the worker in it."""
+    """Delete the pod if it is of an old revision, and wait for its successor and the worker in it."""
     work.require_kept()
     before = frozenset[str]()
     if pod is not None and pod_revision(pod) != work.revision:
@@ -107,7 +107,7 @@ def _replace(work: _Work, name: str, pod: Manifest | None) -> None:
 
 
 def _leader_last(app: App, kubectl: Kubectl, names: Sequence[str]) -> list[str]:
-    """As the controller would, from the last one on; but the pod whose name or address the leader's URL has, last."""
+    """Order the pods from the last one on, as the controller would, but put the leader's pod at the end."""
     host = urlsplit(_group(app).leader_url or "").hostname or ""
 
     def leads(name: str) -> bool:
@@ -119,7 +119,7 @@ def _leader_last(app: App, kubectl: Kubectl, names: Sequence[str]) -> list[str]:
 
 
 def _missing(work: _Work, name: str, before: frozenset[str]) -> str:
-    """What is still awaited; a look that fails is something to wait for, too."""
+    """Describe what is still awaited; an error of a look is also something to wait for."""
     try:
         return _pod_missing(work, name) or _member_missing(_group(work.app), before, work.members)
     except EosctlError as exc:
@@ -138,7 +138,7 @@ def _pod_missing(work: _Work, name: str) -> str:
 
 
 def _member_missing(group: ConnectGroup, before: frozenset[str], members: Callable[[], int]) -> str:
-    """A worker that was killed stays a member until its session ends: a new one must be there, too."""
+    """Describe which member is missing; a killed worker stays a member until its session ends, so require a new one."""
     now = _member_ids(group)
     if group.state != STABLE:
         return f"the group is {group.state}"

@@ -21,8 +21,8 @@ from eosctl.upgrade.drivers.kubernetes.workloads import (
     STATEFUL_SET,
     Workload,
     generation,
-    ill,
     list_pods,
+    not_ready_condition,
     observed,
     rolled_out,
 )
@@ -47,7 +47,7 @@ def await_rollout(
     *,
     agreed: Collection[str] | None = (),
 ) -> None:
-    """Until all pods are made from the newest spec and Ready; raises DeadlineError, which names those that are not.
+    """Wait until all pods are made from the newest spec and Ready; raise DeadlineError, which names those that are not.
 
     `agreed` are uids of pods that may be deleted where they are stuck; None where eosctl deletes nothing.
     """
@@ -74,7 +74,7 @@ def await_rollout(
 
 
 def _tell(app: App, pods: Sequence[Pod], mode: Mode, told: dict[str, str]) -> None:
-    """A line for each pod whose state is another one than before."""
+    """Report each pod whose state has changed."""
     for pod in pods:
         state = "Ready" if pod.ready else f"not Ready: {pod.reason}"
         words = f"pod {pod.name}: {state}, revision {pod.revision}"
@@ -85,7 +85,7 @@ def _tell(app: App, pods: Sequence[Pod], mode: Mode, told: dict[str, str]) -> No
 
 
 def await_strimzi(app: App, kubectl: Kubectl, workload: Workload, require_kept: Kept) -> None:
-    """Until Strimzi's operator is through with a change, restarts included; raises ConnectError for what it refuses."""
+    """Wait until Strimzi's operator has made a change, with restarts; raise ConnectError for one it refuses."""
 
     def done() -> bool:
         now = kubectl.get(app, workload.text)
@@ -101,7 +101,7 @@ def await_strimzi(app: App, kubectl: Kubectl, workload: Workload, require_kept: 
 
 
 def await_operator(app: App, kubectl: Kubectl, workload: Workload, made: Workload, before: int) -> None:
-    """Until an operator has changed what it made of a workload; `before` is which change of its spec that was."""
+    """Wait until an operator has changed what it makes of a workload; `before` was the generation of that."""
     poll(
         app,
         f"the operator of {workload.text} to change {made.text}",
@@ -111,20 +111,20 @@ def await_operator(app: App, kubectl: Kubectl, workload: Workload, made: Workloa
 
 
 def _operator_done(now: Manifest, workload: Workload) -> bool:
-    """Its status is about the newest spec also where it failed: then the condition NotReady has the reason."""
+    """Decide whether the operator has handled the newest spec; raise ConnectError if its condition is NotReady."""
     if not observed(now):
         return False
-    condition = ill(now)
+    condition = not_ready_condition(now)
     if condition is not None:
         raise ConnectError(
             f"{workload.text} is NotReady: {condition.get('reason')}: {condition.get('message')}",
-            hint="Fix what Strimzi's operator complains of; --resume then goes on.",
+            hint="Fix what Strimzi's operator complains of; --resume then continues.",
         )
     return True
 
 
 def restart_pod_set(app: App, kubectl: Kubectl, pod_set: str) -> None:
-    """Asks Strimzi's operator for a restart; it takes the annotation away when all pods are restarted."""
+    """Ask Strimzi's operator for a restart; it removes the annotation when all pods are restarted."""
     kubectl.run(app, "annotate", "--overwrite", pod_set, f"{_STRIMZI_RESTART}=true")
 
     def restarted() -> bool:

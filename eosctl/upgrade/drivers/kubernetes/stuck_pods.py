@@ -18,8 +18,8 @@ from eosctl.upgrade.drivers.manifests.pods import Pod
 _STUCK_S = 15.0
 
 
-class Stuck(Struct, frozen=True):
-    """A pod that was not Ready when an upgrade was planned; `trouble` says why, in a sentence."""
+class StuckPod(Struct, frozen=True):
+    """A pod that was not Ready when an upgrade was planned; `trouble` has the reason, in a sentence."""
 
     name: str
     workload: str
@@ -27,16 +27,16 @@ class Stuck(Struct, frozen=True):
 
 
 def trouble(app: App, kubectl: Kubectl, pod: Pod) -> str:
-    """The pod, why it is not Ready, and what its container logged last."""
+    """Describe a pod: why it is not Ready, and what its container logged last."""
     lines = kubectl.last_lines(app, pod.name, pod.container) if pod.container else ()
     last = f"; container {pod.container} logged last: {' / '.join(lines)}" if lines else ""
     return f"pod {pod.name} is not Ready: {pod.reason}{last}"
 
 
 class StuckPods:
-    """Deletes, while a StatefulSet is rolled, what is stuck and was agreed on.
+    """The stuck pods of a StatefulSet during a rollout; those agreed on are deleted.
 
-    `agreed` are uids; None where somebody else deletes pods.
+    `agreed` are uids; None if somebody else deletes pods.
     """
 
     def __init__(self, kubectl: Kubectl, agreed: Collection[str] | None) -> None:
@@ -45,7 +45,7 @@ class StuckPods:
         self._told: set[str] = set()
 
     def look(self, app: App, pods: Sequence[Pod], revision: str) -> None:
-        """Deletes those of a former revision that are not Ready for some time; of others it says so, once."""
+        """Delete agreed pods of a former revision that are not Ready for some time; warn of others, once."""
         now_s = app.clock.monotonic_s()
         stuck = {pod.uid: pod for pod in pods if not pod.ready and pod.revision != revision}
         for uid in self._since_s.keys() - stuck.keys():
@@ -68,7 +68,7 @@ class StuckPods:
         return f"delete it: {self._kubectl.line('delete', f'pod/{pod.name}')}"
 
     def timed_out(self, app: App, workload: str, pods: Sequence[Pod], *, timeout_s: float) -> DeadlineError:
-        """What to say of a rollout that does not end: each pod that is not Ready, and how to go on."""
+        """Make the error for a rollout that does not end: each pod that is not Ready, and how to go on."""
         there = [trouble(app, self._kubectl, pod) for pod in pods if not pod.ready]
         unready = "; ".join(there) or "every pod that is there is Ready"
         left = [pod for pod in pods if pod.uid in self._told - self._agreed]

@@ -1,4 +1,4 @@
-"""Workloads that are refused: an operator would take a change back, or it would not reach all pods."""
+"""Refused workloads: an operator would revert a change, or it would not reach all pods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PAUSES = {"strimzi.io/pause-reconciliation": "Strimzi's", "platform.confluent.i
 
 
 def refuse_owned(workload: str, now: Manifest) -> None:
-    """Raises RefusedError where an operator made it, which takes changes back (Confluent's, say)."""
+    """Raise RefusedError if an operator made the workload and would revert changes, as Confluent's does."""
     for owner in section(now, "metadata").get("ownerReferences") or ():
         if owner.get("controller"):
             kind, version = str(owner.get("kind")), str(owner.get("apiVersion"))
@@ -25,13 +25,13 @@ def refuse_owned(workload: str, now: Manifest) -> None:
             if version.startswith("platform.confluent.io/") and kind == "Connect":
                 way = f"--workload connect/{shell_word(str(owner.get('name')))} does so."
             raise RefusedError(
-                f"{workload} is made by {whose}, whose operator takes back what is changed there; nothing was written",
+                f"{workload} is made by {whose}, whose operator reverts changes there; nothing was written",
                 hint=f"Set {SETTING} in that resource. {way}",
             )
 
 
 def not_rolling(workload: str, now: Manifest) -> tuple[str, list[str]]:
-    """Why a change would not reach all pods, and what kubectl fixes it with; empty where it would."""
+    """Return why a change would not reach all pods, and the kubectl arguments that fix it; empty if it would."""
     partition = section(now, "spec", "updateStrategy", "rollingUpdate").get("partition") or 0
     if partition and not deletes_by_hand(now):
         patch = json.dumps({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})

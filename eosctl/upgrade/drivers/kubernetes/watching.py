@@ -1,4 +1,4 @@
-"""Watches the field that says a workload's mode: until somebody else has set it, and whether it stays as it was set."""
+"""Watches the field with a workload's mode: until somebody else has set it, and whether it stays so."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _POLL_S = 1.0
 
 
 def await_change(app: App, kubectl: Kubectl, workload: Workload, place: ModePlace, mode: Mode) -> None:
-    """Until the field has the mode, whoever sets it.
+    """Wait until the field has the mode, whoever sets it.
 
-    Raises DeadlineError, and ConnectError where it gets another value than that and the one that it had first.
+    Raises DeadlineError, and ConnectError if it gets a value that is neither the mode nor its first one.
     """
     first: FoundMode | None = None
     spoken = ""
@@ -50,13 +50,13 @@ def await_change(app: App, kubectl: Kubectl, workload: Workload, place: ModePlac
                 raise TakenBackError(words, again=Mode.PREPARING)
             raise ConnectError(
                 words,
-                hint=f"Set it to {mode.value} where it is deployed from; --resume then goes on.",
+                hint=f"Set it to {mode.value} where it is deployed from; --resume then continues.",
             )
         waiting = f"{_state(found)}; waiting until somebody sets it to {mode.value}"
         if deadline.expired():
             raise DeadlineError(
                 f"nobody changed it within {app.deadline.timeout_s:g} s: {waiting}",
-                hint="Set it where it is deployed from, and --resume goes on; --settle-timeout waits longer.",
+                hint="Set it where it is deployed from, and --resume continues; --settle-timeout waits longer.",
             )
         if waiting != spoken:
             spoken = waiting
@@ -66,7 +66,7 @@ def await_change(app: App, kubectl: Kubectl, workload: Workload, place: ModePlac
 
 
 def await_newer_pods(app: App, kubectl: Kubectl, workload: Workload, place: ModePlace) -> None:
-    """Until every pod was made after the field got its value: a file that changes restarts nothing by itself.
+    """Wait until every pod was made after the field got its value: changing a file restarts nothing.
 
     By the times of the API server, which have no parts of a second. Raises DeadlineError.
     """
@@ -86,20 +86,20 @@ def await_newer_pods(app: App, kubectl: Kubectl, workload: Workload, place: Mode
                 f"timed out after {app.deadline.timeout_s:g} s while waiting for somebody to restart "
                 f"{', '.join(older)}, which was made before {found.words} of {found.thing} was changed",
                 hint=f"{kubectl.line('rollout', 'restart', workload.text)}, or what the tool that deploys it does; "
-                "--resume then goes on.",
+                "--resume then continues.",
             )
         app.clock.sleep_s(_POLL_S)
 
 
 def _older_pods(app: App, kubectl: Kubectl, workload: Workload, now: Manifest, found: FoundMode) -> list[str]:
-    """The pods that were made before the field got its value; none where nothing says when it did."""
+    """Return the pods made before the field got its value; none if the time of that is unknown."""
     writers = writers_of(found.manifest, found.path)
     pods = list_pods(app, kubectl, workload, now) if writers else ()
     return [f"pod {pod.name}" for pod in pods if pod.created < writers[-1].time]
 
 
 def made_after_file(app: App, kubectl: Kubectl, workload: Workload, place: ModePlace, now: Manifest) -> str | None:
-    """What a file says that every pod has read since it was written, whoever did; None where that is unknown."""
+    """Return the mode of a file if every pod was made after it was written; None if that is unknown."""
     found = place.find(app, kubectl, workload, now, MANAGED)
     told = writers_of(found.manifest, found.path) and not _older_pods(app, kubectl, workload, now, found)
     return found.value if told else None
@@ -108,7 +108,7 @@ def made_after_file(app: App, kubectl: Kubectl, workload: Workload, place: ModeP
 def taken_back(
     app: App, kubectl: Kubectl, workload: Workload, place: ModePlace, allowed: Collection[Mode]
 ) -> str | None:
-    """How the field differs from what was set, and who wrote it; None where it does not."""
+    """Describe how the field differs from what was set, and who wrote it; None if it does not."""
     found = place.find(app, kubectl, workload, kubectl.get(app, workload.text, MANAGED), MANAGED)
     if found.value in {mode.value for mode in allowed}:
         return None
@@ -120,7 +120,7 @@ def _state(found: FoundMode) -> str:
 
 
 def _by(found: FoundMode) -> str:
-    """Who wrote the field last; of one that is gone, who wrote the object last."""
+    """Return who wrote the field last; for a deleted field, who wrote the object last."""
     writers = writers_of(found.manifest, found.path)
     writer = writers[-1] if writers and found.value is not None else newest_writer(found.manifest)
     return f"; {writer_words(writer)} wrote it at {writer.time}" if writer else ""

@@ -1,4 +1,4 @@
-"""What a workload of Kubernetes is called, and what its JSON and that of its pods say.
+"""Names of Kubernetes workloads, and facts from their JSON and that of their pods.
 
 Reads the members of objects that Kubernetes documents for apps/v1 (`spec.updateStrategy`, `status.updateRevision`, …);
 `status.currentRevision` stays behind for good with OnDelete (kubernetes issue 73492), so nothing is made of it.
@@ -38,7 +38,7 @@ _ENDED = ("Succeeded", "Failed")
 
 
 class Workload(Struct, frozen=True):
-    """One workload: `text` is what kubectl is given.
+    """One workload; `text` is its name for kubectl.
 
     `config` is where the worker's config is in a resource of Strimzi's; a number there is the place in a list.
     `container` is the worker's in the pods of the others, once it was found.
@@ -52,28 +52,28 @@ class Workload(Struct, frozen=True):
 
     @property
     def is_strimzi(self) -> bool:
-        """Whether Strimzi's operator makes the pods, and changes them."""
+        """True if Strimzi's operator makes the pods, and changes them."""
         return self.kind in _OPERATED
 
     @property
     def is_operated(self) -> bool:
-        """Whether it has the mode in a spec of its own, from which an operator makes the pods."""
+        """True if it has the mode in a spec of its own, from which an operator makes the pods."""
         return self.kind in _GROUPS
 
     @property
     def pod_set(self) -> str:
-        """What Strimzi's operator makes of it."""
+        """The pod set that Strimzi's operator makes of this resource."""
         return f"{POD_SET}/{self.name}-{_OPERATED[self.kind][1]}"
 
 
 def parse_workload(given: str) -> Workload:
-    """`KIND/NAME`, in kubectl's spellings; raises UsageError for another kind."""
+    """Parse `KIND/NAME`, in kubectl's spellings; raise UsageError for another kind."""
     kind, _, name = given.partition("/")
     resource, _, rest = kind.lower().partition(".")
     known = _KINDS.get(kind.lower()) or (_KINDS.get(resource) if rest.endswith(tuple(_GROUPS.values())) else None)
     if known == POD_SET and name:
         raise UsageError(
-            f"--workload {given}: its operator takes back what is changed there",
+            f"--workload {given}: its operator reverts changes there",
             hint=f"Name what it is made from: --workload {_maker(name)}",
         )
     if known is None or not name or "/" in name:
@@ -91,7 +91,7 @@ def _maker(pod_set: str) -> str:
 
 
 def as_stored(app: App, kubectl: Kubectl, workload: Workload) -> Workload:
-    """A resource of Strimzi's by the version in which it was written, and with the place of the worker's config.
+    """Name a Strimzi resource with the version in which it was written, and find the worker's config in it.
 
     kubectl takes the newest version that is served; a resource that was written in an older one may not be valid there.
     """
@@ -108,7 +108,7 @@ def as_stored(app: App, kubectl: Kubectl, workload: Workload) -> Workload:
 
 
 def _config_place(workload: Workload, found: Manifest) -> tuple[str | int, ...]:
-    """Of a MirrorMaker of version v1 `spec.target.config`, before that the config of the cluster that it works on."""
+    """Return the path of the worker's config: in v1 of MirrorMaker `spec.target.config`, before in a cluster's."""
     if workload.kind != MIRROR_MAKER:
         return ("spec", "config")
     spec = section(found, "spec")
@@ -119,61 +119,61 @@ def _config_place(workload: Workload, found: Manifest) -> tuple[str | int, ...]:
 
 
 def replicas(workload: Manifest) -> int:
-    """How many pods it should have now."""
+    """Return how many pods the workload should have now."""
     default = _STRIMZI_REPLICAS if workload.get("kind") in {kind for kind, _last in _OPERATED.values()} else 1
     return int(section(workload, "spec").get("replicas", default))
 
 
 def generation(workload: Manifest) -> int:
-    """Which change of its spec this is: it grows with each."""
+    """Return the generation of the spec: it grows with each change."""
     return int(section(workload, "metadata").get("generation", 0))
 
 
 def observed(workload: Manifest) -> bool:
-    """Whether its status is about its newest spec: the controller comes later."""
+    """Decide whether the status is about the newest spec, which the controller handles later."""
     return int(section(workload, "status").get("observedGeneration", 0)) >= generation(workload)
 
 
-def ill(resource: Manifest) -> Manifest | None:
-    """The condition that says why Strimzi's operator could not do what the newest spec says; None where it could."""
+def not_ready_condition(resource: Manifest) -> Manifest | None:
+    """Return the condition that says why Strimzi's operator could not apply the newest spec; None if it could."""
     conditions = section(resource, "status").get("conditions") or ()
     return next((one for one in conditions if (one.get("type"), one.get("status")) == ("NotReady", "True")), None)
 
 
 def rolled_out(workload: Manifest) -> bool:
-    """Whether all pods are made from its newest spec and are ready, and no others are left."""
+    """Decide whether all pods are made from the newest spec and Ready, and no others are left."""
     status, wanted = section(workload, "status"), replicas(workload)
     counts = [int(status.get(name, 0)) for name in ("updatedReplicas", "replicas", "readyReplicas")]
     return observed(workload) and counts == [wanted] * len(counts)
 
 
 def deletes_by_hand(workload: Manifest) -> bool:
-    """Whether its pods stay as they are until somebody deletes them (a StatefulSet's OnDelete)."""
+    """Decide whether pods stay as they are until they are deleted (a StatefulSet's OnDelete)."""
     return section(workload, "spec", "updateStrategy").get("type") == "OnDelete"
 
 
 def pod_names(stateful_set: Manifest) -> list[str]:
-    """The pods of a StatefulSet, by their ordinals."""
+    """Return the names of a StatefulSet's pods, by their ordinals."""
     spec, name = section(stateful_set, "spec"), section(stateful_set, "metadata").get("name")
     first = int(section(spec, "ordinals").get("start", 0))
     return [f"{name}-{ordinal}" for ordinal in range(first, first + replicas(stateful_set))]
 
 
 def pod_revision(pod: Manifest) -> str:
-    """Which revision of its workload the pod is made from."""
+    """Return the revision of the workload from which the pod is made."""
     labels = section(pod, "metadata", "labels")
     return next((str(labels[name]) for name in _REVISION_LABELS if name in labels), "")
 
 
 def pod_ready(pod: Manifest) -> bool:
-    """Whether it is Ready, and not on its way out."""
+    """Decide whether the pod is Ready and not being deleted."""
     conditions = section(pod, "status").get("conditions") or ()
     ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
     return ready and not _leaving(pod)
 
 
 def pod_reason(pod: Manifest) -> str:
-    """Why a pod is not Ready, as its containers and conditions have it; empty where nothing says so."""
+    """Return why a pod is not Ready, from its containers and conditions; empty if nothing shows it."""
     for status, told in _troubles(pod):
         said = section(status, "lastState", "terminated").get("message") or told.get("message") or ""
         lines = " / ".join(map(shown_line, str(said).strip().splitlines()))  # may be the container's log
@@ -185,7 +185,7 @@ def pod_reason(pod: Manifest) -> str:
 
 
 def _troubles(pod: Manifest) -> Iterator[tuple[Manifest, Manifest]]:
-    """The containers that do not run, with the state that says why; those that wait for init containers last."""
+    """Yield the containers that do not run, with the state that says why; those that wait for init containers last."""
     found = section(pod, "status")
     statuses = [*(found.get("initContainerStatuses") or ()), *(found.get("containerStatuses") or ())]
     told = [(each, section(each, "state", state)) for each in statuses for state in ("waiting", "terminated")]
@@ -194,14 +194,14 @@ def _troubles(pod: Manifest) -> Iterator[tuple[Manifest, Manifest]]:
 
 
 def _troubled_container(pod: Manifest) -> str:
-    """The container that does not run, or that runs and is not ready."""
+    """Return the container that does not run, or that runs and is not ready."""
     unready = (each for each in section(pod, "status").get("containerStatuses") or () if not each.get("ready"))
     found = next((status for status, _told in _troubles(pod)), None) or next(unready, {})
     return str(found.get("name", ""))
 
 
 def rolled(app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> tuple[Workload, Manifest]:
-    """Whose controller restarts the pods: the workload, or the StatefulSet that Confluent's operator makes of it."""
+    """Return the workload whose controller restarts the pods: this one, or the StatefulSet of Confluent's operator."""
     if workload.kind != CONFLUENT:
         return workload, now
     made = Workload(STATEFUL_SET, workload.name, f"{STATEFUL_SET}/{workload.name}")
@@ -209,7 +209,7 @@ def rolled(app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> tup
 
 
 def list_pods(app: App, kubectl: Kubectl, workload: Workload, manifest: Manifest) -> list[Pod]:
-    """The pods that the workload has, without those that end or have ended."""
+    """List the workload's pods, without those that end or have ended."""
     workload, manifest = rolled(app, kubectl, workload, manifest)
     found = kubectl.list_pods(app, _selector(workload, manifest))
     return [_pod(each, workload) for each in found if not _leaving(each) and _is_of(each, workload)]
@@ -220,7 +220,7 @@ def _leaving(pod: Manifest) -> bool:
 
 
 def _is_of(pod: Manifest, workload: Workload) -> bool:
-    """A StatefulSet owns its pods; those of a Deployment and of Strimzi have owners between."""
+    """Decide whether the workload owns the pod; only StatefulSets own theirs directly, so only they are checked."""
     owners = section(pod, "metadata").get("ownerReferences") or ()
     if workload.kind != STATEFUL_SET or not owners:
         return True
@@ -248,7 +248,7 @@ def _pod(pod: Manifest, workload: Workload) -> Pod:
 
 
 def _selector(workload: Workload, manifest: Manifest) -> str:
-    """What `kubectl get pods --selector` takes."""
+    """Return the label selector for `kubectl get pods --selector`."""
     if workload.is_strimzi:
         return f"strimzi.io/cluster={workload.name},strimzi.io/kind={_OPERATED[workload.kind][0]}"
     selector = section(manifest, "spec", "selector")
@@ -263,5 +263,5 @@ def _expression(expression: Manifest) -> str:
 
 
 def names_of(workloads: Sequence[Workload]) -> str:
-    """The workloads, for a sentence."""
+    """Name the workloads, for a sentence."""
     return ", ".join(each.text for each in workloads)

@@ -1,4 +1,4 @@
-"""Which container of a workload's pods runs the Connect worker: the others, and init containers, are left alone. Pure.
+"""The container of a pod that runs the Connect worker: others, and init containers, are left alone. Pure.
 
 Sidecars stand in the same list (`spec.template.spec.containers`), before the worker as often as behind it.
 """
@@ -17,9 +17,9 @@ OF_WORKERS = frozenset({"BOOTSTRAP_SERVERS", "GROUP_ID", "CONNECT_BOOTSTRAP_SERV
 
 
 def worker_container(workload: str, manifest: Manifest, *, named: str | None, variable: str) -> str:
-    """The name of the worker's container: the one that is named, or that alone has the variable, or such an image.
+    """Return the worker's container: the one named, or the only one that has the variable or a worker's image.
 
-    Raises UsageError where there is none of that name, RefusedError where more than one may be it.
+    Raises UsageError if no container has that name, RefusedError if more than one may be the worker's.
     """
     pod = ((manifest.get("spec") or {}).get("template") or {}).get("spec") or {}
     containers: Sequence[Container] = pod.get("containers") or ()
@@ -43,7 +43,7 @@ def worker_container(workload: str, manifest: Manifest, *, named: str | None, va
 
 
 def _narrowed(containers: Sequence[Container], signs: Sequence[Callable[[Container], bool]]) -> Sequence[Container]:
-    """Those with the most telling signs: a sign that none of them has, reports nothing."""
+    """Return the containers with the most telling signs; skip a sign that none of them has."""
     for sign in signs:
         containers = [each for each in containers if sign(each)] or containers
     return containers
@@ -58,5 +58,5 @@ def _has_worker_variables(container: Container) -> bool:
 
 
 def _is_connect_image(container: Container) -> bool:
-    """By the last part of its name, without registry and tag: `cp-kafka-connect`, `debezium/connect`."""
+    """Recognise a Connect image by the last part of its name, as in `cp-kafka-connect` or `debezium/connect`."""
     return "connect" in str(container.get("image", "")).partition("@")[0].rpartition("/")[2].partition(":")[0]

@@ -1,6 +1,6 @@
-"""Who deploys a Kubernetes object, by what its tool leaves in it, and what must be changed there. Pure.
+"""The deployer of a Kubernetes object, from its tool's traces, and what must be changed there. Pure.
 
-What eosctl sets in the cluster is not what the chart or Git says: the next deploy brings that back, and so disabled
+What eosctl sets in the cluster is not in the chart or in Git: the next deploy reverts it, and so brings disabled
 workers beside enabled ones.
 
 Sources: Helm, "Labels and Annotations" (meta.helm.sh/…); Argo CD, "Resource Tracking"; Flux, kustomize-controller and
@@ -29,27 +29,27 @@ _MANAGERS = {
 }
 _BY_HAND = "kubectl-"  # kubectl-set, kubectl-patch, kubectl-edit, kubectl-create, …
 _CHANGE = {
-    _ARGO: "Change it in Git; a sync takes back what is changed here.",
-    _FLUX: "Change it in Git; the next reconciliation takes back what is changed here.",
-    _HELM: "Change it in the chart's values; the next `helm upgrade` takes back what is changed here.",
-    _APPLY: "Change it in the manifest; the next `kubectl apply` takes back what is changed here.",
+    _ARGO: "Change it in Git; a sync reverts changes made here.",
+    _FLUX: "Change it in Git; the next reconciliation reverts changes made here.",
+    _HELM: "Change it in the chart's values; the next `helm upgrade` reverts changes made here.",
+    _APPLY: "Change it in the manifest; the next `kubectl apply` reverts changes made here.",
 }
 
 
 class Deployer(Struct, frozen=True):
-    """`tool` and what it calls what it deploys."""
+    """The `tool` that deploys an object, and its name for what it deploys."""
 
     tool: str
     name: str = ""
 
     @property
     def words(self) -> str:
-        """For a sentence."""
+        """The deployer, for a sentence."""
         return f"{self.tool} ({self.name})" if self.name else self.tool
 
 
 class Origin(Struct, frozen=True):
-    """The field that says the mode, and who deploys its object; `held`: that tool's manifest has the field.
+    """The field of the mode, and who deploys its object; `held`: that tool's manifest has the field.
 
     `held` is None where nothing shows it.
     """
@@ -60,7 +60,7 @@ class Origin(Struct, frozen=True):
     held: bool | None
 
     def words(self, values: Sequence[str]) -> str:
-        """What must be changed, and where; `values` are those that it must have, one after the other."""
+        """Describe what must be changed, and where; `values` are those that the field must have, in order."""
         wanted = ", then ".join(values)
         if self.deployer is None:
             return (
@@ -76,13 +76,13 @@ class Origin(Struct, frozen=True):
 
 
 def origin_of_field(thing: str, manifest: Manifest, path: Path, *, words: str) -> Origin:
-    """Who deploys an object (read with its managed fields), and whether that sets the field, which `words` name."""
+    """Return who deploys an object (read with managed fields) and whether they set the field, named by `words`."""
     deployer = deployer_of(manifest, path)
     return Origin(thing, words, deployer, _held(manifest, path, deployer))
 
 
 def deployer_of(manifest: Manifest, path: Path) -> Deployer | None:
-    """The tool that comes back: one that renders another's charts counts, not the other."""
+    """Return the tool that will deploy again; if one renders another's charts, the outer one."""
     metadata = manifest.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     tracked = str(annotations.get("argocd.argoproj.io/tracking-id", "")).partition(":")[0]
@@ -106,20 +106,20 @@ def deployer_of(manifest: Manifest, path: Path) -> Deployer | None:
 
 
 def tool_of(writer: Writer) -> str | None:
-    """The tool that a field manager is of; None for others, and for hands."""
+    """Return the tool of a field manager; None for others and for manual changes."""
     if writer.manager == "kubectl" and writer.operation == "Apply":
         return _APPLY
     return _MANAGERS.get(writer.manager)
 
 
 def writer_words(writer: Writer) -> str:
-    """Who wrote a field."""
+    """Describe who wrote a field."""
     tool = tool_of(writer)
     return f"{tool} ({writer.manager})" if tool else writer.manager
 
 
 def _held(manifest: Manifest, path: Path, deployer: Deployer | None) -> bool | None:
-    """A value that somebody else wrote is no longer the tool's, but the element around it still is."""
+    """Decide whether the tool sets the field: others may own the value by now, but not the element around it."""
     if deployer is None:
         return None
     applied = ((manifest.get("metadata") or {}).get("annotations") or {}).get(LAST_APPLIED)

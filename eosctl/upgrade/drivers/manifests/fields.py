@@ -1,4 +1,4 @@
-"""Fields of a Kubernetes object: how one is called, what it says, who wrote it (`metadata.managedFields`). Pure.
+"""Fields of a Kubernetes object: their names, values and writers (`metadata.managedFields`). Pure.
 
 Source: Kubernetes, FieldsV1: `f:NAME` is a member, `k:{"name":"NAME"}` an element of a list by its key, `.` the field.
 """
@@ -24,7 +24,7 @@ Path = tuple["str | int | Named", ...]
 
 
 class Writer(Struct, frozen=True):
-    """Who wrote a field last, as the API server has it; `time` is RFC 3339."""
+    """The last writer of a field, as the API server has it; `time` is RFC 3339."""
 
     manager: str
     operation: str
@@ -43,11 +43,11 @@ class Patch(Struct, frozen=True):
     change: str = ""
 
     def words(self) -> list[str]:
-        """kubectl's, with the body, as a person pastes them: secrets in it are seen by everybody on that machine."""
+        """Return kubectl's arguments with the body, to be pasted: everybody on that machine can see secrets in it."""
         return [*self._head(), "--patch", self.text]
 
     def words_for_stdin(self) -> list[str]:
-        """kubectl's, which then reads the body, `text`, from its stdin."""
+        """Return kubectl's arguments for a body, `text`, on its stdin."""
         return [*self._head(), "--patch-file", "/dev/stdin"]
 
     @property
@@ -60,7 +60,7 @@ class Patch(Struct, frozen=True):
 
 
 def field_words(path: Path) -> str:
-    """As a person finds it in the manifest: `spec.containers[connect].env[X].value`."""
+    """Spell the field as a manifest is read: `spec.containers[connect].env[X].value`."""
     told = ""
     for step in path:
         if isinstance(step, Named):
@@ -73,7 +73,7 @@ def field_words(path: Path) -> str:
 
 
 def value_at(manifest: Manifest, path: Path) -> Any:
-    """What the field says; None where it is not there."""
+    """Return the value of the field; None if it is absent."""
     found: Any = manifest
     for step in path:
         found = _step(found, step)
@@ -90,7 +90,7 @@ def _step(found: object, step: str | int | Named) -> object:
 
 
 def nested(path: Path, value: object) -> Any:
-    """The body of a patch that sets this one field; raises TypeError where only a number says which element it is."""
+    """Make the body of a patch that sets this one field; raise TypeError if only a number identifies an element."""
     for step in reversed(path):
         if isinstance(step, int):
             raise TypeError(f"{field_words(path)}: a patch can't name an element by its place")
@@ -99,12 +99,12 @@ def nested(path: Path, value: object) -> Any:
 
 
 def writers_of(manifest: Manifest, path: Path) -> tuple[Writer, ...]:
-    """Who owns the field, or a part of it, the newest last; empty where nobody is said to."""
+    """Return the owners of the field, or of a part of it, the newest last; empty if none is known."""
     return _writers([each for each in _managed(manifest) if _owns(each.get("fieldsV1") or {}, path)])
 
 
 def newest_writer(manifest: Manifest) -> Writer | None:
-    """Who wrote anything beside the status last."""
+    """Return the last writer of anything but the status."""
     writers = _writers([each for each in _managed(manifest) if not each.get("subresource")])
     return writers[-1] if writers else None
 
@@ -121,7 +121,7 @@ def _writers(entries: Sequence[Manifest]) -> tuple[Writer, ...]:
 
 
 def _owns(fields: Manifest, path: Path) -> bool:
-    """Whether the set of fields has the path; a list or a map that is owned whole ends it early."""
+    """Decide whether the set of fields has the path; a list or map owned as a whole ends it early."""
     node: object = fields
     for number, step in enumerate(path):
         if not node and number:

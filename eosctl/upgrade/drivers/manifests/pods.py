@@ -1,6 +1,6 @@
-"""Which pods are which members of a Connect group: by the address or the name that a worker advertises. Pure.
+"""The pods of a Connect group's members, by the address or name that a worker advertises. Pure.
 
-A group and a workload are named by hand, each for itself; two groups often have as many workers as each other.
+A group and a workload are named separately by hand, and two groups often have the same number of workers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _POD_DNS = 3  # POD.SERVICE.NAMESPACE and more
 
 
 class Pod(Struct, frozen=True):
-    """A pod that is not on its way out; `reason` says why it is not Ready, `container` which one keeps it from that.
+    """A pod that is not being deleted; `reason` is why it is not Ready, `container` the one that is not ready.
 
     `created` is a time in RFC 3339.
     """
@@ -36,22 +36,22 @@ class Pod(Struct, frozen=True):
 
 
 class Member(Struct, frozen=True):
-    """A member of the group: what it advertises, and from where it is connected to its coordinator."""
+    """A member of the group: the address that it advertises, and the host from which it is connected."""
 
     url: str | None
     client_host: str | None
 
 
-class Matched(Struct, frozen=True):
-    """`pods` without a member, and `members` (their URLs or addresses) without a pod."""
+class PodMatch(Struct, frozen=True):
+    """The match of pods and members: `pods` without a member, `members` (URLs or addresses) without a pod."""
 
     count: int
     pods: tuple[Pod, ...]
     members: tuple[str, ...]
 
 
-def match_pods(pods: Collection[Pod], members: Iterable[Member]) -> Matched:
-    """Finds a pod for each member; a pod is one member's only."""
+def match_pods(pods: Collection[Pod], members: Iterable[Member]) -> PodMatch:
+    """Find a pod for each member; a pod matches one member only."""
     left, strangers, count = list(pods), [], 0
     for member in members:
         mine = next((pod for pod in left if _is_in(member, pod)), None)
@@ -60,11 +60,11 @@ def match_pods(pods: Collection[Pod], members: Iterable[Member]) -> Matched:
         else:
             left.remove(mine)
             count += 1
-    return Matched(count, tuple(left), tuple(sorted(strangers)))
+    return PodMatch(count, tuple(left), tuple(sorted(strangers)))
 
 
 def _is_in(member: Member, pod: Pod) -> bool:
-    """The name counts only where it does not say another namespace: StatefulSets are named alike in all of them."""
+    """Decide whether the member is in the pod; a name in another namespace is no match: StatefulSets share names."""
     host = (urlsplit(member.url).hostname or "") if member.url else ""
     if {host, (member.client_host or "").removeprefix("/")} & {*pod.addresses}:
         return True
@@ -77,7 +77,7 @@ def _is_in(member: Member, pod: Pod) -> bool:
 def judge_workload(
     workloads: Sequence[str], pods: Sequence[Pod], members: Sequence[Member], *, accepted: bool, complete: bool
 ) -> Gate:
-    """gate workload_matches; `complete` also asks for a member in each pod."""
+    """Judge the gate workload_matches; `complete` also requires a member in each pod."""
     named = ", ".join(workloads)
     found = match_pods(pods, members)
     failures = []

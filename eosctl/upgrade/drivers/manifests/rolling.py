@@ -1,4 +1,4 @@
-"""How many pods of a workload are down at once while its controller restarts them, by what its manifest says. Pure.
+"""The number of pods down at once while a workload's controller restarts them, from its manifest. Pure.
 
 Source: Kubernetes, apps/v1: DeploymentSpec.strategy, RollingUpdateDeployment.maxUnavailable (rounded down),
 RollingUpdateStatefulSetStrategy.maxUnavailable (rounded up), Container.readinessProbe.
@@ -15,7 +15,7 @@ from eosctl.upgrade.gate import Gate
 
 
 def several_at_once(manifest: Manifest, *, container: str | None = None) -> tuple[str, ...]:
-    """Why more than one pod may be down at once; empty where the next one waits for the one before."""
+    """Return why more than one pod may be down at once; empty if the controller waits for each."""
     spec = manifest.get("spec") or {}
     replicas = int(spec.get("replicas", 1))
     update = spec.get("strategy") or spec.get("updateStrategy") or {}
@@ -35,7 +35,7 @@ def several_at_once(manifest: Manifest, *, container: str | None = None) -> tupl
 
 
 def _unavailable(rolling: Manifest, replicas: int, *, rounds_up: bool) -> int:
-    """How many pods maxUnavailable allows to be down; one where nothing is said, or where it is no more."""
+    """Return how many pods maxUnavailable allows to be down; Kubernetes' default if it is not set."""
     given = rolling.get("maxUnavailable")
     if given is None:
         return 1 if rounds_up else max(1, replicas // 4)
@@ -47,7 +47,7 @@ def _unavailable(rolling: Manifest, replicas: int, *, rounds_up: bool) -> int:
 
 
 def judge_rolling(found: Mapping[str, Sequence[str]], *, accepted: bool) -> Gate:
-    """gate workload_rolls, of all workloads: name -> what `several_at_once` found."""
+    """Judge the gate workload_rolls for all workloads: name -> what `several_at_once` found."""
     failures = [f"{name}: {'; '.join(reasons)}" for name, reasons in found.items() if reasons]
     if failures:
         return Gate(codes.WORKLOAD_ROLLS, "fail", "; ".join(failures), codes.WORKLOAD_ROLLS.next, accepted=accepted)
