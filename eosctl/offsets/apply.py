@@ -58,18 +58,18 @@ if TYPE_CHECKING:
 _LATE_WRITE_S, _POLL_S, _AWAY_POLL_S = 10.0, 0.2, 1.0
 
 Send = Callable[[App, OffsetWritePlan], None]
-"""Puts the records of a plan where they belong."""
+"""Sends the records of a plan."""
 
 
 def prepare_writes(app: App, plan_of: Callable[[App], OffsetWritePlan]) -> Plan:
-    """Return the plan to send what `plan_of` plans, now and anew where the topics have moved; raises what it raises."""
+    """Return the plan to send the writes of `plan_of`, planned again if the topics have moved; raise its errors."""
     plan = plan_of(app)
     apply = partial(apply_plan, app, plan, lambda: plan_of(app.with_whole_timeout()))
     return plan_to_write(app, plan, partial(show_plan, app, plan), apply)
 
 
 def plan_to_write(app: App, plan: OffsetWritePlan, show: Callable[[], Report], apply: Callable[[], Report]) -> Plan:
-    """Return `plan` as it is settled; where it sends nothing there is nothing to apply."""
+    """Return the plan to confirm, with its question; a plan that sends nothing has nothing to apply."""
     question = f"{plan.kinds.verb} {counted(len(plan.sends()), 'offset')}?"
     return Plan(show, question, apply if plan.sends() else None, app.target, refusal_of(app, plan))
 
@@ -77,10 +77,10 @@ def plan_to_write(app: App, plan: OffsetWritePlan, show: Callable[[], Report], a
 def apply_plan(
     app: App, plan: OffsetWritePlan, again: Callable[[], OffsetWritePlan], *, send: Send | None = None
 ) -> Report:
-    """Writes `plan` if it still holds; `again` makes it anew where the topics have moved.
+    """Write `plan` if it still holds; plan again with `again` if the topics have moved.
 
-    The deadline starts anew: the time in which a person read the plan does not count. Raises StalePlanError or
-    RefusedError before anything was written, also while another eosctl writes offsets of this cluster.
+    The deadline starts anew: the time that a person took to read the plan does not count. Raises StalePlanError or
+    RefusedError before anything is written, also while another eosctl writes offsets of this cluster.
     """
     app = app.with_whole_timeout()
     journal = offsets_journal(app, plan.found.cluster_id)
@@ -100,7 +100,7 @@ def apply_plan(
 
 
 def moved(app: App, found: OffsetStores) -> bool:
-    """Whether the topics have records that `found` has not; raises StalePlanError for another cluster or topic."""
+    """Decide whether the topics have records that `found` lacks; raise StalePlanError for another cluster or topic."""
     with app.topics() as topics:
         if topics.cluster_id() != found.cluster_id:
             raise StalePlanError(
@@ -120,7 +120,7 @@ def moved(app: App, found: OffsetStores) -> bool:
 
 
 def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
-    """Creates the missing topics, then writes in the plan's transactions, under an id of eosctl's own."""
+    """Create the missing topics, then write in the plan's transactions, under a transactional id of eosctl's own."""
     for refusal in create_topics(app, plan.creates).refused.values():
         raise refusal
     with app.with_whole_timeout().topic_writer() as topics:
@@ -132,7 +132,7 @@ def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
 
 
 class _ReadBack(Struct, frozen=True):
-    """What is there of each part of the writes; none where nothing could be read.
+    """The state of each part of the writes as read back; empty if nothing could be read.
 
     `aborted` counts the planned values that only a reader of uncommitted records finds.
     """
@@ -141,12 +141,12 @@ class _ReadBack(Struct, frozen=True):
     aborted: int = 0
 
     def behind(self) -> int:
-        """How many are committed, but not seen before somebody's open transaction ends."""
+        """Count the committed values that stay invisible until an open transaction of another producer ends."""
         return sum(part.behind for part in self.parts)
 
 
 def _write(app: App, plan: OffsetWritePlan, send: Send, *, backup: Path) -> Report:
-    """Sends and reads back; what came of a failure is found out by reading, not by guessing."""
+    """Send and read back; determine the outcome of a failure by reading, not by guessing."""
     failure: EosctlError | None = None
     try:
         send(app, plan)
@@ -161,7 +161,7 @@ def _write(app: App, plan: OffsetWritePlan, send: Send, *, backup: Path) -> Repo
 
 
 def _read_when_there(app: App, plan: OffsetWritePlan, *, failed: bool) -> _ReadBack:
-    """What is there of a write; of one that was accepted also where the brokers are away for a while.
+    """Read a write back; if the write was accepted, wait for brokers that are away for a while.
 
     Raises UnreachableError when they do not come back before the deadline.
     """
@@ -176,7 +176,7 @@ def _read_when_there(app: App, plan: OffsetWritePlan, *, failed: bool) -> _ReadB
 
 
 def _read_back(app: App, topics: TopicReader, plan: OffsetWritePlan, *, failed: bool) -> _ReadBack:
-    """What the topics hold; what was accepted may come a little later.
+    """Read back what the topics hold; allow an accepted write to arrive a little later.
 
     A worker answers PATCH before it has written to the second of a connector's two stores (Kafka 4.3.1,
     ConnectorOffsetBackingStore).
@@ -199,9 +199,9 @@ def _read_back(app: App, topics: TopicReader, plan: OffsetWritePlan, *, failed: 
 
 
 def _came_as_sent(topics: TopicReader, found: OffsetStores, there: Sequence[str], sends: Table) -> bool:
-    """Whether what came since the plan was made is what was sent, as it was sent, and nothing else hides behind it.
+    """Decide whether the records since the plan are exactly those sent, with nothing else hidden behind them.
 
-    This needs no look for a key. Where it is not so, for whatever reason, nothing is wrong yet.
+    This needs no lookup of keys. False, for whatever reason, does not mean yet that anything is wrong.
     """
     places, ranges = places_in(sends), list[OffsetRange]()
     if not set(places) <= set(there):
@@ -218,12 +218,12 @@ def _came_as_sent(topics: TopicReader, found: OffsetStores, there: Sequence[str]
 
 
 def _ends_then(found: OffsetStores, topic: str) -> dict[int, int]:
-    """Where committed readers saw the end of each partition when the plan was made; of a new topic there are none."""
+    """Return the LSO of each partition when the plan was made; a new topic has none."""
     return {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
 
 
 def _read_since(app: App, topics: TopicReader, found: OffsetStores, there: Sequence[str], sends: Table) -> Since:
-    """Reads what some writes concern from where it ended, as committed readers see it, when the plan was made."""
+    """Read the partitions of some writes from the LSO at the time of the plan, as committed readers see them."""
     reads, behind = list[TopicColumns](), list[Record]()
     for topic, partitions in places_in(sends).items():
         if topic in there:
@@ -236,7 +236,7 @@ def _read_since(app: App, topics: TopicReader, found: OffsetStores, there: Seque
 
 
 def _aborted(topics: TopicReader, found: OffsetStores, there: Sequence[str], sends: Table, read: Held) -> int:
-    """How many of the writes that are certainly not there a reader of uncommitted records finds behind the plan."""
+    """Count the writes, certainly not committed, that a reader of uncommitted records finds after the plan."""
     reads = [
         topics.read_columns(
             topic, isolation="read_uncommitted", since=_ends_then(found, topic), partitions=partitions, bare=True
@@ -283,7 +283,7 @@ def _exit_code(failure: EosctlError | None, *, wrong: bool, nothing_written: boo
 
 
 def _left_problems(left: int, sent: int, backup: Path) -> Iterator[Problem]:
-    """For a write of which something is there, or may be."""
+    """Report a write that is there in part, or may be."""
     if left:
         are = "is" if left == 1 else "are"
         message = f"{left:,} of {counted(sent, 'offset')} {are} not, or not known to be, as planned"

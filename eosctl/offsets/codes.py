@@ -1,4 +1,4 @@
-"""What is to be known of offsets that are listed, compared and written."""
+"""The codes of problems with offsets that are listed, compared and written."""
 
 from __future__ import annotations
 

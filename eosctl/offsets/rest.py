@@ -1,7 +1,7 @@
-"""What a worker answers for a connector's offsets (KIP-875), beside what the topics hold.
+"""Compares a worker's answer for a connector's offsets (KIP-875) with the topics.
 
-The worker finds an offset by the key bytes that it would write itself; what a connector spells otherwise it lists with
-null, and changes under another key. So both are shown, and where they part.
+The worker finds an offset by the key bytes that it would write itself. It lists a key in another spelling with null,
+and changes it under its own spelling. So the report shows both, and where they differ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from eosctl.report import Problem, Report
 
 @unique
 class RestStatus(StrEnum):
-    """How a worker's answer compares with the runtime view of a key."""
+    """The relation of a worker's answer to the runtime view of a key."""
 
     SAME = "same"
     NULL = "null"
@@ -39,7 +39,7 @@ class RestStatus(StrEnum):
 def compare_with_rest(
     app: App, report: Report, views: Sequence[OffsetView], connectors: Sequence[str], *, whole: bool
 ) -> Report:
-    """`report` with a `rest` member in each row: the worker's offset, and how it compares with the runtime view.
+    """Add a `rest` member to each row of `report`: the worker's offset, and its relation to the runtime view.
 
     With `whole`, source partitions that only the worker knows become rows too, without a key. Raises NotFoundError for
     a connector that the worker does not know; needs Kafka 3.5.
