@@ -1,4 +1,4 @@
-"""What writes of offsets print: `merge`, `import`, `restore`, `set` and `reset`, as plans and as results."""
+"""The rows of offset writes: `merge`, `import`, `restore`, `set` and `reset`, as plans and as results."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from eosctl.report import Report
 from eosctl.txn.parts import OwnerPart
 
 _MOST_NEW_TOPICS = 3
-"""That are named one by one; hundreds would hide the rest of a plan."""
+"""The most topics that are named one by one; hundreds would hide the rest of a plan."""
 SETTLED = ("written", "unchanged")
-"""The outcomes of what is as planned."""
+"""The outcomes of offsets that are as planned."""
 
 
 class LsnsPart(Printed):
@@ -50,7 +50,7 @@ class WriteRow(Printed):
 
     @Header("SOURCE-PARTITION")
     def partition_or_key(self) -> object:
-        """The source partition; the whole key where it is not one that Connect writes."""
+        """Return the source partition; the whole key if Connect does not write such keys."""
         return self.key if self.source_partition is None else self.source_partition
 
 
@@ -61,7 +61,7 @@ class WrittenRow(WriteRow, kw_only=True):
 
 
 def write_members(write: PlannedWrite) -> dict[str, Any]:
-    """The members of a WriteRow."""
+    """Return the members of a WriteRow."""
     before, after = None if write.before is None else value_json(write.before.value), value_json(write.after)
     lsns = LsnsPart(before=lsn_texts(before), after=lsn_texts(after))
     return {
@@ -76,12 +76,12 @@ def write_members(write: PlannedWrite) -> dict[str, Any]:
 
 
 def write_row(write: PlannedWrite) -> WriteRow:
-    """A row of a plan."""
+    """Return the row of a plan for a write."""
     return WriteRow(**write_members(write))
 
 
 class CopiedRow(WriteRow):
-    """A key that a switch copies, and what became of it once it was tried."""
+    """A key that a switch copies, and its outcome once it was tried."""
 
     outcome: Annotated[str, "What the topic was found to hold afterwards."] | UnsetType = UNSET
 
@@ -95,7 +95,7 @@ class Newer(Printed):
     owner: Annotated[OwnerPart | None, "The owner of the transactional id."]
 
     def cell(self) -> str:
-        """When and under which id; an id that is not known is left out."""
+        """Return the time and the transactional id; an unknown id is left out."""
         return f"{self.timestamp or 'no time'}, {self.transactional_id or 'by whom is not known'}"
 
 
@@ -127,7 +127,7 @@ class ActionCounts(Printed):
 
 
 class WritePlanSummary(Printed):
-    """How much is to be done."""
+    """The numbers of keys by action, and of topics to create."""
 
     counts: Annotated[ActionCounts, "Keys by what is done to them."]
     conflicts: Annotated[int, "Keys that somebody else has written since."]
@@ -135,7 +135,7 @@ class WritePlanSummary(Printed):
 
 
 class ResultSummary(WritePlanSummary):
-    """How much was done."""
+    """The numbers of a plan, and of offsets that are written as planned or not."""
 
     written: Annotated[int, "Offsets that are there as planned."]
     not_as_planned: Annotated[int, "Offsets that are not, or not known to be."]
@@ -150,7 +150,7 @@ class TopicPart(Printed):
 
 
 def topic_parts(topics: Iterable[NewTopic]) -> list[TopicPart]:
-    """`data.creates`."""
+    """Return `data.creates`."""
     return [
         TopicPart(topic=each.topic, partitions=each.partitions, replication_factor=each.replication_factor)
         for each in topics
@@ -158,7 +158,7 @@ def topic_parts(topics: Iterable[NewTopic]) -> list[TopicPart]:
 
 
 class WritePlanData(Printed, kw_only=True):
-    """What a plan has beside its keys."""
+    """The parts of a plan besides its keys."""
 
     creates: Annotated[list[TopicPart], "Topics that are to be made."]
     overrides: Annotated[list[str], "The checks that were waived, by their flags."]
@@ -167,7 +167,7 @@ class WritePlanData(Printed, kw_only=True):
 
 
 class ResultData(WritePlanData, kw_only=True):
-    """What a result has beside its keys."""
+    """The parts of a result besides its keys."""
 
     backup: Annotated[str | None, "The file that holds what was there before."]
     undo: Annotated[str | None, "The command that puts it back."]
@@ -181,7 +181,7 @@ class LsnTexts(Printed):
 
 
 class ChangedMember(Printed):
-    """How one member of a source offset changes."""
+    """The change of one member of a source offset."""
 
     source_partition: SourcePartition
     member: Annotated[str, "The member of the source offset."]
@@ -198,7 +198,7 @@ AsOf = Annotated[list[VersionRow], "The versions of the log that the new offsets
 
 
 class EditPlanData(WritePlanData, kw_only=True):
-    """What the plan of `set` or `reset` has beside its keys."""
+    """The parts of a plan of `set` or `reset` besides its keys."""
 
     via: Via
     via_reason: ViaReason
@@ -207,7 +207,7 @@ class EditPlanData(WritePlanData, kw_only=True):
 
 
 class EditResultData(ResultData, kw_only=True):
-    """What the result of `set` or `reset` has beside its keys."""
+    """The parts of a result of `set` or `reset` besides its keys."""
 
     via: Via
     via_reason: ViaReason
@@ -216,7 +216,7 @@ class EditResultData(ResultData, kw_only=True):
 
 
 def created_topic_lines(report: Report) -> Iterator[str]:
-    """The topics that a plan makes, how many rows are not shown, then the summary."""
+    """Yield the topics that a plan creates, the number of rows left out, then the summary."""
     data: WritePlanData = report.data
     yield from new_topic_lines(data.creates)
     if data.keys > len(report.rows):
@@ -227,7 +227,7 @@ def created_topic_lines(report: Report) -> Iterator[str]:
 
 
 def new_topic_lines(topics: Iterable[TopicPart], verb: str = "creates") -> Iterator[str]:
-    """A line for each topic that a plan makes; one line for many that are made alike."""
+    """Yield a line for each topic that a plan creates; one line for many equal topics."""
     alike: dict[tuple[int, int], list[str]] = {}
     for each in topics:
         if each.topic.startswith("file:"):
@@ -259,7 +259,7 @@ _CHANGES = {
 
 
 def _change_lines(data: EditPlanData) -> Iterator[str]:
-    """What `offsets set` changes, member by member."""
+    """Yield the changes of `offsets set`, member by member."""
     for each in data.changes:
         lsn = each.lsn or LsnTexts(before=None, after=None)
         before, after = _with_lsn(each.before, lsn.before), _with_lsn(each.after, lsn.after)
@@ -272,12 +272,12 @@ def _with_lsn(value: object, lsn: str | None) -> str:
 
 
 def _json_text(value: object) -> str:
-    """JSON as it is written: here text must not look like a number."""
+    """Format a value as JSON: text must not look like a number here."""
     return "-" if value is None else printable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def _former_lines(data: EditPlanData) -> Iterator[str]:
-    """Which versions of the log the new offsets are taken from."""
+    """Yield the versions of the log that the new offsets are taken from."""
     for each in data.as_of or ():
         yield f"{_json_text(each.source_partition)} as of {each.at()}, {each.timestamp}"
 
@@ -325,7 +325,7 @@ OFFSETS_RESET_RESULT = _result("reset", "reset", data=EditResultData, text=_text
 
 
 class WriteKinds(Struct, frozen=True):
-    """The reports of one operation, its name, which backups and journals have too, and what a question calls it."""
+    """The reports of one operation, its name, which backups and journals have too, and its verb in a question."""
 
     name: str
     plan: Kind

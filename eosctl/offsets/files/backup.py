@@ -1,4 +1,4 @@
-"""A backup and its topics, read part by part: what `restore` and `verify` compare."""
+"""Reads a backup and its topics part by part, for `restore` and `verify` to compare."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 def read_entries(app: App, path: str) -> BackupEntries:
-    """What a backup keeps; raises InputFileError, RefusedError for the backup of another cluster.
+    """Read the entries of a backup; raise InputFileError, or RefusedError for the backup of another cluster.
 
     A file that can't be read is found before the brokers are asked.
     """
@@ -68,7 +68,7 @@ def read_entries(app: App, path: str) -> BackupEntries:
 
 
 Pieces = Iterator[tuple[set[str], "Batch"]]
-"""Some ENTRIES, and the clusters that they are of, as far as the file says."""
+"""Some ENTRIES, and the ids of their clusters, as far as the file has them."""
 
 
 def _of_this_cluster(path: str, pieces: Pieces, here: str) -> Generator[Batch, None, None]:
@@ -105,11 +105,11 @@ def _batch_of(entries: list[BackupEntry]) -> Batch:
 
 
 Look = Callable[["Table", Now], T]
-"""Looks at some ENTRIES, and what their topics have now of them."""
+"""Compares some ENTRIES with the present records of their topics."""
 
 
 class Looked(Struct, Generic[T], frozen=True):
-    """What was found in each of the `parts`, and the topics as they were when each partition was first looked at.
+    """The results of `look` for each of the `parts`, and the topics as first read.
 
     `away` counts, by topic, the keys that the backup has on other partitions than Connect's producer chooses now.
     """
@@ -120,9 +120,11 @@ class Looked(Struct, Generic[T], frozen=True):
 
 
 class _Read(Struct, frozen=True):
-    """What reading a part has found besides what it has of its entries: records of keys of the backup on partitions
-    where it does not have them (`others`, or of keys with the same hash), what open transactions hide, the bounds,
-    and `away` as in `Looked`."""
+    """The records read for a part besides those of its entries.
+
+    `others` are records of keys of the backup (or of keys with the same hash) on partitions where it does not have
+    them; `hidden` are the records behind open transactions; `away` is as in `Looked`.
+    """
 
     others: Table
     hidden: Sequence[Record]
@@ -131,14 +133,14 @@ class _Read(Struct, frozen=True):
 
 
 class _Beside(Struct, frozen=True):
-    """What lies on partitions where the backup does not have the keys (`Now.elsewhere`), and what is hidden there."""
+    """The records on partitions where the backup does not have the keys (`Now.elsewhere`), and those hidden there."""
 
     elsewhere: Table = field(default_factory=RECORDS.empty_table)
     hidden: Sequence[Record] = ()
 
     @classmethod
     def of(cls, entries: BackupEntries, reads: Iterable[_Read]) -> _Beside:
-        """Of all that was read."""
+        """Combine the records of all reads."""
         others, hidden = [RECORDS.empty_table()], list[Record]()
         for read in reads:
             others.append(read.others)
@@ -146,16 +148,16 @@ class _Beside(Struct, frozen=True):
         return cls(newest_per_key(entries.among(one_table(others))).records, hidden)
 
     def is_nothing(self) -> bool:
-        """Whether each part has seen all that there is of its keys."""
+        """Decide whether each part has seen all records of its keys."""
         return not len(self.elsewhere) and not self.hidden
 
 
 def look_at_parts(app: App, entries: BackupEntries, look: Look[T], *, absent_topics: bool = False) -> Looked[T]:
-    """What `look` returns for each part. A key is looked for on all partitions, whichever the backup has it on: where
-    other parts have found something of a part's keys, all are looked at again.
+    """Compare each part of a backup with the topics, by `look`.
 
-    With `absent_topics`, keys that had no record in topics that are not there are left out: a cut-off write had yet to
-    create them. Raises NotFoundError for a topic that is gone.
+    A key is looked for on all partitions, not only on the backup's: if other parts have found records of a part's keys,
+    all parts are read again. With `absent_topics`, keys that had no record in topics that are missing are left out: a
+    cut-off write had yet to create these. Raises NotFoundError for a topic that is gone.
     """
     with app.topics() as topics:
         there = topics.describe(sorted(entries.partitions))
@@ -189,7 +191,7 @@ def look_at_parts(app: App, entries: BackupEntries, look: Look[T], *, absent_top
 
 
 def away_problems(found: Looked[Any]) -> Iterator[Problem]:
-    """A warning for each topic where the backup has keys on other partitions than Connect's producer chooses now."""
+    """Warn of each topic where the backup has keys on other partitions than Connect's producer chooses now."""
     for topic, count in sorted(found.away.items()):
         size = found.stores.descriptions[topic].partitions
         keys = counted(count, "key of the backup is", "keys of the backup are")
@@ -210,7 +212,7 @@ def _looked(
     beside: _Beside | None,
     look: Look[T],
 ) -> tuple[T, _Read]:
-    """What `look` returns for some entries, and what was read besides; `beside` None: these are all entries."""
+    """Return the result of `look` for some entries, and the read; `beside` is None if these are all entries."""
     wanted = places_in(kept)
     require_topics(sorted(wanted), there)
     reads, behind = list[TopicColumns](), list[Record]()
@@ -231,9 +233,9 @@ def _looked(
 
 
 def earliest(looks: Iterable[Mapping[str, tuple[Bounds, ...]]]) -> dict[str, tuple[Bounds, ...]]:
-    """The smallest bounds of each partition, which are those of the first of several looks.
+    """Return the smallest bounds of each partition, which are those of its first read.
 
-    With later ones, a record that came between two looks would count as seen where nobody has read it.
+    With later ones, a record that arrived between two reads would count as seen, though neither has read it.
     """
     found: dict[str, tuple[Bounds, ...]] = {}
     for look in looks:

@@ -1,4 +1,4 @@
-"""Whose a record is that was written over ours: by the partition's producers, and who uses their ids now."""
+"""Finds the owners of records that were written over ours, by the partition's producers and their transactional ids."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from eosctl.errors import EosctlError
 
 Place = tuple[str, int]
 Writer = tuple[str, Owner]
-"""A transactional id, and whose it is."""
+"""A transactional id, and its owner."""
 
 
 def likely_writers(app: App, records: Sequence[tuple[Record, str | None]]) -> list[Writer | None]:
-    """For each record, with the connector that its key names, who wrote it by all appearance; None is not known.
+    """Return the likely writer of each record, paired with the connector that its key names; None if unknown.
 
-    Brokers keep of a producer when it last wrote to a partition, not what. Only a task of the connector or eosctl is
-    believed, and only where no other of them has written since. Workers without exactly-once have no such id.
+    Brokers know when a producer last wrote to a partition, not which records. So only a task of the connector or eosctl
+    is believed, and only if no other of them has written since. Workers without exactly-once have no such id.
     """
     if not records:
         return []

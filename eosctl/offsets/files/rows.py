@@ -1,4 +1,4 @@
-"""What `offsets export` and `restore` print."""
+"""The rows of `offsets export` and `restore`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Format = Literal["ndjson", "rest"]
 
 
 class ExportSummary(Printed):
-    """What is in the file."""
+    """The records in the file."""
 
     records: Annotated[int, "Records in the file."]
     tombstones: Annotated[int, "Those that delete an offset."]
@@ -20,7 +20,7 @@ class ExportSummary(Printed):
 
 
 class ExportData(Printed):
-    """Where it went, and how."""
+    """The file, its format, and its source."""
 
     file: Annotated[str, "The file."]
     topic: Annotated[str | None, "The topic that was read; null for a backup, whose records name theirs."]
