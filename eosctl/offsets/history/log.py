@@ -26,7 +26,7 @@ from eosctl.report import Problem, Report
 
 
 class LogQuery(Struct, frozen=True):
-    """Whose versions, and of which source partitions (JSON, in any spelling; none: of all).
+    """The connector, and the source partitions (JSON, in any spelling; none: all) whose versions to report.
 
     `store` is `global`, `dedicated`, TOPIC or TOPIC@PROFILE; None: the connector's own topic and the global one.
     """
@@ -37,7 +37,7 @@ class LogQuery(Struct, frozen=True):
 
 
 class TopicLog(Struct, frozen=True):
-    """What the log of one topic has of a connector; `counts` are the records of each partition, whosever they are."""
+    """The versions of a connector in the log of one topic; `counts` are all records of each partition."""
 
     topic: str
     versions: tuple[Version, ...]
@@ -45,12 +45,16 @@ class TopicLog(Struct, frozen=True):
     counts: Mapping[int, int]
 
     def partitions(self) -> list[LoggedPartition]:
-        """`data.partitions`: where the versions lie, and whether older ones may be gone from there."""
+        """Return `data.partitions`: where the versions lie, and whether older ones may be gone from there."""
         used = {each.record.partition for each in self.versions}
         return [self._partition(bound) for bound in self.bounds if bound.partition in used]
 
     def _partition(self, bound: Bounds) -> LoggedPartition:
-        """Every transaction has a record, and its marker one offset: more offsets than two a record were removed."""
+        """Return the bounds and record count of a partition, and whether older versions may be gone.
+
+        Every transaction has at least one record, and its marker takes one offset: more than two offsets per record
+        prove that records were removed.
+        """
         records = self.counts.get(bound.partition, 0)
         return LoggedPartition(
             topic=self.topic,
@@ -63,27 +67,27 @@ class TopicLog(Struct, frozen=True):
 
 
 class OffsetLogs(Struct, frozen=True):
-    """The logs of a connector's topics, its own before the global one, and what could not be looked at."""
+    """The logs of a connector's topics, its own before the global one, and problems with those that were not read."""
 
     logs: tuple[TopicLog, ...]
     cluster_id: str
     problems: tuple[Problem, ...] = ()
 
     def versions(self) -> list[Version]:
-        """Those of all topics, topic by topic."""
+        """Return the versions of all topics, topic by topic."""
         return [each for log in self.logs for each in log.versions]
 
 
 @dataclass(slots=True)
 class _Places:
-    """App and topic of each store to read, and what there is to say of those that are not read."""
+    """App and topic of each store to read, and problems with those that are not read."""
 
     found: list[tuple[App, str]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
 def log_offsets(app: App, query: LogQuery) -> Report:
-    """Every version; exit 0 whatever is found. Raises what `read_logs` raises."""
+    """Report every version; exit 0 whatever is found. Raise the errors of `read_logs`."""
     read = read_logs(app, query)
     found = read.versions()
     states = Counter(each.state for each in found)
@@ -107,9 +111,10 @@ def log_offsets(app: App, query: LogQuery) -> Report:
 
 
 def read_logs(app: App, query: LogQuery) -> OffsetLogs:
-    """Reads the topics; raises NotFoundError for a topic, a connector or a source partition that is not there.
+    """Read the topics; raise NotFoundError for a missing topic, or an unknown connector or source partition.
 
-    Raises UsageError for a store that is none, RefusedError for one that can't be known or holds no offsets.
+    Raises UsageError for a dedicated topic that does not exist, RefusedError for one whose name is unknown, and for a
+    topic that holds no offsets.
     """
     wanted = {typed_partition(query.connector, each).identity for each in query.partitions}
     with app.topics() as topics:
@@ -142,7 +147,7 @@ def _places(app: App, query: LogQuery, dedicated: DedicatedTopics) -> _Places:
 
 
 def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, places: _Places) -> None:
-    """The connector's own topic, wherever it is; says so where there is none that can be read."""
+    """Add the connector's own topic, wherever it is; report a problem if there is none that can be read."""
     connector = query.connector
     if connector in dedicated.unknown and query.store == DEDICATED:
         raise RefusedError(

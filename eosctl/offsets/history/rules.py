@@ -1,4 +1,4 @@
-"""How far each offset of a topic once was: a sieve that sees every committed record and remembers one per key. Pure."""
+"""The furthest former offset of each key of a topic, from all its committed records; holds one per key. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eosctl.offsets.history.events import members_of
 from eosctl.offsets.history.sources import KnownSource, known_source, may_be_known
 
 IsMeant = Callable[[str, Record], bool]
-"""Whether somebody set this offset of a connector on purpose."""
+"""Decides whether this offset of a connector was set on purpose."""
 
 
 @dataclass(slots=True)
@@ -20,7 +20,7 @@ class Course:
     """A key that has had several offsets: `furthest` is the one that lies furthest on in the source.
 
     It counts from the last deletion on, which was at `deleted_ms`. `back` is the first one that lies before it; None
-    where the newest offset does not. What nobody can order counts as further on.
+    if the newest offset does not. An offset of unknown order counts as further on.
     """
 
     raw: bytes
@@ -32,12 +32,12 @@ class Course:
 
     @property
     def key(self) -> OffsetKey:
-        """Decoded when it is asked for: there may be millions of courses, and few of them are asked."""
+        """The key, decoded on demand: there may be millions of courses, and few of them are needed."""
         key = decode_key(self.raw)
         return key if isinstance(key, OffsetKey) else OffsetKey(self.raw, "", None)
 
     def take(self, record: Record, is_meant: IsMeant) -> None:
-        """The next record of the key on its partition; that of `furthest` is parsed once, for there may be millions."""
+        """Add the next record of the key on its partition; parse that of `furthest` once, for there may be millions."""
         members = members_of(record.value)
         if members is None:
             if is_nothing(record.value):
@@ -59,13 +59,13 @@ def _nobody(_connector: str, _record: Record) -> bool:
 
 @dataclass(slots=True)
 class OffsetHistory:
-    """The courses of one topic; a key of a source that nobody knows has None, one that was seen once its record."""
+    """The courses of one topic; a key of an unknown source has None instead, a key that was seen once its record."""
 
     is_meant: IsMeant = _nobody
     _keys: dict[int, dict[bytes, Course | Record | None]] = field(default_factory=dict)
 
     def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Looks at all of them and keeps them all."""
+        """Add all records to the courses, and keep them all."""
         for record in records:
             key = record.key
             if key is None:
@@ -90,12 +90,12 @@ class OffsetHistory:
         return course
 
     def has_gone_back(self, raw: bytes, partition: int) -> bool:
-        """Whether the newest offset of a key on a partition lies before a former one there."""
+        """Decide whether the newest offset of a key on a partition lies before a former one there."""
         known = self._keys.get(partition, {}).get(raw)
         return isinstance(known, Course) and known.back is not None
 
     def course(self, key: OffsetKey, partition: int) -> Course:
-        """That of one key on one partition."""
+        """Return the course of one key on one partition."""
         known = self._keys.get(partition, {}).get(key.raw)
         if isinstance(known, Course):
             return known
@@ -105,6 +105,6 @@ class OffsetHistory:
         return course
 
     def gone_back(self) -> Iterator[Course]:
-        """The courses whose newest offset lies before a former one."""
+        """Yield the courses whose newest offset lies before a former one."""
         for keys in self._keys.values():
             yield from (each for each in keys.values() if isinstance(each, Course) and each.back is not None)

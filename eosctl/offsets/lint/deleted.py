@@ -1,6 +1,6 @@
-"""Offsets that were there and are not: deleted with the start of their topic, so that no key is left. Reads only.
+"""Finds offsets that were deleted with the start of their topic, so that no key is left. Reads only.
 
-Only where a topic's log starts behind its first offset is anything asked: which connectors have committed before.
+Asks which connectors have committed before, and only if a topic's log starts behind offset 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eosctl.offsets.lint import codes
 from eosctl.report import Problem
 
 _MOST_IDS = 100
-"""So many tasks of a connector are asked for: one that has committed is enough."""
+"""The most tasks of a connector to ask for: one that has committed is enough."""
 
 
 def find_deleted_offsets(
@@ -52,7 +52,7 @@ def find_deleted_offsets(
 
 
 def _recorded(app: App, names: Collection[str]) -> dict[str, ConnectorState]:
-    """Return those whose tasks ran exactly-once, by their task-count record."""
+    """Return the connectors whose tasks ran exactly-once, by their task-count record."""
     if not names:
         return {}
     with app.topics() as store:
@@ -62,7 +62,7 @@ def _recorded(app: App, names: Collection[str]) -> dict[str, ConnectorState]:
 
 
 def _committed(app: App, group_id: str, recorded: Mapping[str, ConnectorState]) -> set[str]:
-    """Return those of whose tasks one has committed its newest transaction."""
+    """Return the connectors that have a task whose newest transaction is committed."""
     ids = {name: _ids(group_id, name, state) for name, state in recorded.items()}
     if not ids:
         return set()

@@ -1,4 +1,4 @@
-"""`offsets lint`: reads offsets topics and says what is wrong with them; writes nothing."""
+"""`offsets lint`: reads offsets topics and reports what is wrong with them; writes nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MOST_ROWS_PER_CODE = 100
 
 @dataclass(slots=True)
 class _Looked:
-    """What was seen so far."""
+    """The topics as read so far."""
 
     cluster_id: str
     descriptions: dict[str, TopicDescription] = field(default_factory=dict)
@@ -61,9 +61,9 @@ class _Looked:
 
 
 def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) -> Report:
-    """Findings about `stores` (`global`, `dedicated`, topics; none named: global and every dedicated topic known).
+    """Report findings about `stores` (`global`, `dedicated`, topics; none: global and every known dedicated topic).
 
-    Those of one profile, TOPIC@PROFILE, are looked at on its cluster. Exit 3 when one is an error; with `strict`, also
+    Stores of one profile, TOPIC@PROFILE, are read on its cluster. Exit 3 if a finding is an error; with `strict`, also
     for a warning. Raises NotFoundError for a missing topic, UsageError for stores of several clusters.
     """
     app, looked, findings = _gather(app, stores)
@@ -71,16 +71,16 @@ def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) 
 
 
 def offset_findings(app: App, configs: TopicRead | None) -> tuple[Sequence[Finding], Sequence[Problem]]:
-    """Every finding about every offsets topic known, and what could not be looked at; raises as `lint_offsets`.
+    """Return every finding about every known offsets topic, and what could not be read; raise as `lint_offsets`.
 
-    By the same read, and by `configs`, the config topic: what tasks do not see of their offsets, and what went back.
+    The same read, with `configs` (the config topic), also yields offsets that tasks do not see or that went back.
     """
     app, looked, findings = _gather(app, (), watch=True)
     return [*find_lost_offsets(app, looked.watched, looked.dedicated, configs), *findings], looked.problems
 
 
 def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[App, _Looked, list[Finding]]:
-    """What there is to say about `stores`, and the App of the cluster that they are on."""
+    """Return the App of the cluster of `stores`, the topics as read, and the findings."""
     app, stores, profile = _located(app, stores)
     looked = _look(app, stores, watch=watch)
     if profile is not None:
@@ -123,7 +123,7 @@ def _findings(app: App, looked: _Looked) -> list[Finding]:
 
 
 def _missing(app: App, looked: _Looked, topic: str, stores: Sequence[Store]) -> Finding:
-    """Return what to do for a topic that is not there; `stores` tell whether there is anything to be copied."""
+    """Return the finding of a missing topic; `stores` show whether there is anything to be copied to it."""
     users = _users(looked, topic)
     found = [store for store in stores if store.topic == app.target.offset_topic]
     has_offsets = any(_has_offsets(store, name) for store in found for name in users) if found else None
@@ -132,18 +132,18 @@ def _missing(app: App, looked: _Looked, topic: str, stores: Sequence[Store]) -> 
 
 
 def _has_offsets(store: Store, connector: str) -> bool:
-    """Whether there are offsets of it, those that an open transaction hides included."""
+    """Decide whether the connector has offsets, including those that an open transaction hides."""
     live = any(not is_nothing(store.records[key.raw].value) for key in store.connectors.get(connector, ()))
     return live or bool(store.hides_of(connector))
 
 
 def _users(looked: _Looked, topic: str) -> list[str]:
-    """The connectors whose configs name it."""
+    """Return the connectors whose configs name the topic."""
     return [connector for connector, own in looked.dedicated.configured.items() if own == topic]
 
 
 def _located(app: App, stores: Sequence[str]) -> tuple[App, Sequence[str], str | None]:
-    """The App of the stores' cluster, their names there, and the profile that names it."""
+    """Return the App of the stores' cluster, their names there, and the profile that names it."""
     names = [parse_store(store) for store in stores]
     profiles = {name.profile for name in names}
     if len(profiles) > 1:
@@ -153,7 +153,7 @@ def _located(app: App, stores: Sequence[str]) -> tuple[App, Sequence[str], str |
 
 
 def _look(app: App, stores: Sequence[str], *, watch: bool = False) -> _Looked:
-    """Reads `stores`, the global one first: its copies come after what they are copies of."""
+    """Read `stores`, the global one first: its copies come after their originals."""
     with app.topics() as topics:
         looked = _Looked(topics.cluster_id())
         configured = _configured(app, topics, looked) if not stores or DEDICATED in stores else []
@@ -182,7 +182,7 @@ def _look(app: App, stores: Sequence[str], *, watch: bool = False) -> _Looked:
 
 
 def _configured(app: App, topics: TopicReader, looked: _Looked) -> list[str]:
-    """The dedicated topics, as far as they are known and on this cluster; `looked` has where the others are."""
+    """Return the known dedicated topics on this cluster; add those on other clusters to `looked`."""
     dedicated = looked.dedicated = gather_dedicated_topics(app, topics)
     looked.problems += dedicated.problems
     here = {
@@ -197,9 +197,9 @@ def _configured(app: App, topics: TopicReader, looked: _Looked) -> list[str]:
 def _read(
     topics: TopicReader, topic: str, patience: Deadline, sieve: Sieve | None = None
 ) -> tuple[TopicRead, list[Bounds]]:
-    """The topic, and the partitions whose LSO stood still behind the end until `patience` was over.
+    """Read the topic; also return the partitions whose LSO stood still behind the end until `patience` was over.
 
-    What moved on in the meantime is read from there on: the whole may be large.
+    If some moved on in the meantime, only the records from there on are read: the whole may be large.
     """
     read = topics.read(topic, newest_per_key=True, sieve=sieve)
     stuck = {bound.partition: bound for bound in read.blocked()}
@@ -216,7 +216,7 @@ def _read(
 
 
 def _followed_by(read: TopicRead, more: TopicRead) -> TopicRead:
-    """Both as one: of a key that both have, the newer record."""
+    """Combine two reads: keep the newer record of a key that both have."""
     newer = {(record.partition, record.key) for record in more.records if record.key is not None}
     kept = (record for record in read.records if (record.partition, record.key) not in newer)
     return replace(more, records=(*kept, *more.records), records_read=read.records_read + more.records_read)

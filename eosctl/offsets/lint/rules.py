@@ -1,8 +1,9 @@
-"""Offsets that tasks do not see, or that went back: what a restart would make a connector read again. Pure.
+"""Finds offsets that tasks do not see, or that went back: a restart would make a connector read again. Pure.
 
-Which one counts is what Kafka 3.3 to 4.3 do: a connector with a topic of its own gets what that has, and nothing else.
-What went back is said only of sources that are known to read in one direction, and only while the offset still lies
-before the former one: afterwards all was read again, and nothing is left to put back. A deletion in between was meant.
+The offset that takes effect is that of Kafka 3.3 to 4.3: a connector with a topic of its own reads that, and nothing
+else. An offset is reported as gone back only for sources that are known to read in one direction, and only while it
+still lies before the former one: afterwards all was read again, and nothing is left to put back. A deletion in between
+was meant.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from eosctl.offsets.lint import codes
 BEFORE_RESTARTS = frozenset(
     {codes.OFFSETS_HIDDEN, codes.OFFSETS_TOPIC_EMPTY, codes.OFFSETS_WENT_BACK, codes.OFFSETS_DELETED}
 )
-"""What is to be healed before anything is restarted: tasks that start go on from the wrong place."""
+"""The findings to fix before any restart: tasks that start would go on from the wrong place."""
 ShowTime = Callable[[int], str]
 """A timestamp in ms as `offsets log` shows it, and `--as-of` takes it."""
 _MOST_NAMED = 10
@@ -35,7 +36,7 @@ _MOST_COMMANDS = 3
 
 
 class WatchedTopic(Struct, frozen=True):
-    """An offsets topic as it is, and how far each offset in it once was; `written`: it ever had a record."""
+    """An offsets topic, and the furthest former value of each offset in it; `written`: it ever had a record."""
 
     store: Store
     history: OffsetHistory
@@ -43,7 +44,7 @@ class WatchedTopic(Struct, frozen=True):
 
 
 class _Jump(Struct, frozen=True):
-    """An offset that lies before a former one: `newest` is what a task is given, `back` the first that lay before."""
+    """An offset that lies before a former one: tasks get `newest`; `back` is the first that lay before `furthest`."""
 
     key: OffsetKey
     furthest: Record
@@ -59,9 +60,10 @@ def lost_offsets(
     show_time: ShowTime,
     former: Mapping[str, Store],
 ) -> list[Finding]:
-    """Findings about `connectors`, by name; `own` are the topics of those that have one, `common` the global topic.
+    """Return findings about `connectors`, sorted by name.
 
-    `former` are the topics that those without one had before.
+    `own` are the dedicated topics by connector, `common` is the global topic, and `former` are the former topics of
+    connectors without one.
     """
     found: list[Finding] = []
     gone_back = _gone_back(common)
@@ -83,7 +85,7 @@ def lost_offsets(
 
 
 def _hidden(connector: str, common: WatchedTopic, own: WatchedTopic) -> Iterable[Finding]:
-    """Offsets of the global topic that the connector's own one lacks."""
+    """Find offsets of the global topic that the connector's own one lacks."""
     views = offset_views({GLOBAL: common.store, DEDICATED: own.store}, connector, dedicated_in_use=True)
     unseen = [view for view in views if view.documented is not view.runtime and not _is_meant_or_undecided(view)]
     if not unseen:
@@ -117,14 +119,14 @@ def _hidden(connector: str, common: WatchedTopic, own: WatchedTopic) -> Iterable
 
 
 def _is_meant_or_undecided(view: OffsetView) -> bool:
-    """Whether a transaction hides what its own topic will have, or a deletion there came after the copy: a reset."""
+    """Decide whether a transaction hides the offset in its own topic, or a later deletion there is a reset."""
     deleted, copy = view.cells[DEDICATED], view.cells[GLOBAL]
     is_reset = deleted is not None and copy is not None and deleted.timestamp_ms >= copy.timestamp_ms
     return is_reset or Flag.HIDDEN in view.flags
 
 
 def _left_behind(connector: str, common: Store, former: Store) -> Iterable[Finding]:
-    """Offsets of the topic that the connector had before, of which the global one knows nothing, not even a reset."""
+    """Find offsets in the connector's former topic that the global one lacks, even as a reset."""
     keys = former.connectors.get(connector, ())
     there = [key for key in keys if live(former.records[key.raw])]
     left = [key for key in there if key.raw not in common.records and not common.hides(key.raw)]
@@ -147,7 +149,7 @@ def _left_behind(connector: str, common: Store, former: Store) -> Iterable[Findi
 
 
 def _behind_former(connector: str, common: WatchedTopic, former: Store) -> Iterable[_Jump]:
-    """Offsets of the global topic that lie before those of the topic that the connector had before."""
+    """Find offsets of the global topic that lie before those of the connector's former topic."""
     for key in former.connectors.get(connector, ()):
         was, now = live(former.records[key.raw]), live(common.store.records.get(key.raw))
         if was is None or now is None or not lies_before(key, now, was):
@@ -158,7 +160,7 @@ def _behind_former(connector: str, common: WatchedTopic, former: Store) -> Itera
 
 
 def _gone_back(common: WatchedTopic) -> dict[str, list[_Jump]]:
-    """Those of connectors that have nothing but the global topic."""
+    """Return the offsets that went back, of each connector with nothing but the global topic."""
     found: dict[str, list[_Jump]] = {}
     for course in common.history.gone_back():
         newest = common.store.records.get(course.key.raw)
@@ -169,7 +171,7 @@ def _gone_back(common: WatchedTopic) -> dict[str, list[_Jump]]:
 
 
 def _gone_back_in_own(connector: str, common: WatchedTopic, own: WatchedTopic) -> list[_Jump]:
-    """What the connector's own topic has now, against what it, or the copies in the global topic, once had."""
+    """Return offsets in the connector's own topic that lie before a former one there or in the global topic."""
     found = []
     for key in own.store.connectors.get(connector, ()):
         newest = live(own.store.records[key.raw])
@@ -188,14 +190,14 @@ def _gone_back_in_own(connector: str, common: WatchedTopic, own: WatchedTopic) -
 
 
 def _is_plain(key: OffsetKey, newest: Record, copy: Record | None, own: WatchedTopic, common: WatchedTopic) -> bool:
-    """Whether neither topic's offset went back, and both are the same: told without parsing any of them."""
+    """Decide, without parsing, whether the offset went back in neither topic and is the same in both."""
     if own.history.has_gone_back(key.raw, newest.partition):
         return False
     return copy is None or (copy.value == newest.value and not common.history.has_gone_back(key.raw, copy.partition))
 
 
 def _further(own: Course, copies: Course) -> Course:
-    """The course with the furthest offset of both; a deletion in one of the topics counts for the other."""
+    """Return the course with the further offset of both; a deletion in one of the topics counts for the other."""
     deleted_ms = max(own.deleted_ms, copies.deleted_ms)
     after = [each for each in (own, copies) if each.furthest and each.furthest.timestamp_ms > deleted_ms]
     if len(after) < 2:
@@ -241,7 +243,7 @@ def _went_back(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: 
 
 
 def _commands(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: ShowTime) -> str:
-    """One command with a time where that is right for all, else one for each with its place in the log."""
+    """Return one command with a time if that is right for all, else one for each with its place in the log."""
     moment_ms = max(each.furthest.timestamp_ms for each in jumps)
     topics = {each.furthest.topic for each in jumps}
     if len(jumps) > 1 and len(topics) == 1 and moment_ms < min(each.back.timestamp_ms for each in jumps):
@@ -262,7 +264,7 @@ def _set(connector: str, as_of: str, topic: str, keys: Iterable[OffsetKey]) -> s
 
 
 def _around(connector: str, commands: str) -> str:
-    """The commands, with the connector stopped for them."""
+    """Return the commands, with the connector stopped for them."""
     quoted = arguments(connector)
     return f"`eosctl connectors stop {quoted}`, {commands}, `eosctl connectors resume {quoted}`"
 
