@@ -1,6 +1,6 @@
-"""The offsets topics of connectors whose config names Kafka brokers of its own: found there, by what the config says.
+"""Finds the offsets topics of connectors whose config names Kafka brokers of its own, on these brokers.
 
-Here they are only looked at; `switch_elsewhere` writes there.
+Only reads them; `switch` writes there.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _PATIENCE_S = 5.0
 
 
 class OwnPlace(Struct, frozen=True, eq=False):
-    """A topic on brokers of connectors' own; `app` leads there, None where eosctl can't go.
+    """A topic on a connector's own brokers; `app` connects to them, or is None if eosctl can't.
 
-    `named`: the config names the topic; else it is one of the worker's name, which only exactly-once tasks have
+    `named`: the config names the topic; else it has the name of the worker's, and only exactly-once tasks have it
     (`Worker.offsetStoreForExactlyOnceSourceTask`).
     """
 
@@ -35,18 +35,18 @@ class OwnPlace(Struct, frozen=True, eq=False):
     why_not: str = ""
 
     def there(self) -> App:
-        """What leads to the brokers; raises EosctlError where eosctl can't go."""
+        """Return the App of the brokers; raise EosctlError if eosctl can't connect to them."""
         if self.app is None:
             raise EosctlError(self.why_not)
         return self.app
 
     def seen(self, cluster_id: str) -> Problem:
-        """Where the topic was read, which is not where the command was sent."""
+        """Report the cluster of the topic, which is not the one that the command was given."""
         message = f"{self.connector}: its own offsets are in topic {self.topic} on cluster {cluster_id}"
         return Problem(connector_codes.OTHER_CLUSTER, f"{message} ({self.servers}), and are read there")
 
     def unseen(self, why: str) -> Problem:
-        """Why it is not read, and what leads there."""
+        """Report why the topic is not read, and how to reach it."""
         message = f"{self.connector}: its config names other Kafka brokers ({self.servers}), and {why}; its own offsets"
         hint = f"Make a profile that leads there, and name the store: {self.topic}@PROFILE."
         return Problem(
@@ -58,7 +58,7 @@ class OwnPlace(Struct, frozen=True, eq=False):
 
 
 def _own_places(app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None = None) -> Iterator[OwnPlace]:
-    """One for each of `connectors` (None: of all) that has brokers of its own and a topic that is known by name."""
+    """Yield the place of each of `connectors` (None: all) that has its own brokers and a topic of known name."""
     for connector, brokers in sorted(dedicated.brokers.items()):
         if (connectors is not None and connector not in connectors) or connector in dedicated.unknown:
             continue
@@ -73,9 +73,9 @@ def _own_places(app: App, dedicated: DedicatedTopics, connectors: Collection[str
 def own_topics(
     app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None = None
 ) -> tuple[dict[OwnPlace, str], list[Problem]]:
-    """The places whose topics are to be looked at, each with the id of its cluster, and what there is to say of all.
+    """Return the topics to read, each with its cluster id, and problems that report their clusters or errors.
 
-    A topic that the config names counts, be it there or not. Brokers that do not answer are asked once.
+    A topic that the config names is included whether or not it exists. Brokers that do not answer are asked once.
     """
     found: dict[OwnPlace, str] = {}
     told: list[Problem] = []
@@ -98,7 +98,7 @@ def own_topics(
 
 
 def _is_there(place: OwnPlace) -> tuple[str, bool]:
-    """The id of the cluster, and whether the topic exists there; raises EosctlError where it can't be asked soon."""
+    """Return the cluster id, and whether the topic exists there; raise EosctlError without an answer soon."""
     app = place.there()
     patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
     with replace(app, deadline=patience).topics() as topics:

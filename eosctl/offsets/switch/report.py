@@ -1,4 +1,4 @@
-"""`offsets switch` as a whole: plan and result as rows of steps."""
+"""Reports `offsets switch` as a whole: plan and result as rows of steps."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from eosctl.report import Problem, Report
 from eosctl.state.steps import Progress
 
 _LOOK_S = 5.0
-"""For a look at the connector after a failure: a worker that did not answer may still not."""
+"""The time to read the connector's state after a failure: a worker that did not answer may still not."""
 
 
 def show_switch(app: App, plan: SwitchPlan) -> Report:
-    """The plan; an earlier run that was cut off is named."""
+    """Report the plan, and an earlier run that was cut off."""
     rows = [_row(plan, step, "done_before" if step in plan.done else "planned") for step in _in_order(plan)]
     return _report(app, plan, OFFSETS_SWITCH_PLAN, rows, problems=[*_earlier(plan), *plan.problems()])
 
 
 def result_report(app: App, plan: SwitchPlan, progress: Progress[StepDone]) -> Report:
-    """What became of every step, also of a run that failed or was interrupted; exit 7 where a step failed."""
+    """Report every step, also of a run that failed or was interrupted; exit 7 if a step failed."""
     done, rows = progress.done, []
     for step in _in_order(plan):
         if step in plan.done:
@@ -73,7 +73,7 @@ def result_report(app: App, plan: SwitchPlan, progress: Progress[StepDone]) -> R
 
 
 def _way_on(app: App, plan: SwitchPlan) -> Problem:
-    """In which state the connector was left, and the two ways to go from there."""
+    """Report the state that the connector was left in, and the two ways to go on from there."""
     patient = replace(app, deadline=Deadline.after(min(_LOOK_S, app.deadline.timeout_s), app.clock))
     try:
         now = look_at(patient, plan.connector, plan.now.url)
@@ -140,7 +140,7 @@ def _report(
 
 
 def _kept_elsewhere(plan: SwitchPlan) -> str:
-    """What else has to be changed by hand: whoever applies the config from there would undo the switch."""
+    """Describe the change to make by hand: applying the config from elsewhere would undo the switch."""
     wanted = f"remove {TOPIC_PROPERTY}" if plan.target == GLOBAL else f"set {TOPIC_PROPERTY}={plan.target}"
     return (
         f"if the config of {plan.connector} is kept elsewhere too (Git, Terraform, a Kubernetes resource), {wanted} "
@@ -175,7 +175,7 @@ def _row(plan: SwitchPlan, step: str, outcome: Outcome, detail: str | None = Non
 
 
 def _wording(plan: SwitchPlan) -> Mapping[str, tuple[str | None, str | None, str]]:
-    """Per step: what is there before, after, and what is done, in words."""
+    """Return, for each step, the state before and after, and the action, in words."""
     now = plan.now
     verb = "pause" if plan.state == PAUSED else "resume"
     writes = f"{counted(len(plan.merge.sends()), 'offset')} to write" if plan.merge else None

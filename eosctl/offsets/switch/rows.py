@@ -1,4 +1,4 @@
-"""What `offsets switch` prints: the steps of a move, and how far it has come."""
+"""The rows of `offsets switch`: the steps of a move, and its progress."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class StepRow(Printed):
 
 
 class SwitchSummary(Printed):
-    """How much there is to do."""
+    """The numbers of steps."""
 
     steps: Annotated[int, "Steps in all."]
     to_do: Annotated[int, "Steps that are not done."]
 
 
 class ConfigChange(Printed):
-    """How the connector's config changes."""
+    """The change of the connector's config."""
 
     property: Annotated[str, "The property that is changed."]
     before: Annotated[str | None, "Its value before; null where the config does not have it."]
@@ -41,7 +41,7 @@ class ConfigChange(Printed):
 
 
 class SwitchData(Printed, rename={"origin": "from"}):
-    """What is moved, and what it takes."""
+    """The offsets that are moved, and what the move needs."""
 
     connector: Annotated[str, "The connector."]
     origin: Annotated[str, "The store that it has its offsets in: `global`, or its own topic."]
@@ -62,7 +62,7 @@ class SwitchData(Printed, rename={"origin": "from"}):
 
 
 def _lines(report: Report) -> Iterator[str]:
-    """The topic that the merge makes, and where the steps are written down; then the summary."""
+    """Yield the topics that the merge creates, the summary, then the journal of the steps."""
     data = report.data_of(SwitchData)
     if not report.rows:
         store = "the global offsets topic" if data.to == "global" else f"topic {data.to}"

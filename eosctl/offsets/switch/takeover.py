@@ -1,8 +1,8 @@
-"""What a connector's next offsets topic must be given, so that its tasks get there what they get today.
+"""Plans the writes to a connector's next offsets topic, so that its tasks get the same offsets there as today.
 
-Not `merge_stores`: a topic that was in use before may hold old offsets, which a task would take whatever their age. So
-the store in use wins, its deletions too, which the tasks see as such whatever the global store has; the fallback of
-KIP-618 only fills what neither has.
+Not `merge_stores`: a topic that was in use before may hold old offsets, which a task would use whatever their age. So
+the store in use wins, with its deletions, which the tasks see as such whatever the global store has. The fallback of
+KIP-618 only fills the keys that neither has.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ ONLY_IN_TARGET = "only_in_target"
 def plan_takeover(
     in_use: Store, target: Store, connector: str, *, fallback: Store | None = None, deletions: bool = True
 ) -> list[PlannedWrite]:
-    """One decision per key of `connector` in any of the stores, ordered by key bytes, and for each of its stale copies.
+    """Plan one write per key of `connector` in any of the stores, by key bytes, and one for each stale copy.
 
-    A value lies where the connector's own producer puts it, and nowhere else.
-    `fallback` is the global store where the one in use is dedicated; it may be the target too. Without `deletions`
-    what is deleted in the store in use counts as never there: no task has run on it.
+    A value goes to the partition that the connector's own producer chooses, and to no other. `fallback` is the global
+    store if the one in use is dedicated; it may be the target too. Without `deletions` a key deleted in the store in
+    use counts as never there: no task has run on it.
     """
     stores = [in_use, target, *([fallback] if fallback is not None else [])]
     keys = connector_keys(stores, connector)
