@@ -292,7 +292,7 @@ def _left_problems(left: int, sent: int, backup: Path) -> Iterator[Problem]:
 
 def _behind_problems(behind: int) -> Iterator[Problem]:
     if behind:
-        message = f"{behind} of them are committed, but lie behind somebody's open transaction: workers that read "
+        message = f"{behind} of them are committed, but lie behind an open transaction: workers that read "
         message += "committed records get them when it ends"
         hint = "`eosctl txn hanging` shows its producer."
         yield Problem(OPEN_TRANSACTION, message, hint=hint).as_warning()

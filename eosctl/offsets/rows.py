@@ -78,7 +78,7 @@ def partition_json(key: OffsetKey | IgnoredKey) -> object:
 class Effective(Printed):
     """The offset that takes effect, as documented and at runtime."""
 
-    documented: Annotated[object, "The offset that counts by Connect's documentation."]
+    documented: Annotated[object, "The offset that takes effect by Connect's documentation."]
     runtime: Annotated[object, "The offset that tasks read on from."]
 
 
@@ -102,12 +102,12 @@ class ViewRow(Printed):
     key: Key
     stores: Annotated[
         dict[str, StoredRecord | None],
-        "What each store has; null where it has no record.",
+        "The record of each store; null if it has none.",
         Members(("global", "dedicated")),
     ]
-    effective: Annotated[Effective, "What counts of them."]
+    effective: Annotated[Effective, "The offset that takes effect."]
     age_ms: Annotated[int | None, "Milliseconds since the record was written that tasks read on from."]
-    flags: Annotated[list[str], "What is remarkable; `eosctl explain FLAG` says what each means."]
+    flags: Annotated[list[str], "Remarkable properties; `eosctl explain FLAG` explains each."]
 
     def age(self) -> str | None:
         """Return the time since the offset that tasks read on from was committed."""
@@ -147,22 +147,22 @@ class ViewRow(Printed):
 class RestPart(Printed):
     """A worker's answer for a source partition (KIP-875)."""
 
-    status: Annotated[str, "How its answer compares with the runtime view.", Header("REST-STATUS")]
+    status: Annotated[str, "The relation of its answer to the runtime view.", Header("REST-STATUS")]
     offset: Annotated[object, "The offset that it answers.", Header("REST")]
 
 
 class GetRow(ViewRow):
     """A source partition of the requested connector."""
 
-    rest: Annotated[RestPart, "What a worker answers, where it was asked."] | UnsetType = UNSET
+    rest: Annotated[RestPart, "A worker's answer, if it was asked."] | UnsetType = UNSET
 
 
 class DiffRow(ViewRow):
     """A source partition, compared in two stores."""
 
-    left: Annotated[StoredRecord | None, "What the first store has."]
-    right: Annotated[StoredRecord | None, "What the second store has."]
-    status: Annotated[DiffStatus, "How they compare."]
+    left: Annotated[StoredRecord | None, "The record of the first store."]
+    right: Annotated[StoredRecord | None, "The record of the second store."]
+    status: Annotated[DiffStatus, "The result of the comparison."]
 
     def left_at(self) -> str | None:
         """Return the place of the first store's record."""
@@ -245,7 +245,7 @@ class OffsetsSummary(Printed):
 
     connectors: Annotated[int, "Connectors that have offsets."]
     source_partitions: Annotated[int, "Their source partitions."]
-    not_seen_at_runtime: Annotated[int, "Those where what tasks read is not what the documentation says."]
+    not_seen_at_runtime: Annotated[int, "Source partitions whose offset at runtime is not the documented one."]
     ignored_keys: Annotated[int, "Records under keys that Connect ignores."]
 
 
@@ -253,8 +253,7 @@ class GetSummary(OffsetsSummary):
     """The numbers for the connector of the query."""
 
     rest_differing: (
-        Annotated[int, "Source partitions for which the worker answers something else than the topics hold."]
-        | UnsetType
+        Annotated[int, "Source partitions for which the worker's answer differs from the topics."] | UnsetType
     ) = UNSET
 
 

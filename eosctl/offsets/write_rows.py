@@ -31,8 +31,8 @@ SETTLED = ("written", "unchanged")
 class LsnsPart(Printed):
     """The log sequence numbers in the offsets, as PostgreSQL prints them."""
 
-    before: Annotated[Lsns | None, "Those of the offset before.", Header("BEFORE-LSN")]
-    after: Annotated[Lsns | None, "Those of the offset after.", Header("AFTER-LSN")]
+    before: Annotated[Lsns | None, "The log sequence numbers of the offset before.", Header("BEFORE-LSN")]
+    after: Annotated[Lsns | None, "The log sequence numbers of the offset after.", Header("AFTER-LSN")]
 
 
 class WriteRow(Printed):
@@ -41,11 +41,11 @@ class WriteRow(Printed):
     connector: Annotated[str | None, "The connector in the key; null where there is none."]
     source_partition: SourcePartition
     key: Key
-    action: Annotated[KeyAction, "What is done to the key."]
-    reason: Annotated[str, "Why; `eosctl explain REASON` says what each means."]
-    before: Annotated[object, "The source offset that is there; null for none."]
-    after: Annotated[object, "The source offset that is there then; null for none."]
-    target: Annotated[Place, "Where the record goes."]
+    action: Annotated[KeyAction, "The action on the key."]
+    reason: Annotated[str, "The reason; `eosctl explain REASON` explains each."]
+    before: Annotated[object, "The present source offset; null for none."]
+    after: Annotated[object, "The source offset after the write; null for none."]
+    target: Annotated[Place, "The partition that the record goes to."]
     lsn: Annotated[LsnsPart | None, "The log sequence numbers in the offsets."] | UnsetType = UNSET
 
     @Header("SOURCE-PARTITION")
@@ -57,7 +57,7 @@ class WriteRow(Printed):
 class WrittenRow(WriteRow, kw_only=True):
     """A key, and what a write did to it."""
 
-    outcome: Annotated[str, "What the topic was found to hold afterwards."]
+    outcome: Annotated[str, "The result of reading the topic back."]
 
 
 def write_members(write: PlannedWrite) -> dict[str, Any]:
@@ -83,11 +83,11 @@ def write_row(write: PlannedWrite) -> WriteRow:
 class CopiedRow(WriteRow):
     """A key that a switch copies, and its outcome once it was tried."""
 
-    outcome: Annotated[str, "What the topic was found to hold afterwards."] | UnsetType = UNSET
+    outcome: Annotated[str, "The result of reading the topic back."] | UnsetType = UNSET
 
 
 class Newer(Printed):
-    """A record that somebody else wrote since a backup was made."""
+    """A record that others wrote since a backup was made."""
 
     offset: Annotated[int, "Its offset in the partition."]
     timestamp: Annotated[Time | None, "When it was written."]
@@ -99,8 +99,8 @@ class Newer(Printed):
         return f"{self.timestamp or 'no time'}, {self.transactional_id or 'by whom is not known'}"
 
 
-InBackup = Annotated[object, "The source offset in the backup, where somebody has written since."]
-WrittenSince = Annotated[Newer | None, "What was written since.", Header("WRITTEN-SINCE")]
+InBackup = Annotated[object, "The source offset in the backup, if others have written since."]
+WrittenSince = Annotated[Newer | None, "The record written since.", Header("WRITTEN-SINCE")]
 
 
 class RestoreRow(WriteRow):
@@ -118,35 +118,35 @@ class RestoredRow(WrittenRow):
 
 
 class ActionCounts(Printed):
-    """Keys by what is done to them."""
+    """Keys by action."""
 
     write: Annotated[int, "Keys that get an offset."]
     delete: Annotated[int, "Keys that get a tombstone."]
     keep: Annotated[int, "Keys that stay."]
-    conflict: Annotated[int, "Keys about which somebody has to decide."]
+    conflict: Annotated[int, "Keys that need a decision."]
 
 
 class WritePlanSummary(Printed):
     """The numbers of keys by action, and of topics to create."""
 
-    counts: Annotated[ActionCounts, "Keys by what is done to them."]
-    conflicts: Annotated[int, "Keys that somebody else has written since."]
-    creates: Annotated[int, "Topics that are to be made."]
+    counts: Annotated[ActionCounts, "Keys by action."]
+    conflicts: Annotated[int, "Keys that others have written since."]
+    creates: Annotated[int, "Topics to create."]
 
 
 class ResultSummary(WritePlanSummary):
     """The numbers of a plan, and of offsets that are written as planned or not."""
 
-    written: Annotated[int, "Offsets that are there as planned."]
-    not_as_planned: Annotated[int, "Offsets that are not, or not known to be."]
+    written: Annotated[int, "Offsets that are as planned."]
+    not_as_planned: Annotated[int, "Offsets that are not as planned, or not known to be."]
 
 
 class TopicPart(Printed):
-    """A topic that is to be made."""
+    """A topic to create."""
 
     topic: Annotated[str, "Its name."]
-    partitions: Annotated[int, "How many partitions it gets."]
-    replication_factor: Annotated[int, "How many replicas each has."]
+    partitions: Annotated[int, "The number of its partitions."]
+    replication_factor: Annotated[int, "The number of replicas of each."]
 
 
 def topic_parts(topics: Iterable[NewTopic]) -> list[TopicPart]:
@@ -160,24 +160,24 @@ def topic_parts(topics: Iterable[NewTopic]) -> list[TopicPart]:
 class WritePlanData(Printed, kw_only=True):
     """The parts of a plan besides its keys."""
 
-    creates: Annotated[list[TopicPart], "Topics that are to be made."]
+    creates: Annotated[list[TopicPart], "Topics to create."]
     overrides: Annotated[list[str], "The checks that were waived, by their flags."]
-    keys: Annotated[int, "How many keys there are; the first ones are rows."]
+    keys: Annotated[int, "The number of keys; the first ones are rows."]
     plan: Annotated[str, "The digest of all keys, where there are more than rows."] | UnsetType = UNSET
 
 
 class ResultData(WritePlanData, kw_only=True):
     """The parts of a result besides its keys."""
 
-    backup: Annotated[str | None, "The file that holds what was there before."]
-    undo: Annotated[str | None, "The command that puts it back."]
+    backup: Annotated[str | None, "The file with the former offsets."]
+    undo: Annotated[str | None, "The command that restores them."]
 
 
 class LsnTexts(Printed):
     """The member as PostgreSQL prints log sequence numbers."""
 
-    before: Annotated[str | None, "What it is now."]
-    after: Annotated[str | None, "What it is to be."]
+    before: Annotated[str | None, "The present value."]
+    after: Annotated[str | None, "The new value."]
 
 
 class ChangedMember(Printed):
@@ -185,15 +185,15 @@ class ChangedMember(Printed):
 
     source_partition: SourcePartition
     member: Annotated[str, "The member of the source offset."]
-    change: Annotated[Change, "How it changes."]
-    before: Annotated[object, "What it is now."]
-    after: Annotated[object, "What it is to be."]
-    lsn: Annotated[LsnTexts | None, "The same as log sequence numbers, where it is one."]
+    change: Annotated[Change, "The kind of change."]
+    before: Annotated[object, "The present value."]
+    after: Annotated[object, "The new value."]
+    lsn: Annotated[LsnTexts | None, "Both values as log sequence numbers, if they are such."]
 
 
-Via = Annotated[Literal["rest", "topic"], "Whether the worker's REST interface is asked, or the topic written."]
-ViaReason = Annotated[str, "Why this way."]
-Changes = Annotated[list[ChangedMember], "What changes, member by member."]
+Via = Annotated[Literal["rest", "topic"], "The route: the worker's REST interface, or the topic."]
+ViaReason = Annotated[str, "The reason for this route."]
+Changes = Annotated[list[ChangedMember], "The changes, member by member."]
 AsOf = Annotated[list[VersionRow], "The versions of the log that the new offsets are taken from."]
 
 

@@ -15,8 +15,8 @@ class ExportSummary(Printed):
     """The records in the file."""
 
     records: Annotated[int, "Records in the file."]
-    tombstones: Annotated[int, "Those that delete an offset."]
-    records_read: Annotated[int, "Records that were read."]
+    tombstones: Annotated[int, "Records that delete an offset."]
+    records_read: Annotated[int, "Records read."]
 
 
 class ExportData(Printed):
@@ -24,7 +24,7 @@ class ExportData(Printed):
 
     file: Annotated[str, "The file."]
     topic: Annotated[str | None, "The topic that was read; null for a backup, whose records name theirs."]
-    format: Annotated[Format, "How the file is written."]
+    format: Annotated[Format, "The format of the file."]
     backup: Annotated[str, "The backup that was read."] | UnsetType = UNSET
 
 

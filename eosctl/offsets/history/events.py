@@ -44,7 +44,7 @@ class Version(Struct, frozen=True):
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether it says that there is no offset."""
+        """Whether the record deletes the offset."""
         return is_nothing(self.record.value)
 
 

@@ -37,8 +37,10 @@ class VersionRow(Printed, kw_only=True):
     value: Value
     lsn: Lsns | UnsetType | None = UNSET
     tombstone: Annotated[bool, "Whether it deletes the offset."]
-    state: Annotated[State | None, "What became of the transaction that wrote it; null without a transaction."]
-    jumped_from: Annotated[Jump | None, "The version before it, where this one lies behind that."]
+    state: Annotated[
+        State | None, "The state of the transaction that wrote it; null if it ended while the log was read."
+    ]
+    jumped_from: Annotated[Jump | None, "The version before it, if this one lies behind that."]
 
     def at(self) -> str:
         """Return `topic-partition@offset`."""

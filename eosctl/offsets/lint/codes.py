@@ -1,4 +1,4 @@
-"""Offsets that a restart would cost."""
+"""The codes of findings about lost offsets."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _lint_lines(report: Report) -> Iterator[str]:
 
 OFFSETS_LINT = Kind(
     "offsets-lint",
-    "What is wrong with an offsets topic.",
+    "Findings about offsets topics.",
     row=FindingRow,
     summary=LintSummary,
     data=LintData,
