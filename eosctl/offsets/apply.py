@@ -106,17 +106,17 @@ def moved(app: App, found: OffsetStores) -> bool:
             raise StalePlanError(
                 f"the plan is for cluster {found.cluster_id}, this is {topics.cluster_id()}", hint="Check -b."
             )
-        there = topics.describe(list(found.stores))
+        described = topics.describe(list(found.stores))
         for topic in found.stores:
-            now, then = there.get(topic), found.descriptions.get(topic)
+            now, then = described.get(topic), found.descriptions.get(topic)
             if (now and now.topic_id) != (then and then.topic_id):
                 raise StalePlanError(
                     f"topic {topic} was created, deleted or recreated since the plan", hint="Plan again."
                 )
             if now and then and now.partitions != then.partitions:
                 raise other_partitions(topic, now.partitions, planned=then.partitions)
-        here = any(now != found.bounds[topic] for topic, now in topics.bounds_of(there).items())
-    return here or any(away_bounds(app, name) != there.bounds for name, there in found.away.items())
+        here = any(now != found.bounds[topic] for topic, now in topics.bounds_of(described).items())
+    return here or any(away_bounds(app, name) != store.bounds for name, store in found.away.items())
 
 
 def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
@@ -181,30 +181,30 @@ def _read_back(app: App, topics: TopicReader, plan: OffsetWritePlan, *, failed: 
     A worker answers PATCH before it has written to the second of a connector's two stores (Kafka 4.3.1,
     ConnectorOffsetBackingStore).
     """
-    there = list(topics.describe(plan.sends().topics))
+    existing = list(topics.describe(plan.sends().topics))
     patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
 
     def read_part(app: App, topics: TopicReader, sends: Table) -> tuple[Held, int]:
-        if not failed and _came_as_sent(topics, plan.found, there, sends):
+        if not failed and _came_as_sent(topics, plan.found, existing, sends):
             return all_held(len(sends)), 0
         for _ in patience.rounds(_POLL_S):
-            found = held(sends, _read_since(app, topics, plan.found, there, sends), accepted=not failed)
+            found = held(sends, _read_since(app, topics, plan.found, existing, sends), accepted=not failed)
             if failed or not found.lacks():
                 break
-        return found, _aborted(topics, plan.found, there, sends, found) if failed else 0
+        return found, _aborted(topics, plan.found, existing, sends, found) if failed else 0
 
     sends = plan.sends()
     parts = list(by_parts(app, sends.tables(), count=sends.count_parts(), doing="reading back", look=read_part))
     return _ReadBack([part for part, _aborted in parts], sum(aborted for _part, aborted in parts))
 
 
-def _came_as_sent(topics: TopicReader, found: OffsetStores, there: Sequence[str], sends: Table) -> bool:
+def _came_as_sent(topics: TopicReader, found: OffsetStores, existing: Sequence[str], sends: Table) -> bool:
     """Decide whether the records since the plan are exactly those sent, with nothing else hidden behind them.
 
     This needs no lookup of keys. False, for whatever reason, does not mean yet that anything is wrong.
     """
     places, ranges = places_in(sends), list[OffsetRange]()
-    if not set(places) <= set(there):
+    if not set(places) <= set(existing):
         return False
     for topic, bounds in topics.bounds_of(places).items():
         ends = _ends_then(found, topic)
@@ -222,27 +222,27 @@ def _ends_then(found: OffsetStores, topic: str) -> dict[int, int]:
     return {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
 
 
-def _read_since(app: App, topics: TopicReader, found: OffsetStores, there: Sequence[str], sends: Table) -> Since:
+def _read_since(app: App, topics: TopicReader, found: OffsetStores, existing: Sequence[str], sends: Table) -> Since:
     """Read the partitions of some writes from the LSO at the time of the plan, as committed readers see them."""
     reads, behind = list[TopicColumns](), list[Record]()
     for topic, partitions in places_in(sends).items():
-        if topic in there:
+        if topic in existing:
             since = _ends_then(found, topic)
             read, hidden = settled_columns(app, topics, topic, since=since, partitions=partitions, bare=True)
             reads.append(read)
             behind += hidden
     blocked = frozenset((read.topic, bound.partition) for read in reads for bound in read.blocked())
-    return Since(there, all_records(reads), behind, blocked)
+    return Since(existing, all_records(reads), behind, blocked)
 
 
-def _aborted(topics: TopicReader, found: OffsetStores, there: Sequence[str], sends: Table, read: Held) -> int:
+def _aborted(topics: TopicReader, found: OffsetStores, existing: Sequence[str], sends: Table, read: Held) -> int:
     """Count the writes, certainly not committed, that a reader of uncommitted records finds after the plan."""
     reads = [
         topics.read_columns(
             topic, isolation="read_uncommitted", since=_ends_then(found, topic), partitions=partitions, bare=True
         )
         for topic, partitions in places_in(sends).items()
-        if topic in there
+        if topic in existing
     ]
     return aborted(sends, read, all_records(reads))
 

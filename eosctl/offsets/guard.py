@@ -45,19 +45,19 @@ def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, f
 
 
 def refuse_running_source(
-    there: App, connectors: Sequence[str], *, profile: str, workers_down: bool, force_running: bool
+    source: App, connectors: Sequence[str], *, profile: str, workers_down: bool, force_running: bool
 ) -> None:
     """Raise RefusedError while one of `connectors` runs on a cluster that is only read: its offsets move on.
 
     Without a worker to ask there is nothing to refuse; the plan then has `source_problem`.
     """
-    urls = [] if force_running else _urls(there)
+    urls = [] if force_running else _urls(source)
     if not urls:
         return
-    if workers_down and there.target.group_id is not None:
-        _refuse_members(there, connectors)
+    if workers_down and source.target.group_id is not None:
+        _refuse_members(source, connectors)
         return
-    held = _answered(who_holds(_at(there, urls), connectors))
+    held = _answered(who_holds(_at(source, urls), connectors))
     _refuse_doubt(held)
     if running := _running(held, connectors):
         raise RefusedError(
@@ -66,9 +66,9 @@ def refuse_running_source(
         )
 
 
-def source_problem(there: App, profile: str) -> Problem | None:
+def source_problem(source: App, profile: str) -> Problem | None:
     """Warn if no worker can be asked whether connectors run on a cluster that is only read."""
-    if _urls(there):
+    if _urls(source):
         return None
     return Problem(
         codes.SOURCE_NOT_CHECKED,

@@ -155,7 +155,7 @@ def cluster_of(found: OffsetStores, name: str) -> str:
     """Return the id of a store's cluster: the dedicated store may be on brokers of the connectors' own."""
     if name in found.away:
         return found.away[name].cluster_id
-    own = {there.cluster_id for there in found.own.values()} if name == DEDICATED else set()
+    own = {other.cluster_id for other in found.own.values()} if name == DEDICATED else set()
     return own.pop() if len(own) == 1 and not found.has_dedicated_here() else found.cluster_id
 
 

@@ -55,7 +55,7 @@ def compare_with_rest(
         entry = listed.get(view.key.identity, (None, None))[1]
         rows.append(replace(row, rest=_member(_status(view.runtime, entry), entry)))
     known = {view.key.identity for view in views}
-    unknown = [there for identity, there in listed.items() if whole and identity not in known]
+    unknown = [pair for identity, pair in listed.items() if whole and identity not in known]
     rows += [_only_rest(connector, entry) for connector, entry in unknown]
     differing = sum(row.rest is not UNSET and row.rest.status != RestStatus.SAME for row in rows)
     return replace(

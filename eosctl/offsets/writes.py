@@ -246,14 +246,14 @@ def _scattered_problems(writes: PlannedWrites, stores: Mapping[str, AnyStore]) -
     if stale:
         yield stale_problem(len(stale), where=f", first in topic {stale[0].topic} on {stale[0].partition}")
     for write in writes.misplaced({name: store.partitions for name, store in stores.items()}):
-        there = write.before
-        if there is None or (write.topic, write.key.raw) in cleaned:
+        present = write.before
+        if present is None or (write.topic, write.key.raw) in cleaned:
             continue
         home = stores[write.topic].home(write.key.raw)
         when = "as soon as the connector has written its own" if write.partition != home else "when this is written"
         yield Problem(
             offset_topic_codes.WRONG_PARTITION,
-            f"topic {write.topic} has an offset of {write.key.connector} on partition {there.partition}, but "
+            f"topic {write.topic} has an offset of {write.key.connector} on partition {present.partition}, but "
             f"Connect's producer puts it on {home}: {when} there are two, and a worker takes the one that it happens "
             "to read last",
             hint=f"`eosctl offsets lint --store {shell_word(write.topic)}` gives the repair; apply it when the "

@@ -53,7 +53,7 @@ class KeyChange(Struct, frozen=True):
         """Yield the rows of `data.changes`."""
         lsns = lsn_texts(self.before) or {}, lsn_texts(self.after) or {}
         for each in self.members():
-            texts = [there.get(each.member) for there in lsns]
+            texts = [by_member.get(each.member) for by_member in lsns]
             yield ChangedMember(
                 source_partition=shown_json(self.partition),
                 member=encodable(each.member),

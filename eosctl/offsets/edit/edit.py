@@ -132,14 +132,14 @@ def _known(stores: Mapping[str, Store], wanted: Sequence[OffsetKey]) -> list[Off
     """Return every spelling of each wanted source partition, once."""
     keys: dict[bytes, OffsetKey] = {}
     for each in wanted:
-        there = spellings(stores.values(), each)
-        if not there:
+        found = spellings(stores.values(), each)
+        if not found:
             raise NotFoundError(
                 f"no offset of {each.connector} for source partition {json.dumps(each.partition, ensure_ascii=False)}",
                 hint=f"`eosctl offsets get --connector {shell_word(each.connector or '')}` shows all; numbers and "
                 "texts are different.",
             )
-        keys |= {key.raw: key for key in there}
+        keys |= {key.raw: key for key in found}
     return list(keys.values())
 
 

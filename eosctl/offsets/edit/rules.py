@@ -53,16 +53,16 @@ def _last_change_ms(key: OffsetKey, stores: Iterable[Store]) -> int:
 
 
 def _set(key: OffsetKey, store: Store, value: bytes) -> PlannedWrite:
-    there, partition = store.records.get(key.raw), store.home(key.raw)
+    present, partition = store.records.get(key.raw), store.home(key.raw)
     replaces = store.at(key.raw, partition)
-    equal = there is not None and there.value == value and there.partition == partition
+    equal = present is not None and present.value == value and present.partition == partition
     return PlannedWrite(
         KeyAction.KEEP if equal else KeyAction.WRITE,
         "equal" if equal else "set",
         key,
         store.topic,
         partition,
-        before=there,
+        before=present,
         after=value,
         replaces=replaces,
     )

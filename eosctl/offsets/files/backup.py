@@ -98,9 +98,9 @@ def _lines_of(entries: Iterator[BackupEntry]) -> Pieces:
 def _batch_of(entries: list[BackupEntry]) -> Batch:
     rows = []
     for (topic, partition, offset, timestamp_ms, key, value, headers), written, knows_written, _cluster_id in entries:
-        there = None if offset == UNKNOWN else offset
+        known_offset = None if offset == UNKNOWN else offset
         text = headers_text(headers) if headers else None
-        rows.append((topic, partition, there, timestamp_ms, key, value, text, written, knows_written))
+        rows.append((topic, partition, known_offset, timestamp_ms, key, value, text, written, knows_written))
     return batch_of_rows(rows, ENTRIES)
 
 
@@ -160,12 +160,12 @@ def look_at_parts(app: App, entries: BackupEntries, look: Look[T], *, absent_top
     cut-off write had yet to create these. Raises NotFoundError for a topic that is gone.
     """
     with app.topics() as topics:
-        there = topics.describe(sorted(entries.partitions))
+        described = topics.describe(sorted(entries.partitions))
 
         def looks(beside: _Beside | None) -> list[tuple[T, _Read]]:
             def look_at_part(app: App, topics: TopicReader, table: Table) -> tuple[T, _Read]:
-                kept = without_absent(table, there) if absent_topics else table
-                return _looked(app, topics, entries, kept, there, beside, look)
+                kept = without_absent(table, described) if absent_topics else table
+                return _looked(app, topics, entries, kept, described, beside, look)
 
             count = entries.count_parts()
             return list(by_parts(app, entries.tables(), count=count, doing="comparing", look=look_at_part))
@@ -183,7 +183,7 @@ def look_at_parts(app: App, entries: BackupEntries, look: Look[T], *, absent_top
             global_topic=app.target.offset_topic,
             stores={topic: Store(topic, len(seen[topic])) for topic in seen},
             bounds=seen,
-            descriptions={topic: there[topic] for topic in seen},
+            descriptions={topic: described[topic] for topic in seen},
             dedicated=DedicatedTopics(),
         )
     away = sum((read.away for _found, read in found), Counter[str]())
@@ -208,17 +208,17 @@ def _looked(
     topics: TopicReader,
     entries: BackupEntries,
     kept: Table,
-    there: Mapping[str, TopicDescription],
+    described: Mapping[str, TopicDescription],
     beside: _Beside | None,
     look: Look[T],
 ) -> tuple[T, _Read]:
     """Return the result of `look` for some entries, and the read; `beside` is None if these are all entries."""
     wanted = places_in(kept)
-    require_topics(sorted(wanted), there)
+    require_topics(sorted(wanted), described)
     reads, behind = list[TopicColumns](), list[Record]()
     for topic, partitions in sorted(wanted.items()):
         if min(entries.partitions[topic]) in partitions:  # what no part has is read with the first
-            partitions |= set(range(there[topic].partitions)) - entries.partitions[topic]
+            partitions |= set(range(described[topic].partitions)) - entries.partitions[topic]
         read, hides = settled_columns(app, topics, topic, partitions=partitions, bare=True)
         reads.append(read)
         behind += hides

@@ -77,12 +77,12 @@ def read_offsets_file(app: App, path: str, *, stdin: BinaryIO, connectors: Seque
 
     Offsets of a large file wait on the disk. Raises EosctlError if they do not fit there.
     """
-    name, there = ("stdin", None) if path == STDIN else (path, Path(path).expanduser())
+    name, source = ("stdin", None) if path == STDIN else (path, Path(path).expanduser())
     with writing_to(spool_of(app), need=_NEED) as spool:
-        if there is not None and is_columnar(there):
-            file = of_tables(_backup_tables(there), spool, name=name, connectors=connectors, places=BACKUP)
+        if source is not None and is_columnar(source):
+            file = of_tables(_backup_tables(source), spool, name=name, connectors=connectors, places=BACKUP)
         else:
-            file = parse_offsets_file(_lines(path, there, stdin), spool, name=name, connectors=connectors)
+            file = parse_offsets_file(_lines(path, source, stdin), spool, name=name, connectors=connectors)
     for table in file.tables():
         for key in unlisted(table["key"]):
             refuse_config(key, name=name)
@@ -92,9 +92,9 @@ def read_offsets_file(app: App, path: str, *, stdin: BinaryIO, connectors: Seque
     return file
 
 
-def _lines(path: str, there: Path | None, stdin: BinaryIO) -> Iterator[bytes]:
+def _lines(path: str, source: Path | None, stdin: BinaryIO) -> Iterator[bytes]:
     try:
-        with nullcontext(stdin) if there is None else there.open("rb") as content:
+        with nullcontext(stdin) if source is None else source.open("rb") as content:
             yield from content
     except OSError as exc:
         raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc

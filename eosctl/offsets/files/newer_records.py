@@ -27,8 +27,8 @@ def likely_writers(app: App, records: Sequence[tuple[Record, str | None]]) -> li
     try:
         with app.transactions() as admin:
             answers = admin.describe_producers(places)
-            told = (answer for answer in answers.values() if not isinstance(answer, KafkaFault))
-            ids = {one.producer_id for answer in told for one in answer}
+            known = (answer for answer in answers.values() if not isinstance(answer, KafkaFault))
+            ids = {one.producer_id for answer in known for one in answer}
             listed = admin.list_transactions(producer_ids=sorted(ids)).found if ids else ()
     except EosctlError:
         return [None] * len(records)
@@ -44,8 +44,8 @@ def _writer(
     users: Mapping[ProducerId, TransactionalId],
 ) -> Writer | None:
     answer = answers.get((record.topic, record.partition), ())
-    told = () if isinstance(answer, KafkaFault) else answer
-    since = (one.producer_id for one in told if one.last_timestamp_ms >= record.timestamp_ms)
+    producers = () if isinstance(answer, KafkaFault) else answer
+    since = (one.producer_id for one in producers if one.last_timestamp_ms >= record.timestamp_ms)
     names = sorted({users[producer_id] for producer_id in since if producer_id in users})
     found = [(name, owner_of(name, app.target.group_id)) for name in names]
     believed = [(name, owner) for name, owner in found if owner.kind == "eosctl" or owner.connector == connector]

@@ -165,12 +165,12 @@ def spelled(file: OffsetsFile, store: ColumnStore) -> OffsetsFile:
     [incoming] = file.tables()
     keys: list[bytes] = incoming["key"].to_pylist()
     guesses = [key for key in map(decode_key, keys) if isinstance(key, OffsetKey)]
-    there: dict[str, list[_Spelling]] = {}
+    by_identity: dict[str, list[_Spelling]] = {}
     newest = store.newest({key.connector for key in guesses}).select(["nothing", "timestamp_ms", "key"])
     for nothing, timestamp_ms, raw in zip(*(column.to_pylist() for column in newest.columns), strict=True):
-        there.setdefault(decode_key(raw).identity, []).append((not nothing, timestamp_ms, raw))
+        by_identity.setdefault(decode_key(raw).identity, []).append((not nothing, timestamp_ms, raw))
     rows = zip(guesses, incoming["line"].to_pylist(), strict=True)
-    found = [_respelled(key, there.get(key.identity, []), file.place(line)) for key, line in rows]
+    found = [_respelled(key, by_identity.get(key.identity, []), file.place(line)) for key, line in rows]
     return replace(file, pieces=[with_keys(incoming, found)])
 
 

@@ -78,12 +78,12 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
 
 def _refuse_gone_partitions(path: str, backup: BackupEntries, found: OffsetStores) -> None:
     """Raise RefusedError if a topic now has fewer partitions than its records in the backup need."""
-    for topic, there in sorted(found.descriptions.items()):
+    for topic, description in sorted(found.descriptions.items()):
         gone = max(backup.partitions[topic])
-        if gone >= there.partitions:
+        if gone >= description.partitions:
             raise RefusedError(
                 f"{path} has records of partition {gone} of topic {topic}, which has "
-                f"{counted(there.partitions, 'partition')} now; nothing was written",
+                f"{counted(description.partitions, 'partition')} now; nothing was written",
                 hint=f"`eosctl offsets import --store {shell_word(topic)} {arguments(path)}` puts each where Connect's "
                 "producer puts its key now.",
             )
@@ -96,8 +96,8 @@ def _newer_details(
     if not writes.conflicts:
         return {}
     newer = [write for write, _outcome in writes.first(MOST_ROWS) if write.conflict]
-    there = [(write.before, write.key.connector) for write in newer]
-    writers = iter(likely_writers(app, [(record, name) for record, name in there if record is not None]))
+    present = [(write.before, write.key.connector) for write in newer]
+    writers = iter(likely_writers(app, [(record, name) for record, name in present if record is not None]))
     kept = values_of(backup.tables(), [write.place() for write in newer])
     details: dict[tuple[str, bytes, int], Mapping[str, object]] = {}
     for write in newer:

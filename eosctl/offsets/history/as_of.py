@@ -101,10 +101,10 @@ def _counting(topics: Sequence[Sequence[Version]], moment_ms: int) -> Version | 
 def _at_offset(connector: str, logs: OffsetLogs, offset: int) -> Version:
     """Return the one committed version at an offset of the log."""
     every = logs.versions()
-    there = [each for each in every if each.record.offset == offset]
-    found = [each for each in there if each.state is State.COMMITTED and not each.is_tombstone]
+    at_offset = [each for each in every if each.record.offset == offset]
+    found = [each for each in at_offset if each.state is State.COMMITTED and not each.is_tombstone]
     if not found:
-        why = f"the version there is {_what(there[0])}" if there else f"it has {_places(every)}"
+        why = f"the version there is {_what(at_offset[0])}" if at_offset else f"it has {_places(every)}"
         raise RefusedError(
             f"the log has no committed offset of {connector} at offset {offset}: {why}; nothing was written",
             hint=f"{_show_log(connector)}.",

@@ -121,7 +121,7 @@ def read_logs(app: App, query: LogQuery) -> OffsetLogs:
         cluster_id = topics.cluster_id()
         dedicated = gather_dedicated_topics(app, topics)
     places = _places(app, query, dedicated)
-    logs = [_read(there, topic, query.connector) for there, topic in places.found]
+    logs = [_read(topic_app, topic, query.connector) for topic_app, topic in places.found]
     if not any(log.versions for log in logs):
         _require_connector(dedicated, query.connector)
     if wanted:
@@ -135,14 +135,14 @@ def _places(app: App, query: LogQuery, dedicated: DedicatedTopics) -> _Places:
     if query.store in (None, DEDICATED):
         _add_dedicated(app, query, dedicated, places)
     if query.store != DEDICATED:
-        there, name = locate(app, query.store or GLOBAL)
-        topic = there.target.offset_topic if name == GLOBAL else name
-        with there.topics() as topics:
+        store_app, name = locate(app, query.store or GLOBAL)
+        topic = store_app.target.offset_topic if name == GLOBAL else name
+        with store_app.topics() as topics:
             if topic not in topics.describe([topic]):
                 hint = "The global offsets topic is the worker's offset.storage.topic: name it with --offset-topic."
                 raise NotFoundError(f"there is no topic {topic}", hint=hint)
-            refuse_unfit_sources(there, topics, [topic])
-        places.found.append((there, topic))
+            refuse_unfit_sources(store_app, topics, [topic])
+        places.found.append((store_app, topic))
     return places
 
 
@@ -155,8 +155,8 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, places
             hint=f"Put the topic's name itself into {TOPIC_PROPERTY}; it is no secret.",
         )
     if connector in dedicated.brokers:
-        own, told = own_topics(app, dedicated, [connector])
-        places.problems += told
+        own, problems = own_topics(app, dedicated, [connector])
+        places.problems += problems
         candidates = [(place.there(), place.topic) for place in own]
     else:
         topic = dedicated.of(connector)
@@ -166,13 +166,13 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, places
                 f"connector {connector} has no offsets topic of its own (offsets.storage.topic)",
                 hint="Name a topic: --store TOPIC.",
             )
-    for there, topic in candidates:
-        with there.topics() as topics:
+    for topic_app, topic in candidates:
+        with topic_app.topics() as topics:
             if topic in topics.describe([topic]):
-                places.found.append((there, topic))
+                places.found.append((topic_app, topic))
             else:
                 created = creates_topics(worker.properties.values for worker in app.target.worker_configs)
-                missing = missing_topic_finding(topic, [connector], there.target.client, is_created=created)
+                missing = missing_topic_finding(topic, [connector], topic_app.target.client, is_created=created)
                 places.problems.append(Problem(missing.code, missing.message, missing.fix).as_warning())
 
 
@@ -199,9 +199,9 @@ def _require_connector(dedicated: DedicatedTopics, connector: str) -> None:
 
 
 def _require_partitions(query: LogQuery, logs: Sequence[TopicLog]) -> None:
-    there = {each.key.identity for log in logs for each in log.versions}
+    known = {each.key.identity for log in logs for each in log.versions}
     for text in query.partitions:
-        if typed_partition(query.connector, text).identity not in there:
+        if typed_partition(query.connector, text).identity not in known:
             raise NotFoundError(
                 f"the log has no offset of {query.connector} for source partition {text}",
                 hint=f"`eosctl offsets log --connector {shell_word(query.connector)}` shows all; numbers and texts are "

@@ -70,13 +70,13 @@ class OffsetHistory:
             key = record.key
             if key is None:
                 continue
-            there = self._keys.setdefault(record.partition, {})
-            if key not in there:
-                there[key] = record  # what is seen once, as most are after compaction, is not even parsed
+            keys = self._keys.setdefault(record.partition, {})
+            if key not in keys:
+                keys[key] = record  # what is seen once, as most are after compaction, is not even parsed
                 continue
-            known = there[key]
+            known = keys[key]
             if isinstance(known, Record):
-                known = there[key] = self._begin(key, known)
+                known = keys[key] = self._begin(key, known)
             if known is not None:
                 known.take(record, self.is_meant)
         return records

@@ -33,12 +33,12 @@ def find_deleted_offsets(
     group_id, configs = app.target.group_id, dedicated.configs
     if group_id is None or not cut:
         return [], []
-    there = {name for store in stores for name in store.names()}
+    with_offsets = {name for store in stores for name in store.names()}
     lost = {
         name: topic
         for name, config in sorted(configs.items())
         if (topic := dedicated.configured.get(name, app.target.offset_topic)) in cut
-        and name not in there and name not in dedicated.brokers and name not in dedicated.unknown
+        and name not in with_offsets and name not in dedicated.brokers and name not in dedicated.unknown
         and plugin_type(config) == "source" and not is_class(config, MIRROR_CHECKPOINT)
     }  # fmt: skip
     try:

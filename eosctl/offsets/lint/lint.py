@@ -91,15 +91,15 @@ def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[Ap
     findings = _findings(app, looked)
     for place in looked.elsewhere:
         try:
-            there = _look(place.there(), (place.topic,))
-            findings += _findings(place.there(), there)
+            own = _look(place.there(), (place.topic,))
+            findings += _findings(place.there(), own)
         except NotFoundError:
             findings.append(_missing(place.there(), looked, place.topic, ()))
         except EosctlError as exc:
             looked.problems.append(place.unseen(exc.message))
         else:
-            looked.stores += there.stores
-            looked.problems += there.problems
+            looked.stores += own.stores
+            looked.problems += own.problems
     if stores:
         return app, looked, findings
     cut = {topic for topic, bounds in looked.bounds.items() if any(bound.begin > 0 for bound in bounds)}
@@ -188,9 +188,9 @@ def _configured(app: App, topics: TopicReader, looked: _Looked) -> list[str]:
     here = {
         connector: topic for connector, topic in dedicated.configured.items() if connector not in dedicated.elsewhere
     }
-    places, told = own_topics(app, dedicated)
+    places, problems = own_topics(app, dedicated)
     looked.elsewhere = list(places)
-    looked.problems += told
+    looked.problems += problems
     return sorted(set(here.values()))
 
 

@@ -48,7 +48,7 @@ def _former_stores(app: App, watched: Mapping[str, WatchedTopic], named: Mapping
     """
     try:
         with app.topics() as topics:
-            stores = {name: there.store for name, there in watched.items()}
+            stores = {name: watched_topic.store for name, watched_topic in watched.items()}
             for topic in topics.describe({*named.values()} - stores.keys()):
                 stores[topic] = fold_store(topics.read(topic, newest_per_key=True))
     except InterruptedByUserError:

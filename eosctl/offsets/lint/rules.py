@@ -91,17 +91,17 @@ def _hidden(connector: str, common: WatchedTopic, own: WatchedTopic) -> Iterable
     if not unseen:
         return
     topic, other = own.store.topic, common.store.topic
-    there = [view for view in views if view.documented is not None]
+    present = [view for view in views if view.documented is not None]
     merge = f"`eosctl offsets merge --connector {shell_word(connector)} --into dedicated`"
     fix = f"Before any restart: {_around(connector, merge)}."
     evidence = {
         "topic": topic,
         "global_topic": other,
         "hidden": len(unseen),
-        "offsets": len(there),
+        "offsets": len(present),
         "source_partitions": [_partition(view.key) for view in unseen[:_MOST_NAMED]],
     }
-    offsets = f"{len(unseen)} of {counted(len(there), 'offset')}"
+    offsets = f"{len(unseen)} of {counted(len(present), 'offset')}"
     if own.written:
         message = f"{connector}: {offsets} not seen at runtime: {other} has what its own topic {topic} lacks"
         yield Finding(
@@ -128,21 +128,21 @@ def _is_meant_or_undecided(view: OffsetView) -> bool:
 def _left_behind(connector: str, common: Store, former: Store) -> Iterable[Finding]:
     """Find offsets in the connector's former topic that the global one lacks, even as a reset."""
     keys = former.connectors.get(connector, ())
-    there = [key for key in keys if live(former.records[key.raw])]
-    left = [key for key in there if key.raw not in common.records and not common.hides(key.raw)]
+    present = [key for key in keys if live(former.records[key.raw])]
+    left = [key for key in present if key.raw not in common.records and not common.hides(key.raw)]
     if not left:
         return
     words = ["eosctl", "offsets", "merge", "--connector", connector, "--into", "global", "--from", former.topic]
     yield Finding(
         codes.OFFSETS_HIDDEN, ERROR, connector,
-        f"{connector}: {len(left)} of {counted(len(there), 'offset')} not seen at runtime: {former.topic}, which its "
+        f"{connector}: {len(left)} of {counted(len(present), 'offset')} not seen at runtime: {former.topic}, which its "
         f"config named before, has what {common.topic} lacks, and tasks that start read that from the beginning",
         f"Before any restart: {_around(connector, f'`{shell_words(*words)}`')}.",
         {
             "topic": former.topic,
             "global_topic": common.topic,
             "hidden": len(left),
-            "offsets": len(there),
+            "offsets": len(present),
             "source_partitions": [_partition(key) for key in left[:_MOST_NAMED]],
         },
     )  # fmt: skip

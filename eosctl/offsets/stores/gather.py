@@ -72,7 +72,7 @@ class OffsetStores(Struct, frozen=True):
             named[DEDICATED] = self.own[connector].store
         elif own is not None and connector not in self.dedicated.brokers:
             named[DEDICATED] = self.stores[own]
-        away = {name: there.store for name, there in self.away.items()}
+        away = {name: other.store for name, other in self.away.items()}
         return named | {topic: self.stores[topic] for topic in self.extra} | away
 
     def rows(self, connector: str) -> dict[str, Store]:
@@ -93,21 +93,21 @@ class OffsetStores(Struct, frozen=True):
 
     def place(self, store: AnyStore, name: str) -> tuple[str, str]:
         """Return the cluster id and topic of the store that `of` calls `name`: two names may mean one topic."""
-        there = self.away.get(name)
-        return (self.cluster_id, store.topic) if there is None else (there.cluster_id, parse_store(store.topic).name)
+        other = self.away.get(name)
+        return (self.cluster_id, store.topic) if other is None else (other.cluster_id, parse_store(store.topic).name)
 
     def _all(self) -> list[AnyStore]:
-        return [*self.stores.values(), *(there.store for there in (*self.away.values(), *self.own.values()))]
+        return [*self.stores.values(), *(other.store for other in (*self.away.values(), *self.own.values()))]
 
     def problems(self) -> list[Problem]:
         """Return what could not be seen, except what open transactions hide on this cluster (`stuck`)."""
-        others = [there.store for there in (*self.away.values(), *self.own.values())]
+        others = [other.store for other in (*self.away.values(), *self.own.values())]
         blocked = [_blocked_problem(store) for store in others if store.blocked]
         return [*self.dedicated.problems, *self.unseen, *blocked]
 
     def stuck(self) -> list[tuple[str, Bounds]]:
         """Return the partitions on this cluster whose LSO lies behind the end, by topic."""
-        return [(topic, bound) for topic, there in self.bounds.items() for bound in there if bound.lso < bound.end]
+        return [(topic, bound) for topic, bounds in self.bounds.items() for bound in bounds if bound.lso < bound.end]
 
 
 def locate(app: App, store: str) -> tuple[App, str]:
@@ -136,7 +136,7 @@ def gather_stores(
         refuse_unfit_sources(app, topics, here)
         reading.read_all([reading.global_topic, *here])
         own, unseen = _read_own(app, dedicated, connectors)
-        known = reading.connectors().union(dedicated.configured, *(there.store.names() for there in away.values()))
+        known = reading.connectors().union(dedicated.configured, *(other.store.names() for other in away.values()))
         reading.read_those_there(_own_topics(dedicated, known if connectors is None else connectors))
         found = replace(reading.found(), dedicated=dedicated, extra=tuple(here), away=away, own=own, unseen=unseen)
     _require_connectors(app, found, connectors or ())
@@ -195,21 +195,21 @@ class _Reading:
 
 def away_bounds(app: App, name: str) -> tuple[Bounds, ...]:
     """Return the present bounds of the store TOPIC@PROFILE or global@PROFILE; raise as `gather_stores`."""
-    there, inner = locate(app, name)
-    topic = there.target.offset_topic if inner == GLOBAL else inner
-    with there.topics() as topics:
+    store_app, inner = locate(app, name)
+    topic = store_app.target.offset_topic if inner == GLOBAL else inner
+    with store_app.topics() as topics:
         require_topics([topic], topics.describe([topic]))
-        return settled_bounds(there, topics, topic)
+        return settled_bounds(store_app, topics, topic)
 
 
 def _away(app: App, name: str) -> AwayStore:
     """Read the store TOPIC@PROFILE or global@PROFILE by its profile; raise NotFoundError, InputFileError."""
-    there, inner = locate(app, name)
-    topic = there.target.offset_topic if inner == GLOBAL else inner
-    with there.topics() as topics:
+    store_app, inner = locate(app, name)
+    topic = store_app.target.offset_topic if inner == GLOBAL else inner
+    with store_app.topics() as topics:
         require_topics([topic], topics.describe([topic]))
-        refuse_unfit_sources(there, topics, [topic])
-        store, bounds = read_store(there, topics, topic)
+        refuse_unfit_sources(store_app, topics, [topic])
+        store, bounds = read_store(store_app, topics, topic)
         return AwayStore(topics.cluster_id(), replace(store, topic=f"{topic}@{parse_store(name).profile}"), bounds)
 
 
@@ -254,19 +254,19 @@ def _read_columns(
     from eosctl.offsets.stores.on_disk import spool_of
 
     settled_bounds(app, topics, topic)
-    there, spool = dict[int, Bounds](), spool_of(app)
+    read_bounds, spool = dict[int, Bounds](), spool_of(app)
     parts = list(partitions_together(offsets, AT_ONCE))
 
     def read_parts() -> Iterator[Table | Spilled]:
         for part in parts:
             read = topics.read_columns(topic, partitions=part)
-            there.update((bound.partition, bound) for bound in read.bounds if bound.partition in part)
+            read_bounds.update((bound.partition, bound) for bound in read.bounds if bound.partition in part)
             records = in_order(read.records)
             del read  # it takes as much memory again
             yield records if part is parts[-1] else _kept(records, spool)
 
     store = column_store(topic, len(offsets), read_parts())
-    bounds = tuple(there[partition] for partition in sorted(there))
+    bounds = tuple(read_bounds[partition] for partition in sorted(read_bounds))
     blocked = [bound for bound in bounds if bound.lso < bound.end]
     hidden, hidden_keys = fold_hidden(topics.read_behind(topic, blocked) if blocked else ())
     partitions = frozenset(bound.partition for bound in blocked)
@@ -303,7 +303,7 @@ def _read_own(
     app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None
 ) -> tuple[dict[str, AwayStore], tuple[Problem, ...]]:
     """Read the stores on connectors' own brokers, by connector; report the unreadable ones as problems."""
-    places, told = own_topics(app, dedicated, connectors)
+    places, problems = own_topics(app, dedicated, connectors)
     found: dict[str, AwayStore] = {}
     for place, cluster_id in places.items():
         store: AnyStore = Store(place.topic, CONNECT_DEFAULT_PARTITIONS)
@@ -313,16 +313,16 @@ def _read_own(
                 if place.topic in topics.describe([place.topic]):
                     store, bounds = read_store(place.there(), topics, place.topic)
         except EosctlError as exc:
-            told.append(place.unseen(exc.message))
+            problems.append(place.unseen(exc.message))
         else:
             found[place.connector] = AwayStore(cluster_id, store, bounds)
-    return found, tuple(told)
+    return found, tuple(problems)
 
 
-def require_topics(topics: Sequence[str], there: Mapping[str, TopicDescription]) -> None:
+def require_topics(topics: Sequence[str], described: Mapping[str, TopicDescription]) -> None:
     """Raise NotFoundError for the first of `topics` that is missing."""
     for topic in topics:
-        if topic not in there:
+        if topic not in described:
             raise NotFoundError(
                 f"there is no topic {topic}",
                 hint="The global offsets topic is the worker's offset.storage.topic: name it with --offset-topic.",

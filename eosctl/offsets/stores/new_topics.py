@@ -48,8 +48,8 @@ def create_topics(app: App, topics: Sequence[NewTopic]) -> TopicsMade:
         if topics:
             tell()
     except BaseException:  # Ctrl-C, too
-        told = f"{len(created)} of {counted(len(topics), 'topic')} were created before this; they are not created again"
-        app.on_event(Event(told, warning=True))
+        text = f"{len(created)} of {counted(len(topics), 'topic')} were created before this; they are not created again"
+        app.on_event(Event(text, warning=True))
         raise
     return TopicsMade(tuple(created), refused)
 

@@ -63,11 +63,11 @@ def _own_places(app: App, dedicated: DedicatedTopics, connectors: Collection[str
         if (connectors is not None and connector not in connectors) or connector in dedicated.unknown:
             continue
         named = dedicated.configured.get(connector)
-        there = None
+        own_app = None
         if brokers.settings is not None:
-            there = replace(app, target=replace(app.target, client=brokers.settings))
+            own_app = replace(app, target=replace(app.target, client=brokers.settings))
         topic = named or app.target.offset_topic
-        yield OwnPlace(connector, topic, named is not None, brokers.servers, there, brokers.why_not)
+        yield OwnPlace(connector, topic, named is not None, brokers.servers, own_app, brokers.why_not)
 
 
 def own_topics(
@@ -78,7 +78,7 @@ def own_topics(
     A topic that the config names is included whether or not it exists. Brokers that do not answer are asked once.
     """
     found: dict[OwnPlace, str] = {}
-    told: list[Problem] = []
+    problems: list[Problem] = []
     dead: dict[str, str] = {}
     for place in _own_places(app, dedicated, connectors):
         try:
@@ -87,14 +87,14 @@ def own_topics(
             cluster_id, exists = _is_there(place)
         except (UnreachableError, DeadlineError) as exc:
             dead[place.servers] = exc.message
-            told.append(place.unseen(exc.message))
+            problems.append(place.unseen(exc.message))
         except EosctlError as exc:
-            told.append(place.unseen(exc.message))
+            problems.append(place.unseen(exc.message))
         else:
             if exists or place.named:
                 found[place] = cluster_id
-                told.append(place.seen(cluster_id))
-    return found, told
+                problems.append(place.seen(cluster_id))
+    return found, problems
 
 
 def _is_there(place: OwnPlace) -> tuple[str, bool]:

@@ -30,9 +30,9 @@ def refuse_unfit_targets(
     known = _configs(app, topics) if configs is None and names else configs or {}
     for name in names:
         _refuse(name, _by_name(app, name) or objection_to_use(name, known))
-    there = topics.describe(names)
-    newest = topics.newest_of(list(there), offsets=NEWEST_OFFSETS) if there else {}
-    for name, description in there.items():
+    described = topics.describe(names)
+    newest = topics.newest_of(list(described), offsets=NEWEST_OFFSETS) if described else {}
+    for name, description in described.items():
         _refuse(name, objection_to_records(newest[name]) or objection_to_settings(description, app.target.client))
         if "cleanup.policy" not in description.config:
             message = f"whether topic {name} keeps offsets is not known: its cleanup.policy can't be read"
@@ -43,8 +43,8 @@ def refuse_unfit_sources(app: App, topics: TopicReader, names: Collection[str]) 
     """Raise RefusedError for the first of `names` that was never an offsets topic: offsets are not read from it."""
     for name in names:
         _refuse(name, _by_name(app, name))
-    there = list(topics.describe(names, configs=False))
-    for name, newest in (topics.newest_of(there, offsets=NEWEST_OFFSETS) if there else {}).items():
+    existing = list(topics.describe(names, configs=False))
+    for name, newest in (topics.newest_of(existing, offsets=NEWEST_OFFSETS) if existing else {}).items():
         _refuse(name, objection_to_records(newest))
 
 

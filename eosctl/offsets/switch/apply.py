@@ -217,24 +217,24 @@ def _resume(app: App, plan: SwitchPlan) -> StepDone:
 def _watch(app: App, plan: SwitchPlan) -> StepDone:
     """Wait until connector and tasks are in their former state (see `_arrive`), and whether they commit."""
     commits = before_the_start(plan.tasks_app(app), plan.connector, topic_of(app, plan.target))
-    now, said = _arrive(app, plan)
+    now, outcome = _arrive(app, plan)
     if not now.tasks or plan.state != RUNNING or RESTART in plan.steps:
-        return StepDone(said)
-    return _committed(app, plan, commits, len(now.tasks), said)
+        return StepDone(outcome)
+    return _committed(app, plan, commits, len(now.tasks), outcome)
 
 
-def _committed(app: App, plan: SwitchPlan, commits: CommitWatch, tasks: int, said: str) -> StepDone:
+def _committed(app: App, plan: SwitchPlan, commits: CommitWatch, tasks: int, outcome: str) -> StepDone:
     """Add whether tasks have committed: a task that can't reach its source is RUNNING as well."""
     more, any_has = commits.wait(plan.tasks_app(app), tasks)
     if any_has:
-        return StepDone(f"{said}; {more}")
+        return StepDone(f"{outcome}; {more}")
     problem = Problem(
         codes.NOTHING_COMMITTED_YET,
         f"{plan.connector} is RUNNING, which does not prove that it reads its source: {more}",
         hint="An idle source commits nothing. If this one is not idle, see the worker's log; `eosctl offsets list "
         f"--connector {shell_word(plan.connector)}` shows how old its offsets are.",
     )
-    return StepDone(f"{said}; {more}", problems=(problem,))
+    return StepDone(f"{outcome}; {more}", problems=(problem,))
 
 
 def _arrive(app: App, plan: SwitchPlan) -> tuple[ConnectorNow, str]:
@@ -270,8 +270,8 @@ def _restart(app: App, plan: SwitchPlan) -> StepDone:
     for _ in soon.rounds(POLL_S):
         if set(_now(app, plan).tasks) != {plan.state}:
             break
-    now, said = _arrive(app, plan)
-    return _committed(app, plan, commits, len(now.tasks), said) if now.tasks else StepDone(said)
+    now, outcome = _arrive(app, plan)
+    return _committed(app, plan, commits, len(now.tasks), outcome) if now.tasks else StepDone(outcome)
 
 
 def _worker(app: App, plan: SwitchPlan) -> ConnectWorker:

@@ -39,8 +39,8 @@ class _Begin(Struct, frozen=True):
     def switch(self) -> UnfinishedSwitch:
         """Return the switch that began with this entry."""
         done = self.done or ()
-        there = (self.origin, self.target, self.state)
-        return UnfinishedSwitch(*there, self.time_ms, done, "resume" in done, self.deletions, self.tasks)
+        move = (self.origin, self.target, self.state)
+        return UnfinishedSwitch(*move, self.time_ms, done, "resume" in done, self.deletions, self.tasks)
 
 
 class _Start(Struct, frozen=True):

@@ -287,6 +287,6 @@ def _only_in_target(merge: OffsetWritePlan) -> list[Problem]:
     if not count:
         return []
     topic = next(iter(merge.writes)).topic
-    there = counted(count, "offset is", "offsets are")
-    message = f"{there} in topic {topic} only; the tasks will get them there, and do not get them today"
+    offsets = counted(count, "offset is", "offsets are")
+    message = f"{offsets} in topic {topic} only; the tasks will get them there, and do not get them today"
     return [Problem(codes.ONLY_IN_TARGET, message, hint="`eosctl offsets list` shows which.")]

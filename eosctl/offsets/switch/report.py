@@ -77,13 +77,13 @@ def _way_on(app: App, plan: SwitchPlan) -> Problem:
     patient = replace(app, deadline=Deadline.after(min(_LOOK_S, app.deadline.timeout_s), app.clock))
     try:
         now = look_at(patient, plan.connector, plan.now.url)
-        there = f"the connector is {now.state} and keeps its offsets in {describe_store(now.store(app))}"
+        present = f"the connector is {now.state} and keeps its offsets in {describe_store(now.store(app))}"
     except (EosctlError, KeyboardInterrupt) as exc:
         why = exc.message if isinstance(exc, EosctlError) else "interrupted"
-        there = f"the state of the connector is unknown ({why})"
+        present = f"the state of the connector is unknown ({why})"
     return Problem(
         codes.SWITCH_UNFINISHED,
-        f"the switch of {plan.connector} is not finished: {there}; it is to be {plan.state} in the end",
+        f"the switch of {plan.connector} is not finished: {present}; it is to be {plan.state} in the end",
         hint=_ways(plan),
     )
 

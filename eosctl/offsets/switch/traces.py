@@ -57,10 +57,10 @@ def begun_before_the_config(
     patient = replace(app, deadline=app.deadline.half(at_most_s=_PATIENCE_S))
     try:
         with patient.transactions() as admin:
-            there = admin.topic_partitions()
+            topic_names = admin.topic_partitions()
         with patient.topics() as topics:
             since_ms = _at_rest_since_ms(topics.read(app.target.config_topic, sieve=_of_connectors).records)
-            newest = _newest_of_candidates(topics, _candidates(app, there, connectors, config))
+            newest = _newest_of_candidates(topics, _candidates(app, topic_names, connectors, config))
             went = _written_since(newest.of, since_ms, config, offsets_set_on_purpose(app, cluster_id))
             written = [(name, topic) for name, topic in went if name in connectors]
             origins = {name: store_name(app, _own_topic(config, name)) for name, _topic in written}
@@ -96,14 +96,14 @@ def _at_rest_since_ms(records: Iterable[Record]) -> dict[str, int]:
     return since
 
 
-def _candidates(app: App, there: Collection[str], connectors: Collection[str], config: ConfigState) -> list[str]:
+def _candidates(app: App, topic_names: Collection[str], connectors: Collection[str], config: ConfigState) -> list[str]:
     """Return topics that no config names and that may be offsets topics by name; the likelier ones first."""
     target = app.target
     in_use: set[str | None] = {target.offset_topic, target.config_topic, target.status_topic}
     in_use |= {_own_topic(config, name) for name in config.connectors}
     names = "|".join(re.escape(name) for name in sorted(connectors))
     of_connectors = re.compile(rf"(?<![^\W_])(?:{names})(?![^\W_])")
-    others = [topic for topic in sorted(there) if topic not in in_use and not topic.startswith("__")]
+    others = [topic for topic in sorted(topic_names) if topic not in in_use and not topic.startswith("__")]
     likely = [topic for topic in others if "offset" in topic]
     return likely + [topic for topic in others if "offset" not in topic and of_connectors.search(topic)]
 
@@ -165,8 +165,8 @@ def _offsets_of(app: App, topics: TopicReader, origin: str, connector: str) -> _
         return [record for record in records if decode_key(record.key).connector == connector]
 
     stores = {topic_of(app, origin), app.target.offset_topic}
-    there = topics.describe(sorted(stores))
-    reads = [topics.read(topic, newest_per_key=True, sieve=of_connector).records for topic in there]
+    described = topics.describe(sorted(stores))
+    reads = [topics.read(topic, newest_per_key=True, sieve=of_connector).records for topic in described]
     return {pair for records in reads for record in records for pair in _pairs(record)}
 
 
