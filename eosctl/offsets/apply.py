@@ -1,7 +1,7 @@
 """Applies a plan of offset writes: check again, back up, send, read back, report.
 
-One eosctl at a time writes the offsets of a cluster. What is sent goes in one transaction, so that a run that breaks
-off leaves all of it or nothing; a journal tells the next run that there was one.
+One eosctl at a time writes the offsets of a cluster. The records go in one transaction, or in several if they are too
+many, so that an interrupted run leaves only whole ones; a journal shows the next run that there was one.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def _kind_of(app: App, connector: str) -> str | None:
 def send_by_rest(app: App, plan: OffsetWritePlan) -> None:
     """Send all keys of a plan to the leader in one `PATCH`, null for a deletion; its answer proves nothing.
 
-    Raises DeadlineError for a 500 that reports a timeout: the worker finishes the request that it has begun.
+    Raises DeadlineError for a 500 that reports a timeout: the worker goes on with the request that it has begun.
     """
     entries = {write.key.raw: _entry(write) for write in plan.sends()}
     [connector] = plan.connectors()

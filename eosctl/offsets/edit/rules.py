@@ -1,6 +1,6 @@
 """Plans the setting and resetting of single offsets: the keys, stores and partitions to write.
 
-Keys that are there keep their bytes; a key is made up only for a source partition that no store knows.
+Existing keys keep their bytes; a key is made up only for a source partition that no store has.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _set(key: OffsetKey, store: Store, value: bytes) -> PlannedWrite:
 def plan_reset(stores: Mapping[str, Store], keys: Iterable[OffsetKey]) -> list[PlannedWrite]:
     """Plan tombstones for `keys` on every partition with a value, in the global store first (KAFKA-15018).
 
-    Were the dedicated one first, a crash in between would leave an old global value that is documented to come back.
+    In the other order, a crash in between would leave an old global value, which is documented to come back.
     """
     ordered = [stores[name] for name in (GLOBAL, DEDICATED) if name in stores]
     return [write for store in ordered for key in keys for write in _resets(key, store)]

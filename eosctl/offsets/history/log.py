@@ -113,8 +113,8 @@ def log_offsets(app: App, query: LogQuery) -> Report:
 def read_logs(app: App, query: LogQuery) -> OffsetLogs:
     """Read the topics; raise NotFoundError for a missing topic, or an unknown connector or source partition.
 
-    Raises UsageError for a dedicated topic that does not exist, RefusedError for one whose name is unknown, and for a
-    topic that holds no offsets.
+    Raises UsageError for an invalid store or a connector without the requested dedicated topic, RefusedError if that
+    topic's name is unknown, and for a topic that holds no offsets.
     """
     wanted = {typed_partition(query.connector, each).identity for each in query.partitions}
     with app.topics() as topics:

@@ -55,7 +55,7 @@ def create_topics(app: App, topics: Sequence[NewTopic]) -> TopicsMade:
 
 
 def refused_topics(app: App, topics: Sequence[NewTopic]) -> Mapping[str, EosctlError]:
-    """Return those of `topics` that the brokers would refuse to create, with the errors; create none."""
+    """Return the topics that the brokers would refuse to create, with the errors; create none."""
     refused: dict[str, EosctlError] = {}
     with app.topic_admin() as store:
         for batch in _batches(topics):

@@ -23,8 +23,8 @@ _PATIENCE_S = 5.0
 class OwnPlace(Struct, frozen=True, eq=False):
     """A topic on a connector's own brokers; `app` connects to them, or is None if eosctl can't.
 
-    `named`: the config names the topic; else it has the name of the worker's, and only exactly-once tasks have it
-    (`Worker.offsetStoreForExactlyOnceSourceTask`).
+    `named`: the config names the topic; else it is named like the worker's offsets topic, and only exactly-once tasks
+    have it (`Worker.offsetStoreForExactlyOnceSourceTask`).
     """
 
     connector: str
