@@ -33,11 +33,11 @@ from eosctl.offsets import codes
 from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.listing import report_target
 from eosctl.offsets.rows import MOST_ROWS
-from eosctl.offsets.stores.columns import by_parts, settled_columns
+from eosctl.offsets.stores.columns import by_parts, read_stable_columns
 from eosctl.offsets.stores.gather import OffsetStores, away_bounds
 from eosctl.offsets.stores.new_topics import create_topics
 from eosctl.offsets.stores.targets import other_partitions
-from eosctl.offsets.write_rows import SETTLED, ResultData, ResultSummary
+from eosctl.offsets.write_rows import AS_PLANNED, ResultData, ResultSummary
 from eosctl.offsets.writes import (
     OffsetWritePlan,
     check_writable,
@@ -228,7 +228,7 @@ def _read_since(app: App, topics: TopicReader, found: OffsetStores, existing: Se
     for topic, partitions in places_in(sends).items():
         if topic in existing:
             since = _ends_then(found, topic)
-            read, hidden = settled_columns(app, topics, topic, since=since, partitions=partitions, bare=True)
+            read, hidden = read_stable_columns(app, topics, topic, since=since, partitions=partitions, bare=True)
             reads.append(read)
             behind += hidden
     blocked = frozenset((read.topic, bound.partition) for read in reads for bound in read.blocked())
@@ -256,14 +256,14 @@ def _result_report(
     parts = zip_longest(plan.writes.tables(), read.parts)
     found = [outcomes(table, part, missing=missing) for table, part in parts]
     counts, sent = counts_of(found), len(plan.sends())
-    wrong = sum(count for outcome, count in counts.items() if outcome not in SETTLED)
+    wrong = sum(count for outcome, count in counts.items() if outcome not in AS_PLANNED)
     nothing_written = wrong == sent == counts.get("failed", 0)
     failures = [
         *_failure_problems(failure, read, wrong=wrong),
         *_left_problems(0 if nothing_written else wrong, sent, backup),
         *_behind_problems(read.behind()),
     ]
-    shown = plan.writes.first(MOST_ROWS, found, settled=SETTLED)
+    shown = plan.writes.first(MOST_ROWS, found, settled=AS_PLANNED)
     return Report(
         kind=plan.kinds.result,
         rows=[plan.result_row(write, outcome or "") for write, outcome in shown],

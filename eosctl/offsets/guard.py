@@ -57,7 +57,7 @@ def refuse_running_source(
     if workers_down and source.target.group_id is not None:
         _refuse_members(source, connectors)
         return
-    held = _answered(who_holds(_at(source, urls), connectors))
+    held = _answered(who_holds(_with_workers(source, urls), connectors))
     _refuse_doubt(held)
     if running := _running(held, connectors):
         raise RefusedError(
@@ -95,10 +95,10 @@ def _at_workers(app: App) -> App:
             "whether the connectors' tasks run is not known, as there is no Connect worker to ask; nothing was written",
             hint=f"Give --connect-url, or {Waiver.WORKERS_DOWN} if the whole group is stopped. {_FORCE}",
         )
-    return _at(app, urls)
+    return _with_workers(app, urls)
 
 
-def _at(app: App, urls: Sequence[str]) -> App:
+def _with_workers(app: App, urls: Sequence[str]) -> App:
     return replace(app, target=replace(app.target, connect_urls=tuple(urls)))
 
 
@@ -144,19 +144,19 @@ def _urls(app: App) -> list[str]:
 
 
 def _not_stopped(held: TaskHolders, connectors: Sequence[str]) -> list[str]:
-    return [_told(held, name) for name in connectors if name in held.connectors and not held.is_stopped(name)]
+    return [_describe(held, name) for name in connectors if name in held.connectors and not held.is_stopped(name)]
 
 
 def _running(held: TaskHolders, connectors: Sequence[str]) -> list[str]:
     """Return the connectors that are not STOPPED, or have tasks that are not known to have ended."""
     return [
-        _told(held, name)
+        _describe(held, name)
         for name in connectors
         if held.left(name) or (name in held.connectors and not held.is_stopped(name))
     ]
 
 
-def _told(held: TaskHolders, name: str) -> str:
+def _describe(held: TaskHolders, name: str) -> str:
     state = held.connectors[name].state if name in held.connectors else "not known to REST"
     shown = len(held.connectors[name].tasks) if name in held.connectors else 0
     return f"{name} ({state}, {counted(max(shown, len(held.left(name))), 'task')})"

@@ -24,7 +24,7 @@ from eosctl.txn.parts import OwnerPart
 
 _MOST_NEW_TOPICS = 3
 """The most topics that are named one by one; hundreds would hide the rest of a plan."""
-SETTLED = ("written", "unchanged")
+AS_PLANNED = ("written", "unchanged")
 """The outcomes of offsets that are as planned."""
 
 

@@ -31,9 +31,9 @@ class KeyChange(Struct, frozen=True):
         """Return the members that differ."""
         return [] if self.before is None else offset_changes(self.before, self.after, self.source)
 
-    def goes(self, way: Change) -> bool:
+    def goes(self, direction: Change) -> bool:
         """Decide whether a member changes in this direction, if only in part."""
-        return any(each.change in (way, Change.MIXED) for each in self.members())
+        return any(each.change in (direction, Change.MIXED) for each in self.members())
 
     def may_go_forward(self) -> bool:
         """Decide whether the new position may skip something: its GTIDs cannot be ordered against the old ones."""

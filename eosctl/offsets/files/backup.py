@@ -38,7 +38,7 @@ from eosctl.engine.rule import newest_per_key
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import shell_word
 from eosctl.machine.ahead import ahead
-from eosctl.offsets.stores.columns import by_parts, settled_columns
+from eosctl.offsets.stores.columns import by_parts, read_stable_columns
 from eosctl.offsets.stores.gather import OffsetStores, require_topics
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.ports import TopicReader
@@ -108,7 +108,7 @@ Look = Callable[["Table", Now], T]
 """Compares some ENTRIES with the present records of their topics."""
 
 
-class Looked(Struct, Generic[T], frozen=True):
+class PartResults(Struct, Generic[T], frozen=True):
     """The results of `look` for each of the `parts`, and the topics as first read.
 
     `away` counts, by topic, the keys that the backup has on other partitions than Connect's producer chooses now.
@@ -123,7 +123,7 @@ class _Read(Struct, frozen=True):
     """The records read for a part besides those of its entries.
 
     `others` are records of keys of the backup (or of keys with the same hash) on partitions where it does not have
-    them; `hidden` are the records behind open transactions; `away` is as in `Looked`.
+    them; `hidden` are the records behind open transactions; `away` is as in `PartResults`.
     """
 
     others: Table
@@ -132,14 +132,14 @@ class _Read(Struct, frozen=True):
     away: Counter[str]
 
 
-class _Beside(Struct, frozen=True):
+class _OutsideRecords(Struct, frozen=True):
     """The records on partitions where the backup does not have the keys (`Now.elsewhere`), and those hidden there."""
 
     elsewhere: Table = field(default_factory=RECORDS.empty_table)
     hidden: Sequence[Record] = ()
 
     @classmethod
-    def of(cls, entries: BackupEntries, reads: Iterable[_Read]) -> _Beside:
+    def of(cls, entries: BackupEntries, reads: Iterable[_Read]) -> _OutsideRecords:
         """Combine the records of all reads."""
         others, hidden = [RECORDS.empty_table()], list[Record]()
         for read in reads:
@@ -152,7 +152,7 @@ class _Beside(Struct, frozen=True):
         return not len(self.elsewhere) and not self.hidden
 
 
-def look_at_parts(app: App, entries: BackupEntries, look: Look[T], *, absent_topics: bool = False) -> Looked[T]:
+def look_at_parts(app: App, entries: BackupEntries, look: Look[T], *, absent_topics: bool = False) -> PartResults[T]:
     """Compare each part of a backup with the topics, by `look`.
 
     A key is looked for on all partitions, not only on the backup's: if other parts have found records of a part's keys,
@@ -162,20 +162,20 @@ def look_at_parts(app: App, entries: BackupEntries, look: Look[T], *, absent_top
     with app.topics() as topics:
         described = topics.describe(sorted(entries.partitions))
 
-        def looks(beside: _Beside | None) -> list[tuple[T, _Read]]:
+        def looks(outside: _OutsideRecords | None) -> list[tuple[T, _Read]]:
             def look_at_part(app: App, topics: TopicReader, table: Table) -> tuple[T, _Read]:
                 kept = without_absent(table, described) if absent_topics else table
-                return _looked(app, topics, entries, kept, described, beside, look)
+                return _look_at_entries(app, topics, entries, kept, described, outside, look)
 
             count = entries.count_parts()
             return list(by_parts(app, entries.tables(), count=count, doing="comparing", look=look_at_part))
 
-        found = looks(_Beside() if entries.is_large() else None)
+        found = looks(_OutsideRecords() if entries.is_large() else None)
         bounds = [read.bounds for _found, read in found]
         if entries.is_large():
-            beside = _Beside.of(entries, [read for _found, read in found])
-            if not beside.is_nothing():
-                found = looks(beside)
+            outside = _OutsideRecords.of(entries, [read for _found, read in found])
+            if not outside.is_nothing():
+                found = looks(outside)
                 bounds += [read.bounds for _found, read in found]
         seen = earliest(bounds)
         stores = OffsetStores(
@@ -187,10 +187,10 @@ def look_at_parts(app: App, entries: BackupEntries, look: Look[T], *, absent_top
             dedicated=DedicatedTopics(),
         )
     away = sum((read.away for _found, read in found), Counter[str]())
-    return Looked(stores, [part for part, _read in found], away)
+    return PartResults(stores, [part for part, _read in found], away)
 
 
-def away_problems(found: Looked[Any]) -> Iterator[Problem]:
+def away_problems(found: PartResults[Any]) -> Iterator[Problem]:
     """Warn of each topic where the backup has keys on other partitions than Connect's producer chooses now."""
     for topic, count in sorted(found.away.items()):
         size = found.stores.descriptions[topic].partitions
@@ -203,33 +203,33 @@ def away_problems(found: Looked[Any]) -> Iterator[Problem]:
         ).as_warning()
 
 
-def _looked(
+def _look_at_entries(
     app: App,
     topics: TopicReader,
     entries: BackupEntries,
     kept: Table,
     described: Mapping[str, TopicDescription],
-    beside: _Beside | None,
+    outside: _OutsideRecords | None,
     look: Look[T],
 ) -> tuple[T, _Read]:
-    """Return the result of `look` for some entries, and the read; `beside` is None if these are all entries."""
+    """Return the result of `look` for some entries, and the read; `outside` is None if these are all entries."""
     wanted = places_in(kept)
     require_topics(sorted(wanted), described)
     reads, behind = list[TopicColumns](), list[Record]()
     for topic, partitions in sorted(wanted.items()):
         if min(entries.partitions[topic]) in partitions:  # what no part has is read with the first
             partitions |= set(range(described[topic].partitions)) - entries.partitions[topic]
-        read, hides = settled_columns(app, topics, topic, partitions=partitions, bare=True)
+        read, hides = read_stable_columns(app, topics, topic, partitions=partitions, bare=True)
         reads.append(read)
         behind += hides
     of_entries, others = look_at(kept, all_records(reads))
     bounds = {read.topic: read.bounds for read in reads}
     sizes = {topic: len(of_topic) for topic, of_topic in bounds.items()}
     this = _Read(entries.possibly(others), behind, bounds, count_away(kept, sizes))
-    if beside is None:
-        beside = _Beside.of(entries, [this])
-    places = {(each.topic, each.partition, each.offset): each for each in (*behind, *beside.hidden)}
-    return look(kept, Now(of_entries, beside.elsewhere, list(places.values()))), this
+    if outside is None:
+        outside = _OutsideRecords.of(entries, [this])
+    places = {(each.topic, each.partition, each.offset): each for each in (*behind, *outside.hidden)}
+    return look(kept, Now(of_entries, outside.elsewhere, list(places.values()))), this
 
 
 def earliest(looks: Iterable[Mapping[str, tuple[Bounds, ...]]]) -> dict[str, tuple[Bounds, ...]]:

@@ -26,7 +26,7 @@ from eosctl.machine.side_by_side import two_at_a_time
 from eosctl.offsets.files import codes
 from eosctl.offsets.files.rows import OFFSETS_EXPORT, ExportData, ExportSummary, Format
 from eosctl.offsets.files.rules import rest_body
-from eosctl.offsets.stores.gather import locate, settled_bounds
+from eosctl.offsets.stores.gather import locate, read_stable_bounds
 from eosctl.ports import TopicReader
 from eosctl.report import Problem, Report
 from eosctl.state.backups import write_blocks
@@ -143,7 +143,7 @@ def _opened(app: App, request: ExportRequest) -> Iterator[tuple[_Export, TopicRe
         topic = store_topic(app, topics, store, request.connectors)
         if topic not in topics.describe([topic]):
             raise NotFoundError(f"there is no topic {topic}", hint="A store is global, dedicated, or a topic by name.")
-        yield _Export(request, topic, settled_bounds(app, topics, topic), topics.cluster_id()), topics
+        yield _Export(request, topic, read_stable_bounds(app, topics, topic), topics.cluster_id()), topics
 
 
 def _require_sense(request: ExportRequest) -> None:

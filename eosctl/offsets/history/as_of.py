@@ -104,7 +104,7 @@ def _at_offset(connector: str, logs: OffsetLogs, offset: int) -> Version:
     at_offset = [each for each in every if each.record.offset == offset]
     found = [each for each in at_offset if each.state is State.COMMITTED and not each.is_tombstone]
     if not found:
-        why = f"the version there is {_what(at_offset[0])}" if at_offset else f"it has {_places(every)}"
+        why = f"the version there is {_state_text(at_offset[0])}" if at_offset else f"it has {_places(every)}"
         raise RefusedError(
             f"the log has no committed offset of {connector} at offset {offset}: {why}; nothing was written",
             hint=f"{_show_log(connector)}.",
@@ -118,7 +118,7 @@ def _at_offset(connector: str, logs: OffsetLogs, offset: int) -> Version:
     return found[0]
 
 
-def _what(version: Version) -> str:
+def _state_text(version: Version) -> str:
     return "a deletion" if version.is_tombstone else "not decided yet" if version.state is None else version.state.value
 
 

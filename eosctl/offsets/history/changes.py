@@ -70,7 +70,7 @@ def went_back(before: Mapping[str, object], after: Mapping[str, object], source:
     if _has_gtids(before, source) or _has_gtids(after, source):
         return _order_of_gtids(before, after, source) is Order.BEHIND
     first = next((name for name in source.grows if not _same(before.get(name), after.get(name))), None)
-    return first is not None and _way(before.get(first), after.get(first), texts=True) is Change.BACKWARD
+    return first is not None and _direction(before.get(first), after.get(first), texts=True) is Change.BACKWARD
 
 
 def _has_gtids(offset: Mapping[str, object], source: KnownSource) -> bool:
@@ -108,31 +108,31 @@ def _directions(
     groups = source.positions if source is not None else [(name,) for name in differing]
     if source is not None and _has_gtids(after, source):
         order = _order_of_gtids(before, after, source)
-        if source.gtids is not None and order in _WAYS:
-            yield source.gtids, _WAYS[order]
+        if source.gtids is not None and order in _DIRECTIONS:
+            yield source.gtids, _DIRECTIONS[order]
         groups = (source.within_gtids,) if order is Order.SAME else ()
     for group in groups:
         first = next((name for name in group if name in differing), None)
         if first is not None:
-            way = _way(before.get(first), after.get(first), texts=source is not None)
-            if way is not None:
-                yield first, way
+            direction = _direction(before.get(first), after.get(first), texts=source is not None)
+            if direction is not None:
+                yield first, direction
 
 
-_WAYS = {Order.AHEAD: Change.FORWARD, Order.BEHIND: Change.BACKWARD, Order.MIXED: Change.MIXED}
+_DIRECTIONS = {Order.AHEAD: Change.FORWARD, Order.BEHIND: Change.BACKWARD, Order.MIXED: Change.MIXED}
 
 
-def _way(before: object, after: object, *, texts: bool) -> Change | None:
+def _direction(before: object, after: object, *, texts: bool) -> Change | None:
     if type(before) is not type(after):
         return None
     if isinstance(before, int | float) and isinstance(after, int | float) and not isinstance(before, bool):
         return Change.FORWARD if after > before else Change.BACKWARD
     if not texts or not isinstance(before, str) or not isinstance(after, str):
         return None
-    return _text_way(before, after)
+    return _text_direction(before, after)
 
 
-def _text_way(before: str, after: str) -> Change | None:
+def _text_direction(before: str, after: str) -> Change | None:
     """Return the direction of two SQL Server log sequence numbers, or of two texts that differ in their last number."""
     if _SQL_SERVER_LSN.fullmatch(before) and _SQL_SERVER_LSN.fullmatch(after):
         return Change.FORWARD if after.lower() > before.lower() else Change.BACKWARD

@@ -79,7 +79,7 @@ class OffsetLogs(Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class _Places:
+class _LogSources:
     """App and topic of each store to read, and problems with those that are not read."""
 
     found: list[tuple[App, str]] = field(default_factory=list)
@@ -120,20 +120,20 @@ def read_logs(app: App, query: LogQuery) -> OffsetLogs:
     with app.topics() as topics:
         cluster_id = topics.cluster_id()
         dedicated = gather_dedicated_topics(app, topics)
-    places = _places(app, query, dedicated)
-    logs = [_read(topic_app, topic, query.connector) for topic_app, topic in places.found]
+    sources = _find_sources(app, query, dedicated)
+    logs = [_read(topic_app, topic, query.connector) for topic_app, topic in sources.found]
     if not any(log.versions for log in logs):
         _require_connector(dedicated, query.connector)
     if wanted:
         logs = [_only(log, wanted) for log in logs]
         _require_partitions(query, logs)
-    return OffsetLogs(tuple(logs), cluster_id, tuple(places.problems))
+    return OffsetLogs(tuple(logs), cluster_id, tuple(sources.problems))
 
 
-def _places(app: App, query: LogQuery, dedicated: DedicatedTopics) -> _Places:
-    places = _Places(problems=list(dedicated.problems))
+def _find_sources(app: App, query: LogQuery, dedicated: DedicatedTopics) -> _LogSources:
+    sources = _LogSources(problems=list(dedicated.problems))
     if query.store in (None, DEDICATED):
-        _add_dedicated(app, query, dedicated, places)
+        _add_dedicated(app, query, dedicated, sources)
     if query.store != DEDICATED:
         store_app, name = locate(app, query.store or GLOBAL)
         topic = store_app.target.offset_topic if name == GLOBAL else name
@@ -142,11 +142,11 @@ def _places(app: App, query: LogQuery, dedicated: DedicatedTopics) -> _Places:
                 hint = "The global offsets topic is the worker's offset.storage.topic: name it with --offset-topic."
                 raise NotFoundError(f"there is no topic {topic}", hint=hint)
             refuse_unfit_sources(store_app, topics, [topic])
-        places.found.append((store_app, topic))
-    return places
+        sources.found.append((store_app, topic))
+    return sources
 
 
-def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, places: _Places) -> None:
+def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, sources: _LogSources) -> None:
     """Add the connector's own topic, wherever it is; report a problem if there is none that can be read."""
     connector = query.connector
     if connector in dedicated.unknown and query.store == DEDICATED:
@@ -156,7 +156,7 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, places
         )
     if connector in dedicated.brokers:
         own, problems = own_topics(app, dedicated, [connector])
-        places.problems += problems
+        sources.problems += problems
         candidates = [(place.there(), place.topic) for place in own]
     else:
         topic = dedicated.of(connector)
@@ -169,11 +169,11 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, places
     for topic_app, topic in candidates:
         with topic_app.topics() as topics:
             if topic in topics.describe([topic]):
-                places.found.append((topic_app, topic))
+                sources.found.append((topic_app, topic))
             else:
                 created = creates_topics(worker.properties.values for worker in app.target.worker_configs)
                 missing = missing_topic_finding(topic, [connector], topic_app.target.client, is_created=created)
-                places.problems.append(Problem(missing.code, missing.message, missing.fix).as_warning())
+                sources.problems.append(Problem(missing.code, missing.message, missing.fix).as_warning())
 
 
 def _read(app: App, topic: str, connector: str) -> TopicLog:

@@ -16,7 +16,7 @@ IsMeant = Callable[[str, Record], bool]
 
 
 @dataclass(slots=True)
-class Course:
+class KeyHistory:
     """A key that has had several offsets: `furthest` is the one that lies furthest on in the source.
 
     It counts from the last deletion on, which was at `deleted_ms`. `back` is the first one that lies before it; None
@@ -28,11 +28,11 @@ class Course:
     back: Record | None = None
     deleted_ms: int = -1
     _source: KnownSource | None = None
-    _at: Mapping[str, object] = field(default_factory=dict)
+    _furthest_members: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def key(self) -> OffsetKey:
-        """The key, decoded on demand: there may be millions of courses, and few of them are needed."""
+        """The key, decoded on demand: there may be millions of key histories, and few of them are needed."""
         key = decode_key(self.raw)
         return key if isinstance(key, OffsetKey) else OffsetKey(self.raw, "", None)
 
@@ -41,31 +41,31 @@ class Course:
         members = members_of(record.value)
         if members is None:
             if is_nothing(record.value):
-                self.furthest, self.back, self.deleted_ms, self._at = None, None, record.timestamp_ms, {}
+                self.furthest, self.back, self.deleted_ms, self._furthest_members = None, None, record.timestamp_ms, {}
             return
         if self._source is None:
             self._source = known_source(self.key.partition, members)
-        if self._source is None or not went_back(self._at, members, self._source):
-            self.furthest, self.back, self._at = record, None, members
+        if self._source is None or not went_back(self._furthest_members, members, self._source):
+            self.furthest, self.back, self._furthest_members = record, None, members
         elif self.back is None and is_meant(self.key.connector, record):
-            self.furthest, self._at = record, members
+            self.furthest, self._furthest_members = record, members
         elif self.back is None:
             self.back = record
 
 
-def _nobody(_connector: str, _record: Record) -> bool:
+def _never_meant(_connector: str, _record: Record) -> bool:
     return False
 
 
 @dataclass(slots=True)
 class OffsetHistory:
-    """The courses of one topic; a key of an unknown source has None instead, a key that was seen once its record."""
+    """The history of each key of a topic; None for a key of an unknown source, its record for one that was seen once."""
 
-    is_meant: IsMeant = _nobody
-    _keys: dict[int, dict[bytes, Course | Record | None]] = field(default_factory=dict)
+    is_meant: IsMeant = _never_meant
+    _keys: dict[int, dict[bytes, KeyHistory | Record | None]] = field(default_factory=dict)
 
     def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Add all records to the courses, and keep them all."""
+        """Add all records to the key histories, and keep them all."""
         for record in records:
             key = record.key
             if key is None:
@@ -81,30 +81,30 @@ class OffsetHistory:
                 known.take(record, self.is_meant)
         return records
 
-    def _begin(self, raw: bytes, first: Record) -> Course | None:
+    def _begin(self, raw: bytes, first: Record) -> KeyHistory | None:
         key = decode_key(raw)
         if not isinstance(key, OffsetKey) or not may_be_known(key.partition):
             return None
-        course = Course(raw)
-        course.take(first, self.is_meant)
-        return course
+        key_history = KeyHistory(raw)
+        key_history.take(first, self.is_meant)
+        return key_history
 
     def has_gone_back(self, raw: bytes, partition: int) -> bool:
         """Decide whether the newest offset of a key on a partition lies before a former one there."""
         known = self._keys.get(partition, {}).get(raw)
-        return isinstance(known, Course) and known.back is not None
+        return isinstance(known, KeyHistory) and known.back is not None
 
-    def course(self, key: OffsetKey, partition: int) -> Course:
-        """Return the course of one key on one partition."""
+    def key_history(self, key: OffsetKey, partition: int) -> KeyHistory:
+        """Return the history of one key on one partition."""
         known = self._keys.get(partition, {}).get(key.raw)
-        if isinstance(known, Course):
+        if isinstance(known, KeyHistory):
             return known
-        course = Course(key.raw)
+        key_history = KeyHistory(key.raw)
         if known is not None:
-            course.take(known, self.is_meant)
-        return course
+            key_history.take(known, self.is_meant)
+        return key_history
 
-    def gone_back(self) -> Iterator[Course]:
-        """Yield the courses whose newest offset lies before a former one."""
+    def gone_back(self) -> Iterator[KeyHistory]:
+        """Yield the key histories whose newest offset lies before a former one."""
         for keys in self._keys.values():
-            yield from (each for each in keys.values() if isinstance(each, Course) and each.back is not None)
+            yield from (each for each in keys.values() if isinstance(each, KeyHistory) and each.back is not None)

@@ -22,7 +22,7 @@ from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.foreign import arguments, shell_word, shell_words
 from eosctl.offsets.history.events import lies_before
-from eosctl.offsets.history.rules import Course, OffsetHistory
+from eosctl.offsets.history.rules import KeyHistory, OffsetHistory
 from eosctl.offsets.lint import codes
 
 BEFORE_RESTARTS = frozenset(
@@ -154,19 +154,19 @@ def _behind_former(connector: str, common: WatchedTopic, former: Store) -> Itera
         was, now = live(former.records[key.raw]), live(common.store.records.get(key.raw))
         if was is None or now is None or not lies_before(key, now, was):
             continue
-        course = common.history.course(key, now.partition)
-        if course.deleted_ms <= was.timestamp_ms and not common.history.is_meant(connector, now):
+        key_history = common.history.key_history(key, now.partition)
+        if key_history.deleted_ms <= was.timestamp_ms and not common.history.is_meant(connector, now):
             yield _Jump(key, was, now, now)
 
 
 def _gone_back(common: WatchedTopic) -> dict[str, list[_Jump]]:
     """Return the offsets that went back, of each connector with nothing but the global topic."""
     found: dict[str, list[_Jump]] = {}
-    for course in common.history.gone_back():
-        newest = common.store.records.get(course.key.raw)
-        jump = None if newest is None else _jump(course, newest)
+    for key_history in common.history.gone_back():
+        newest = common.store.records.get(key_history.key.raw)
+        jump = None if newest is None else _jump(key_history, newest)
         if jump is not None:
-            found.setdefault(course.key.connector, []).append(jump)
+            found.setdefault(key_history.key.connector, []).append(jump)
     return found
 
 
@@ -180,10 +180,10 @@ def _gone_back_in_own(connector: str, common: WatchedTopic, own: WatchedTopic) -
         copy = common.store.records.get(key.raw)
         if _is_plain(key, newest, copy, own, common):
             continue
-        course = own.history.course(key, newest.partition)
+        key_history = own.history.key_history(key, newest.partition)
         if copy is not None:
-            course = _further(course, common.history.course(key, copy.partition))
-        jump = _jump(course, newest)
+            key_history = _further(key_history, common.history.key_history(key, copy.partition))
+        jump = _jump(key_history, newest)
         if jump is not None:
             found.append(jump)
     return found
@@ -196,8 +196,8 @@ def _is_plain(key: OffsetKey, newest: Record, copy: Record | None, own: WatchedT
     return copy is None or (copy.value == newest.value and not common.history.has_gone_back(key.raw, copy.partition))
 
 
-def _further(own: Course, copies: Course) -> Course:
-    """Return the course with the further offset of both; a deletion in one of the topics counts for the other."""
+def _further(own: KeyHistory, copies: KeyHistory) -> KeyHistory:
+    """Return the history with the further offset of both; a deletion in one of the topics counts for the other."""
     deleted_ms = max(own.deleted_ms, copies.deleted_ms)
     after = [each for each in (own, copies) if each.furthest and each.furthest.timestamp_ms > deleted_ms]
     if len(after) < 2:
@@ -208,10 +208,10 @@ def _further(own: Course, copies: Course) -> Course:
     return own
 
 
-def _jump(course: Course, newest: Record) -> _Jump | None:
-    if course.furthest is None or not lies_before(course.key, newest, course.furthest):
+def _jump(key_history: KeyHistory, newest: Record) -> _Jump | None:
+    if key_history.furthest is None or not lies_before(key_history.key, newest, key_history.furthest):
         return None
-    return _Jump(course.key, course.furthest, course.back or newest, newest)
+    return _Jump(key_history.key, key_history.furthest, key_history.back or newest, newest)
 
 
 def _went_back(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: ShowTime) -> Finding:

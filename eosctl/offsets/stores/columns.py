@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def settled_columns(
+def read_stable_columns(
     app: App,
     topics: TopicReader,
     topic: str,

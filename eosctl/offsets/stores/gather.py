@@ -137,7 +137,7 @@ def gather_stores(
         reading.read_all([reading.global_topic, *here])
         own, unseen = _read_own(app, dedicated, connectors)
         known = reading.connectors().union(dedicated.configured, *(other.store.names() for other in away.values()))
-        reading.read_those_there(_own_topics(dedicated, known if connectors is None else connectors))
+        reading.read_existing(_own_topics(dedicated, known if connectors is None else connectors))
         found = replace(reading.found(), dedicated=dedicated, extra=tuple(here), away=away, own=own, unseen=unseen)
     _require_connectors(app, found, connectors or ())
     return found
@@ -160,7 +160,7 @@ class _Reading:
         for topic in dict.fromkeys(names):
             self._read(topic)
 
-    def read_those_there(self, names: Iterable[str], *, partitions: int | None = None) -> None:
+    def read_existing(self, names: Iterable[str], *, partitions: int | None = None) -> None:
         """Read the topics that exist; a missing one becomes an empty store, as large as the global topic."""
         new = [topic for topic in dict.fromkeys(names) if topic not in self._stores]
         self._describe(new)
@@ -199,7 +199,7 @@ def away_bounds(app: App, name: str) -> tuple[Bounds, ...]:
     topic = store_app.target.offset_topic if inner == GLOBAL else inner
     with store_app.topics() as topics:
         require_topics([topic], topics.describe([topic]))
-        return settled_bounds(store_app, topics, topic)
+        return read_stable_bounds(store_app, topics, topic)
 
 
 def _away(app: App, name: str) -> AwayStore:
@@ -223,7 +223,7 @@ def gather_topics(
     with app.topics() as topics:
         reading = _Reading(app, topics)
         reading.read_all(names)
-        reading.read_those_there(if_there, partitions=partitions)
+        reading.read_existing(if_there, partitions=partitions)
         return reading.found()
 
 
@@ -253,7 +253,7 @@ def _read_columns(
     from eosctl.engine.stores import column_store
     from eosctl.offsets.stores.on_disk import spool_of
 
-    settled_bounds(app, topics, topic)
+    read_stable_bounds(app, topics, topic)
     read_bounds, spool = dict[int, Bounds](), spool_of(app)
     parts = list(partitions_together(offsets, AT_ONCE))
 
@@ -281,7 +281,7 @@ def _kept(records: Table, spool: Spool) -> Table | Spilled:
         return records
 
 
-def settled_bounds(app: App, topics: TopicReader, topic: str) -> tuple[Bounds, ...]:
+def read_stable_bounds(app: App, topics: TopicReader, topic: str) -> tuple[Bounds, ...]:
     """Return the bounds of `topic`; wait a moment while an open transaction hides something."""
     for _ in patience(app).rounds(0.5):
         bounds = topics.bounds(topic)

@@ -65,14 +65,14 @@ def result_report(app: App, plan: SwitchPlan, progress: Progress[StepDone]) -> R
             rows.append(_row(plan, step, "not_reached"))
     problems = [*_earlier(plan), *(problem for each in done.values() for problem in each.problems)]
     if progress.error is not None:
-        problems += [Problem.of(progress.error), _way_on(app, plan)]
+        problems += [Problem.of(progress.error), _unfinished_problem(app, plan)]
     problems += progress.problems
     merged = done[MERGE].merged if MERGE in done else ()
     report = _report(app, plan, OFFSETS_SWITCH_RESULT, rows, problems=problems, merged=merged)
     return replace(report, exit_code=progress.exit_code(touched=True))
 
 
-def _way_on(app: App, plan: SwitchPlan) -> Problem:
+def _unfinished_problem(app: App, plan: SwitchPlan) -> Problem:
     """Report the state that the connector was left in, and the two ways to go on from there."""
     patient = replace(app, deadline=Deadline.after(min(_LOOK_S, app.deadline.timeout_s), app.clock))
     try:
@@ -84,11 +84,11 @@ def _way_on(app: App, plan: SwitchPlan) -> Problem:
     return Problem(
         codes.SWITCH_UNFINISHED,
         f"the switch of {plan.connector} is not finished: {present}; it is to be {plan.state} in the end",
-        hint=_ways(plan),
+        hint=_next_commands(plan),
     )
 
 
-def _ways(plan: SwitchPlan) -> str:
+def _next_commands(plan: SwitchPlan) -> str:
     on = f"Run it again to go on: {_command(plan, plan.target)}"
     return on if plan.origin == plan.target else Lines.of(on, f"Go back: {_command(plan, plan.origin)}")
 
