@@ -157,7 +157,7 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, source
     if connector in dedicated.brokers:
         own, problems = own_topics(app, dedicated, [connector])
         sources.problems += problems
-        candidates = [(place.there(), place.topic) for place in own]
+        candidates = [(own_topic.require_app(), own_topic.topic) for own_topic in own]
     else:
         topic = dedicated.of(connector)
         candidates = [] if topic is None else [(app, topic)]

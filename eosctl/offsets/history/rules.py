@@ -59,7 +59,7 @@ def _never_meant(_connector: str, _record: Record) -> bool:
 
 @dataclass(slots=True)
 class OffsetHistory:
-    """The history of each key of a topic; None for a key of an unknown source, its record for one that was seen once."""
+    """The histories of a topic's keys; None for a key of an unknown source, the record of a key that was seen once."""
 
     is_meant: IsMeant = _never_meant
     _keys: dict[int, dict[bytes, KeyHistory | Record | None]] = field(default_factory=dict)

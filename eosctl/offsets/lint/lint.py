@@ -33,7 +33,7 @@ from eosctl.offsets.lint.lost import find_lost_offsets
 from eosctl.offsets.lint.past_writes import offsets_set_on_purpose
 from eosctl.offsets.lint.rows import OFFSETS_LINT, LintData, LintSummary
 from eosctl.offsets.lint.rules import WatchedTopic
-from eosctl.offsets.stores.own import OwnPlace, own_topics
+from eosctl.offsets.stores.own import OwnTopic, own_topics
 from eosctl.output.parts import finding_row, unseen_parts
 from eosctl.ports import TopicReader
 from eosctl.report import Problem, Report, check_exit_code
@@ -54,7 +54,7 @@ class _LintState:
     stuck: list[tuple[str, Bounds]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    elsewhere: list[OwnPlace] = field(default_factory=list)
+    elsewhere: list[OwnTopic] = field(default_factory=list)
     watched: dict[str, WatchedTopic] = field(default_factory=dict)
     bounds: dict[str, Sequence[Bounds]] = field(default_factory=dict)
     dedicated: DedicatedTopics = field(default_factory=DedicatedTopics)
@@ -89,14 +89,14 @@ def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[Ap
         )
         state.problems.append(Problem(connector_codes.OTHER_CLUSTER, message))
     findings = _findings(app, state)
-    for place in state.elsewhere:
+    for own_topic in state.elsewhere:
         try:
-            own = _look(place.there(), (place.topic,))
-            findings += _findings(place.there(), own)
+            own = _look(own_topic.require_app(), (own_topic.topic,))
+            findings += _findings(own_topic.require_app(), own)
         except NotFoundError:
-            findings.append(_missing(place.there(), state, place.topic, ()))
+            findings.append(_missing(own_topic.require_app(), state, own_topic.topic, ()))
         except EosctlError as exc:
-            state.problems.append(place.unseen(exc.message))
+            state.problems.append(own_topic.unseen(exc.message))
         else:
             state.stores += own.stores
             state.problems += own.problems

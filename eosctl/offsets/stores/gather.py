@@ -303,19 +303,19 @@ def _read_own(
     app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None
 ) -> tuple[dict[str, AwayStore], tuple[Problem, ...]]:
     """Read the stores on connectors' own brokers, by connector; report the unreadable ones as problems."""
-    places, problems = own_topics(app, dedicated, connectors)
+    own, problems = own_topics(app, dedicated, connectors)
     found: dict[str, AwayStore] = {}
-    for place, cluster_id in places.items():
-        store: AnyStore = Store(place.topic, CONNECT_DEFAULT_PARTITIONS)
+    for own_topic, cluster_id in own.items():
+        store: AnyStore = Store(own_topic.topic, CONNECT_DEFAULT_PARTITIONS)
         bounds: tuple[Bounds, ...] = ()
         try:
-            with place.there().topics() as topics:
-                if place.topic in topics.describe([place.topic]):
-                    store, bounds = read_store(place.there(), topics, place.topic)
+            with own_topic.require_app().topics() as topics:
+                if own_topic.topic in topics.describe([own_topic.topic]):
+                    store, bounds = read_store(own_topic.require_app(), topics, own_topic.topic)
         except EosctlError as exc:
-            problems.append(place.unseen(exc.message))
+            problems.append(own_topic.unseen(exc.message))
         else:
-            found[place.connector] = AwayStore(cluster_id, store, bounds)
+            found[own_topic.connector] = AwayStore(cluster_id, store, bounds)
     return found, tuple(problems)
 
 

@@ -20,7 +20,7 @@ from eosctl.report import Problem
 _PATIENCE_S = 5.0
 
 
-class OwnPlace(Struct, frozen=True, eq=False):
+class OwnTopic(Struct, frozen=True, eq=False):
     """A topic on a connector's own brokers; `app` connects to them, or is None if eosctl can't.
 
     `named`: the config names the topic; else it is named like the worker's offsets topic, and only exactly-once tasks
@@ -34,7 +34,7 @@ class OwnPlace(Struct, frozen=True, eq=False):
     app: App | None
     why_not: str = ""
 
-    def there(self) -> App:
+    def require_app(self) -> App:
         """Return the App of the brokers; raise EosctlError if eosctl can't connect to them."""
         if self.app is None:
             raise EosctlError(self.why_not)
@@ -57,8 +57,10 @@ class OwnPlace(Struct, frozen=True, eq=False):
         )
 
 
-def _own_places(app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None = None) -> Iterator[OwnPlace]:
-    """Yield the place of each of `connectors` (None: all) that has its own brokers and a topic of known name."""
+def _known_topics(
+    app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None = None
+) -> Iterator[OwnTopic]:
+    """Yield the own topic of each of `connectors` (None: all) with brokers of its own, if its name is known."""
     for connector, brokers in sorted(dedicated.brokers.items()):
         if (connectors is not None and connector not in connectors) or connector in dedicated.unknown:
             continue
@@ -67,39 +69,39 @@ def _own_places(app: App, dedicated: DedicatedTopics, connectors: Collection[str
         if brokers.settings is not None:
             own_app = replace(app, target=replace(app.target, client=brokers.settings))
         topic = named or app.target.offset_topic
-        yield OwnPlace(connector, topic, named is not None, brokers.servers, own_app, brokers.why_not)
+        yield OwnTopic(connector, topic, named is not None, brokers.servers, own_app, brokers.why_not)
 
 
 def own_topics(
     app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None = None
-) -> tuple[dict[OwnPlace, str], list[Problem]]:
+) -> tuple[dict[OwnTopic, str], list[Problem]]:
     """Return the topics to read, each with its cluster id, and problems that report their clusters or errors.
 
     A topic that the config names is included whether or not it exists. Brokers that do not answer are asked once.
     """
-    found: dict[OwnPlace, str] = {}
+    found: dict[OwnTopic, str] = {}
     problems: list[Problem] = []
     dead: dict[str, str] = {}
-    for place in _own_places(app, dedicated, connectors):
+    for own_topic in _known_topics(app, dedicated, connectors):
         try:
-            if place.servers in dead:
-                raise EosctlError(dead[place.servers])
-            cluster_id, exists = _is_there(place)
+            if own_topic.servers in dead:
+                raise EosctlError(dead[own_topic.servers])
+            cluster_id, exists = _find_topic(own_topic)
         except (UnreachableError, DeadlineError) as exc:
-            dead[place.servers] = exc.message
-            problems.append(place.unseen(exc.message))
+            dead[own_topic.servers] = exc.message
+            problems.append(own_topic.unseen(exc.message))
         except EosctlError as exc:
-            problems.append(place.unseen(exc.message))
+            problems.append(own_topic.unseen(exc.message))
         else:
-            if exists or place.named:
-                found[place] = cluster_id
-                problems.append(place.seen(cluster_id))
+            if exists or own_topic.named:
+                found[own_topic] = cluster_id
+                problems.append(own_topic.seen(cluster_id))
     return found, problems
 
 
-def _is_there(place: OwnPlace) -> tuple[str, bool]:
+def _find_topic(own_topic: OwnTopic) -> tuple[str, bool]:
     """Return the cluster id, and whether the topic exists there; raise EosctlError without an answer soon."""
-    app = place.there()
+    app = own_topic.require_app()
     patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
     with replace(app, deadline=patience).topics() as topics:
-        return topics.cluster_id(), place.topic in topics.describe([place.topic])
+        return topics.cluster_id(), own_topic.topic in topics.describe([own_topic.topic])
