@@ -88,7 +88,7 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, r
     of_connectors = _views(app, found, query)
     if partition is not None:
         wanted = {typed_partition(connector, partition).identity for connector in query.connectors}
-        of_connectors = [each.of(wanted) for each in of_connectors]
+        of_connectors = [of_connector.of(wanted) for of_connector in of_connectors]
     views = list(chain.from_iterable(of_connectors))
     if partition is not None and not views:
         raise NotFoundError(
@@ -249,14 +249,14 @@ def _members(app: App, views: Sequence[OffsetView]) -> list[dict[str, Any]]:
 
 
 def _ignored(found: OffsetStores) -> list[IgnoredOffsetRecord]:
-    return [each for store in found.stores.values() for each in store.ignored]
+    return [ignored for store in found.stores.values() for ignored in store.ignored]
 
 
 def _summary(found: OffsetStores, views: Sequence[OffsetViews | PlainViews]) -> dict[str, int]:
     return {
-        "connectors": sum(bool(each) for each in views),
+        "connectors": sum(bool(of_connector) for of_connector in views),
         "source_partitions": sum(map(len, views)),
-        "not_seen_at_runtime": sum(each.unseen_at_runtime() for each in views),
+        "not_seen_at_runtime": sum(of_connector.unseen_at_runtime() for of_connector in views),
         "ignored_keys": len(_ignored(found)),
     }
 
@@ -267,7 +267,7 @@ def _all_problems(app: App, found: OffsetStores, views: Sequence[OffsetViews | P
 
 def _gone_problems(views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
     """Warn of offsets without a connector: a new connector of that name would use them again."""
-    gone = [each.connector for each in views if each.gone and each.is_live()]
+    gone = [of_connector.connector for of_connector in views if of_connector.gone and of_connector.is_live()]
     if not gone:
         return []
     shown = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if len(gone) > _MOST_NAMED else "")
@@ -283,6 +283,6 @@ def _gone_problems(views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
 def _problems(app: App, found: OffsetStores) -> list[Problem]:
     """Return what could not be seen, and the open transactions that hide it."""
     open_ones, unknown = find_open_transactions(app, found.stuck())
-    named = [open_transaction_finding(each, now_ms=app.clock.now_ms()) for each in open_ones]
+    named = [open_transaction_finding(transaction, now_ms=app.clock.now_ms()) for transaction in open_ones]
     hidden = [Problem(it.code, f"{it.subject}: {it.message}", hint=it.fix).as_warning() for it in named]
     return [*found.problems(), *hidden, *unknown]

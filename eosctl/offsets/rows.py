@@ -230,13 +230,13 @@ def ignored_parts(ignored: Iterable[IgnoredOffsetRecord]) -> list[IgnoredPart]:
     """Return `data.ignored`."""
     return [
         IgnoredPart(
-            topic=each.record.topic,
-            partition=each.record.partition,
-            offset=each.record.offset,
-            key=json_bytes(each.record.key),
-            reason=each.fault.value,
+            topic=found.record.topic,
+            partition=found.record.partition,
+            offset=found.record.offset,
+            key=json_bytes(found.record.key),
+            reason=found.fault.value,
         )
-        for each in ignored
+        for found in ignored
     ]
 
 
@@ -271,8 +271,8 @@ class GetData(ListData):
 
 def _ignored_lines(report: Report) -> Iterator[str]:
     """Yield the records that no connector ever finds, then the summary."""
-    for each in report.data_of(ListData).ignored:
-        yield f"ignored by Connect ({each.reason}): {format_cell(each.key)} at {each.cell()} offset {each.offset}"
+    for part in report.data_of(ListData).ignored:
+        yield f"ignored by Connect ({part.reason}): {format_cell(part.key)} at {part.cell()} offset {part.offset}"
     yield from summary_lines(report)
 
 

@@ -152,8 +152,8 @@ class TopicPart(Printed):
 def topic_parts(topics: Iterable[NewTopic]) -> list[TopicPart]:
     """Return `data.creates`."""
     return [
-        TopicPart(topic=each.topic, partitions=each.partitions, replication_factor=each.replication_factor)
-        for each in topics
+        TopicPart(topic=new.topic, partitions=new.partitions, replication_factor=new.replication_factor)
+        for new in topics
     ]
 
 
@@ -229,11 +229,11 @@ def created_topic_lines(report: Report) -> Iterator[str]:
 def new_topic_lines(topics: Iterable[TopicPart], verb: str = "creates") -> Iterator[str]:
     """Yield a line for each topic that a plan creates; one line for many equal topics."""
     alike: dict[tuple[int, int], list[str]] = {}
-    for each in topics:
-        if each.topic.startswith("file:"):
-            yield f"{verb} file {format_cell(each.topic.removeprefix('file:'))}"
+    for topic in topics:
+        if topic.topic.startswith("file:"):
+            yield f"{verb} file {format_cell(topic.topic.removeprefix('file:'))}"
         else:
-            alike.setdefault((each.partitions, each.replication_factor), []).append(format_cell(each.topic))
+            alike.setdefault((topic.partitions, topic.replication_factor), []).append(format_cell(topic.topic))
     for (partitions, replication_factor), names in alike.items():
         like = f"compacted, {_partitions(partitions)}, replication factor {replication_factor}"
         if len(names) > _MOST_NEW_TOPICS:
@@ -260,11 +260,11 @@ _CHANGES = {
 
 def _change_lines(data: EditPlanData) -> Iterator[str]:
     """Yield the changes of `offsets set`, member by member."""
-    for each in data.changes:
-        lsn = each.lsn or LsnTexts(before=None, after=None)
-        before, after = _with_lsn(each.before, lsn.before), _with_lsn(each.after, lsn.after)
-        where = f"{_json_text(each.source_partition)} {printable(each.member)}"
-        yield f"{where}: {before} -> {after}, {_CHANGES[each.change]}"
+    for change in data.changes:
+        lsn = change.lsn or LsnTexts(before=None, after=None)
+        before, after = _with_lsn(change.before, lsn.before), _with_lsn(change.after, lsn.after)
+        where = f"{_json_text(change.source_partition)} {printable(change.member)}"
+        yield f"{where}: {before} -> {after}, {_CHANGES[change.change]}"
 
 
 def _with_lsn(value: object, lsn: str | None) -> str:
@@ -278,8 +278,8 @@ def _json_text(value: object) -> str:
 
 def _former_lines(data: EditPlanData) -> Iterator[str]:
     """Yield the versions of the log that the new offsets are taken from."""
-    for each in data.as_of or ():
-        yield f"{_json_text(each.source_partition)} as of {each.at()}, {each.timestamp}"
+    for version in data.as_of or ():
+        yield f"{_json_text(version.source_partition)} as of {version.at()}, {version.timestamp}"
 
 
 def _edit_lines(report: Report) -> Iterator[str]:

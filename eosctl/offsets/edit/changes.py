@@ -33,13 +33,15 @@ class KeyChange(Struct, frozen=True):
 
     def goes(self, direction: Change) -> bool:
         """Decide whether a member changes in this direction, if only in part."""
-        return any(each.change in (direction, Change.MIXED) for each in self.members())
+        return any(change.change in (direction, Change.MIXED) for change in self.members())
 
     def may_go_forward(self) -> bool:
         """Decide whether the new position may skip something: its GTIDs cannot be ordered against the old ones."""
         gtids = self.source.gtids if self.source is not None else None
         undirected = (Change.NEW, Change.MISSING, Change.CHANGED)
-        return gtids is not None and any(each.member == gtids and each.change in undirected for each in self.members())
+        return gtids is not None and any(
+            change.member == gtids and change.change in undirected for change in self.members()
+        )
 
     def may_go_back(self) -> bool:
         """Decide whether the source may be read again from an earlier position; some positions cannot be compared."""
@@ -52,14 +54,14 @@ class KeyChange(Struct, frozen=True):
     def rows(self) -> Iterable[ChangedMember]:
         """Yield the rows of `data.changes`."""
         lsns = lsn_texts(self.before) or {}, lsn_texts(self.after) or {}
-        for each in self.members():
-            texts = [by_member.get(each.member) for by_member in lsns]
+        for change in self.members():
+            texts = [by_member.get(change.member) for by_member in lsns]
             yield ChangedMember(
                 source_partition=shown_json(self.partition),
-                member=encodable(each.member),
-                change=each.change,
-                before=shown_json(each.before),
-                after=shown_json(each.after),
+                member=encodable(change.member),
+                change=change.change,
+                before=shown_json(change.before),
+                after=shown_json(change.after),
                 lsn=LsnTexts(before=texts[0], after=texts[1]) if any(texts) else None,
             )
 
@@ -86,7 +88,7 @@ def key_changes(writes: Iterable[PlannedWrite], stores: Iterable[Store]) -> list
 
 def shape_refusal(changes: Iterable[KeyChange]) -> RefusedError | None:
     """Return the refusal of members that change their type, which makes a task fail; None without any."""
-    changed = [(key, each) for key in changes for each in key.members() if each.change is Change.TYPE]
+    changed = [(key, change) for key in changes for change in key.members() if change.change is Change.TYPE]
     if not changed:
         return None
     key, first = changed[0]

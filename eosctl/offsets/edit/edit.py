@@ -131,12 +131,12 @@ def _gather(app: App, connector: str) -> OffsetStores:
 def _known(stores: Mapping[str, Store], wanted: Sequence[OffsetKey]) -> list[OffsetKey]:
     """Return every spelling of each wanted source partition, once."""
     keys: dict[bytes, OffsetKey] = {}
-    for each in wanted:
-        found = spellings(stores.values(), each)
+    for want in wanted:
+        found = spellings(stores.values(), want)
         if not found:
             raise NotFoundError(
-                f"no offset of {each.connector} for source partition {json.dumps(each.partition, ensure_ascii=False)}",
-                hint=f"`eosctl offsets get --connector {shell_word(each.connector or '')}` shows all; numbers and "
+                f"no offset of {want.connector} for source partition {json.dumps(want.partition, ensure_ascii=False)}",
+                hint=f"`eosctl offsets get --connector {shell_word(want.connector or '')}` shows all; numbers and "
                 "texts are different.",
             )
         keys |= {key.raw: key for key in found}
@@ -206,7 +206,7 @@ def _with_route(report: Report, plan: EditPlan, kind: Kind) -> Report:
     more: dict[str, Any] = {
         "via": plan.route.via,
         "via_reason": plan.route.reason,
-        "changes": [row for each in plan.changes for row in each.rows()],
-        "as_of": [version_row(each) for each in plan.former] or UNSET,
+        "changes": [row for change in plan.changes for row in change.rows()],
+        "as_of": [version_row(version) for version in plan.former] or UNSET,
     }
     return replace(report, data=kind.data(**asdict(report.data), **more))

@@ -228,7 +228,7 @@ def _look_at_entries(
     this = _Read(entries.possibly(others), behind, bounds, count_away(kept, sizes))
     if outside is None:
         outside = _OutsideRecords.of(entries, [this])
-    places = {(each.topic, each.partition, each.offset): each for each in (*behind, *outside.hidden)}
+    places = {(record.topic, record.partition, record.offset): record for record in (*behind, *outside.hidden)}
     return look(kept, Now(of_entries, outside.elsewhere, list(places.values()))), this
 
 

@@ -235,8 +235,8 @@ def _ignored(writes: PlannedWrites) -> Iterator[Problem]:
 
 
 def _superseded(file: OffsetsFile, planned: ImportPlan) -> Iterator[Problem]:
-    for each in planned.first:
-        message = f"{file.place(each.line)} is not written: {file.place(each.by)} is newer and falls on the same key"
+    for lost in planned.first:
+        message = f"{file.place(lost.line)} is not written: {file.place(lost.by)} is newer and falls on the same key"
         yield Problem(codes.SUPERSEDED, message)
     if planned.superseded > len(planned.first):
         records = counted(planned.superseded, "record is", "records are")

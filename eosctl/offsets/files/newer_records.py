@@ -32,7 +32,7 @@ def likely_writers(app: App, records: Sequence[tuple[Record, str | None]]) -> li
             listed = admin.list_transactions(producer_ids=sorted(ids)).found if ids else ()
     except EosctlError:
         return [None] * len(records)
-    users = {each.producer_id: each.transactional_id for each in listed}
+    users = {transaction.producer_id: transaction.transactional_id for transaction in listed}
     return [_writer(app, record, connector, answers, users) for record, connector in records]
 
 

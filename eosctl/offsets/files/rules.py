@@ -42,7 +42,7 @@ def rest_body(store: Store, connector: str) -> RestBody:
         elif not is_nothing(record.value):
             other = found.get(key.identity)
             if other is not None:
-                older = min(other[0], record, key=lambda each: each.timestamp_ms)
+                older = min(other[0], record, key=lambda candidate: candidate.timestamp_ms)
                 left_out.append((older, codes.OTHER_SPELLING))
                 record = other[0] if older is record else record
             found[key.identity] = (record, key)

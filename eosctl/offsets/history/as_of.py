@@ -55,15 +55,15 @@ def former_versions(app: App, connector: str, wanted: AsOf) -> list[Version]:
         )
     moment_ms = wanted.moment_ms or 0
     found = [_at_moment(connector, same, moment_ms) for same in _by_source_partition(logs).values()]
-    return [each for each in found if each is not None]
+    return [version for version in found if version is not None]
 
 
 def _by_source_partition(logs: OffsetLogs) -> Mapping[str, list[list[Version]]]:
     """Group versions by the identity of their source partition and by topic, the connector's own topic first."""
     found: dict[str, list[list[Version]]] = {}
     for number, log in enumerate(logs.logs):
-        for each in log.versions:
-            found.setdefault(each.key.identity, [[] for _ in logs.logs])[number].append(each)
+        for version in log.versions:
+            found.setdefault(version.key.identity, [[] for _ in logs.logs])[number].append(version)
     return found
 
 
@@ -85,8 +85,8 @@ def _at_moment(connector: str, topics: Sequence[Sequence[Version]], moment_ms: i
             hint=f"`eosctl offsets reset --connector {shell_word(connector)} --partition {shell_word(shown)}` deletes "
             "it; name the others with --partition.",
         )
-    every = [each for versions in topics for each in versions if each.state is State.COMMITTED]
-    oldest = _place(min(every, key=lambda each: each.record.timestamp_ms))
+    every = [version for versions in topics for version in versions if version.state is State.COMMITTED]
+    oldest = _place(min(every, key=lambda version: version.record.timestamp_ms))
     raise RefusedError(
         f"the log has no offset of {shown} from {moment} or before: the oldest is {oldest}; nothing was written",
         hint=f"{_show_log(connector)}; name the source partitions that are meant with --partition.",
@@ -101,15 +101,15 @@ def _counting(topics: Sequence[Sequence[Version]], moment_ms: int) -> Version | 
 def _at_offset(connector: str, logs: OffsetLogs, offset: int) -> Version:
     """Return the one committed version at an offset of the log."""
     every = logs.versions()
-    at_offset = [each for each in every if each.record.offset == offset]
-    found = [each for each in at_offset if each.state is State.COMMITTED and not each.is_tombstone]
+    at_offset = [version for version in every if version.record.offset == offset]
+    found = [version for version in at_offset if version.state is State.COMMITTED and not version.is_tombstone]
     if not found:
         why = f"the version there is {_state_text(at_offset[0])}" if at_offset else f"it has {_places(every)}"
         raise RefusedError(
             f"the log has no committed offset of {connector} at offset {offset}: {why}; nothing was written",
             hint=f"{_show_log(connector)}.",
         )
-    if len({(each.key.identity, each.record.value) for each in found}) > 1:
+    if len({(version.key.identity, version.record.value) for version in found}) > 1:
         raise RefusedError(
             f"several source partitions or topics have a version at offset {offset}: {_places(found)}; nothing was "
             "written",
@@ -124,9 +124,9 @@ def _state_text(version: Version) -> str:
 
 def _places(versions: Iterable[Version]) -> str:
     """Format the places of some versions, the newest last."""
-    every = [each for each in versions if each.state is State.COMMITTED and not each.is_tombstone]
+    every = [version for version in versions if version.state is State.COMMITTED and not version.is_tombstone]
     more = f"{len(every) - _MOST_NAMED} older ones, " if len(every) > _MOST_NAMED else ""
-    return more + ", ".join(_place(each) for each in every[-_MOST_NAMED:]) if every else "none"
+    return more + ", ".join(_place(version) for version in every[-_MOST_NAMED:]) if every else "none"
 
 
 def _place(version: Version) -> str:

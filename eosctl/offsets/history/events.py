@@ -108,14 +108,14 @@ def _with_jumps(found: Iterable[Version]) -> list[Version]:
     """Mark the versions that lie behind their predecessor with that predecessor."""
     former: dict[tuple[bytes, int], Record] = {}
     marked = []
-    for each in found:
-        place = (each.key.raw, each.record.partition)
+    for version in found:
+        place = (version.key.raw, version.record.partition)
         before = former.get(place)
-        if each.state is State.COMMITTED:
-            if before is not None and lies_before(each.key, each.record, before):
-                each = Version(each.key, each.record, each.state, before)
-            former[place] = each.record
-        marked.append(each)
+        if version.state is State.COMMITTED:
+            if before is not None and lies_before(version.key, version.record, before):
+                version = Version(version.key, version.record, version.state, before)
+            former[place] = version.record
+        marked.append(version)
     return marked
 
 
@@ -137,10 +137,10 @@ def version_at(found: Iterable[Version], moment_ms: int) -> Version | None:
     newest takes effect, as in `fold_store`.
     """
     newest: dict[tuple[bytes, int], Version] = {}
-    for each in found:
-        if each.state is State.COMMITTED and each.record.timestamp_ms <= moment_ms:
-            newest[each.key.raw, each.record.partition] = each
-    return max(newest.values(), key=lambda each: each.record.timestamp_ms, default=None)
+    for version in found:
+        if version.state is State.COMMITTED and version.record.timestamp_ms <= moment_ms:
+            newest[version.key.raw, version.record.partition] = version
+    return max(newest.values(), key=lambda version: version.record.timestamp_ms, default=None)
 
 
 def members_of(value: bytes | None) -> Mapping[str, object] | None:

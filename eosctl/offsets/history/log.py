@@ -46,7 +46,7 @@ class TopicLog(Struct, frozen=True):
 
     def partitions(self) -> list[LoggedPartition]:
         """Return `data.partitions`: where the versions lie, and whether older ones may be gone from there."""
-        used = {each.record.partition for each in self.versions}
+        used = {version.record.partition for version in self.versions}
         return [self._partition(bound) for bound in self.bounds if bound.partition in used]
 
     def _partition(self, bound: Bounds) -> LoggedPartition:
@@ -75,7 +75,7 @@ class OffsetLogs(Struct, frozen=True):
 
     def versions(self) -> list[Version]:
         """Return the versions of all topics, topic by topic."""
-        return [each for log in self.logs for each in log.versions]
+        return [version for log in self.logs for version in log.versions]
 
 
 @dataclass(slots=True)
@@ -90,14 +90,14 @@ def log_offsets(app: App, query: LogQuery) -> Report:
     """Report every version; exit 0 whatever is found. Raise the errors of `read_logs`."""
     read = read_logs(app, query)
     found = read.versions()
-    states = Counter(each.state for each in found)
+    states = Counter(version.state for version in found)
     return Report(
         kind=OFFSETS_LOG,
-        rows=[version_row(each) for each in found],
+        rows=[version_row(version) for version in found],
         summary=VersionsSummary(
-            source_partitions=len({each.key.identity for each in found}),
+            source_partitions=len({version.key.identity for version in found}),
             versions=len(found),
-            jumps_back=sum(each.behind is not None for each in found),
+            jumps_back=sum(version.behind is not None for version in found),
             aborted=states[State.ABORTED],
             open=states[State.OPEN],
         ),
@@ -116,7 +116,7 @@ def read_logs(app: App, query: LogQuery) -> OffsetLogs:
     Raises UsageError for an invalid store or a connector without the requested dedicated topic, RefusedError if that
     topic's name is unknown, and for a topic that holds no offsets.
     """
-    wanted = {typed_partition(query.connector, each).identity for each in query.partitions}
+    wanted = {typed_partition(query.connector, text).identity for text in query.partitions}
     with app.topics() as topics:
         cluster_id = topics.cluster_id()
         dedicated = gather_dedicated_topics(app, topics)
@@ -186,7 +186,7 @@ def _read(app: App, topic: str, connector: str) -> TopicLog:
 
 
 def _only(log: TopicLog, wanted: set[str]) -> TopicLog:
-    kept = tuple(each for each in log.versions if each.key.identity in wanted)
+    kept = tuple(version for version in log.versions if version.key.identity in wanted)
     return TopicLog(log.topic, kept, log.bounds, log.counts)
 
 
@@ -199,7 +199,7 @@ def _require_connector(dedicated: DedicatedTopics, connector: str) -> None:
 
 
 def _require_partitions(query: LogQuery, logs: Sequence[TopicLog]) -> None:
-    known = {each.key.identity for log in logs for each in log.versions}
+    known = {version.key.identity for log in logs for version in log.versions}
     for text in query.partitions:
         if typed_partition(query.connector, text).identity not in known:
             raise NotFoundError(

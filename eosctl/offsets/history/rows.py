@@ -105,10 +105,10 @@ class VersionsData(Printed):
 
 def _log_lines(report: Report) -> Iterator[str]:
     """Yield the partitions whose older versions may be gone, then the summary."""
-    for each in report.data_of(VersionsData).partitions:
-        if each.older_gone:
-            place = f"{each.cell()}, offsets {each.begin} to {each.end}"
-            yield f"{place}: compacted, records left: {each.records}; older versions may be gone"
+    for partition in report.data_of(VersionsData).partitions:
+        if partition.older_gone:
+            place = f"{partition.cell()}, offsets {partition.begin} to {partition.end}"
+            yield f"{place}: compacted, records left: {partition.records}; older versions may be gone"
     yield from summary_lines(report)
 
 

@@ -107,4 +107,4 @@ class OffsetHistory:
     def gone_back(self) -> Iterator[KeyHistory]:
         """Yield the key histories whose newest offset lies before a former one."""
         for keys in self._keys.values():
-            yield from (each for each in keys.values() if isinstance(each, KeyHistory) and each.back is not None)
+            yield from (known for known in keys.values() if isinstance(known, KeyHistory) and known.back is not None)

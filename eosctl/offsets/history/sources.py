@@ -133,7 +133,7 @@ def may_be_known(partition: Mapping[str, object] | None) -> bool:
 
 
 def _has(members: Mapping[str, object], alternatives: Collection[frozenset[str]]) -> bool:
-    return any(each <= members.keys() for each in alternatives)
+    return any(names <= members.keys() for names in alternatives)
 
 
 LSN_MEMBERS = ("lsn", "lsn_proc", "lsn_commit")

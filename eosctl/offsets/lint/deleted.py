@@ -77,8 +77,8 @@ def _ids(group_id: str, name: str, state: ConnectorState) -> list[TransactionalI
 
 
 def _one_committed(described: Iterable[object]) -> bool:
-    known = [each for each in described if isinstance(each, TransactionDescription)]
-    return any(each.state is TransactionState.COMPLETE_COMMIT for each in known)
+    known = [description for description in described if isinstance(description, TransactionDescription)]
+    return any(description.state is TransactionState.COMPLETE_COMMIT for description in known)
 
 
 def _deleted(name: str, topic: str, has_committed: bool) -> Finding:

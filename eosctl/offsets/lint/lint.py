@@ -117,7 +117,7 @@ def _findings(app: App, state: _LintState) -> list[Finding]:
     if state.stuck:
         now_ms = app.clock.now_ms()
         open_ones, unknown = find_open_transactions(app, state.stuck)
-        findings += [open_transaction_finding(each, now_ms=now_ms) for each in open_ones]
+        findings += [open_transaction_finding(transaction, now_ms=now_ms) for transaction in open_ones]
         state.problems += unknown
     return findings
 
@@ -223,13 +223,13 @@ def _followed_by(read: TopicRead, more: TopicRead) -> TopicRead:
 
 
 def _report(app: App, state: _LintState, findings: Sequence[Finding], *, strict: bool) -> Report:
-    severities, codes = Counter(each.severity for each in findings), Counter(each.code for each in findings)
+    severities, codes = Counter(finding.severity for finding in findings), Counter(finding.code for finding in findings)
     shown: Counter[str] = Counter()
     rows = []
-    for each in sorted(findings, key=lambda each: SEVERITIES.index(each.severity)):
-        shown[each.code] += 1
-        if shown[each.code] <= MOST_ROWS_PER_CODE:
-            rows.append(finding_row(each))
+    for finding in sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)):
+        shown[finding.code] += 1
+        if shown[finding.code] <= MOST_ROWS_PER_CODE:
+            rows.append(finding_row(finding))
     return Report(
         kind=OFFSETS_LINT,
         rows=rows,

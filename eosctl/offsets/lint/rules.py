@@ -77,7 +77,7 @@ def lost_offsets(
             if name in former:
                 found += _left_behind(name, common.store, former[name])
                 every = [*_behind_former(name, common, former[name]), *gone]
-                gone = list({each.key.raw: each for each in every}.values())
+                gone = list({jump.key.raw: jump for jump in every}.values())
         if gone:
             keys = (common if topic is None else topic).store.connectors.get(name, ())
             found.append(_went_back(name, gone, keys=len(keys), show_time=show_time))
@@ -230,12 +230,12 @@ def _went_back(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: 
             "topic": first.newest.topic,
             "offsets": [
                 {
-                    "source_partition": _partition(each.key),
-                    "former": _cell(each.furthest),
-                    "back": _cell(each.back),
-                    "now": _cell(each.newest),
+                    "source_partition": _partition(jump.key),
+                    "former": _cell(jump.furthest),
+                    "back": _cell(jump.back),
+                    "now": _cell(jump.newest),
                 }
-                for each in jumps[:_MOST_NAMED]
+                for jump in jumps[:_MOST_NAMED]
             ],
             "went_back": len(jumps),
         },
@@ -244,13 +244,13 @@ def _went_back(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: 
 
 def _commands(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: ShowTime) -> str:
     """Return one command with a time if that is right for all, else one for each with its place in the log."""
-    moment_ms = max(each.furthest.timestamp_ms for each in jumps)
-    topics = {each.furthest.topic for each in jumps}
-    if len(jumps) > 1 and len(topics) == 1 and moment_ms < min(each.back.timestamp_ms for each in jumps):
+    moment_ms = max(jump.furthest.timestamp_ms for jump in jumps)
+    topics = {jump.furthest.topic for jump in jumps}
+    if len(jumps) > 1 and len(topics) == 1 and moment_ms < min(jump.back.timestamp_ms for jump in jumps):
         named = jumps if len(jumps) < keys else ()
-        return _set(connector, show_time(moment_ms), topics.pop(), [each.key for each in named])
+        return _set(connector, show_time(moment_ms), topics.pop(), [jump.key for jump in named])
     first = jumps[:_MOST_COMMANDS]
-    lines = [_set(connector, str(each.furthest.offset), each.furthest.topic, [each.key]) for each in first]
+    lines = [_set(connector, str(jump.furthest.offset), jump.furthest.topic, [jump.key]) for jump in first]
     if len(jumps) > len(first):
         show = f"`{shell_words('eosctl', 'offsets', 'log', '--connector', connector)}` shows their places"
         lines.append(f"and so for {len(jumps) - len(first)} more ({show})")

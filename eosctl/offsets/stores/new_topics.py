@@ -67,7 +67,7 @@ def _batches(topics: Sequence[NewTopic]) -> Iterator[list[NewTopic]]:
     """Yield batches limited in topics and in partitions; a topic with more partitions is alone in one."""
     batch: list[NewTopic] = []
     for new in topics:
-        partitions = sum(each.partitions for each in batch) + new.partitions
+        partitions = sum(topic.partitions for topic in batch) + new.partitions
         if batch and (len(batch) == _MOST_TOPICS or partitions > _MOST_PARTITIONS):
             yield batch
             batch = []

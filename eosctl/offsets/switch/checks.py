@@ -50,8 +50,8 @@ def require_valid_config(worker: ConnectWorker, connector: str, config: Mapping[
 def _passwords(answer: Mapping[str, object]) -> set[str]:
     """Return the settings that the connector itself defines as passwords."""
     configs = cast("list[object]", answer.get("configs") or [])
-    definitions = [mapping_of(mapping_of(each).get("definition")) for each in configs]
-    return {str(each.get("name")) for each in definitions if each.get("type") == "PASSWORD"}
+    definitions = [mapping_of(mapping_of(definition).get("definition")) for definition in configs]
+    return {str(definition.get("name")) for definition in definitions if definition.get("type") == "PASSWORD"}
 
 
 def _errors(answer: Mapping[str, object]) -> list[tuple[str, str]]:

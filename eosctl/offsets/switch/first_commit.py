@@ -59,7 +59,7 @@ def _states(app: App, ids: Sequence[TransactionalId]) -> list[TransactionState]:
     """Return the states of the ids; none if tasks have no ids, or these may not be described."""
     with app.transactions() as admin:
         described = admin.describe_transactions(ids)
-    return [each.state for each in described.values() if isinstance(each, TransactionDescription)]
+    return [description.state for description in described.values() if isinstance(description, TransactionDescription)]
 
 
 def _places(app: App, connector: str, topic: str) -> Places:

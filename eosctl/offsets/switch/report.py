@@ -63,7 +63,7 @@ def result_report(app: App, plan: SwitchPlan, progress: Progress[StepDone]) -> R
             rows.append(_row(plan, step, "failed", progress.error.message))
         else:
             rows.append(_row(plan, step, "not_reached"))
-    problems = [*_earlier(plan), *(problem for each in done.values() for problem in each.problems)]
+    problems = [*_earlier(plan), *(problem for step_done in done.values() for problem in step_done.problems)]
     if progress.error is not None:
         problems += [Problem.of(progress.error), _unfinished_problem(app, plan)]
     problems += progress.problems
@@ -104,8 +104,8 @@ def _report(
 ) -> Report:
     merge = plan.merge
     planned = [write_row(write) for write in merge.writes] if merge else []
-    backups = [str(each.data_of(ResultData).backup) for each in merged]
-    first, *later = [each.rows_of(WrittenRow) for each in merged] or [[]]
+    backups = [str(report.data_of(ResultData).backup) for report in merged]
+    first, *later = [report.rows_of(WrittenRow) for report in merged] or [[]]
     came = [row for rows_of_round in later for row in rows_of_round if row.outcome == "written"]
     copied: Sequence[WriteRow] = [*first, *came] if merged else planned
     one_way = plan.at is not None and plan.origin == GLOBAL
