@@ -27,7 +27,7 @@ REST_DIFFERS = warning(
 )
 SOURCE_NOT_CHECKED = warning(
     "source_not_checked",
-    "The source is on another cluster, and nobody can be asked whether the connectors still run there.",
+    "The source is on another cluster, and there is no worker to ask whether the connectors still run there.",
     "Stop them there first; add connect_url to the profile.",
 )
 SPLIT = warning(

@@ -120,7 +120,7 @@ KNOWN_SOURCES = (
 
 
 def known_source(partition: Mapping[str, object] | None, offset: Mapping[str, object]) -> KnownSource | None:
-    """Return the source that this offset looks like one of; None if it is unknown."""
+    """Return the known source whose offsets look like this one; None without any."""
     for source in KNOWN_SOURCES:
         if _has(partition or {}, source.partitions) and _has(offset, source.offsets):
             return source
