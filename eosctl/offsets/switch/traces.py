@@ -57,10 +57,10 @@ def begun_before_the_config(
     patient = replace(app, deadline=app.deadline.half(at_most_s=_PATIENCE_S))
     try:
         with patient.transactions() as admin:
-            topic_names = admin.topic_partitions()
+            there = admin.topic_partitions()
         with patient.topics() as topics:
             since_ms = _at_rest_since_ms(topics.read(app.target.config_topic, sieve=_of_connectors).records)
-            newest = _newest_of_candidates(topics, _candidates(app, topic_names, connectors, config))
+            newest = _newest_of_candidates(topics, _candidates(app, there, connectors, config))
             went = _written_since(newest.of, since_ms, config, offsets_set_on_purpose(app, cluster_id))
             written = [(name, topic) for name, topic in went if name in connectors]
             origins = {name: store_name(app, _own_topic(config, name)) for name, _topic in written}
@@ -165,8 +165,8 @@ def _offsets_of(app: App, topics: TopicReader, origin: str, connector: str) -> _
         return [record for record in records if decode_key(record.key).connector == connector]
 
     stores = {topic_of(app, origin), app.target.offset_topic}
-    described = topics.describe(sorted(stores))
-    reads = [topics.read(topic, newest_per_key=True, sieve=of_connector).records for topic in described]
+    there = topics.describe(sorted(stores))
+    reads = [topics.read(topic, newest_per_key=True, sieve=of_connector).records for topic in there]
     return {pair for records in reads for record in records for pair in _pairs(record)}
 
 
