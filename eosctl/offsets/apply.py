@@ -90,7 +90,7 @@ def apply_plan(
             renewed = again()
             if renewed.writes != plan.writes or renewed.creates != plan.creates:
                 raise StalePlanError("these offsets changed since the plan was made", hint="Plan again.")
-            check_writable(app.with_whole_timeout(), plan)  # reading them took its time
+            check_writable(app.with_whole_timeout(), plan)  # reading the topics took time
         backup = keep_backup(app, plan.sends(), name=plan.name, cluster_id=plan.found.cluster_id)
         app.on_event(Event(f"backup: {backup}"))
         journal.write("begin", name=plan.name, backup=str(backup), offsets=len(plan.sends()))
@@ -250,7 +250,7 @@ def _aborted(topics: TopicReader, found: OffsetStores, existing: Sequence[str], 
 def _result_report(
     app: App, plan: OffsetWritePlan, read: _ReadBack, *, backup: Path, failure: EosctlError | None
 ) -> Report:
-    # what was not answered may still happen
+    # a request without an answer may still take effect
     lost = isinstance(failure, UnreachableError | DeadlineError)
     missing = "unconfirmed" if lost else "failed" if failure else "differs"
     parts = zip_longest(plan.writes.tables(), read.parts)
@@ -277,7 +277,7 @@ def _result_report(
 
 
 def _exit_code(failure: EosctlError | None, *, wrong: bool, nothing_written: bool) -> ExitCode:
-    if not wrong:  # a failure whose writes are all there was an answer that got lost
+    if not wrong:  # all writes are there: at most an answer was lost
         return ExitCode.OK
     return failure.exit_code if failure is not None and nothing_written else ExitCode.PARTIAL
 

@@ -163,7 +163,7 @@ def _mergeable(found: OffsetStores, source: str, into: str) -> list[str]:
         names = [name for name in names if found.dedicated.of(name) is not None]
     if source in (GLOBAL, DEDICATED):
         return names
-    shown = next((found.of(name)[source].shown() for name in names), set[str]())  # the same store of all
+    shown = next((found.of(name)[source].shown() for name in names), set[str]())  # one store for all connectors
     return [name for name in names if name in shown]
 
 
@@ -340,7 +340,7 @@ def plan_data(plan: OffsetWritePlan) -> dict[str, Any]:
         "overrides": plan.allowances.names(),
         "keys": len(plan.writes),
     }
-    if len(plan.writes) > MOST_ROWS:  # what is not shown is recorded all the same
+    if len(plan.writes) > MOST_ROWS:  # a digest records the keys that are not shown
         data["plan"] = plan.writes.digest()
     return data
 

@@ -29,7 +29,7 @@ from eosctl.offsets.writes import OffsetWritePlan
 AUTO, REST, TOPIC = "auto", "rest", "topic"
 _PATCH_SINCE = (3, 6)
 _DELETIONS_BROKEN_SINCE = (3, 8)
-_TIMED_OUT = re.compile(r"\btim(?:ed|e) ?out\b", re.IGNORECASE)  # of Connect itself, of Jetty, of a proxy
+_TIMED_OUT = re.compile(r"\btim(?:ed|e) ?out\b", re.IGNORECASE)  # by Connect itself, Jetty or a proxy
 
 
 class EditRoute(Struct, frozen=True):

@@ -217,7 +217,7 @@ def _look_at_entries(
     require_topics(sorted(wanted), described)
     reads, behind = list[TopicColumns](), list[Record]()
     for topic, partitions in sorted(wanted.items()):
-        if min(entries.partitions[topic]) in partitions:  # what no part has is read with the first
+        if min(entries.partitions[topic]) in partitions:  # partitions of no part are read with the first part
             partitions |= set(range(described[topic].partitions)) - entries.partitions[topic]
         read, hides = read_stable_columns(app, topics, topic, partitions=partitions, bare=True)
         reads.append(read)

@@ -72,7 +72,7 @@ class OffsetHistory:
                 continue
             keys = self._keys.setdefault(record.partition, {})
             if key not in keys:
-                keys[key] = record  # what is seen once, as most are after compaction, is not even parsed
+                keys[key] = record  # a key seen once, as most are after compaction, is not even parsed
                 continue
             known = keys[key]
             if isinstance(known, Record):

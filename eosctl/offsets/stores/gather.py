@@ -262,7 +262,7 @@ def _read_columns(
             read = topics.read_columns(topic, partitions=part)
             read_bounds.update((bound.partition, bound) for bound in read.bounds if bound.partition in part)
             records = in_order(read.records)
-            del read  # it takes as much memory again
+            del read  # the unsorted copy takes as much memory again
             yield records if part is parts[-1] else _kept(records, spool)
 
     store = column_store(topic, len(offsets), read_parts())

@@ -42,7 +42,7 @@ def rights_problems(
         with app.acls() as store:
             acls = AclIndex(store.describe())
         if target == GLOBAL and probe_mode(worker)[0] is Mode.NOT_ENABLED:
-            return []  # it is the worker itself that uses it
+            return []  # only the worker itself uses that topic
         return _judge(app, connector, acls, config=config, topic=_topic(app, target), made=made)
     except UnsupportedError:  # no authorizer
         return []

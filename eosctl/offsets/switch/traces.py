@@ -120,7 +120,7 @@ def _newest_of_candidates(topics: TopicReader, names: Sequence[str]) -> _Newest:
         return _Newest(topics.newest_of(compacted, offsets=NEWEST_OFFSETS), unread)
     except InterruptedByUserError:
         raise
-    except EosctlError:  # of one of them: the others are read by themselves
+    except EosctlError:  # of one topic: read the others by themselves
         return _one_by_one(topics, compacted, unread)
 
 
