@@ -49,7 +49,7 @@ class Version(Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class ConnectorSieve:
+class ConnectorFilter:
     """A filter that keeps the records of one connector, and counts all records of each partition.
 
     A key that holds neither the name nor a backslash can't be the connector's: that excludes nearly all others.

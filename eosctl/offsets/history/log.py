@@ -17,7 +17,7 @@ from eosctl.core.records import Bounds
 from eosctl.core.workers.config import creates_topics
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.foreign import shell_word
-from eosctl.offsets.history.events import ConnectorSieve, State, Version, versions
+from eosctl.offsets.history.events import ConnectorFilter, State, Version, versions
 from eosctl.offsets.history.rows import OFFSETS_LOG, LoggedPartition, VersionsData, VersionsSummary, version_row
 from eosctl.offsets.stores.gather import locate
 from eosctl.offsets.stores.own import own_topics
@@ -177,7 +177,7 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, source
 
 
 def _read(app: App, topic: str, connector: str) -> TopicLog:
-    committed, everything = ConnectorSieve(connector), ConnectorSieve(connector)
+    committed, everything = ConnectorFilter(connector), ConnectorFilter(connector)
     with app.topics() as topics:
         decided = topics.read(topic, sieve=committed)
         whole = topics.read(topic, isolation="read_uncommitted", sieve=everything)
