@@ -21,7 +21,7 @@ from eosctl.core.records import Record
 from eosctl.core.transaction_log import TOPIC, decode_key, decode_value
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.errors import EosctlError, NotFoundError, ProtocolError
-from eosctl.offsets.history.events import ConnectorSieve
+from eosctl.offsets.history.events import ConnectorFilter
 
 COORDINATOR, TRANSACTION_LOG, OFFSETS_RECORD, UNKNOWN = "coordinator", "transaction_log", "offsets_record", "unknown"
 """How the id behind a producer is known."""
@@ -155,7 +155,7 @@ def former_connectors(scope: Scope, ids: Mapping[ProducerId, TransactionalId], p
     if not left:
         return frozenset(found)
     places: dict[Place, dict[int, str]] = {}
-    sieves = [ConnectorSieve(name) for name in sorted(set(left.values()))]
+    sieves = [ConnectorFilter(name) for name in sorted(set(left.values()))]
 
     def look(records: Sequence[Record]) -> Sequence[Record]:
         for sieve in sieves:

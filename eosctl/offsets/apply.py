@@ -1,7 +1,7 @@
 """Applies a plan of offset writes: check again, back up, send, read back, report.
 
-One eosctl at a time writes the offsets of a cluster. What is sent goes in one transaction, so that a run that breaks
-off leaves all of it or nothing; a journal tells the next run that there was one.
+One eosctl at a time writes the offsets of a cluster. The records go in one transaction, or in several if they are too
+many, so that an interrupted run leaves only whole ones; a journal shows the next run that there was one.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from eosctl.offsets import codes
 from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.listing import report_target
 from eosctl.offsets.rows import MOST_ROWS
-from eosctl.offsets.stores.columns import by_parts, settled_columns
+from eosctl.offsets.stores.columns import by_parts, read_stable_columns
 from eosctl.offsets.stores.gather import OffsetStores, away_bounds
 from eosctl.offsets.stores.new_topics import create_topics
 from eosctl.offsets.stores.targets import other_partitions
-from eosctl.offsets.write_rows import SETTLED, ResultData, ResultSummary
+from eosctl.offsets.write_rows import AS_PLANNED, ResultData, ResultSummary
 from eosctl.offsets.writes import (
     OffsetWritePlan,
     check_writable,
@@ -58,18 +58,18 @@ if TYPE_CHECKING:
 _LATE_WRITE_S, _POLL_S, _AWAY_POLL_S = 10.0, 0.2, 1.0
 
 Send = Callable[[App, OffsetWritePlan], None]
-"""Puts the records of a plan where they belong."""
+"""Sends the records of a plan."""
 
 
 def prepare_writes(app: App, plan_of: Callable[[App], OffsetWritePlan]) -> Plan:
-    """Return the plan to send what `plan_of` plans, now and anew where the topics have moved; raises what it raises."""
+    """Return the plan to send the writes of `plan_of`, planned again if the topics have moved; raise its errors."""
     plan = plan_of(app)
     apply = partial(apply_plan, app, plan, lambda: plan_of(app.with_whole_timeout()))
     return plan_to_write(app, plan, partial(show_plan, app, plan), apply)
 
 
 def plan_to_write(app: App, plan: OffsetWritePlan, show: Callable[[], Report], apply: Callable[[], Report]) -> Plan:
-    """Return `plan` as it is settled; where it sends nothing there is nothing to apply."""
+    """Return the plan to confirm, with its question; a plan that sends nothing has nothing to apply."""
     question = f"{plan.kinds.verb} {counted(len(plan.sends()), 'offset')}?"
     return Plan(show, question, apply if plan.sends() else None, app.target, refusal_of(app, plan))
 
@@ -77,10 +77,10 @@ def plan_to_write(app: App, plan: OffsetWritePlan, show: Callable[[], Report], a
 def apply_plan(
     app: App, plan: OffsetWritePlan, again: Callable[[], OffsetWritePlan], *, send: Send | None = None
 ) -> Report:
-    """Writes `plan` if it still holds; `again` makes it anew where the topics have moved.
+    """Write `plan` if it still holds; plan again with `again` if the topics have moved.
 
-    The deadline starts anew: the time in which a person read the plan does not count. Raises StalePlanError or
-    RefusedError before anything was written, also while another eosctl writes offsets of this cluster.
+    The deadline starts anew: the time that a person took to read the plan does not count. Raises StalePlanError or
+    RefusedError before anything is written, also while another eosctl writes offsets of this cluster.
     """
     app = app.with_whole_timeout()
     journal = offsets_journal(app, plan.found.cluster_id)
@@ -90,7 +90,7 @@ def apply_plan(
             renewed = again()
             if renewed.writes != plan.writes or renewed.creates != plan.creates:
                 raise StalePlanError("these offsets changed since the plan was made", hint="Plan again.")
-            check_writable(app.with_whole_timeout(), plan)  # reading them took its time
+            check_writable(app.with_whole_timeout(), plan)  # reading the topics took time
         backup = keep_backup(app, plan.sends(), name=plan.name, cluster_id=plan.found.cluster_id)
         app.on_event(Event(f"backup: {backup}"))
         journal.write("begin", name=plan.name, backup=str(backup), offsets=len(plan.sends()))
@@ -100,27 +100,27 @@ def apply_plan(
 
 
 def moved(app: App, found: OffsetStores) -> bool:
-    """Whether the topics have records that `found` has not; raises StalePlanError for another cluster or topic."""
+    """Decide whether the topics have records that `found` lacks; raise StalePlanError for another cluster or topic."""
     with app.topics() as topics:
         if topics.cluster_id() != found.cluster_id:
             raise StalePlanError(
                 f"the plan is for cluster {found.cluster_id}, this is {topics.cluster_id()}", hint="Check -b."
             )
-        there = topics.describe(list(found.stores))
+        described = topics.describe(list(found.stores))
         for topic in found.stores:
-            now, then = there.get(topic), found.descriptions.get(topic)
+            now, then = described.get(topic), found.descriptions.get(topic)
             if (now and now.topic_id) != (then and then.topic_id):
                 raise StalePlanError(
                     f"topic {topic} was created, deleted or recreated since the plan", hint="Plan again."
                 )
             if now and then and now.partitions != then.partitions:
                 raise other_partitions(topic, now.partitions, planned=then.partitions)
-        here = any(now != found.bounds[topic] for topic, now in topics.bounds_of(there).items())
-    return here or any(away_bounds(app, name) != there.bounds for name, there in found.away.items())
+        here = any(now != found.bounds[topic] for topic, now in topics.bounds_of(described).items())
+    return here or any(away_bounds(app, name) != store.bounds for name, store in found.away.items())
 
 
 def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
-    """Creates the missing topics, then writes in the plan's transactions, under an id of eosctl's own."""
+    """Create the missing topics, then write in the plan's transactions, under a transactional id of eosctl's own."""
     for refusal in create_topics(app, plan.creates).refused.values():
         raise refusal
     with app.with_whole_timeout().topic_writer() as topics:
@@ -132,7 +132,7 @@ def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
 
 
 class _ReadBack(Struct, frozen=True):
-    """What is there of each part of the writes; none where nothing could be read.
+    """The state of each part of the writes as read back; empty if nothing could be read.
 
     `aborted` counts the planned values that only a reader of uncommitted records finds.
     """
@@ -141,12 +141,12 @@ class _ReadBack(Struct, frozen=True):
     aborted: int = 0
 
     def behind(self) -> int:
-        """How many are committed, but not seen before somebody's open transaction ends."""
+        """Count the committed values that stay invisible until an open transaction of another producer ends."""
         return sum(part.behind for part in self.parts)
 
 
 def _write(app: App, plan: OffsetWritePlan, send: Send, *, backup: Path) -> Report:
-    """Sends and reads back; what came of a failure is found out by reading, not by guessing."""
+    """Send and read back; determine the outcome of a failure by reading, not by guessing."""
     failure: EosctlError | None = None
     try:
         send(app, plan)
@@ -161,7 +161,7 @@ def _write(app: App, plan: OffsetWritePlan, send: Send, *, backup: Path) -> Repo
 
 
 def _read_when_there(app: App, plan: OffsetWritePlan, *, failed: bool) -> _ReadBack:
-    """What is there of a write; of one that was accepted also where the brokers are away for a while.
+    """Read a write back; if the write was accepted, wait for brokers that are away for a while.
 
     Raises UnreachableError when they do not come back before the deadline.
     """
@@ -176,35 +176,35 @@ def _read_when_there(app: App, plan: OffsetWritePlan, *, failed: bool) -> _ReadB
 
 
 def _read_back(app: App, topics: TopicReader, plan: OffsetWritePlan, *, failed: bool) -> _ReadBack:
-    """What the topics hold; what was accepted may come a little later.
+    """Read back what the topics hold; allow an accepted write to arrive a little later.
 
     A worker answers PATCH before it has written to the second of a connector's two stores (Kafka 4.3.1,
     ConnectorOffsetBackingStore).
     """
-    there = list(topics.describe(plan.sends().topics))
+    existing = list(topics.describe(plan.sends().topics))
     patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
 
     def read_part(app: App, topics: TopicReader, sends: Table) -> tuple[Held, int]:
-        if not failed and _came_as_sent(topics, plan.found, there, sends):
+        if not failed and _came_as_sent(topics, plan.found, existing, sends):
             return all_held(len(sends)), 0
         for _ in patience.rounds(_POLL_S):
-            found = held(sends, _read_since(app, topics, plan.found, there, sends), accepted=not failed)
+            found = held(sends, _read_since(app, topics, plan.found, existing, sends), accepted=not failed)
             if failed or not found.lacks():
                 break
-        return found, _aborted(topics, plan.found, there, sends, found) if failed else 0
+        return found, _aborted(topics, plan.found, existing, sends, found) if failed else 0
 
     sends = plan.sends()
     parts = list(by_parts(app, sends.tables(), count=sends.count_parts(), doing="reading back", look=read_part))
     return _ReadBack([part for part, _aborted in parts], sum(aborted for _part, aborted in parts))
 
 
-def _came_as_sent(topics: TopicReader, found: OffsetStores, there: Sequence[str], sends: Table) -> bool:
-    """Whether what came since the plan was made is what was sent, as it was sent, and nothing else hides behind it.
+def _came_as_sent(topics: TopicReader, found: OffsetStores, existing: Sequence[str], sends: Table) -> bool:
+    """Decide whether the records since the plan are exactly those sent, with nothing else hidden behind them.
 
-    This needs no look for a key. Where it is not so, for whatever reason, nothing is wrong yet.
+    This needs no lookup of keys. False, for whatever reason, does not mean yet that anything is wrong.
     """
     places, ranges = places_in(sends), list[OffsetRange]()
-    if not set(places) <= set(there):
+    if not set(places) <= set(existing):
         return False
     for topic, bounds in topics.bounds_of(places).items():
         ends = _ends_then(found, topic)
@@ -218,31 +218,31 @@ def _came_as_sent(topics: TopicReader, found: OffsetStores, there: Sequence[str]
 
 
 def _ends_then(found: OffsetStores, topic: str) -> dict[int, int]:
-    """Where committed readers saw the end of each partition when the plan was made; of a new topic there are none."""
+    """Return the LSO of each partition when the plan was made; a new topic has none."""
     return {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
 
 
-def _read_since(app: App, topics: TopicReader, found: OffsetStores, there: Sequence[str], sends: Table) -> Since:
-    """Reads what some writes concern from where it ended, as committed readers see it, when the plan was made."""
+def _read_since(app: App, topics: TopicReader, found: OffsetStores, existing: Sequence[str], sends: Table) -> Since:
+    """Read the partitions of some writes from the LSO at the time of the plan, as committed readers see them."""
     reads, behind = list[TopicColumns](), list[Record]()
     for topic, partitions in places_in(sends).items():
-        if topic in there:
+        if topic in existing:
             since = _ends_then(found, topic)
-            read, hidden = settled_columns(app, topics, topic, since=since, partitions=partitions, bare=True)
+            read, hidden = read_stable_columns(app, topics, topic, since=since, partitions=partitions, bare=True)
             reads.append(read)
             behind += hidden
     blocked = frozenset((read.topic, bound.partition) for read in reads for bound in read.blocked())
-    return Since(there, all_records(reads), behind, blocked)
+    return Since(existing, all_records(reads), behind, blocked)
 
 
-def _aborted(topics: TopicReader, found: OffsetStores, there: Sequence[str], sends: Table, read: Held) -> int:
-    """How many of the writes that are certainly not there a reader of uncommitted records finds behind the plan."""
+def _aborted(topics: TopicReader, found: OffsetStores, existing: Sequence[str], sends: Table, read: Held) -> int:
+    """Count the writes, certainly not committed, that a reader of uncommitted records finds after the plan."""
     reads = [
         topics.read_columns(
             topic, isolation="read_uncommitted", since=_ends_then(found, topic), partitions=partitions, bare=True
         )
         for topic, partitions in places_in(sends).items()
-        if topic in there
+        if topic in existing
     ]
     return aborted(sends, read, all_records(reads))
 
@@ -250,20 +250,20 @@ def _aborted(topics: TopicReader, found: OffsetStores, there: Sequence[str], sen
 def _result_report(
     app: App, plan: OffsetWritePlan, read: _ReadBack, *, backup: Path, failure: EosctlError | None
 ) -> Report:
-    # what was not answered may still happen
+    # a request without an answer may still take effect
     lost = isinstance(failure, UnreachableError | DeadlineError)
     missing = "unconfirmed" if lost else "failed" if failure else "differs"
     parts = zip_longest(plan.writes.tables(), read.parts)
     found = [outcomes(table, part, missing=missing) for table, part in parts]
     counts, sent = counts_of(found), len(plan.sends())
-    wrong = sum(count for outcome, count in counts.items() if outcome not in SETTLED)
+    wrong = sum(count for outcome, count in counts.items() if outcome not in AS_PLANNED)
     nothing_written = wrong == sent == counts.get("failed", 0)
     failures = [
         *_failure_problems(failure, read, wrong=wrong),
         *_left_problems(0 if nothing_written else wrong, sent, backup),
         *_behind_problems(read.behind()),
     ]
-    shown = plan.writes.first(MOST_ROWS, found, settled=SETTLED)
+    shown = plan.writes.first(MOST_ROWS, found, settled=AS_PLANNED)
     return Report(
         kind=plan.kinds.result,
         rows=[plan.result_row(write, outcome or "") for write, outcome in shown],
@@ -277,13 +277,13 @@ def _result_report(
 
 
 def _exit_code(failure: EosctlError | None, *, wrong: bool, nothing_written: bool) -> ExitCode:
-    if not wrong:  # a failure whose writes are all there was an answer that got lost
+    if not wrong:  # all writes are there: at most an answer was lost
         return ExitCode.OK
     return failure.exit_code if failure is not None and nothing_written else ExitCode.PARTIAL
 
 
 def _left_problems(left: int, sent: int, backup: Path) -> Iterator[Problem]:
-    """For a write of which something is there, or may be."""
+    """Report a write that is there in part, or may be."""
     if left:
         are = "is" if left == 1 else "are"
         message = f"{left:,} of {counted(sent, 'offset')} {are} not, or not known to be, as planned"
@@ -292,7 +292,7 @@ def _left_problems(left: int, sent: int, backup: Path) -> Iterator[Problem]:
 
 def _behind_problems(behind: int) -> Iterator[Problem]:
     if behind:
-        message = f"{behind} of them are committed, but lie behind somebody's open transaction: workers that read "
+        message = f"{behind} of them are committed, but lie behind an open transaction: workers that read "
         message += "committed records get them when it ends"
         hint = "`eosctl txn hanging` shows its producer."
         yield Problem(OPEN_TRANSACTION, message, hint=hint).as_warning()

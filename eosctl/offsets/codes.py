@@ -1,4 +1,4 @@
-"""What is to be known of offsets that are listed, compared and written."""
+"""The codes of problems with offsets that are listed, compared and written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REST_DIFFERS = warning(
 )
 SOURCE_NOT_CHECKED = warning(
     "source_not_checked",
-    "The source is on another cluster, and nobody can be asked whether the connectors still run there.",
+    "The source is on another cluster, and there is no worker to ask whether the connectors still run there.",
     "Stop them there first; add connect_url to the profile.",
 )
 SPLIT = warning(

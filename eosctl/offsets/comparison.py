@@ -1,4 +1,4 @@
-"""What every comparison of offsets says of keys that an open transaction hides: that they were not compared."""
+"""The exit code of a comparison of offsets, and its report of keys that were not compared."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from eosctl.errors import ExitCode
 from eosctl.report import Problem
 
 HIDDEN = DiffStatus.HIDDEN.value
-"""The status of such a key in every comparison."""
+"""The status of a key that an open transaction hides, in every comparison."""
 
 
 def comparison_exit_code(*, differing: bool, hidden: bool, strict: bool) -> ExitCode:
-    """3 for keys that differ; 7, or 3 where it is to be `strict`, where some could not be compared."""
+    """Return 3 if keys differ; else 7, or 3 if `strict`, if some could not be compared."""
     if differing or (hidden and strict):
         return ExitCode.FINDINGS
     return ExitCode.PARTIAL if hidden else ExitCode.OK
 
 
 def hidden_problem(hidden: int, compared: int, *, where: str = "") -> Problem:
-    """Says of how many keys nothing is said; `where` begins with a space."""
+    """Return the problem that says how many keys were not compared; `where` begins with a space."""
     message = f"{hidden} of {compared} keys{where} can't be compared: an open transaction hides newer records of them"
     return Problem(
         OPEN_TRANSACTION, message, hint="`eosctl txn hanging` shows its producer; run again when it has ended."

@@ -1,4 +1,4 @@
-"""Whether offsets may be written now: a running task would write its own after ours, or never see ours."""
+"""Checks that offsets may be written now: a running task would write its own after ours, or never see ours."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _FORCE = f"{Waiver.FORCE_RUNNING} writes all the same."
 
 
 def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, force_running: bool) -> None:
-    """Raises RefusedError unless the connectors are STOPPED and no member has a task, or the group is gone.
+    """Raise RefusedError unless the connectors are STOPPED and no member has a task, or the group is gone.
 
-    The latter with `workers_down`. Tasks that are about to end are waited for.
+    `workers_down` requires the latter. Waits for tasks that are about to end.
     """
     if force_running:
         return
@@ -45,19 +45,19 @@ def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, f
 
 
 def refuse_running_source(
-    there: App, connectors: Sequence[str], *, profile: str, workers_down: bool, force_running: bool
+    source: App, connectors: Sequence[str], *, profile: str, workers_down: bool, force_running: bool
 ) -> None:
-    """Raises RefusedError while one of `connectors` runs on a cluster that is only read: its offsets move on.
+    """Raise RefusedError while one of `connectors` runs on a cluster that is only read: its offsets move on.
 
-    Where nobody can be asked there is nothing to refuse; `source_problem` says so in the plan.
+    Without a worker to ask there is nothing to refuse; the plan then has `source_problem`.
     """
-    urls = [] if force_running else _urls(there)
+    urls = [] if force_running else _urls(source)
     if not urls:
         return
-    if workers_down and there.target.group_id is not None:
-        _refuse_members(there, connectors)
+    if workers_down and source.target.group_id is not None:
+        _refuse_members(source, connectors)
         return
-    held = _answered(who_holds(_at(there, urls), connectors))
+    held = _answered(who_holds(_with_workers(source, urls), connectors))
     _refuse_doubt(held)
     if running := _running(held, connectors):
         raise RefusedError(
@@ -66,9 +66,9 @@ def refuse_running_source(
         )
 
 
-def source_problem(there: App, profile: str) -> Problem | None:
-    """A warning where nobody can be asked whether connectors run on a cluster that is only read."""
-    if _urls(there):
+def source_problem(source: App, profile: str) -> Problem | None:
+    """Warn if no worker can be asked whether connectors run on a cluster that is only read."""
+    if _urls(source):
         return None
     return Problem(
         codes.SOURCE_NOT_CHECKED,
@@ -79,14 +79,14 @@ def source_problem(there: App, profile: str) -> Problem | None:
 
 
 def running_connectors(app: App, connectors: Sequence[str]) -> list[str]:
-    """Those of `connectors` that exist and are not STOPPED, or still have tasks, as `name (STATE, n tasks)`."""
+    """Return which of `connectors` exist and are not STOPPED, or still have tasks, as `name (STATE, n tasks)`."""
     return _running(_answered(holders_now(app, connectors)), connectors)
 
 
 def _at_workers(app: App) -> App:
-    """The surroundings of the workers to ask, those that were named or else the group's.
+    """Return the App with the workers to ask: the given ones, else the group's.
 
-    Raises RefusedError where there are none, NotFoundError where their group was never there.
+    Raises RefusedError if there are none, NotFoundError if their group never existed.
     """
     urls = _urls(app)
     if not urls:
@@ -95,15 +95,15 @@ def _at_workers(app: App) -> App:
             "whether the connectors' tasks run is not known, as there is no Connect worker to ask; nothing was written",
             hint=f"Give --connect-url, or {Waiver.WORKERS_DOWN} if the whole group is stopped. {_FORCE}",
         )
-    return _at(app, urls)
+    return _with_workers(app, urls)
 
 
-def _at(app: App, urls: Sequence[str]) -> App:
+def _with_workers(app: App, urls: Sequence[str]) -> App:
     return replace(app, target=replace(app.target, connect_urls=tuple(urls)))
 
 
 def _answered(held: TaskHolders) -> TaskHolders:
-    """The same; raises what the workers failed with, where none of them answered."""
+    """Return `held`; raise the workers' error if none of them answered."""
     if held.silence is not None:
         raise held.silence
     return held
@@ -118,7 +118,7 @@ def _refuse_not_stopped(running: Sequence[str]) -> None:
 
 
 def _refuse_doubt(held: TaskHolders) -> None:
-    """Raises where a group was named and its members do not say what they may run."""
+    """Raise an error if a group was named and its members do not report what they may run."""
     doubt, group = held.doubt, held.group
     if doubt is None and group is not None and not group.members:
         doubt = NotFoundError(
@@ -135,7 +135,7 @@ def _refuse_doubt(held: TaskHolders) -> None:
 
 
 def _urls(app: App) -> list[str]:
-    """The workers that were named, or else the group's."""
+    """Return the given workers, else the group's."""
     may_ask_group = app.target.client is not None and app.target.group_id is not None
     try:
         return list(discover_urls(app)) if app.target.connect_urls or may_ask_group else []
@@ -144,26 +144,29 @@ def _urls(app: App) -> list[str]:
 
 
 def _not_stopped(held: TaskHolders, connectors: Sequence[str]) -> list[str]:
-    return [_told(held, name) for name in connectors if name in held.connectors and not held.is_stopped(name)]
+    return [_describe(held, name) for name in connectors if name in held.connectors and not held.is_stopped(name)]
 
 
 def _running(held: TaskHolders, connectors: Sequence[str]) -> list[str]:
-    """Those that are not STOPPED, and those with tasks of which it is not known that they have ended."""
+    """Return the connectors that are not STOPPED, or have tasks that are not known to have ended."""
     return [
-        _told(held, name)
+        _describe(held, name)
         for name in connectors
         if held.left(name) or (name in held.connectors and not held.is_stopped(name))
     ]
 
 
-def _told(held: TaskHolders, name: str) -> str:
+def _describe(held: TaskHolders, name: str) -> str:
     state = held.connectors[name].state if name in held.connectors else "not known to REST"
     shown = len(held.connectors[name].tasks) if name in held.connectors else 0
     return f"{name} ({state}, {counted(max(shown, len(held.left(name))), 'task')})"
 
 
 def _refuse_strangers(app: App, absent: Sequence[str]) -> None:
-    """A connector that the workers do not know has no tasks, unless they are workers of another group."""
+    """Raise RefusedError if a connector that the workers do not know has a config in the config topic.
+
+    A connector that the workers do not know has no tasks, unless they are workers of another group.
+    """
     if not absent:
         return
     with app.topics() as topics:

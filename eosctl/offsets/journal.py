@@ -1,4 +1,4 @@
-"""The journal of offset writes, one per cluster: which write was begun last, and whether its end was seen.
+"""The journal of offset writes, one per cluster: the last write that was begun, and whether its end was seen.
 
 It is also the lock that keeps two eosctl of one machine from writing offsets of a cluster at the same time.
 """
@@ -21,7 +21,7 @@ from eosctl.state.journal import EndEntry, Journal
 
 
 def offsets_journal(app: App, cluster_id: str) -> Journal:
-    """Where the writes to `cluster_id` are written down."""
+    """Return the journal of the writes to `cluster_id`."""
     digest = hashlib.sha256(cluster_id.encode()).hexdigest()[:8]
     return Journal(app.state_dir / "journals" / f"offsets-writes-{digest}.ndjson", app.clock)
 
@@ -37,7 +37,7 @@ _ENTRIES: Mapping[str, type[_Begin | EndEntry]] = {"begin": _Begin, "end": EndEn
 
 
 def cut_off_problems(app: App, cluster_id: str) -> list[Problem]:
-    """A warning for the last write, if its run ended before the write was known to be done; raises EosctlError."""
+    """Warn of the last write if its run ended before the write was known to be done; raise EosctlError."""
     entries = offsets_journal(app, cluster_id).read(_ENTRIES)
     last = entries[-1] if entries else None
     if not isinstance(last, _Begin):

@@ -1,4 +1,4 @@
-"""`offsets list | get | diff`: looks at source offsets across their stores; writes nothing."""
+"""`offsets list | get | diff`: reads source offsets across their stores; writes nothing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _MOST_NAMED = 10
 
 
 class OffsetQuery(Struct, frozen=True):
-    """Whose offsets, and where to look.
+    """The connectors to look for, and the stores to look in.
 
     No `connectors` means all. `stores` (`global`, `dedicated`, TOPIC, TOPIC@PROFILE) keeps the source partitions that
     one of them has. `dedicated_topic` (`offsets-{connector}`) is assumed for connectors whose config names none.
@@ -66,9 +66,9 @@ class OffsetQuery(Struct, frozen=True):
 
 
 def list_offsets(app: App, query: OffsetQuery) -> Report:
-    """Every source partition with its value in each store; exit 0 whatever is found.
+    """List every source partition with its value in each store; exit 0 whatever is found.
 
-    Of plain keys in a large topic the rows are made of columns.
+    The rows of plain keys in a large topic are made of columns.
     """
     found = _gather(app, query)
     views = _views_to_list(app, found, query)
@@ -79,16 +79,16 @@ def list_offsets(app: App, query: OffsetQuery) -> Report:
 
 
 def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, rest: bool = False) -> Report:
-    """One connector's source partitions, or the one that `partition` (JSON) names in any spelling.
+    """Report a connector's source partitions, or the one that `partition` (JSON) names in any spelling.
 
-    With `rest`, each row also reports what a worker answers (KIP-875), and whether that is what a task would get.
-    Raises NotFoundError when no store has that source partition.
+    With `rest`, each row also reports a worker's answer (KIP-875), and whether a task would get the same. Raises
+    NotFoundError if no store has that source partition.
     """
     found = _gather(app, query)
     of_connectors = _views(app, found, query)
     if partition is not None:
         wanted = {typed_partition(connector, partition).identity for connector in query.connectors}
-        of_connectors = [each.of(wanted) for each in of_connectors]
+        of_connectors = [of_connector.of(wanted) for of_connector in of_connectors]
     views = list(chain.from_iterable(of_connectors))
     if partition is not None and not views:
         raise NotFoundError(
@@ -106,9 +106,9 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, r
 def diff_offsets(
     app: App, query: OffsetQuery, *, left: str = GLOBAL, right: str = DEDICATED, strict: bool = False
 ) -> Report:
-    """Compares two stores of the connectors; exit 3 when a source partition is not the same in both.
+    """Compare two stores of the connectors; exit 3 if a source partition is not the same in both.
 
-    Exit 7, or 3 where it is to be `strict`, when an open transaction hides one in either.
+    Exit 7, or 3 if `strict`, if an open transaction hides one in either.
     """
     found = _gather(app, OffsetQuery(query.connectors, (*query.stores, left, right), query.dedicated_topic))
     for connector in query.connectors or found.connectors():
@@ -147,20 +147,20 @@ def _hides(found: OffsetStores, view: OffsetView, names: Iterable[str]) -> bool:
 
 
 def report_target(app: App, found: OffsetStores) -> Row:
-    """The envelope's `target`."""
+    """Return the envelope's `target`."""
     return {"kafka_cluster_id": found.cluster_id, "group_id": app.target.group_id}
 
 
 def cluster_of(found: OffsetStores, name: str) -> str:
-    """The id of the cluster that a store is on: the dedicated one may be on brokers of the connectors' own."""
+    """Return the id of a store's cluster: the dedicated store may be on brokers of the connectors' own."""
     if name in found.away:
         return found.away[name].cluster_id
-    own = {there.cluster_id for there in found.own.values()} if name == DEDICATED else set()
+    own = {other.cluster_id for other in found.own.values()} if name == DEDICATED else set()
     return own.pop() if len(own) == 1 and not found.has_dedicated_here() else found.cluster_id
 
 
 def refuse_same(found: OffsetStores, connector: str, left: str, right: str) -> None:
-    """Raises UsageError where the store of a profile turns out to be the other one: cluster ids decide, not names."""
+    """Raise UsageError if a profile's store is in fact the other one: cluster ids decide, not names."""
     stores = found.of(connector)
     if {left, right} & set(found.away) and found.place(stores[left], left) == found.place(stores[right], right):
         raise UsageError(
@@ -171,7 +171,10 @@ def refuse_same(found: OffsetStores, connector: str, left: str, right: str) -> N
 
 
 def require_store(found: OffsetStores, connector: str, name: str) -> None:
-    """Raises UsageError when `connector` has no dedicated topic although one is asked for."""
+    """Raise an error if `name` is `dedicated` and the dedicated store of `connector` is missing or out of reach.
+
+    Raises UsageError without a dedicated topic, RefusedError for one that can't be read or whose name is unknown.
+    """
     if name == DEDICATED and connector in found.dedicated.brokers and connector not in found.own:
         raise RefusedError(
             f"the own offsets of connector {connector} are on Kafka brokers that its config names, and can't be read",
@@ -186,7 +189,7 @@ def require_store(found: OffsetStores, connector: str, name: str) -> None:
 
 
 def refuse_unknown(found: OffsetStores, connector: str) -> None:
-    """Raises RefusedError for a connector that has a topic of its own, of which only its worker knows the name."""
+    """Raise RefusedError for a connector with a topic of its own whose name only its worker knows."""
     value = found.dedicated.unknown.get(connector)
     if value is not None and found.dedicated.of(connector) is None:
         raise RefusedError(
@@ -202,15 +205,15 @@ def _gather(app: App, query: OffsetQuery) -> OffsetStores:
 
 
 def _require_group(app: App) -> None:
-    """Raises NotFoundError where the group that was named was never there, while others are.
+    """Raise NotFoundError if the named group never existed, while others do.
 
-    Looking at offsets needs no group, and no right to describe it; who mistypes one here goes on to a write with it.
+    Reading offsets needs neither a group nor the right to describe it. But a mistyped group would go on to a write.
     """
     require_ever_there(app, Known(may_be_new=True))
 
 
 def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetViews]:
-    """The views of each connector."""
+    """Return the views of each connector."""
     return [
         offset_views(found.rows(connector), connector, dedicated_in_use=found.has_own(connector), gone=gone)
         for connector, gone in _connectors(app, found, query)
@@ -218,7 +221,7 @@ def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetView
 
 
 def _views_to_list(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetViews | PlainViews]:
-    """The views of each connector; where stores are asked for, of what one of these has."""
+    """Return the views of each connector; if the query names stores, only of the keys that one of them has."""
     views: list[OffsetViews | PlainViews] = []
     for connector, gone in _connectors(app, found, query):
         stores = found.of(connector)
@@ -233,7 +236,7 @@ def _views_to_list(app: App, found: OffsetStores, query: OffsetQuery) -> list[Of
 
 
 def _connectors(app: App, found: OffsetStores, query: OffsetQuery) -> Iterator[tuple[str, bool]]:
-    """The connectors that are asked for, and whether each is gone."""
+    """Yield the connectors of the query, and whether each is gone."""
     connectors = sorted(set(query.connectors)) or found.connectors()
     for done, connector in enumerate(connectors, start=1):
         yield connector, found.dedicated.is_gone(connector)
@@ -246,14 +249,14 @@ def _members(app: App, views: Sequence[OffsetView]) -> list[dict[str, Any]]:
 
 
 def _ignored(found: OffsetStores) -> list[IgnoredOffsetRecord]:
-    return [each for store in found.stores.values() for each in store.ignored]
+    return [ignored for store in found.stores.values() for ignored in store.ignored]
 
 
 def _summary(found: OffsetStores, views: Sequence[OffsetViews | PlainViews]) -> dict[str, int]:
     return {
-        "connectors": sum(bool(each) for each in views),
+        "connectors": sum(bool(of_connector) for of_connector in views),
         "source_partitions": sum(map(len, views)),
-        "not_seen_at_runtime": sum(each.unseen_at_runtime() for each in views),
+        "not_seen_at_runtime": sum(of_connector.unseen_at_runtime() for of_connector in views),
         "ignored_keys": len(_ignored(found)),
     }
 
@@ -263,8 +266,8 @@ def _all_problems(app: App, found: OffsetStores, views: Sequence[OffsetViews | P
 
 
 def _gone_problems(views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
-    """A warning for offsets that nobody uses, and that would be used again by whoever takes the name."""
-    gone = [each.connector for each in views if each.gone and each.is_live()]
+    """Warn of offsets without a connector: a new connector of that name would use them again."""
+    gone = [of_connector.connector for of_connector in views if of_connector.gone and of_connector.is_live()]
     if not gone:
         return []
     shown = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if len(gone) > _MOST_NAMED else "")
@@ -278,8 +281,8 @@ def _gone_problems(views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
 
 
 def _problems(app: App, found: OffsetStores) -> list[Problem]:
-    """What could not be seen, and who holds open the transactions that hide it."""
+    """Return what could not be seen, and the open transactions that hide it."""
     open_ones, unknown = find_open_transactions(app, found.stuck())
-    named = [open_transaction_finding(each, now_ms=app.clock.now_ms()) for each in open_ones]
+    named = [open_transaction_finding(transaction, now_ms=app.clock.now_ms()) for transaction in open_ones]
     hidden = [Problem(it.code, f"{it.subject}: {it.message}", hint=it.fix).as_warning() for it in named]
     return [*found.problems(), *hidden, *unknown]

@@ -1,7 +1,7 @@
-"""What a worker answers for a connector's offsets (KIP-875), beside what the topics hold.
+"""Compares a worker's answer for a connector's offsets (KIP-875) with the topics.
 
-The worker finds an offset by the key bytes that it would write itself; what a connector spells otherwise it lists with
-null, and changes under another key. So both are shown, and where they part.
+The worker finds an offset by the key bytes that it would write itself. It lists a key in another spelling with null,
+and changes it under its own spelling. So the report shows both, and where they differ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from eosctl.report import Problem, Report
 
 @unique
 class RestStatus(StrEnum):
-    """How a worker's answer compares with the runtime view of a key."""
+    """The relation of a worker's answer to the runtime view of a key."""
 
     SAME = "same"
     NULL = "null"
@@ -39,7 +39,7 @@ class RestStatus(StrEnum):
 def compare_with_rest(
     app: App, report: Report, views: Sequence[OffsetView], connectors: Sequence[str], *, whole: bool
 ) -> Report:
-    """`report` with a `rest` member in each row: the worker's offset, and how it compares with the runtime view.
+    """Add a `rest` member to each row of `report`: the worker's offset, and its relation to the runtime view.
 
     With `whole`, source partitions that only the worker knows become rows too, without a key. Raises NotFoundError for
     a connector that the worker does not know; needs Kafka 3.5.
@@ -55,7 +55,7 @@ def compare_with_rest(
         entry = listed.get(view.key.identity, (None, None))[1]
         rows.append(replace(row, rest=_member(_status(view.runtime, entry), entry)))
     known = {view.key.identity for view in views}
-    unknown = [there for identity, there in listed.items() if whole and identity not in known]
+    unknown = [pair for identity, pair in listed.items() if whole and identity not in known]
     rows += [_only_rest(connector, entry) for connector, entry in unknown]
     differing = sum(row.rest is not UNSET and row.rest.status != RestStatus.SAME for row in rows)
     return replace(

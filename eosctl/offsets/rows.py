@@ -1,4 +1,4 @@
-"""What `offsets list`, `get` and `diff` print: source partitions in their stores; and parts that all rooms use."""
+"""The rows of `offsets list`, `get` and `diff`: source partitions in their stores; and parts that all commands use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from eosctl.output.rows import BytesText, Header, Kind, Members, Printed, Text, 
 from eosctl.report import Report, json_bytes
 
 MOST_ROWS = 100
-"""That are shown of a plan, a result or a comparison, as text and as JSON; the counts are complete."""
+"""The most rows shown of a plan, a result or a comparison, as text and as JSON; the counts are complete."""
 
 Connector = Annotated[str, "The connector in the key."]
 SourcePartition = Annotated[object, "The source partition, as the key has it."]
@@ -40,16 +40,16 @@ class StoredRecord(Printed):
     lsn: Lsns | UnsetType | None = UNSET
 
     def cell(self) -> object:
-        """The value; `deleted` for a tombstone."""
+        """Return the value; `deleted` for a tombstone."""
         return "deleted" if self.value is None else self.value
 
     def place(self) -> str:
-        """`topic-partition@offset`."""
+        """Return `topic-partition@offset`."""
         return f"{self.topic}-{self.partition}@{self.offset}"
 
 
 def cell_of(record: Record) -> StoredRecord:
-    """Return where a record is and what it says."""
+    """Return the cell of a record: its place and its value."""
     value = value_json(record.value)
     lsns = lsn_texts(value)
     return StoredRecord(
@@ -64,21 +64,21 @@ def cell_of(record: Record) -> StoredRecord:
 
 
 def value_json(value: bytes | None) -> object:
-    """An offset value as JSON, or as text or base64 where Connect could not read it."""
+    """Return an offset value as JSON, or as text or base64 if Connect could not read it."""
     shown = shown_value(value)
     return json_bytes(shown) if isinstance(shown, bytes) else shown
 
 
 def partition_json(key: OffsetKey | IgnoredKey) -> object:
-    """The source partition of a key as JSON, or the key as text or base64 where that is nested too deep to show."""
+    """Return the source partition of a key as JSON, or the key as text or base64 if that is nested too deep to show."""
     shown = shown_partition(key)
     return json_bytes(shown) if isinstance(shown, bytes) else shown
 
 
 class Effective(Printed):
-    """What counts of the stores."""
+    """The offset that takes effect, as documented and at runtime."""
 
-    documented: Annotated[object, "The offset that counts by Connect's documentation."]
+    documented: Annotated[object, "The offset that takes effect by Connect's documentation."]
     runtime: Annotated[object, "The offset that tasks read on from."]
 
 
@@ -102,90 +102,90 @@ class ViewRow(Printed):
     key: Key
     stores: Annotated[
         dict[str, StoredRecord | None],
-        "What each store has; null where it has no record.",
+        "The record of each store; null if it has none.",
         Members(("global", "dedicated")),
     ]
-    effective: Annotated[Effective, "What counts of them."]
+    effective: Annotated[Effective, "The offset that takes effect."]
     age_ms: Annotated[int | None, "Milliseconds since the record was written that tasks read on from."]
-    flags: Annotated[list[str], "What is remarkable; `eosctl explain FLAG` says what each means."]
+    flags: Annotated[list[str], "Remarkable properties; `eosctl explain FLAG` explains each."]
 
     def age(self) -> str | None:
-        """How long ago what the tasks read on from was committed."""
+        """Return the time since the offset that tasks read on from was committed."""
         return None if self.age_ms is None else duration(self.age_ms)
 
     @Header("GLOBAL-AT")
     def global_at(self) -> str | None:
-        """Where the record of the global topic is."""
+        """Return the place of the record in the global topic."""
         return _place(self.stores["global"])
 
     @Header("GLOBAL-TIME")
     def global_time(self) -> str | None:
-        """When it was written."""
+        """Return the time when it was written."""
         return _time(self.stores["global"])
 
     @Header("GLOBAL-LSN")
     def global_lsn(self) -> object:
-        """Its log sequence numbers, as PostgreSQL prints them."""
+        """Return its log sequence numbers, as PostgreSQL prints them."""
         return _lsn(self.stores["global"])
 
     @Header("DEDICATED-AT")
     def dedicated_at(self) -> str | None:
-        """Where the record of the connector's own topic is."""
+        """Return the place of the record in the connector's own topic."""
         return _place(self.stores["dedicated"])
 
     @Header("DEDICATED-TIME")
     def dedicated_time(self) -> str | None:
-        """When it was written."""
+        """Return the time when it was written."""
         return _time(self.stores["dedicated"])
 
     @Header("DEDICATED-LSN")
     def dedicated_lsn(self) -> object:
-        """Its log sequence numbers, as PostgreSQL prints them."""
+        """Return its log sequence numbers, as PostgreSQL prints them."""
         return _lsn(self.stores["dedicated"])
 
 
 class RestPart(Printed):
-    """What a worker answers for a source partition (KIP-875)."""
+    """A worker's answer for a source partition (KIP-875)."""
 
-    status: Annotated[str, "How its answer compares with the runtime view.", Header("REST-STATUS")]
+    status: Annotated[str, "The relation of its answer to the runtime view.", Header("REST-STATUS")]
     offset: Annotated[object, "The offset that it answers.", Header("REST")]
 
 
 class GetRow(ViewRow):
-    """A source partition of the connector that was asked for."""
+    """A source partition of the requested connector."""
 
-    rest: Annotated[RestPart, "What a worker answers, where it was asked."] | UnsetType = UNSET
+    rest: Annotated[RestPart, "A worker's answer, if it was asked."] | UnsetType = UNSET
 
 
 class DiffRow(ViewRow):
-    """A source partition of which two stores are compared."""
+    """A source partition, compared in two stores."""
 
-    left: Annotated[StoredRecord | None, "What the first store has."]
-    right: Annotated[StoredRecord | None, "What the second store has."]
-    status: Annotated[DiffStatus, "How they compare."]
+    left: Annotated[StoredRecord | None, "The record of the first store."]
+    right: Annotated[StoredRecord | None, "The record of the second store."]
+    status: Annotated[DiffStatus, "The result of the comparison."]
 
     def left_at(self) -> str | None:
-        """Where the first store's record is."""
+        """Return the place of the first store's record."""
         return _place(self.left)
 
     def left_time(self) -> str | None:
-        """When it was written."""
+        """Return the time when it was written."""
         return _time(self.left)
 
     def left_lsn(self) -> object:
-        """Its log sequence numbers, as PostgreSQL prints them."""
+        """Return its log sequence numbers, as PostgreSQL prints them."""
         return _lsn(self.left)
 
     def right_at(self) -> str | None:
-        """Where the second store's record is."""
+        """Return the place of the second store's record."""
         return _place(self.right)
 
     def right_time(self) -> str | None:
-        """When it was written."""
+        """Return the time when it was written."""
         return _time(self.right)
 
     def right_lsn(self) -> object:
-        """Its log sequence numbers, as PostgreSQL prints them."""
+        """Return its log sequence numbers, as PostgreSQL prints them."""
         return _lsn(self.right)
 
 
@@ -210,7 +210,7 @@ def view_members(view: OffsetView, *, now_ms: int) -> dict[str, Any]:
 
 
 def key_members(key: OffsetKey | IgnoredKey) -> Mapping[str, Any]:
-    """The members of a row that say which key it is about."""
+    """Return the members of a row that identify its key."""
     return {
         "connector": as_plain_json(key.connector),
         "source_partition": partition_json(key),
@@ -227,53 +227,52 @@ class IgnoredPart(Place):
 
 
 def ignored_parts(ignored: Iterable[IgnoredOffsetRecord]) -> list[IgnoredPart]:
-    """`data.ignored`."""
+    """Return `data.ignored`."""
     return [
         IgnoredPart(
-            topic=each.record.topic,
-            partition=each.record.partition,
-            offset=each.record.offset,
-            key=json_bytes(each.record.key),
-            reason=each.fault.value,
+            topic=found.record.topic,
+            partition=found.record.partition,
+            offset=found.record.offset,
+            key=json_bytes(found.record.key),
+            reason=found.fault.value,
         )
-        for each in ignored
+        for found in ignored
     ]
 
 
 class OffsetsSummary(Printed):
-    """How much there is."""
+    """The numbers of connectors, source partitions and ignored keys."""
 
     connectors: Annotated[int, "Connectors that have offsets."]
     source_partitions: Annotated[int, "Their source partitions."]
-    not_seen_at_runtime: Annotated[int, "Those where what tasks read is not what the documentation says."]
+    not_seen_at_runtime: Annotated[int, "Source partitions whose offset at runtime is not the documented one."]
     ignored_keys: Annotated[int, "Records under keys that Connect ignores."]
 
 
 class GetSummary(OffsetsSummary):
-    """How much there is of the connector that was asked for."""
+    """The numbers for the connector of the query."""
 
     rest_differing: (
-        Annotated[int, "Source partitions for which the worker answers something else than the topics hold."]
-        | UnsetType
+        Annotated[int, "Source partitions for which the worker's answer differs from the topics."] | UnsetType
     ) = UNSET
 
 
 class ListData(Printed):
-    """What is in the topics beside source partitions."""
+    """The records of the topics besides source partitions."""
 
     ignored: Annotated[list[IgnoredPart], "The records that no connector ever finds."]
 
 
 class GetData(ListData):
-    """The same, and who was asked."""
+    """The records of the topics besides source partitions, and the worker that answered."""
 
     rest_url: Annotated[str, "The worker that answered."] | UnsetType = UNSET
 
 
 def _ignored_lines(report: Report) -> Iterator[str]:
-    """The records that no connector ever finds, then the summary."""
-    for each in report.data_of(ListData).ignored:
-        yield f"ignored by Connect ({each.reason}): {format_cell(each.key)} at {each.cell()} offset {each.offset}"
+    """Yield the records that no connector ever finds, then the summary."""
+    for part in report.data_of(ListData).ignored:
+        yield f"ignored by Connect ({part.reason}): {format_cell(part.key)} at {part.cell()} offset {part.offset}"
     yield from summary_lines(report)
 
 
@@ -309,14 +308,14 @@ OFFSETS_GET_REST = OFFSETS_GET.shown_as(
 
 
 class DiffSummary(Printed):
-    """What the comparison found."""
+    """The result of the comparison."""
 
     differing: Annotated[int, "Source partitions that are not the same in both stores."]
     counts: Annotated[Counts, "Source partitions by status."]
 
 
 class DiffData(Printed):
-    """What was compared."""
+    """The compared stores."""
 
     left: Annotated[str, "The first store."]
     right: Annotated[str, "The second store."]

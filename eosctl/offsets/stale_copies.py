@@ -1,4 +1,4 @@
-"""Copies of keys on partitions other than the one that is written to: what is said of them."""
+"""The warning of copies of keys on partitions other than the one that is written to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eosctl.report import Problem
 
 
 def stale_problem(copies: int, *, where: str = "") -> Problem:
-    """The warning that so many copies get tombstones; `where` begins with a comma."""
+    """Warn that so many copies get tombstones; `where` begins with a comma."""
     return Problem(
         codes.STALE_COPIES,
         f"{counted(copies, 'older copy', 'older copies')} of keys that are written lie on other partitions{where}, and "

@@ -1,4 +1,4 @@
-"""The rows of `offsets list`: each is made when it is printed."""
+"""The rows of `offsets list`, each made when it is printed."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class PlainViews(Struct, frozen=True):
         return (view for some in self.store.listed.some_records(self.connector) for view in self.views_of(some))
 
     def views_of(self, records: Sequence[Record]) -> OffsetViews:
-        """The views of some of them."""
+        """Return the views of some of its records."""
         stores = {GLOBAL: self.store.with_records(records)}
         return offset_views(stores, self.connector, dedicated_in_use=False, gone=self.gone)
 
     def unseen_at_runtime(self) -> int:
-        """For how many `documented` is not `runtime`: without a dedicated store both are the global one's."""
+        """Return 0: without a dedicated store `documented` and `runtime` are both the global store's."""
         return 0
 
     def is_live(self) -> bool:
-        """Whether there is an offset that counts."""
+        """Decide whether the connector has an offset that takes effect."""
         return self.store.listed.is_live(self.connector)
 
 
 def plain_views(store: AnyStore, connector: str, *, gone: bool) -> PlainViews | None:
-    """The views of a connector that has offsets in this store alone; None where rows are needed to make them."""
+    """Return the views of a connector that has offsets in this store alone; None if they have to be made from rows."""
     if isinstance(store, Store):
         return None
     from eosctl.engine.stores import as_columns
@@ -55,7 +55,7 @@ def plain_views(store: AnyStore, connector: str, *, gone: bool) -> PlainViews | 
 
 
 class ViewRows(Sequence[ViewRow]):
-    """The rows of `views`, those of some connectors one after the other."""
+    """The rows of `views`, connector by connector."""
 
     def __init__(self, views: Sequence[OffsetViews | PlainViews], *, now_ms: int) -> None:
         self._views, self._now_ms = views, now_ms

@@ -1,4 +1,4 @@
-"""What writes of offsets print: `merge`, `import`, `restore`, `set` and `reset`, as plans and as results."""
+"""The rows of offset writes: `merge`, `import`, `restore`, `set` and `reset`, as plans and as results."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from eosctl.report import Report
 from eosctl.txn.parts import OwnerPart
 
 _MOST_NEW_TOPICS = 3
-"""That are named one by one; hundreds would hide the rest of a plan."""
-SETTLED = ("written", "unchanged")
-"""The outcomes of what is as planned."""
+"""The most topics that are named one by one; hundreds would hide the rest of a plan."""
+AS_PLANNED = ("written", "unchanged")
+"""The outcomes of offsets that are as planned."""
 
 
 class LsnsPart(Printed):
     """The log sequence numbers in the offsets, as PostgreSQL prints them."""
 
-    before: Annotated[Lsns | None, "Those of the offset before.", Header("BEFORE-LSN")]
-    after: Annotated[Lsns | None, "Those of the offset after.", Header("AFTER-LSN")]
+    before: Annotated[Lsns | None, "The log sequence numbers of the offset before.", Header("BEFORE-LSN")]
+    after: Annotated[Lsns | None, "The log sequence numbers of the offset after.", Header("AFTER-LSN")]
 
 
 class WriteRow(Printed):
@@ -41,27 +41,27 @@ class WriteRow(Printed):
     connector: Annotated[str | None, "The connector in the key; null where there is none."]
     source_partition: SourcePartition
     key: Key
-    action: Annotated[KeyAction, "What is done to the key."]
-    reason: Annotated[str, "Why; `eosctl explain REASON` says what each means."]
-    before: Annotated[object, "The source offset that is there; null for none."]
-    after: Annotated[object, "The source offset that is there then; null for none."]
-    target: Annotated[Place, "Where the record goes."]
+    action: Annotated[KeyAction, "The action on the key."]
+    reason: Annotated[str, "The reason; `eosctl explain REASON` explains each."]
+    before: Annotated[object, "The present source offset; null for none."]
+    after: Annotated[object, "The source offset after the write; null for none."]
+    target: Annotated[Place, "The partition that the record goes to."]
     lsn: Annotated[LsnsPart | None, "The log sequence numbers in the offsets."] | UnsetType = UNSET
 
     @Header("SOURCE-PARTITION")
     def partition_or_key(self) -> object:
-        """The source partition; the whole key where it is not one that Connect writes."""
+        """Return the source partition; the whole key if Connect does not write such keys."""
         return self.key if self.source_partition is None else self.source_partition
 
 
 class WrittenRow(WriteRow, kw_only=True):
     """A key, and what a write did to it."""
 
-    outcome: Annotated[str, "What the topic was found to hold afterwards."]
+    outcome: Annotated[str, "The result of reading the topic back."]
 
 
 def write_members(write: PlannedWrite) -> dict[str, Any]:
-    """The members of a WriteRow."""
+    """Return the members of a WriteRow."""
     before, after = None if write.before is None else value_json(write.before.value), value_json(write.after)
     lsns = LsnsPart(before=lsn_texts(before), after=lsn_texts(after))
     return {
@@ -76,18 +76,18 @@ def write_members(write: PlannedWrite) -> dict[str, Any]:
 
 
 def write_row(write: PlannedWrite) -> WriteRow:
-    """A row of a plan."""
+    """Return the row of a plan for a write."""
     return WriteRow(**write_members(write))
 
 
 class CopiedRow(WriteRow):
-    """A key that a switch copies, and what became of it once it was tried."""
+    """A key that a switch copies, and its outcome once it was tried."""
 
-    outcome: Annotated[str, "What the topic was found to hold afterwards."] | UnsetType = UNSET
+    outcome: Annotated[str, "The result of reading the topic back."] | UnsetType = UNSET
 
 
 class Newer(Printed):
-    """A record that somebody else wrote since a backup was made."""
+    """A record that others wrote since a backup was made."""
 
     offset: Annotated[int, "Its offset in the partition."]
     timestamp: Annotated[Time | None, "When it was written."]
@@ -95,12 +95,12 @@ class Newer(Printed):
     owner: Annotated[OwnerPart | None, "The owner of the transactional id."]
 
     def cell(self) -> str:
-        """When and under which id; an id that is not known is left out."""
+        """Return the time and the transactional id; an unknown id is left out."""
         return f"{self.timestamp or 'no time'}, {self.transactional_id or 'by whom is not known'}"
 
 
-InBackup = Annotated[object, "The source offset in the backup, where somebody has written since."]
-WrittenSince = Annotated[Newer | None, "What was written since.", Header("WRITTEN-SINCE")]
+InBackup = Annotated[object, "The source offset in the backup, if others have written since."]
+WrittenSince = Annotated[Newer | None, "The record written since.", Header("WRITTEN-SINCE")]
 
 
 class RestoreRow(WriteRow):
@@ -118,87 +118,87 @@ class RestoredRow(WrittenRow):
 
 
 class ActionCounts(Printed):
-    """Keys by what is done to them."""
+    """Keys by action."""
 
     write: Annotated[int, "Keys that get an offset."]
     delete: Annotated[int, "Keys that get a tombstone."]
     keep: Annotated[int, "Keys that stay."]
-    conflict: Annotated[int, "Keys about which somebody has to decide."]
+    conflict: Annotated[int, "Keys that need a decision."]
 
 
 class WritePlanSummary(Printed):
-    """How much is to be done."""
+    """The numbers of keys by action, and of topics to create."""
 
-    counts: Annotated[ActionCounts, "Keys by what is done to them."]
-    conflicts: Annotated[int, "Keys that somebody else has written since."]
-    creates: Annotated[int, "Topics that are to be made."]
+    counts: Annotated[ActionCounts, "Keys by action."]
+    conflicts: Annotated[int, "Keys that others have written since."]
+    creates: Annotated[int, "Topics to create."]
 
 
 class ResultSummary(WritePlanSummary):
-    """How much was done."""
+    """The numbers of a plan, and of offsets that are written as planned or not."""
 
-    written: Annotated[int, "Offsets that are there as planned."]
-    not_as_planned: Annotated[int, "Offsets that are not, or not known to be."]
+    written: Annotated[int, "Offsets that are as planned."]
+    not_as_planned: Annotated[int, "Offsets that are not as planned, or not known to be."]
 
 
 class TopicPart(Printed):
-    """A topic that is to be made."""
+    """A topic to create."""
 
     topic: Annotated[str, "Its name."]
-    partitions: Annotated[int, "How many partitions it gets."]
-    replication_factor: Annotated[int, "How many replicas each has."]
+    partitions: Annotated[int, "The number of its partitions."]
+    replication_factor: Annotated[int, "The number of replicas of each."]
 
 
 def topic_parts(topics: Iterable[NewTopic]) -> list[TopicPart]:
-    """`data.creates`."""
+    """Return `data.creates`."""
     return [
-        TopicPart(topic=each.topic, partitions=each.partitions, replication_factor=each.replication_factor)
-        for each in topics
+        TopicPart(topic=new.topic, partitions=new.partitions, replication_factor=new.replication_factor)
+        for new in topics
     ]
 
 
 class WritePlanData(Printed, kw_only=True):
-    """What a plan has beside its keys."""
+    """The parts of a plan besides its keys."""
 
-    creates: Annotated[list[TopicPart], "Topics that are to be made."]
+    creates: Annotated[list[TopicPart], "Topics to create."]
     overrides: Annotated[list[str], "The checks that were waived, by their flags."]
-    keys: Annotated[int, "How many keys there are; the first ones are rows."]
+    keys: Annotated[int, "The number of keys; the first ones are rows."]
     plan: Annotated[str, "The digest of all keys, where there are more than rows."] | UnsetType = UNSET
 
 
 class ResultData(WritePlanData, kw_only=True):
-    """What a result has beside its keys."""
+    """The parts of a result besides its keys."""
 
-    backup: Annotated[str | None, "The file that holds what was there before."]
-    undo: Annotated[str | None, "The command that puts it back."]
+    backup: Annotated[str | None, "The file with the former offsets."]
+    undo: Annotated[str | None, "The command that restores them."]
 
 
 class LsnTexts(Printed):
     """The member as PostgreSQL prints log sequence numbers."""
 
-    before: Annotated[str | None, "What it is now."]
-    after: Annotated[str | None, "What it is to be."]
+    before: Annotated[str | None, "The present value."]
+    after: Annotated[str | None, "The new value."]
 
 
 class ChangedMember(Printed):
-    """How one member of a source offset changes."""
+    """The change of one member of a source offset."""
 
     source_partition: SourcePartition
     member: Annotated[str, "The member of the source offset."]
-    change: Annotated[Change, "How it changes."]
-    before: Annotated[object, "What it is now."]
-    after: Annotated[object, "What it is to be."]
-    lsn: Annotated[LsnTexts | None, "The same as log sequence numbers, where it is one."]
+    change: Annotated[Change, "The kind of change."]
+    before: Annotated[object, "The present value."]
+    after: Annotated[object, "The new value."]
+    lsn: Annotated[LsnTexts | None, "Both values as log sequence numbers, if they are such."]
 
 
-Via = Annotated[Literal["rest", "topic"], "Whether the worker's REST interface is asked, or the topic written."]
-ViaReason = Annotated[str, "Why this way."]
-Changes = Annotated[list[ChangedMember], "What changes, member by member."]
+Via = Annotated[Literal["rest", "topic"], "The route: the worker's REST interface, or the topic."]
+ViaReason = Annotated[str, "The reason for this route."]
+Changes = Annotated[list[ChangedMember], "The changes, member by member."]
 AsOf = Annotated[list[VersionRow], "The versions of the log that the new offsets are taken from."]
 
 
 class EditPlanData(WritePlanData, kw_only=True):
-    """What the plan of `set` or `reset` has beside its keys."""
+    """The parts of a plan of `set` or `reset` besides its keys."""
 
     via: Via
     via_reason: ViaReason
@@ -207,7 +207,7 @@ class EditPlanData(WritePlanData, kw_only=True):
 
 
 class EditResultData(ResultData, kw_only=True):
-    """What the result of `set` or `reset` has beside its keys."""
+    """The parts of a result of `set` or `reset` besides its keys."""
 
     via: Via
     via_reason: ViaReason
@@ -216,7 +216,7 @@ class EditResultData(ResultData, kw_only=True):
 
 
 def created_topic_lines(report: Report) -> Iterator[str]:
-    """The topics that a plan makes, how many rows are not shown, then the summary."""
+    """Yield the topics that a plan creates, the number of rows left out, then the summary."""
     data: WritePlanData = report.data
     yield from new_topic_lines(data.creates)
     if data.keys > len(report.rows):
@@ -227,13 +227,13 @@ def created_topic_lines(report: Report) -> Iterator[str]:
 
 
 def new_topic_lines(topics: Iterable[TopicPart], verb: str = "creates") -> Iterator[str]:
-    """A line for each topic that a plan makes; one line for many that are made alike."""
+    """Yield a line for each topic that a plan creates; one line for many equal topics."""
     alike: dict[tuple[int, int], list[str]] = {}
-    for each in topics:
-        if each.topic.startswith("file:"):
-            yield f"{verb} file {format_cell(each.topic.removeprefix('file:'))}"
+    for topic in topics:
+        if topic.topic.startswith("file:"):
+            yield f"{verb} file {format_cell(topic.topic.removeprefix('file:'))}"
         else:
-            alike.setdefault((each.partitions, each.replication_factor), []).append(format_cell(each.topic))
+            alike.setdefault((topic.partitions, topic.replication_factor), []).append(format_cell(topic.topic))
     for (partitions, replication_factor), names in alike.items():
         like = f"compacted, {_partitions(partitions)}, replication factor {replication_factor}"
         if len(names) > _MOST_NEW_TOPICS:
@@ -259,12 +259,12 @@ _CHANGES = {
 
 
 def _change_lines(data: EditPlanData) -> Iterator[str]:
-    """What `offsets set` changes, member by member."""
-    for each in data.changes:
-        lsn = each.lsn or LsnTexts(before=None, after=None)
-        before, after = _with_lsn(each.before, lsn.before), _with_lsn(each.after, lsn.after)
-        where = f"{_json_text(each.source_partition)} {printable(each.member)}"
-        yield f"{where}: {before} -> {after}, {_CHANGES[each.change]}"
+    """Yield the changes of `offsets set`, member by member."""
+    for change in data.changes:
+        lsn = change.lsn or LsnTexts(before=None, after=None)
+        before, after = _with_lsn(change.before, lsn.before), _with_lsn(change.after, lsn.after)
+        where = f"{_json_text(change.source_partition)} {printable(change.member)}"
+        yield f"{where}: {before} -> {after}, {_CHANGES[change.change]}"
 
 
 def _with_lsn(value: object, lsn: str | None) -> str:
@@ -272,14 +272,14 @@ def _with_lsn(value: object, lsn: str | None) -> str:
 
 
 def _json_text(value: object) -> str:
-    """JSON as it is written: here text must not look like a number."""
+    """Format a value as JSON: text must not look like a number here."""
     return "-" if value is None else printable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def _former_lines(data: EditPlanData) -> Iterator[str]:
-    """Which versions of the log the new offsets are taken from."""
-    for each in data.as_of or ():
-        yield f"{_json_text(each.source_partition)} as of {each.at()}, {each.timestamp}"
+    """Yield the versions of the log that the new offsets are taken from."""
+    for version in data.as_of or ():
+        yield f"{_json_text(version.source_partition)} as of {version.at()}, {version.timestamp}"
 
 
 def _edit_lines(report: Report) -> Iterator[str]:
@@ -325,7 +325,7 @@ OFFSETS_RESET_RESULT = _result("reset", "reset", data=EditResultData, text=_text
 
 
 class WriteKinds(Struct, frozen=True):
-    """The reports of one operation, its name, which backups and journals have too, and what a question calls it."""
+    """The reports of one operation, its name, which backups and journals have too, and its verb in a question."""
 
     name: str
     plan: Kind

@@ -1,6 +1,6 @@
-"""Plans of offset writes: what all of them have, how they are shown, when they are refused; and that of `merge`.
+"""Plans of offset writes: their common parts, their reports, their refusals; and the plan of `merge`.
 
-`apply` carries them out.
+`apply` applies them.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 
 
 class MergeRequest(Struct, frozen=True):
-    """What to merge: `connectors`, or all that have a dedicated topic; `into` is `dedicated` or `global`.
+    """The stores to merge for `connectors`, or for all with a dedicated topic; `into` is `dedicated` or `global`.
 
-    `source` None is the other of the two; else any store, of another cluster too: then `connectors` none means all
-    that the source has, and without `prefer` the target's values stay.
+    If `source` is None, it is the other of the two. Else it is any store, even of another cluster: then no `connectors`
+    means all that the source has, and without `prefer` the target's values stay.
     """
 
     connectors: tuple[str, ...]
@@ -69,10 +69,9 @@ class MergeRequest(Struct, frozen=True):
 
 
 class OffsetWritePlan(Struct, frozen=True):
-    """Writes with what they were planned from; `kinds` are the operation's reports.
+    """Writes, and the stores that they were planned from; `kinds` are the operation's reports.
 
-    `refusal` is what speaks against them whatever runs. `details` are further members of a shown write's row, by its
-    place.
+    `refusal` holds whether or not tasks run. `details` are further members of a shown write's row, by its place.
     """
 
     kinds: WriteKinds
@@ -86,37 +85,37 @@ class OffsetWritePlan(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The operation's, which its backups and journals have too."""
+        """The operation's name, which its backups and journals have too."""
         return self.kinds.name
 
     def row(self, write: PlannedWrite) -> WriteRow:
-        """The row of one of the writes in the plan."""
+        """Return the plan's row for a write."""
         row: type[WriteRow] = self.kinds.plan.row
         return row(**write_members(write), **self.details.get(write.place(), {}))
 
     def result_row(self, write: PlannedWrite, outcome: str) -> WrittenRow:
-        """The row of one of the writes in the result."""
+        """Return the result's row for a write."""
         row: type[WrittenRow] = self.kinds.result.row
         return row(**write_members(write), outcome=outcome, **self.details.get(write.place(), {}))
 
     def sends(self) -> PlannedWrites:
-        """The writes that put a record, in order."""
+        """Return the writes that produce a record, in order."""
         return self.writes.sends()
 
     def connectors(self) -> list[str]:
-        """Whose offsets are written, sorted."""
+        """Return the connectors whose offsets are written, sorted."""
         return self.sends().connectors
 
     def source_profiles(self) -> list[str]:
-        """The profiles of the other clusters that are read."""
+        """Return the profiles of the other clusters that are read."""
         return sorted({profile for name in self.found.away if (profile := parse_store(name).profile)})
 
 
 def plan_offsets_merge(app: App, request: MergeRequest) -> OffsetWritePlan:
-    """Reads both stores of each connector and decides per key.
+    """Read both stores of each connector and decide per key.
 
-    Raises NotFoundError, UsageError for a connector without a dedicated topic, RefusedError where an open transaction
-    may hide what a store has.
+    Raises NotFoundError, UsageError for a connector without a dedicated topic, RefusedError if an open transaction may
+    hide offsets in a store.
     """
     source_name, prefer = _merge_source(request)
     extra = () if source_name in (GLOBAL, DEDICATED) else (source_name,)
@@ -137,13 +136,13 @@ def plan_offsets_merge(app: App, request: MergeRequest) -> OffsetWritePlan:
 
 
 def _in_memory_or_parts(app: App, tables: Iterator[Table]) -> PlannedWrites:
-    """The writes of some WRITES; raises EosctlError where several do not fit on the disk."""
+    """Collect the writes of some WRITES, several on the disk; raise EosctlError if they do not fit there."""
     with writing_to(spool_of(app), need="A large merge needs about four times the size of its values there.") as spool:
         return PlannedWrites(spilled_if_several(tables, spool))
 
 
 def _merge_source(request: MergeRequest) -> tuple[str, Prefer]:
-    """The store to take from, and whose value counts; raises UsageError where they contradict each other."""
+    """Return the store to take from, and the store whose value wins; raise UsageError if they contradict each other."""
     if request.source is None:
         return (GLOBAL if request.into == DEDICATED else DEDICATED), request.prefer or Prefer.DEDICATED
     prefer = request.prefer or Prefer(request.into)
@@ -158,13 +157,13 @@ def _merge_source(request: MergeRequest) -> tuple[str, Prefer]:
 
 
 def _mergeable(found: OffsetStores, source: str, into: str) -> list[str]:
-    """Every connector that has both stores; of a store that is neither global nor dedicated, those that are in it."""
+    """Return every connector that has both stores; with a source neither global nor dedicated, those in that store."""
     names = list(filter(can_be_a_name, found.connectors()))
     if DEDICATED in (source, into):
         names = [name for name in names if found.dedicated.of(name) is not None]
     if source in (GLOBAL, DEDICATED):
         return names
-    shown = next((found.of(name)[source].shown() for name in names), set[str]())  # the same store of all
+    shown = next((found.of(name)[source].shown() for name in names), set[str]())  # one store for all connectors
     return [name for name in names if name in shown]
 
 
@@ -175,7 +174,7 @@ def write_plan(
     *,
     allowances: Allowances,
 ) -> OffsetWritePlan:
-    """The plan of `writes`, with the topics that they need made and what is remarkable about them."""
+    """Return the plan of `writes`, with the topics to create for them and its warnings."""
     if not isinstance(writes, PlannedWrites):
         writes = PlannedWrites.of(writes)
     return OffsetWritePlan(
@@ -189,28 +188,28 @@ def write_plan(
 
 
 def refuse_unfit(app: App, found: OffsetStores, names: Collection[str]) -> None:
-    """Raises RefusedError where records would go to a topic that offsets do not belong in."""
+    """Raise RefusedError if records would go to a topic that is not fit for offsets."""
     with app.topics() as topics:
         refuse_unfit_targets(app, topics, names, configs=found.dedicated.configs)
 
 
 def refuse_hidden_in_target(app: App, connector: str, target: Store, *, written: Collection[bytes]) -> None:
-    """Raises RefusedError for what the target hides, but for keys that it does not show and that are `written` now."""
+    """Raise RefusedError for keys hidden in the target, except those that are only hidden there and `written` now."""
     stays = [key for key in target.hides_of(connector) if key in target.records or key not in written]
     refuse_hidden_keys(app, target.topic, target.hidden, stays, whose=f" of {connector}")
 
 
 def refuse_hidden(app: App, connector: str, *, stores: Iterable[AnyStore]) -> None:
-    """Raises RefusedError where an open transaction hides an offset of `connector` in one of `stores`.
+    """Raise RefusedError if an open transaction hides an offset of `connector` in one of `stores`.
 
-    It may be the first of its key, which nothing else shows. What is hidden of others does not matter.
+    It may be the first of its key, which nothing else shows. Hidden offsets of other connectors do not matter.
     """
     for store in stores:
         refuse_hidden_keys(app, store.topic, store.hidden, store.hides_of(connector), whose=f" of {connector}")
 
 
 def refuse_hidden_keys(app: App, topic: str, hidden: Hidden, keys: Iterable[bytes | None], *, whose: str = "") -> None:
-    """Raises RefusedError where an open transaction hides a record of one of `keys`; `whose` begins with a space."""
+    """Raise RefusedError if an open transaction hides a record of one of `keys`; `whose` begins with a space."""
     places = {place for key in keys if key is not None for place in hidden.get(key, ())}
     if not places:
         return
@@ -225,7 +224,7 @@ def refuse_hidden_keys(app: App, topic: str, hidden: Hidden, keys: Iterable[byte
 
 
 def refuse_elsewhere(found: OffsetStores, connectors: Sequence[str]) -> None:
-    """Raises RefusedError for connectors whose config names Kafka brokers of its own."""
+    """Raise RefusedError for connectors whose config names Kafka brokers of its own."""
     elsewhere = sorted(found.dedicated.elsewhere & set(connectors))
     if elsewhere:
         raise RefusedError(
@@ -235,7 +234,7 @@ def refuse_elsewhere(found: OffsetStores, connectors: Sequence[str]) -> None:
 
 
 def _new_topics(found: OffsetStores, names: Iterable[str]) -> tuple[NewTopic, ...]:
-    """The missing topics that a write needs, with the partitions and replication factor of the global topic."""
+    """Return the missing topics of a write, with the partitions and replication factor of the global topic."""
     like = found.descriptions[found.global_topic]
     missing = (topic for topic in names if topic not in found.descriptions)
     return tuple(NewTopic(topic, like.partitions, like.replication_factor) for topic in missing)
@@ -247,14 +246,14 @@ def _scattered_problems(writes: PlannedWrites, stores: Mapping[str, AnyStore]) -
     if stale:
         yield stale_problem(len(stale), where=f", first in topic {stale[0].topic} on {stale[0].partition}")
     for write in writes.misplaced({name: store.partitions for name, store in stores.items()}):
-        there = write.before
-        if there is None or (write.topic, write.key.raw) in cleaned:
+        present = write.before
+        if present is None or (write.topic, write.key.raw) in cleaned:
             continue
         home = stores[write.topic].home(write.key.raw)
         when = "as soon as the connector has written its own" if write.partition != home else "when this is written"
         yield Problem(
             offset_topic_codes.WRONG_PARTITION,
-            f"topic {write.topic} has an offset of {write.key.connector} on partition {there.partition}, but "
+            f"topic {write.topic} has an offset of {write.key.connector} on partition {present.partition}, but "
             f"Connect's producer puts it on {home}: {when} there are two, and a worker takes the one that it happens "
             "to read last",
             hint=f"`eosctl offsets lint --store {shell_word(write.topic)}` gives the repair; apply it when the "
@@ -263,7 +262,7 @@ def _scattered_problems(writes: PlannedWrites, stores: Mapping[str, AnyStore]) -
 
 
 def check_writable(app: App, plan: OffsetWritePlan) -> None:
-    """Raises RefusedError for undecided conflicts, the plan's own refusal, or while tasks of its connectors may run."""
+    """Raise RefusedError for undecided conflicts, the plan's own refusal, or while tasks of its connectors may run."""
     undecided = plan.writes.actions[KeyAction.CONFLICT]
     if undecided:
         raise RefusedError(
@@ -283,7 +282,7 @@ def check_writable(app: App, plan: OffsetWritePlan) -> None:
 
 
 def refusal_of(app: App, plan: OffsetWritePlan) -> RefusedError | None:
-    """What `check_writable` raises."""
+    """Return the error that `check_writable` raises, else None."""
     try:
         check_writable(app, plan)
     except RefusedError as exc:
@@ -292,7 +291,7 @@ def refusal_of(app: App, plan: OffsetWritePlan) -> RefusedError | None:
 
 
 def show_plan(app: App, plan: OffsetWritePlan) -> Report:
-    """The plan for people and scripts."""
+    """Report the plan, for people and scripts."""
     sources = (source_problem(app.elsewhere(profile), profile) for profile in plan.source_profiles())
     problems = [
         *plan.problems,
@@ -312,7 +311,7 @@ def show_plan(app: App, plan: OffsetWritePlan) -> Report:
 
 
 def touches(plan: OffsetWritePlan) -> Mapping[str, Sequence[str]] | None:
-    """The names of all that a plan writes to, where it has more writes than are shown."""
+    """Return the names of all connectors and topics that a plan writes to, if it has more writes than are shown."""
     sends = plan.sends()
     return {"connectors": sends.connectors, "topics": sends.topics} if len(plan.writes) > MOST_ROWS else None
 
@@ -325,7 +324,7 @@ def _split_problems(plan: OffsetWritePlan) -> list[Problem]:
 
 
 def plan_summary(plan: OffsetWritePlan) -> dict[str, Any]:
-    """The members of a WritePlanSummary."""
+    """Return the members of a WritePlanSummary."""
     counts = plan.writes.actions
     return {
         "counts": ActionCounts(**{action.value: counts[action] for action in KeyAction}),
@@ -335,18 +334,18 @@ def plan_summary(plan: OffsetWritePlan) -> dict[str, Any]:
 
 
 def plan_data(plan: OffsetWritePlan) -> dict[str, Any]:
-    """The members of a WritePlanData."""
+    """Return the members of a WritePlanData."""
     data: dict[str, Any] = {
         "creates": topic_parts(plan.creates),
         "overrides": plan.allowances.names(),
         "keys": len(plan.writes),
     }
-    if len(plan.writes) > MOST_ROWS:  # what is not shown is recorded all the same
+    if len(plan.writes) > MOST_ROWS:  # a digest records the keys that are not shown
         data["plan"] = plan.writes.digest()
     return data
 
 
 def require_choice(connectors: Sequence[str], *, everything: bool) -> None:
-    """Raises UsageError unless either connectors or all were asked for."""
+    """Raise UsageError unless either connectors or all were requested, and not both."""
     if bool(connectors) == everything:
         raise UsageError("which connectors?", hint="Give --connector (repeatable) or --all.")

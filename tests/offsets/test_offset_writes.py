@@ -346,7 +346,7 @@ def test_what_an_open_transaction_hides_of_others_is_in_nobodys_way(app: App, wo
     (told,) = [problem for problem in report.problems if problem.code == "open_transaction"]
     assert (told.severity, told.message[:57]) == (
         "warning",
-        "1 of them are committed, but lie behind somebody's open t",
+        "1 of them are committed, but lie behind an open transacti",
     )
 
 

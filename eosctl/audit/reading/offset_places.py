@@ -12,7 +12,7 @@ from eosctl.core.batches import Span
 from eosctl.core.offsets.records import OffsetKey, is_nothing
 from eosctl.core.records import Record
 from eosctl.errors import UnreachableError
-from eosctl.offsets.history.events import ConnectorSieve, lies_before, members_of
+from eosctl.offsets.history.events import ConnectorFilter, lies_before, members_of
 from eosctl.offsets.history.sources import may_be_known
 
 
@@ -34,7 +34,7 @@ class OffsetPlaces:
 
     def sieve(self, connector: str, *, is_mirror: bool) -> Callable[[Sequence[Record]], Sequence[Record]]:
         """Return what TopicReader.read hands its records to; it keeps none."""
-        its = ConnectorSieve(connector)
+        its = ConnectorFilter(connector)
 
         def look(records: Sequence[Record]) -> Sequence[Record]:
             for record in its(records):
@@ -66,7 +66,7 @@ class OffsetPlaces:
 
     def compare(self, connector: str) -> Callable[[Sequence[Record]], Sequence[Record]]:
         """Return the same for the committed records of the keys that have `fallen`."""
-        its = ConnectorSieve(connector)
+        its = ConnectorFilter(connector)
         newest: dict[tuple[bytes, int], Record] = {}
 
         def look(records: Sequence[Record]) -> Sequence[Record]:

@@ -1,4 +1,4 @@
-"""What `offsets set` changes against the offsets that are there: the lines of its plan, its warnings, its refusal."""
+"""The changes that `offsets set` makes to the present offsets: the lines of its plan, its warnings, its refusal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from eosctl.report import Problem
 
 
 class KeyChange(Struct, frozen=True):
-    """How one key's new offset differs from the one that is there, if any; `source` None is one that nobody knows."""
+    """The difference between a key's new offset and its present one, if any; `source` is None if it is unknown."""
 
     partition: Mapping[str, object] | None
     before: Mapping[str, object] | None
@@ -28,46 +28,48 @@ class KeyChange(Struct, frozen=True):
     source: KnownSource | None
 
     def members(self) -> list[MemberChange]:
-        """The members that differ."""
+        """Return the members that differ."""
         return [] if self.before is None else offset_changes(self.before, self.after, self.source)
 
-    def goes(self, way: Change) -> bool:
-        """Whether a member goes this way, if only in part."""
-        return any(each.change in (way, Change.MIXED) for each in self.members())
+    def goes(self, direction: Change) -> bool:
+        """Decide whether a member changes in this direction, if only in part."""
+        return any(change.change in (direction, Change.MIXED) for change in self.members())
 
     def may_go_forward(self) -> bool:
-        """Whether it is another position by GTIDs that nobody can order: it may skip something."""
+        """Decide whether the new position may skip something: its GTIDs cannot be ordered against the old ones."""
         gtids = self.source.gtids if self.source is not None else None
         undirected = (Change.NEW, Change.MISSING, Change.CHANGED)
-        return gtids is not None and any(each.member == gtids and each.change in undirected for each in self.members())
+        return gtids is not None and any(
+            change.member == gtids and change.change in undirected for change in self.members()
+        )
 
     def may_go_back(self) -> bool:
-        """Whether it reads again, for all that is known: some positions can't be compared."""
+        """Decide whether the source may be read again from an earlier position; some positions cannot be compared."""
         return self.before is None or self.goes(Change.BACKWARD) or not (self.goes(Change.FORWARD) or self.is_same())
 
     def is_same(self) -> bool:
-        """Whether only the spelling differs."""
+        """Decide whether only the spelling differs."""
         return self.before is not None and not self.members()
 
     def rows(self) -> Iterable[ChangedMember]:
-        """`data.changes`."""
+        """Yield the rows of `data.changes`."""
         lsns = lsn_texts(self.before) or {}, lsn_texts(self.after) or {}
-        for each in self.members():
-            texts = [there.get(each.member) for there in lsns]
+        for change in self.members():
+            texts = [by_member.get(change.member) for by_member in lsns]
             yield ChangedMember(
                 source_partition=shown_json(self.partition),
-                member=encodable(each.member),
-                change=each.change,
-                before=shown_json(each.before),
-                after=shown_json(each.after),
+                member=encodable(change.member),
+                change=change.change,
+                before=shown_json(change.before),
+                after=shown_json(change.after),
                 lsn=LsnTexts(before=texts[0], after=texts[1]) if any(texts) else None,
             )
 
 
 def key_changes(writes: Iterable[PlannedWrite], stores: Iterable[Store]) -> list[KeyChange]:
-    """Each different pair of old and new offset, once: the stores of a connector mostly hold the same.
+    """Return each different pair of old and new offset once: the stores of a connector mostly hold the same.
 
-    A store without a live offset of the key is compared with what another store has.
+    If a store has no live offset of the key, the offset of another store is the old one.
     """
     stores = list(stores)
     found: dict[str, KeyChange] = {}
@@ -85,8 +87,8 @@ def key_changes(writes: Iterable[PlannedWrite], stores: Iterable[Store]) -> list
 
 
 def shape_refusal(changes: Iterable[KeyChange]) -> RefusedError | None:
-    """The refusal of members that change their type, which a task answers by failing."""
-    changed = [(key, each) for key in changes for each in key.members() if each.change is Change.TYPE]
+    """Return the refusal of members that change their type, which makes a task fail; None without any."""
+    changed = [(key, change) for key in changes for change in key.members() if change.change is Change.TYPE]
     if not changed:
         return None
     key, first = changed[0]
@@ -101,7 +103,7 @@ def shape_refusal(changes: Iterable[KeyChange]) -> RefusedError | None:
 
 
 def change_problems(changes: Sequence[KeyChange], *, read_before: bool = False) -> Iterable[Problem]:
-    """Warnings: what is skipped, and what a known source can't deliver any more.
+    """Warn of what is skipped, and of what a known source can no longer deliver.
 
     `read_before`: the offsets were committed once, so that what lies before them is in Kafka already.
     """

@@ -1,4 +1,4 @@
-"""What `offsets set` and `offsets reset` warn of."""
+"""The codes of warnings of `offsets set` and `offsets reset`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GOES_FORWARD = warning(
 )
 SOURCE_KEEPS = warning(
     "source_keeps",
-    "What the source of a well-known connector can still deliver, whatever the offset says.",
+    "The source of a well-known connector delivers only what it still has, whatever the offset says.",
     "Look there whether it still has the records; Debezium's signal table asks for rows again.",
 )
 NEW_KEY = warning(

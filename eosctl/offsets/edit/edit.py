@@ -1,4 +1,4 @@
-"""`offsets set` and `reset`: what would be written for which key, and by which way; `offset_writes` does it."""
+"""Plans and applies `offsets set` and `reset`: the writes of each key, and their route."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from eosctl.report import Problem, Report
 
 
 class SetRequest(Struct, frozen=True):
-    """Pairs of JSON texts: a source partition in any spelling, and its new offset; or what the log had `as_of`.
+    """Pairs of JSON texts, a source partition in any spelling and its new offset; or former versions, by `as_of`.
 
     `via` is auto, topic or rest.
     """
@@ -59,7 +59,7 @@ class SetRequest(Struct, frozen=True):
 
 
 class ResetRequest(Struct, frozen=True):
-    """Source partitions as JSON texts, or `everything` that the connector has."""
+    """Source partitions as JSON texts, or with `everything` all of the connector's."""
 
     connector: str
     partitions: tuple[str, ...]
@@ -69,7 +69,7 @@ class ResetRequest(Struct, frozen=True):
 
 
 class EditPlan(Struct, frozen=True):
-    """The writes, what they change in the offsets that are there, and the way that they go.
+    """The writes, the changes that they make to the present offsets, and their route.
 
     `former` are the versions that the values are taken from.
     """
@@ -81,18 +81,18 @@ class EditPlan(Struct, frozen=True):
 
 
 def prepare_edit(app: App, plan_of: Callable[[App], EditPlan]) -> Plan:
-    """Return the plan to put a connector's offsets elsewhere, or to delete them; raises what `plan_of` raises."""
+    """Return the plan to set or delete a connector's offsets; raise the errors of `plan_of`."""
     plan = plan_of(app)
     apply = partial(apply_edit, app, plan, lambda: plan_of(app.with_whole_timeout()).writes)
     return plan_to_write(app, plan.writes, partial(show_edit, app, plan), apply)
 
 
 def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
-    """Reads the connector's stores and decides per key.
+    """Read the connector's stores and decide per key.
 
-    Raises UsageError for what is no source partition or no offset, NotFoundError, RefusedError for a sink, hidden
-    offsets, what the log does not have any more, and a `via` that is known not to work. That a member would change its
-    type is refused with the plan.
+    Raises UsageError for a text that is no source partition or no offset, NotFoundError, RefusedError for a sink, for
+    hidden offsets, for versions that the log no longer has, and for a `via` that is known not to work. The plan itself
+    refuses a member that would change its type.
     """
     wanted = [
         (typed_partition(request.connector, each), encode_offset(typed_offset(value)))
@@ -109,7 +109,7 @@ def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
 
 
 def plan_offsets_reset(app: App, request: ResetRequest) -> EditPlan:
-    """As `plan_offsets_set`; raises NotFoundError for a source partition that no store knows."""
+    """Plan deletions as `plan_offsets_set` plans values; raise NotFoundError for a source partition in no store."""
     if bool(request.partitions) == request.everything:
         raise UsageError("which source partitions?", hint="Give --partition (repeatable) or --all-partitions.")
     wanted = [typed_partition(request.connector, partition) for partition in request.partitions]
@@ -129,17 +129,17 @@ def _gather(app: App, connector: str) -> OffsetStores:
 
 
 def _known(stores: Mapping[str, Store], wanted: Sequence[OffsetKey]) -> list[OffsetKey]:
-    """Every spelling of each wanted source partition, once."""
+    """Return every spelling of each wanted source partition, once."""
     keys: dict[bytes, OffsetKey] = {}
-    for each in wanted:
-        there = spellings(stores.values(), each)
-        if not there:
+    for want in wanted:
+        found = spellings(stores.values(), want)
+        if not found:
             raise NotFoundError(
-                f"no offset of {each.connector} for source partition {json.dumps(each.partition, ensure_ascii=False)}",
-                hint=f"`eosctl offsets get --connector {shell_word(each.connector or '')}` shows all; numbers and "
+                f"no offset of {want.connector} for source partition {json.dumps(want.partition, ensure_ascii=False)}",
+                hint=f"`eosctl offsets get --connector {shell_word(want.connector or '')}` shows all; numbers and "
                 "texts are different.",
             )
-        keys |= {key.raw: key for key in there}
+        keys |= {key.raw: key for key in found}
     return list(keys.values())
 
 
@@ -167,13 +167,13 @@ def _edit_plan(
 
 
 def _by_topic(writes: Sequence[PlannedWrite]) -> list[PlannedWrite]:
-    """Topic by topic in the order in which they came: a stage of the write is one topic."""
+    """Sort writes by topic, topics in the order of their first write: a stage of the write is one topic."""
     topics = list(dict.fromkeys(write.topic for write in writes))
     return sorted(writes, key=lambda write: topics.index(write.topic))
 
 
 def _spelling_problems(found: OffsetStores, connector: str, writes: PlannedWrites) -> list[Problem]:
-    """Warnings for keys in several spellings, and for a key that had to be made up."""
+    """Warn of source partitions with keys in several spellings, and of a key that had to be made up."""
     stores = found.rows(connector)
     views = offset_views(stores, connector, dedicated_in_use=DEDICATED in stores)
     doubled = {view.key.raw for view in views if Flag.DUPLICATE_SPELLING in view.flags}
@@ -192,12 +192,12 @@ def _spelling_problems(found: OffsetStores, connector: str, writes: PlannedWrite
 
 
 def show_edit(app: App, plan: EditPlan) -> Report:
-    """The plan with the way that it goes, and with what it changes."""
+    """Report the plan with its route and with the changes to the offsets."""
     return _with_route(show_plan(app, plan.writes), plan, plan.writes.kinds.plan)
 
 
 def apply_edit(app: App, plan: EditPlan, again: Callable[[], OffsetWritePlan]) -> Report:
-    """Write, by REST or to the topics, and read the raw keys back whichever it was."""
+    """Write, by REST or to the topics, and read the raw keys back in either case."""
     send = send_by_rest if plan.route.via == REST else send_to_topics
     return _with_route(apply_plan(app, plan.writes, again, send=send), plan, plan.writes.kinds.result)
 
@@ -206,7 +206,7 @@ def _with_route(report: Report, plan: EditPlan, kind: Kind) -> Report:
     more: dict[str, Any] = {
         "via": plan.route.via,
         "via_reason": plan.route.reason,
-        "changes": [row for each in plan.changes for row in each.rows()],
-        "as_of": [version_row(each) for each in plan.former] or UNSET,
+        "changes": [row for change in plan.changes for row in change.rows()],
+        "as_of": [version_row(version) for version in plan.former] or UNSET,
     }
     return replace(report, data=kind.data(**asdict(report.data), **more))

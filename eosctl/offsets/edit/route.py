@@ -1,7 +1,7 @@
-"""Whether single offsets are changed by Connect's REST interface (KIP-875) or in the topics themselves.
+"""Chooses whether single offsets are changed through Connect's REST interface (KIP-875) or in the topics themselves.
 
-REST runs the connector's own checks and fences its tasks, so it is taken where it is known to do what it says. It is
-known not to in two cases (seen on 3.8.1, 3.9.2 and 4.3.1): a deletion with exactly-once support and a dedicated topic
+REST runs the connector's own checks and fences its tasks, so it is used where it is known to be correct. It is known to
+be wrong in two cases (seen on 3.8.1, 3.9.2 and 4.3.1): a deletion with exactly-once support and a dedicated topic
 reaches the global topic only, and a key that REST would spell otherwise stays while another one is written.
 """
 
@@ -29,20 +29,20 @@ from eosctl.offsets.writes import OffsetWritePlan
 AUTO, REST, TOPIC = "auto", "rest", "topic"
 _PATCH_SINCE = (3, 6)
 _DELETIONS_BROKEN_SINCE = (3, 8)
-_TIMED_OUT = re.compile(r"\btim(?:ed|e) ?out\b", re.IGNORECASE)  # of Connect itself, of Jetty, of a proxy
+_TIMED_OUT = re.compile(r"\btim(?:ed|e) ?out\b", re.IGNORECASE)  # by Connect itself, Jetty or a proxy
 
 
 class EditRoute(Struct, frozen=True):
-    """`via` is rest or topic, `reason` says why in a sentence."""
+    """The route of an edit: `via` is rest or topic, `reason` is a sentence."""
 
     via: str
     reason: str
 
 
 def choose_route(app: App, connector: str, plan: OffsetWritePlan, *, via: str) -> EditRoute:
-    """The way to go.
+    """Choose between the REST interface and the topics.
 
-    Where `rest` was asked for, raises UnsupportedError for a worker that lacks it, RefusedError where it goes wrong.
+    If `via` is `rest`, raises UnsupportedError for a worker that lacks it, RefusedError if it is known to go wrong.
     """
     if via == TOPIC:
         return EditRoute(TOPIC, "asked for")
@@ -82,7 +82,7 @@ def _is_spelled_as_rest_does(key: OffsetKey | IgnoredKey) -> bool:
 
 
 def _objection_of_leader(app: App, connector: str, plan: OffsetWritePlan) -> str | None:
-    """What speaks against asking the leader, which does it in the end: a follower gives up on it after 30 s.
+    """Return the reason not to ask the leader, else None; a follower gives up on the leader after 30 s.
 
     Raises UnsupportedError for a worker that is too old.
     """
@@ -115,7 +115,7 @@ def _deletion_breaks(connector: str, plan: OffsetWritePlan, version: str) -> boo
 
 
 def refuse_sink(app: App, connector: str) -> None:
-    """Raises RefusedError for a sink connector; where no worker can be asked, others find out whether one runs."""
+    """Raise RefusedError for a sink connector; without a worker that answers, leave it to later checks."""
     if _kind_of(app, connector) == "sink":
         raise RefusedError(
             f"{connector} is a sink connector: its offsets are those of the consumer group connect-{connector}",
@@ -124,7 +124,7 @@ def refuse_sink(app: App, connector: str) -> None:
 
 
 def _kind_of(app: App, connector: str) -> str | None:
-    """`source` or `sink`, as the first worker says that answers; None where none does or it knows no such connector."""
+    """Return `source` or `sink` by the first worker that answers; None without one, or for an unknown connector."""
     try:
         urls = discover_urls(app)
     except EosctlError:
@@ -139,9 +139,9 @@ def _kind_of(app: App, connector: str) -> str | None:
 
 
 def send_by_rest(app: App, plan: OffsetWritePlan) -> None:
-    """One `PATCH` of all of a plan's keys to the leader, null where a key is deleted; the answer proves nothing.
+    """Send all keys of a plan to the leader in one `PATCH`, null for a deletion; its answer proves nothing.
 
-    Raises DeadlineError for a 500 that reports a timeout: the worker goes on with what it has begun.
+    Raises DeadlineError for a 500 that reports a timeout: the worker goes on with the request that it has begun.
     """
     entries = {write.key.raw: _entry(write) for write in plan.sends()}
     [connector] = plan.connectors()

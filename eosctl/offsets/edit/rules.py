@@ -1,6 +1,6 @@
-"""Setting and resetting single offsets: which keys, in which stores, on which partitions.
+"""Plans the setting and resetting of single offsets: the keys, stores and partitions to write.
 
-Keys that are there keep their bytes; a key is made up only for a source partition that no store knows.
+Existing keys keep their bytes; a key is made up only for a source partition that no store has.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from eosctl.errors import UsageError
 
 
 def plan_set(stores: Mapping[str, Store], wanted: OffsetKey, value: bytes) -> list[PlannedWrite]:
-    """`value` for the source partition of `wanted`, in every store: the dedicated one first, as Connect does.
+    """Plan `value` for the source partition of `wanted` in every store, the dedicated one first, as Connect does.
 
-    Copies of its keys on other partitions get tombstones.
-    Every spelling with a live value is written, since a task asks for one of them and nobody knows for which. Raises
-    UsageError for a source partition that no connector can have.
+    Copies of its keys on other partitions get tombstones. Every spelling with a live value is written, since a task
+    asks for one of them and it is not known for which. Raises UsageError for a source partition that no connector can
+    have.
     """
     ordered = [stores[name] for name in (DEDICATED, GLOBAL) if name in stores]
     keys = spellings_to_set(ordered, wanted)
@@ -30,7 +30,7 @@ def plan_set(stores: Mapping[str, Store], wanted: OffsetKey, value: bytes) -> li
 
 
 def spellings_to_set(stores: Sequence[Store], wanted: OffsetKey) -> list[OffsetKey]:
-    """The keys under which a value goes: the live spellings, else the one deleted last, else Connect's own."""
+    """Return the keys to write a value under: the live spellings, else the one deleted last, else Connect's own."""
     known = spellings(stores, wanted)
     alive = [key for key in known if any(live(store.records.get(key.raw)) for store in stores)]
     if alive:
@@ -44,7 +44,7 @@ def spellings_to_set(stores: Sequence[Store], wanted: OffsetKey) -> list[OffsetK
 
 
 def spellings(stores: Iterable[Store], wanted: OffsetKey) -> list[OffsetKey]:
-    """The keys that mean the source partition of `wanted`, by their bytes."""
+    """Return the keys that mean the source partition of `wanted`, by their bytes."""
     return [key for key in connector_keys(stores, wanted.connector) if key.identity == wanted.identity]
 
 
@@ -53,25 +53,25 @@ def _last_change_ms(key: OffsetKey, stores: Iterable[Store]) -> int:
 
 
 def _set(key: OffsetKey, store: Store, value: bytes) -> PlannedWrite:
-    there, partition = store.records.get(key.raw), store.home(key.raw)
+    present, partition = store.records.get(key.raw), store.home(key.raw)
     replaces = store.at(key.raw, partition)
-    equal = there is not None and there.value == value and there.partition == partition
+    equal = present is not None and present.value == value and present.partition == partition
     return PlannedWrite(
         KeyAction.KEEP if equal else KeyAction.WRITE,
         "equal" if equal else "set",
         key,
         store.topic,
         partition,
-        before=there,
+        before=present,
         after=value,
         replaces=replaces,
     )
 
 
 def plan_reset(stores: Mapping[str, Store], keys: Iterable[OffsetKey]) -> list[PlannedWrite]:
-    """Tombstones for `keys` on every partition where they have a value: the global store first (KAFKA-15018).
+    """Plan tombstones for `keys` on every partition with a value, in the global store first (KAFKA-15018).
 
-    Were the dedicated one first, a crash in between would leave an old global value that is documented to come back.
+    In the other order, a crash in between would leave an old global value, which is documented to come back.
     """
     ordered = [stores[name] for name in (GLOBAL, DEDICATED) if name in stores]
     return [write for store in ordered for key in keys for write in _resets(key, store)]

@@ -1,4 +1,4 @@
-"""A backup and its topics, read part by part: what `restore` and `verify` compare."""
+"""Reads a backup and its topics part by part, for `restore` and `verify` to compare."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from eosctl.engine.rule import newest_per_key
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import shell_word
 from eosctl.machine.ahead import ahead
-from eosctl.offsets.stores.columns import by_parts, settled_columns
+from eosctl.offsets.stores.columns import by_parts, read_stable_columns
 from eosctl.offsets.stores.gather import OffsetStores, require_topics
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.ports import TopicReader
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 def read_entries(app: App, path: str) -> BackupEntries:
-    """What a backup keeps; raises InputFileError, RefusedError for the backup of another cluster.
+    """Read the entries of a backup; raise InputFileError, or RefusedError for the backup of another cluster.
 
     A file that can't be read is found before the brokers are asked.
     """
@@ -68,7 +68,7 @@ def read_entries(app: App, path: str) -> BackupEntries:
 
 
 Pieces = Iterator[tuple[set[str], "Batch"]]
-"""Some ENTRIES, and the clusters that they are of, as far as the file says."""
+"""Some ENTRIES, and the ids of their clusters, as far as the file has them."""
 
 
 def _of_this_cluster(path: str, pieces: Pieces, here: str) -> Generator[Batch, None, None]:
@@ -98,18 +98,18 @@ def _lines_of(entries: Iterator[BackupEntry]) -> Pieces:
 def _batch_of(entries: list[BackupEntry]) -> Batch:
     rows = []
     for (topic, partition, offset, timestamp_ms, key, value, headers), written, knows_written, _cluster_id in entries:
-        there = None if offset == UNKNOWN else offset
+        known_offset = None if offset == UNKNOWN else offset
         text = headers_text(headers) if headers else None
-        rows.append((topic, partition, there, timestamp_ms, key, value, text, written, knows_written))
+        rows.append((topic, partition, known_offset, timestamp_ms, key, value, text, written, knows_written))
     return batch_of_rows(rows, ENTRIES)
 
 
 Look = Callable[["Table", Now], T]
-"""Looks at some ENTRIES, and what their topics have now of them."""
+"""Compares some ENTRIES with the present records of their topics."""
 
 
-class Looked(Struct, Generic[T], frozen=True):
-    """What was found in each of the `parts`, and the topics as they were when each partition was first looked at.
+class PartResults(Struct, Generic[T], frozen=True):
+    """The results of `look` for each of the `parts`, and the topics as first read.
 
     `away` counts, by topic, the keys that the backup has on other partitions than Connect's producer chooses now.
     """
@@ -120,9 +120,11 @@ class Looked(Struct, Generic[T], frozen=True):
 
 
 class _Read(Struct, frozen=True):
-    """What reading a part has found besides what it has of its entries: records of keys of the backup on partitions
-    where it does not have them (`others`, or of keys with the same hash), what open transactions hide, the bounds,
-    and `away` as in `Looked`."""
+    """The records read for a part besides those of its entries.
+
+    `others` are records of keys of the backup (or of keys with the same hash) on partitions where it does not have
+    them; `hidden` are the records behind open transactions; `away` is as in `PartResults`.
+    """
 
     others: Table
     hidden: Sequence[Record]
@@ -130,15 +132,15 @@ class _Read(Struct, frozen=True):
     away: Counter[str]
 
 
-class _Beside(Struct, frozen=True):
-    """What lies on partitions where the backup does not have the keys (`Now.elsewhere`), and what is hidden there."""
+class _OutsideRecords(Struct, frozen=True):
+    """The records on partitions where the backup does not have the keys (`Now.elsewhere`), and those hidden there."""
 
     elsewhere: Table = field(default_factory=RECORDS.empty_table)
     hidden: Sequence[Record] = ()
 
     @classmethod
-    def of(cls, entries: BackupEntries, reads: Iterable[_Read]) -> _Beside:
-        """Of all that was read."""
+    def of(cls, entries: BackupEntries, reads: Iterable[_Read]) -> _OutsideRecords:
+        """Combine the records of all reads."""
         others, hidden = [RECORDS.empty_table()], list[Record]()
         for read in reads:
             others.append(read.others)
@@ -146,34 +148,34 @@ class _Beside(Struct, frozen=True):
         return cls(newest_per_key(entries.among(one_table(others))).records, hidden)
 
     def is_nothing(self) -> bool:
-        """Whether each part has seen all that there is of its keys."""
+        """Decide whether each part has seen all records of its keys."""
         return not len(self.elsewhere) and not self.hidden
 
 
-def look_at_parts(app: App, entries: BackupEntries, look: Look[T], *, absent_topics: bool = False) -> Looked[T]:
-    """What `look` returns for each part. A key is looked for on all partitions, whichever the backup has it on: where
-    other parts have found something of a part's keys, all are looked at again.
+def look_at_parts(app: App, entries: BackupEntries, look: Look[T], *, absent_topics: bool = False) -> PartResults[T]:
+    """Compare each part of a backup with the topics, by `look`.
 
-    With `absent_topics`, keys that had no record in topics that are not there are left out: a cut-off write had yet to
-    create them. Raises NotFoundError for a topic that is gone.
+    A key is looked for on all partitions, not only on the backup's: if other parts have found records of a part's keys,
+    all parts are read again. With `absent_topics`, keys that had no record in topics that are missing are left out: a
+    cut-off write had yet to create these. Raises NotFoundError for a topic that is gone.
     """
     with app.topics() as topics:
-        there = topics.describe(sorted(entries.partitions))
+        described = topics.describe(sorted(entries.partitions))
 
-        def looks(beside: _Beside | None) -> list[tuple[T, _Read]]:
+        def looks(outside: _OutsideRecords | None) -> list[tuple[T, _Read]]:
             def look_at_part(app: App, topics: TopicReader, table: Table) -> tuple[T, _Read]:
-                kept = without_absent(table, there) if absent_topics else table
-                return _looked(app, topics, entries, kept, there, beside, look)
+                kept = without_absent(table, described) if absent_topics else table
+                return _look_at_entries(app, topics, entries, kept, described, outside, look)
 
             count = entries.count_parts()
             return list(by_parts(app, entries.tables(), count=count, doing="comparing", look=look_at_part))
 
-        found = looks(_Beside() if entries.is_large() else None)
+        found = looks(_OutsideRecords() if entries.is_large() else None)
         bounds = [read.bounds for _found, read in found]
         if entries.is_large():
-            beside = _Beside.of(entries, [read for _found, read in found])
-            if not beside.is_nothing():
-                found = looks(beside)
+            outside = _OutsideRecords.of(entries, [read for _found, read in found])
+            if not outside.is_nothing():
+                found = looks(outside)
                 bounds += [read.bounds for _found, read in found]
         seen = earliest(bounds)
         stores = OffsetStores(
@@ -181,15 +183,15 @@ def look_at_parts(app: App, entries: BackupEntries, look: Look[T], *, absent_top
             global_topic=app.target.offset_topic,
             stores={topic: Store(topic, len(seen[topic])) for topic in seen},
             bounds=seen,
-            descriptions={topic: there[topic] for topic in seen},
+            descriptions={topic: described[topic] for topic in seen},
             dedicated=DedicatedTopics(),
         )
     away = sum((read.away for _found, read in found), Counter[str]())
-    return Looked(stores, [part for part, _read in found], away)
+    return PartResults(stores, [part for part, _read in found], away)
 
 
-def away_problems(found: Looked[Any]) -> Iterator[Problem]:
-    """A warning for each topic where the backup has keys on other partitions than Connect's producer chooses now."""
+def away_problems(found: PartResults[Any]) -> Iterator[Problem]:
+    """Warn of each topic where the backup has keys on other partitions than Connect's producer chooses now."""
     for topic, count in sorted(found.away.items()):
         size = found.stores.descriptions[topic].partitions
         keys = counted(count, "key of the backup is", "keys of the backup are")
@@ -201,39 +203,39 @@ def away_problems(found: Looked[Any]) -> Iterator[Problem]:
         ).as_warning()
 
 
-def _looked(
+def _look_at_entries(
     app: App,
     topics: TopicReader,
     entries: BackupEntries,
     kept: Table,
-    there: Mapping[str, TopicDescription],
-    beside: _Beside | None,
+    described: Mapping[str, TopicDescription],
+    outside: _OutsideRecords | None,
     look: Look[T],
 ) -> tuple[T, _Read]:
-    """What `look` returns for some entries, and what was read besides; `beside` None: these are all entries."""
+    """Return the result of `look` for some entries, and the read; `outside` is None if these are all entries."""
     wanted = places_in(kept)
-    require_topics(sorted(wanted), there)
+    require_topics(sorted(wanted), described)
     reads, behind = list[TopicColumns](), list[Record]()
     for topic, partitions in sorted(wanted.items()):
-        if min(entries.partitions[topic]) in partitions:  # what no part has is read with the first
-            partitions |= set(range(there[topic].partitions)) - entries.partitions[topic]
-        read, hides = settled_columns(app, topics, topic, partitions=partitions, bare=True)
+        if min(entries.partitions[topic]) in partitions:  # partitions of no part are read with the first part
+            partitions |= set(range(described[topic].partitions)) - entries.partitions[topic]
+        read, hides = read_stable_columns(app, topics, topic, partitions=partitions, bare=True)
         reads.append(read)
         behind += hides
     of_entries, others = look_at(kept, all_records(reads))
     bounds = {read.topic: read.bounds for read in reads}
     sizes = {topic: len(of_topic) for topic, of_topic in bounds.items()}
     this = _Read(entries.possibly(others), behind, bounds, count_away(kept, sizes))
-    if beside is None:
-        beside = _Beside.of(entries, [this])
-    places = {(each.topic, each.partition, each.offset): each for each in (*behind, *beside.hidden)}
-    return look(kept, Now(of_entries, beside.elsewhere, list(places.values()))), this
+    if outside is None:
+        outside = _OutsideRecords.of(entries, [this])
+    places = {(record.topic, record.partition, record.offset): record for record in (*behind, *outside.hidden)}
+    return look(kept, Now(of_entries, outside.elsewhere, list(places.values()))), this
 
 
 def earliest(looks: Iterable[Mapping[str, tuple[Bounds, ...]]]) -> dict[str, tuple[Bounds, ...]]:
-    """The smallest bounds of each partition, which are those of the first of several looks.
+    """Return the smallest bounds of each partition, which are those of its first read.
 
-    With later ones, a record that came between two looks would count as seen where nobody has read it.
+    With later ones, a record that arrived between two reads would count as seen, though neither has read it.
     """
     found: dict[str, tuple[Bounds, ...]] = {}
     for look in looks:

@@ -1,4 +1,4 @@
-"""What reading and writing files of offsets warns of."""
+"""The codes of warnings about files of offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUPERSEDED = warning("superseded", "Of several records for one key the newer cou
 UNCHECKED = warning("unchecked", "The file does not have what was written, so that a later write would go unnoticed.")
 SECRETS_HIDDEN = warning(
     "secrets_hidden",
-    "What would be written or printed may hold secrets: *** stands in their place, or the patch is left out.",
+    "Values that may be secrets are not written or printed: *** stands in their place, or the patch is left out.",
     "Where it must be exact: --with-secrets, and keep it safe.",
 )
 NULL_PARTITION = warning(

@@ -26,7 +26,7 @@ from eosctl.machine.side_by_side import two_at_a_time
 from eosctl.offsets.files import codes
 from eosctl.offsets.files.rows import OFFSETS_EXPORT, ExportData, ExportSummary, Format
 from eosctl.offsets.files.rules import rest_body
-from eosctl.offsets.stores.gather import locate, settled_bounds
+from eosctl.offsets.stores.gather import locate, read_stable_bounds
 from eosctl.ports import TopicReader
 from eosctl.report import Problem, Report
 from eosctl.state.backups import write_blocks
@@ -43,7 +43,7 @@ _LEFT_OUT = {
 
 
 class ExportRequest(Struct, frozen=True):
-    """Which store, whose records (none named: all), and how.
+    """The store to export, the connectors to keep (none named: all), and the format.
 
     `all_records` takes the whole committed log instead of the newest record of each key and partition; `rest` is a
     body of the offsets of one connector, without deletions. `with_secrets` leaves configs of the config topic as they
@@ -58,7 +58,7 @@ class ExportRequest(Struct, frozen=True):
 
 
 class _Export:
-    """Goes through the records of a store, counting: `problems` are known when it has ended."""
+    """A pass over the records of a store that counts them: `problems` are complete when it has ended."""
 
     def __init__(self, request: ExportRequest, topic: str, bounds: Sequence[Bounds], cluster_id: str) -> None:
         self._request, self._bounds = request, bounds
@@ -67,9 +67,9 @@ class _Export:
         self._with_secrets, self._left_out = 0, Counter[Code]()
 
     def blocks(self, topics: TopicReader) -> Iterator[bytes]:
-        """The file's lines, many at a time; no more is in memory than for the newest records of some partitions.
+        """Yield the file's lines, many at a time; hold only the newest records of some partitions in memory.
 
-        The next ones are made while some are written, two blocks at a time.
+        The next lines are made while others are written, two blocks at a time.
         """
         return ahead(self._blocks(topics))
 
@@ -91,7 +91,7 @@ class _Export:
         yield f"{body.text()}\n".encode()
 
     def _keep(self, part: Stretch) -> Stretch:
-        """What was asked for, fit to be stored."""
+        """Keep the requested records, and hide secrets."""
         self.records_read += part.read
         if self._request.connectors:
             part = part.of_connectors(self._request.connectors)
@@ -103,7 +103,7 @@ class _Export:
         return part
 
     def problems(self) -> list[Problem]:
-        """What is not in the file, or not as it was."""
+        """Report what is missing from the file, or changed in it."""
         return [
             *_blocked_problems(self.topic, self._bounds),
             *_hidden_problems(self.topic, self._with_secrets),
@@ -112,9 +112,9 @@ class _Export:
 
 
 def export_offsets(app: App, request: ExportRequest, *, path: str) -> Report:
-    """Writes committed records of a store to a file, whole or not at all.
+    """Write committed records of a store to a file, whole or not at all.
 
-    Tombstones and keys that Connect ignores are in a record file; with `connectors`, only what is theirs.
+    A record file includes tombstones and keys that Connect ignores; with `connectors`, only the records of these.
     """
     with _opened(app, request) as (export, topics):
         write_blocks(path, export.blocks(topics))
@@ -128,7 +128,7 @@ def export_offsets(app: App, request: ExportRequest, *, path: str) -> Report:
 
 
 def export_blocks(app: App, request: ExportRequest) -> Iterator[bytes]:
-    """The lines that `export_offsets` writes, many at a time; what is missing from them is said in the end."""
+    """Yield the lines that `export_offsets` writes, many at a time; report at the end what is missing from them."""
     with _opened(app, request) as (export, topics):
         yield from export.blocks(topics)
     for problem in export.problems():
@@ -143,7 +143,7 @@ def _opened(app: App, request: ExportRequest) -> Iterator[tuple[_Export, TopicRe
         topic = store_topic(app, topics, store, request.connectors)
         if topic not in topics.describe([topic]):
             raise NotFoundError(f"there is no topic {topic}", hint="A store is global, dedicated, or a topic by name.")
-        yield _Export(request, topic, settled_bounds(app, topics, topic), topics.cluster_id()), topics
+        yield _Export(request, topic, read_stable_bounds(app, topics, topic), topics.cluster_id()), topics
 
 
 def _require_sense(request: ExportRequest) -> None:
@@ -156,9 +156,9 @@ def _require_sense(request: ExportRequest) -> None:
 
 
 def store_topic(app: App, topics: TopicReader, store: str, connectors: Sequence[str]) -> str:
-    """The one topic that `store` means; raises UsageError where `dedicated` leaves a choice.
+    """Return the one topic that `store` means; raise UsageError if `dedicated` is ambiguous.
 
-    Raises RefusedError for a connector whose dedicated topic is on brokers of its own.
+    Raises RefusedError for a connector whose config names Kafka brokers of its own.
     """
     if store == GLOBAL:
         return app.target.offset_topic

@@ -1,4 +1,4 @@
-"""`offsets import`: writes what a file holds into one store; planned, backed up and read back like every write."""
+"""`offsets import`: writes the offsets of a file to one store; planned, backed up and read back like every write."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _NEED = "A large import needs up to five times the size of the file there."
 
 
 class ImportRequest(Struct, frozen=True):
-    """What to write where; `keep_partitions` puts each record on the partition that the file says.
+    """The records to write, and the store; `keep_partitions` puts each record on its partition in the file.
 
     `rewrite` writes equal records too.
     """
@@ -73,16 +73,16 @@ class ImportRequest(Struct, frozen=True):
 
 
 def read_offsets_file(app: App, path: str, *, stdin: BinaryIO, connectors: Sequence[str] = ()) -> OffsetsFile:
-    """The offsets in a file, `-` is `stdin`; raises InputFileError that names file and line.
+    """Read the offsets in a file, `-` is `stdin`; raise InputFileError that names file and line.
 
-    Those of a large one wait on the disk; raises EosctlError where they do not fit there.
+    Offsets of a large file wait on the disk. Raises EosctlError if they do not fit there.
     """
-    name, there = ("stdin", None) if path == STDIN else (path, Path(path).expanduser())
+    name, source = ("stdin", None) if path == STDIN else (path, Path(path).expanduser())
     with writing_to(spool_of(app), need=_NEED) as spool:
-        if there is not None and is_columnar(there):
-            file = of_tables(_backup_tables(there), spool, name=name, connectors=connectors, places=BACKUP)
+        if source is not None and is_columnar(source):
+            file = of_tables(_backup_tables(source), spool, name=name, connectors=connectors, places=BACKUP)
         else:
-            file = parse_offsets_file(_lines(path, there, stdin), spool, name=name, connectors=connectors)
+            file = parse_offsets_file(_lines(path, source, stdin), spool, name=name, connectors=connectors)
     for table in file.tables():
         for key in unlisted(table["key"]):
             refuse_config(key, name=name)
@@ -92,9 +92,9 @@ def read_offsets_file(app: App, path: str, *, stdin: BinaryIO, connectors: Seque
     return file
 
 
-def _lines(path: str, there: Path | None, stdin: BinaryIO) -> Iterator[bytes]:
+def _lines(path: str, source: Path | None, stdin: BinaryIO) -> Iterator[bytes]:
     try:
-        with nullcontext(stdin) if there is None else there.open("rb") as content:
+        with nullcontext(stdin) if source is None else source.open("rb") as content:
             yield from content
     except OSError as exc:
         raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
@@ -108,10 +108,10 @@ def _backup_tables(path: Path) -> Iterator[Table]:
 
 
 def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
-    """Reads the store and decides per key; a missing topic is created like the global one.
+    """Read the store and decide per key; plan to create a missing topic like the global one.
 
-    Raises InputFileError, NotFoundError, UsageError for an ambiguous store, RefusedError where an open transaction may
-    hide what the store has.
+    Raises InputFileError, NotFoundError, UsageError for an ambiguous store, RefusedError if an open transaction may
+    hide offsets in the store.
     """
     found, topic = _gather(app, request)
     with writing_to(spool_of(app), need=_NEED) as spool:
@@ -142,18 +142,17 @@ class ImportPlan(Struct, frozen=True):
     first: Sequence[Superseded]
 
     def keys(self) -> Iterator[bytes]:
-        """Of all that is written or stays."""
+        """Yield the keys of all records, to be written or unchanged."""
         return (key for table in self.writes.tables() for key in table["key"].to_pylist())
 
 
 def plan_import(
     file: OffsetsFile, store: ColumnStore, spool: Spool, *, keep: bool = False, rewrite: bool = False
 ) -> ImportPlan:
-    """What `store` must be given to hold what the file says: one write per key, or with `keep` per key and recorded
-    partition.
+    """Plan the writes that `store` needs to hold the file's offsets: one per key, or with `keep` per key and partition.
 
-    Raises InputFileError for a recorded partition that the topic has not, RefusedError where a key can't be chosen,
-    OSError where many writes can't be put into `spool`.
+    The partition is the one that the file records. Raises InputFileError for a recorded partition that the topic lacks,
+    RefusedError for an ambiguous key, OSError if many writes can't be put into `spool`.
     """
     file = spelled(file, store)
     placed = (with_partitions(table, store.partitions, keep=keep) for table in file.tables())
@@ -236,8 +235,8 @@ def _ignored(writes: PlannedWrites) -> Iterator[Problem]:
 
 
 def _superseded(file: OffsetsFile, planned: ImportPlan) -> Iterator[Problem]:
-    for each in planned.first:
-        message = f"{file.place(each.line)} is not written: {file.place(each.by)} is newer and falls on the same key"
+    for lost in planned.first:
+        message = f"{file.place(lost.line)} is not written: {file.place(lost.by)} is newer and falls on the same key"
         yield Problem(codes.SUPERSEDED, message)
     if planned.superseded > len(planned.first):
         records = counted(planned.superseded, "record is", "records are")
@@ -261,7 +260,7 @@ def _deletions(file: OffsetsFile, writes: PlannedWrites) -> Iterator[Problem]:
 
 
 def _elsewhere(writes: PlannedWrites) -> Iterator[Problem]:
-    """For keys that the topic has on another partition, too."""
+    """Warn of keys that the topic has on another partition, too."""
     count, first = 0, list[tuple[int, int]]()
     for table in writes.tables():
         more, places = elsewhere(table, _MOST_SHOWN - len(first))

@@ -1,4 +1,4 @@
-"""Whose a record is that was written over ours: by the partition's producers, and who uses their ids now."""
+"""Finds the owners of records that were written over ours, by the partition's producers and their transactional ids."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from eosctl.errors import EosctlError
 
 Place = tuple[str, int]
 Writer = tuple[str, Owner]
-"""A transactional id, and whose it is."""
+"""A transactional id, and its owner."""
 
 
 def likely_writers(app: App, records: Sequence[tuple[Record, str | None]]) -> list[Writer | None]:
-    """For each record, with the connector that its key names, who wrote it by all appearance; None is not known.
+    """Return the likely writer of each record, paired with the connector that its key names; None if unknown.
 
-    Brokers keep of a producer when it last wrote to a partition, not what. Only a task of the connector or eosctl is
-    believed, and only where no other of them has written since. Workers without exactly-once have no such id.
+    Brokers know when a producer last wrote to a partition, not which records. So only a task of the connector or eosctl
+    is believed, and only if no other of them has written since. Workers without exactly-once have no such id.
     """
     if not records:
         return []
@@ -27,12 +27,12 @@ def likely_writers(app: App, records: Sequence[tuple[Record, str | None]]) -> li
     try:
         with app.transactions() as admin:
             answers = admin.describe_producers(places)
-            told = (answer for answer in answers.values() if not isinstance(answer, KafkaFault))
-            ids = {one.producer_id for answer in told for one in answer}
+            known = (answer for answer in answers.values() if not isinstance(answer, KafkaFault))
+            ids = {one.producer_id for answer in known for one in answer}
             listed = admin.list_transactions(producer_ids=sorted(ids)).found if ids else ()
     except EosctlError:
         return [None] * len(records)
-    users = {each.producer_id: each.transactional_id for each in listed}
+    users = {transaction.producer_id: transaction.transactional_id for transaction in listed}
     return [_writer(app, record, connector, answers, users) for record, connector in records]
 
 
@@ -44,8 +44,8 @@ def _writer(
     users: Mapping[ProducerId, TransactionalId],
 ) -> Writer | None:
     answer = answers.get((record.topic, record.partition), ())
-    told = () if isinstance(answer, KafkaFault) else answer
-    since = (one.producer_id for one in told if one.last_timestamp_ms >= record.timestamp_ms)
+    producers = () if isinstance(answer, KafkaFault) else answer
+    since = (one.producer_id for one in producers if one.last_timestamp_ms >= record.timestamp_ms)
     names = sorted({users[producer_id] for producer_id in since if producer_id in users})
     found = [(name, owner_of(name, app.target.group_id)) for name in names]
     believed = [(name, owner) for name, owner in found if owner.kind == "eosctl" or owner.connector == connector]

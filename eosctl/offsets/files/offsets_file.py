@@ -1,7 +1,7 @@
-"""What a file of offsets asks for: record files, backups in Parquet, and KIP-875 bodies.
+"""Reads files of offsets: record files, backups in Parquet, and KIP-875 bodies.
 
-A record file carries keys as bytes; a KIP-875 body carries only what they mean, so its entries take the spelling that
-the store has, and only without one the spelling that Connect's REST interface would write.
+A record file carries keys as bytes. A KIP-875 body carries only their meaning, so its entries take the spelling that
+the store has, or without one the spelling that Connect's REST interface would write.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
 
 RECORD_FILE, BODY, BACKUP = "line {}", "offsets[{}]", "record {}"
-"""How a place in each is named."""
+"""The names of places in these files."""
 
 
 class OffsetsFile(Struct, frozen=True):
-    """What a file holds: `incoming` records (INCOMING) with a key, also one that Connect ignores, and how many
-    `keyless` ones, which are left out.
+    """The records of a file (INCOMING) that have a key, even one that Connect ignores; `keyless` counts the others.
 
     The keys of a body are a guess that the store may correct.
     """
@@ -46,21 +45,21 @@ class OffsetsFile(Struct, frozen=True):
     places: str = RECORD_FILE
 
     def tables(self) -> Iterator[Table]:
-        """The records (INCOMING) in order; of many, some at a time."""
+        """Yield the records (INCOMING) in order; if there are many, some at a time."""
         return tables_of(self.pieces)
 
     def place(self, line: int) -> str:
-        """Where in the file a record is: `offsets.ndjson, line 7`."""
+        """Return the place of a record in the file: `offsets.ndjson, line 7`."""
         return f"{self.name}, {self.places.format(line)}"
 
 
 def parse_offsets_file(
     file: Iterator[bytes], spool: Spool, *, name: str, connectors: Sequence[str] = ()
 ) -> OffsetsFile:
-    """A record file (`offsets export`) or a KIP-875 body (`GET /connectors/NAME/offsets`), told apart by their shape.
+    """Parse a record file (`offsets export`) or a KIP-875 body (`GET /connectors/NAME/offsets`), by its shape.
 
-    `file` gives its lines. With `connectors`, only what is theirs; a body does not name its connector, so it needs
-    exactly one. Raises InputFileError that names file and line, UsageError, OSError where many records can't be put
+    `file` yields its lines. With `connectors`, only their records are kept; a body does not name its connector, so it
+    needs exactly one. Raises InputFileError that names file and line, UsageError, OSError if many records can't be put
     into `spool`.
     """
     body, lines = _body(file, name=name)
@@ -76,7 +75,7 @@ def parse_offsets_file(
 def of_tables(
     tables: Iterable[Table], spool: Spool, *, name: str, connectors: Sequence[str], places: str = RECORD_FILE
 ) -> OffsetsFile:
-    """The records of a file, of some connectors or of all, as they are read; OSError as `parse_offsets_file`."""
+    """Collect the records of a file, of some connectors or of all; raise OSError as `parse_offsets_file`."""
     keyless = 0
 
     def keyed() -> Iterator[Table]:
@@ -95,7 +94,7 @@ Row = tuple[int, str, int, int, int, bytes | None, bytes | None, Headers]
 
 
 def _body(file: Iterator[bytes], *, name: str) -> tuple[list[object] | None, Iterable[bytes]]:
-    """The list in `{"offsets": […]}`; None for anything else, which then has to be a record file, with its lines.
+    """Return the list in `{"offsets": […]}`; for any other text return None and its lines, to be read as a record file.
 
     The first line shows a record file, so that a long one is not parsed as a whole.
     """
@@ -123,9 +122,9 @@ _NO_JSON: list[object] = []
 
 
 def _offsets_of(text: bytes, *, name: str) -> list[object] | None:
-    """The list in a body; None for another document, `_NO_JSON` for none.
+    """Return the list in a body; None for another document, `_NO_JSON` for text that is not JSON.
 
-    Raises InputFileError for a body that is not read alike by everybody, as `offsets set` refuses it.
+    Raises InputFileError for a body that different programs would read differently, as `offsets set` refuses it.
     """
     try:
         decoded = text.decode()
@@ -157,30 +156,30 @@ def _entry(entry: object, place: str, number: int, connector: str) -> Row:
 
 
 def spelled(file: OffsetsFile, store: ColumnStore) -> OffsetsFile:
-    """`file` with guessed keys replaced by the one spelling that the store has for the same source partition.
+    """Replace guessed keys of `file` by the one spelling that the store has for the same source partition.
 
-    Raises RefusedError where there are several.
+    Raises RefusedError if there are several.
     """
     if file.places != BODY:
         return file
     [incoming] = file.tables()
     keys: list[bytes] = incoming["key"].to_pylist()
     guesses = [key for key in map(decode_key, keys) if isinstance(key, OffsetKey)]
-    there: dict[str, list[_Spelling]] = {}
+    by_identity: dict[str, list[_Spelling]] = {}
     newest = store.newest({key.connector for key in guesses}).select(["nothing", "timestamp_ms", "key"])
     for nothing, timestamp_ms, raw in zip(*(column.to_pylist() for column in newest.columns), strict=True):
-        there.setdefault(decode_key(raw).identity, []).append((not nothing, timestamp_ms, raw))
+        by_identity.setdefault(decode_key(raw).identity, []).append((not nothing, timestamp_ms, raw))
     rows = zip(guesses, incoming["line"].to_pylist(), strict=True)
-    found = [_respelled(key, there.get(key.identity, []), file.place(line)) for key, line in rows]
+    found = [_respelled(key, by_identity.get(key.identity, []), file.place(line)) for key, line in rows]
     return replace(file, pieces=[with_keys(incoming, found)])
 
 
 _Spelling = tuple[bool, int, bytes]
-"""Whether a key has a live value, since when it has what it has, and its bytes."""
+"""Whether a key has a live value, the time of its newest record, and its bytes."""
 
 
 def _respelled(key: OffsetKey, spellings: Sequence[_Spelling], place: str) -> bytes:
-    """The live spelling, else the one deleted last, else `key`, as `offsets set` takes it."""
+    """Return the live spelling, else the one deleted last, else `key`, as `offsets set` does."""
     live = sum(is_live for is_live, _at_ms, _raw in spellings)
     if live > 1:
         raise RefusedError(

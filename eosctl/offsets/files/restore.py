@@ -1,4 +1,4 @@
-"""`offsets restore`: the inverse of a write, from the backup that it kept; itself planned, backed up and read back."""
+"""`offsets restore`: undoes a write from its backup; itself planned, backed up and read back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class RestoreRequest(Struct, frozen=True):
-    """Which backup; `overwrite_newer` also takes back what someone else wrote since."""
+    """The backup to restore; `overwrite_newer` also replaces later writes of others."""
 
     path: str
     overwrite_newer: bool = False
@@ -40,11 +40,11 @@ class RestoreRequest(Struct, frozen=True):
 
 
 def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
-    """Compares each key of the backup with what is there now.
+    """Compare each key of the backup with its present record.
 
-    A key that had no record gets a tombstone, which Connect reads as no offset; keys that Connect ignores are put back
+    A key that had no record gets a tombstone, which Connect reads as no offset; keys that Connect ignores are restored
     like all others. Raises InputFileError, NotFoundError for a topic that is gone, RefusedError for the backup of
-    another cluster, and where an open transaction may hide what someone wrote since.
+    another cluster, and if an open transaction may hide a later write of others.
     """
     backup = read_entries(app, request.path)
     if backup.has_keyless:
@@ -77,13 +77,13 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
 
 
 def _refuse_gone_partitions(path: str, backup: BackupEntries, found: OffsetStores) -> None:
-    """Raises RefusedError where a topic has fewer partitions by now than its records in the backup need."""
-    for topic, there in sorted(found.descriptions.items()):
+    """Raise RefusedError if a topic now has fewer partitions than its records in the backup need."""
+    for topic, description in sorted(found.descriptions.items()):
         gone = max(backup.partitions[topic])
-        if gone >= there.partitions:
+        if gone >= description.partitions:
             raise RefusedError(
                 f"{path} has records of partition {gone} of topic {topic}, which has "
-                f"{counted(there.partitions, 'partition')} now; nothing was written",
+                f"{counted(description.partitions, 'partition')} now; nothing was written",
                 hint=f"`eosctl offsets import --store {shell_word(topic)} {arguments(path)}` puts each where Connect's "
                 "producer puts its key now.",
             )
@@ -92,12 +92,12 @@ def _refuse_gone_partitions(path: str, backup: BackupEntries, found: OffsetStore
 def _newer_details(
     app: App, backup: BackupEntries, writes: PlannedWrites
 ) -> dict[tuple[str, bytes, int], Mapping[str, object]]:
-    """Of shown keys that someone else wrote since: what the backup has, and whose the newer record is."""
+    """Return, for shown keys that others wrote later, the offset in the backup and the owner of the newer record."""
     if not writes.conflicts:
         return {}
     newer = [write for write, _outcome in writes.first(MOST_ROWS) if write.conflict]
-    there = [(write.before, write.key.connector) for write in newer]
-    writers = iter(likely_writers(app, [(record, name) for record, name in there if record is not None]))
+    present = [(write.before, write.key.connector) for write in newer]
+    writers = iter(likely_writers(app, [(record, name) for record, name in present if record is not None]))
     kept = values_of(backup.tables(), [write.place() for write in newer])
     details: dict[tuple[str, bytes, int], Mapping[str, object]] = {}
     for write in newer:

@@ -1,4 +1,4 @@
-"""What `offsets export` and `restore` print."""
+"""The rows of `offsets export` and `restore`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Format = Literal["ndjson", "rest"]
 
 
 class ExportSummary(Printed):
-    """What is in the file."""
+    """The records in the file."""
 
     records: Annotated[int, "Records in the file."]
-    tombstones: Annotated[int, "Those that delete an offset."]
-    records_read: Annotated[int, "Records that were read."]
+    tombstones: Annotated[int, "Records that delete an offset."]
+    records_read: Annotated[int, "Records read."]
 
 
 class ExportData(Printed):
-    """Where it went, and how."""
+    """The file, its format, and its source."""
 
     file: Annotated[str, "The file."]
     topic: Annotated[str | None, "The topic that was read; null for a backup, whose records name theirs."]
-    format: Annotated[Format, "How the file is written."]
+    format: Annotated[Format, "The format of the file."]
     backup: Annotated[str, "The backup that was read."] | UnsetType = UNSET
 
 

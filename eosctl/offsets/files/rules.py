@@ -1,4 +1,4 @@
-"""A store as a KIP-875 body, and what such a body can't hold. Opens nothing."""
+"""Converts a store to a KIP-875 body, and finds the records that such a body can't hold. Opens nothing."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class RestBody(Struct, frozen=True):
     left_out: tuple[tuple[Record, Code], ...]
 
     def text(self) -> str:
-        """The JSON document that `PATCH /connectors/NAME/offsets` takes."""
+        """Return the JSON document that `PATCH /connectors/NAME/offsets` takes."""
         return json.dumps({"offsets": list(self.offsets)}, ensure_ascii=False, indent=2)
 
 
 def rest_body(store: Store, connector: str) -> RestBody:
-    """The live offsets of `connector` as `GET /connectors/NAME/offsets` gives them, ordered by key bytes.
+    """Return the live offsets of `connector` as `GET /connectors/NAME/offsets` does, ordered by key bytes.
 
     Deletions are no entries (in a PATCH they would be resets). Left out: `null_partition`, which REST refuses,
     `not_an_offset` for values that Connect can't read, `other_spelling` for all but the newest spelling.
@@ -42,7 +42,7 @@ def rest_body(store: Store, connector: str) -> RestBody:
         elif not is_nothing(record.value):
             other = found.get(key.identity)
             if other is not None:
-                older = min(other[0], record, key=lambda each: each.timestamp_ms)
+                older = min(other[0], record, key=lambda candidate: candidate.timestamp_ms)
                 left_out.append((older, codes.OTHER_SPELLING))
                 record = other[0] if older is record else record
             found[key.identity] = (record, key)

@@ -1,4 +1,4 @@
-"""`offsets export --backup`: a backup in Parquet as lines, as backups of a few keys are. Asks no broker."""
+"""`offsets export --backup`: converts a Parquet backup to lines, the format of small backups. Asks no broker."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from eosctl.state.backups import write_blocks
 
 
 def unpacked_blocks(backup: str, *, connectors: tuple[str, ...] = ()) -> Iterator[bytes]:
-    """The lines of a backup, many at a time; raises InputFileError."""
+    """Yield the lines of a backup, many at a time; raise InputFileError."""
     return _unpacking(backup, connectors).blocks()
 
 
 def unpack_backup(app: App, backup: str, *, connectors: tuple[str, ...] = (), path: str) -> Report:
-    """Writes the lines of a backup to a file, whole or not at all; raises InputFileError."""
+    """Write the lines of a backup to a file, whole or not at all; raise InputFileError."""
     unpacking = _unpacking(backup, connectors)
     write_blocks(path, unpacking.blocks())
     kept = unpacking.kept
@@ -35,7 +35,7 @@ def unpack_backup(app: App, backup: str, *, connectors: tuple[str, ...] = (), pa
 
 
 def _unpacking(backup: str, connectors: tuple[str, ...]) -> _Unpacking:
-    """Raises UsageError for what is readable and no Parquet: backups of a few keys are lines."""
+    """Open a Parquet backup; raise UsageError for another readable file: backups of a few keys are lines."""
     file = Path(backup)
     if file.is_file() and os.access(file, os.R_OK) and not is_columnar(file):
         raise UsageError(f"{backup} is no Parquet file", hint="Is it NDJSON? Then it holds lines already.")
@@ -44,7 +44,7 @@ def _unpacking(backup: str, connectors: tuple[str, ...]) -> _Unpacking:
 
 @dataclass(slots=True)
 class _Unpacking:
-    """A backup that is `kept`, and how many of its `records` have been given out, `tombstones` among them."""
+    """An open backup `kept`, and the numbers of `records` yielded so far and of `tombstones` among them."""
 
     kept: BackupFile
     connectors: tuple[str, ...]
@@ -52,7 +52,7 @@ class _Unpacking:
     tombstones: int = 0
 
     def blocks(self) -> Iterator[bytes]:
-        """The lines, many at a time."""
+        """Yield the lines, many at a time."""
         for rows in self.kept.tables(self.connectors):
             self.records += len(rows)
             self.tombstones += rows["value"].null_count

@@ -1,1 +1,1 @@
-"""What the records of an offsets topic show of the past."""
+"""The former offsets in the records of an offsets topic."""

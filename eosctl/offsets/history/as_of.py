@@ -1,4 +1,4 @@
-"""`offsets set --as-of`: which former version of each source partition is meant; what the log lost is refused."""
+"""`offsets set --as-of`: finds the former version of each source partition; refuses versions that the log has lost."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MOST_NAMED = 10
 
 
 class AsOf(Struct, frozen=True):
-    """A moment, or an offset of the log: one of both. No `partitions` (JSON) means all that the connector has.
+    """A moment or an offset of the log, one of both. No `partitions` (JSON) means all that the connector has.
 
-    `store` is the log to look in; None: the connector's own topic, and the global one for what that never had.
+    `store` is the log to read; None is the connector's own topic, and the global one for keys that it never had.
     """
 
     moment_ms: int | None
@@ -34,7 +34,7 @@ class AsOf(Struct, frozen=True):
 
 
 def as_of(text: str, clock: Clock, partitions: Sequence[str] = (), *, store: str | None = None) -> AsOf:
-    """What `--as-of` says: a number is an offset of the log, all else a time; raises UsageError."""
+    """Parse `--as-of`: a number is an offset of the log, anything else a time; raise UsageError."""
     offset = whole_number(text)
     if offset is not None:
         return AsOf(None, offset, tuple(partitions), store)
@@ -42,9 +42,9 @@ def as_of(text: str, clock: Clock, partitions: Sequence[str] = (), *, store: str
 
 
 def former_versions(app: App, connector: str, wanted: AsOf) -> list[Version]:
-    """A live version of each source partition that is meant.
+    """Return a live version of each wanted source partition.
 
-    Raises RefusedError for what the log does not have, and what `read_logs` raises.
+    Raises RefusedError for a version that the log does not have, and the errors of `read_logs`.
     """
     logs = read_logs(app, LogQuery(connector, wanted.partitions, wanted.store))
     if wanted.log_offset is not None:
@@ -55,20 +55,23 @@ def former_versions(app: App, connector: str, wanted: AsOf) -> list[Version]:
         )
     moment_ms = wanted.moment_ms or 0
     found = [_at_moment(connector, same, moment_ms) for same in _by_source_partition(logs).values()]
-    return [each for each in found if each is not None]
+    return [version for version in found if version is not None]
 
 
 def _by_source_partition(logs: OffsetLogs) -> Mapping[str, list[list[Version]]]:
-    """Identity of a source partition -> its versions in each topic, the connector's own first."""
+    """Group versions by the identity of their source partition and by topic, the connector's own topic first."""
     found: dict[str, list[list[Version]]] = {}
     for number, log in enumerate(logs.logs):
-        for each in log.versions:
-            found.setdefault(each.key.identity, [[] for _ in logs.logs])[number].append(each)
+        for version in log.versions:
+            found.setdefault(version.key.identity, [[] for _ in logs.logs])[number].append(version)
     return found
 
 
 def _at_moment(connector: str, topics: Sequence[Sequence[Version]], moment_ms: int) -> Version | None:
-    """None where there was no offset then, and there is none now either."""
+    """Return the version that took effect at a moment; None if there was no offset then and is none now.
+
+    Raises RefusedError if there is an offset now and was none then, or if the log does not have it.
+    """
     then, now = _counting(topics, moment_ms), _counting(topics, sys.maxsize)
     if then is not None and not then.is_tombstone:
         return then
@@ -82,8 +85,8 @@ def _at_moment(connector: str, topics: Sequence[Sequence[Version]], moment_ms: i
             hint=f"`eosctl offsets reset --connector {shell_word(connector)} --partition {shell_word(shown)}` deletes "
             "it; name the others with --partition.",
         )
-    every = [each for versions in topics for each in versions if each.state is State.COMMITTED]
-    oldest = _place(min(every, key=lambda each: each.record.timestamp_ms))
+    every = [version for versions in topics for version in versions if version.state is State.COMMITTED]
+    oldest = _place(min(every, key=lambda version: version.record.timestamp_ms))
     raise RefusedError(
         f"the log has no offset of {shown} from {moment} or before: the oldest is {oldest}; nothing was written",
         hint=f"{_show_log(connector)}; name the source partitions that are meant with --partition.",
@@ -91,22 +94,22 @@ def _at_moment(connector: str, topics: Sequence[Sequence[Version]], moment_ms: i
 
 
 def _counting(topics: Sequence[Sequence[Version]], moment_ms: int) -> Version | None:
-    """What counted then: that of the first topic that had any."""
+    """Return the version that took effect at a moment: that of the first topic that had any."""
     return next(filter(None, (version_at(versions, moment_ms) for versions in topics)), None)
 
 
 def _at_offset(connector: str, logs: OffsetLogs, offset: int) -> Version:
-    """The one committed version at an offset of the log."""
+    """Return the one committed version at an offset of the log."""
     every = logs.versions()
-    there = [each for each in every if each.record.offset == offset]
-    found = [each for each in there if each.state is State.COMMITTED and not each.is_tombstone]
+    at_offset = [version for version in every if version.record.offset == offset]
+    found = [version for version in at_offset if version.state is State.COMMITTED and not version.is_tombstone]
     if not found:
-        why = f"the version there is {_what(there[0])}" if there else f"it has {_places(every)}"
+        why = f"the version there is {_state_text(at_offset[0])}" if at_offset else f"it has {_places(every)}"
         raise RefusedError(
             f"the log has no committed offset of {connector} at offset {offset}: {why}; nothing was written",
             hint=f"{_show_log(connector)}.",
         )
-    if len({(each.key.identity, each.record.value) for each in found}) > 1:
+    if len({(version.key.identity, version.record.value) for version in found}) > 1:
         raise RefusedError(
             f"several source partitions or topics have a version at offset {offset}: {_places(found)}; nothing was "
             "written",
@@ -115,15 +118,15 @@ def _at_offset(connector: str, logs: OffsetLogs, offset: int) -> Version:
     return found[0]
 
 
-def _what(version: Version) -> str:
+def _state_text(version: Version) -> str:
     return "a deletion" if version.is_tombstone else "not decided yet" if version.state is None else version.state.value
 
 
 def _places(versions: Iterable[Version]) -> str:
-    """Some of them, the newest last."""
-    every = [each for each in versions if each.state is State.COMMITTED and not each.is_tombstone]
+    """Format the places of some versions, the newest last."""
+    every = [version for version in versions if version.state is State.COMMITTED and not version.is_tombstone]
     more = f"{len(every) - _MOST_NAMED} older ones, " if len(every) > _MOST_NAMED else ""
-    return more + ", ".join(_place(each) for each in every[-_MOST_NAMED:]) if every else "none"
+    return more + ", ".join(_place(version) for version in every[-_MOST_NAMED:]) if every else "none"
 
 
 def _place(version: Version) -> str:

@@ -1,4 +1,4 @@
-"""What an offset changes against the one that is there, member by member: its shape, and which way it goes.
+"""Compares an offset with the present one, member by member: its shape, and its direction.
 
 Types are those that a task gets from Connect's JsonConverter: an integer is a Java Long, a number with a point a
 Double, and a task that casts one to the other fails. A null member is the same as none.
@@ -21,9 +21,9 @@ _NUMBERED = re.compile(r"([^:]*?)([0-9]{1,30})")  # no colon: Oracle's commit_sc
 
 @unique
 class Change(StrEnum):
-    """What happens to one member of an offset; `forward` skips what lies between, `backward` reads it again.
+    """The change of one member of an offset; `forward` skips what lies between, `backward` reads it again.
 
-    `mixed` (GTIDs) does both: of one server or domain the one, of another the other, or what nobody can order.
+    `mixed` (GTIDs) does both: one for some servers or domains, the other for others, or their order is unknown.
     """
 
     NEW = "new"
@@ -36,7 +36,7 @@ class Change(StrEnum):
 
 
 class MemberChange(Struct, frozen=True):
-    """One member of an offset that is not as before; None where there is none."""
+    """One member of an offset that differs; `before` or `after` is None if it is missing there."""
 
     member: str
     change: Change
@@ -47,9 +47,9 @@ class MemberChange(Struct, frozen=True):
 def offset_changes(
     before: Mapping[str, object], after: Mapping[str, object], source: KnownSource | None
 ) -> list[MemberChange]:
-    """The members that differ, in the order in which they stand in `before`, then in `after`.
+    """Return the members that differ, in the order of `before`, then of `after`.
 
-    GTIDs that are the same in another spelling do not.
+    GTIDs that differ in spelling only are the same.
     """
     names = [name for name in dict.fromkeys([*before, *after]) if not _same(before.get(name), after.get(name))]
     if source is not None and _order_of_gtids(before, after, source) is Order.SAME:
@@ -63,14 +63,14 @@ def offset_changes(
 
 
 def went_back(before: Mapping[str, object], after: Mapping[str, object], source: KnownSource) -> bool:
-    """Whether `after` certainly lies before `before` in the source; False also where nobody can know.
+    """Decide whether `after` certainly lies before `before` in the source; False if that is unknown.
 
-    In one transaction of GTIDs a connector counts its events anew when it connects again.
+    Within one GTID transaction a connector counts its events anew when it connects again.
     """
     if _has_gtids(before, source) or _has_gtids(after, source):
         return _order_of_gtids(before, after, source) is Order.BEHIND
     first = next((name for name in source.grows if not _same(before.get(name), after.get(name))), None)
-    return first is not None and _way(before.get(first), after.get(first), texts=True) is Change.BACKWARD
+    return first is not None and _direction(before.get(first), after.get(first), texts=True) is Change.BACKWARD
 
 
 def _has_gtids(offset: Mapping[str, object], source: KnownSource) -> bool:
@@ -78,13 +78,13 @@ def _has_gtids(offset: Mapping[str, object], source: KnownSource) -> bool:
 
 
 def _order_of_gtids(before: Mapping[str, object], after: Mapping[str, object], source: KnownSource) -> Order | None:
-    """Where the GTIDs of `after` lie; None where one of the offsets has none."""
+    """Return the order of the GTIDs of `after`; None if one of the offsets has none."""
     old, new = (offset.get(source.gtids or "") for offset in (before, after))
     return compare_gtids(old, new) if isinstance(old, str) and isinstance(new, str) and old and new else None
 
 
 def type_name(value: object) -> str:
-    """The type of a member, as people call it."""
+    """Return the name of a member's type, in everyday words."""
     if value is None:
         return "null"
     names = {bool: "true or false", int: "an integer", float: "a number with a point", str: "text"}
@@ -104,36 +104,36 @@ def _shape(before: object, after: object) -> Change | None:
 def _directions(
     before: Mapping[str, object], after: Mapping[str, object], source: KnownSource | None, differing: Sequence[str]
 ) -> Iterator[tuple[str, Change]]:
-    """Of a known source the members that are its position; of any other all numbers, each for itself."""
+    """Yield the direction of the members that are the position in a known source, else of each number by itself."""
     groups = source.positions if source is not None else [(name,) for name in differing]
     if source is not None and _has_gtids(after, source):
         order = _order_of_gtids(before, after, source)
-        if source.gtids is not None and order in _WAYS:
-            yield source.gtids, _WAYS[order]
+        if source.gtids is not None and order in _DIRECTIONS:
+            yield source.gtids, _DIRECTIONS[order]
         groups = (source.within_gtids,) if order is Order.SAME else ()
     for group in groups:
         first = next((name for name in group if name in differing), None)
         if first is not None:
-            way = _way(before.get(first), after.get(first), texts=source is not None)
-            if way is not None:
-                yield first, way
+            direction = _direction(before.get(first), after.get(first), texts=source is not None)
+            if direction is not None:
+                yield first, direction
 
 
-_WAYS = {Order.AHEAD: Change.FORWARD, Order.BEHIND: Change.BACKWARD, Order.MIXED: Change.MIXED}
+_DIRECTIONS = {Order.AHEAD: Change.FORWARD, Order.BEHIND: Change.BACKWARD, Order.MIXED: Change.MIXED}
 
 
-def _way(before: object, after: object, *, texts: bool) -> Change | None:
+def _direction(before: object, after: object, *, texts: bool) -> Change | None:
     if type(before) is not type(after):
         return None
     if isinstance(before, int | float) and isinstance(after, int | float) and not isinstance(before, bool):
         return Change.FORWARD if after > before else Change.BACKWARD
     if not texts or not isinstance(before, str) or not isinstance(after, str):
         return None
-    return _text_way(before, after)
+    return _text_direction(before, after)
 
 
-def _text_way(before: str, after: str) -> Change | None:
-    """Of two log sequence numbers of SQL Server, or two texts that differ in the number at their end."""
+def _text_direction(before: str, after: str) -> Change | None:
+    """Return the direction of two SQL Server log sequence numbers, or of two texts that differ in their last number."""
     if _SQL_SERVER_LSN.fullmatch(before) and _SQL_SERVER_LSN.fullmatch(after):
         return Change.FORWARD if after.lower() > before.lower() else Change.BACKWARD
     old, new = _NUMBERED.fullmatch(before), _NUMBERED.fullmatch(after)

@@ -1,7 +1,7 @@
-"""The versions of a connector's offsets that the log of an offsets topic still has. Pure: judges what was read.
+"""The versions of a connector's offsets that the log of an offsets topic still has. Pure: opens nothing.
 
-Topics may hold millions of records: what is read passes through a sieve that keeps one connector's, so that memory
-grows with these alone.
+Topics may hold millions of records: a filter keeps those of one connector as they are read, so that memory grows with
+these alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from eosctl.offsets.history.sources import known_source
 
 @unique
 class State(StrEnum):
-    """What became of a record's transaction; `open`: it lies behind an open one, and can't be seen yet."""
+    """The state of a record's transaction; `open`: the record lies behind an open one, and can't be seen yet."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -32,7 +32,7 @@ class State(StrEnum):
 
 
 class Version(Struct, frozen=True):
-    """One record of a connector's key; `state` None: decided while it was read.
+    """One record of a connector's key; `state` is None if its transaction ended while it was read.
 
     `behind` is the committed version before it, without a deletion in between, that lies further on in the source.
     """
@@ -44,15 +44,15 @@ class Version(Struct, frozen=True):
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether it says that there is no offset."""
+        """Whether the record deletes the offset."""
         return is_nothing(self.record.value)
 
 
 @dataclass(slots=True)
-class ConnectorSieve:
-    """Keeps the records of one connector, and counts those of each partition.
+class ConnectorFilter:
+    """A filter that keeps the records of one connector, and counts all records of each partition.
 
-    A key that holds neither the name nor a backslash can't be the connector's: nearly all are told by that.
+    A key that holds neither the name nor a backslash can't be the connector's: that excludes nearly all others.
     """
 
     connector: str
@@ -64,7 +64,7 @@ class ConnectorSieve:
         self._name = name_in_keys(self.connector)
 
     def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
-        """The connector's of `records`."""
+        """Keep those of `records` that belong to the connector."""
         name = self._name
         self.counts.update(map(itemgetter(1), records))
         return [each for each in records if each.key and (name in each.key or b"\\" in each.key) and self._is_its(each)]
@@ -80,14 +80,14 @@ class ConnectorSieve:
 
 
 def name_in_keys(connector: str) -> bytes:
-    """A connector's name as Connect writes it into a key; what is no UTF-8 stands there with a backslash."""
+    """Return a connector's name as Connect writes it into keys; text that is not valid UTF-8 has a backslash there."""
     return json.dumps(connector, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
 
 
 def versions(committed: TopicRead, everything: TopicRead, keys: Mapping[bytes, OffsetKey]) -> list[Version]:
-    """Every record that either read kept, by key, partition and offset; `committed` was read first.
+    """Return every record kept by either read, by key, partition and offset; `committed` was read first.
 
-    In this order nothing looks aborted that arrived, was committed, or was compacted away in between.
+    In this order no record looks aborted that arrived, was committed, or was compacted away in between.
     """
     decided = {bound.partition: bound.lso for bound in committed.bounds}
     shown = {bound.partition: bound.lso for bound in everything.bounds}
@@ -105,22 +105,22 @@ def versions(committed: TopicRead, everything: TopicRead, keys: Mapping[bytes, O
 
 
 def _with_jumps(found: Iterable[Version]) -> list[Version]:
-    """The versions, those that lie behind their predecessor with what that is."""
+    """Mark the versions that lie behind their predecessor with that predecessor."""
     former: dict[tuple[bytes, int], Record] = {}
     marked = []
-    for each in found:
-        place = (each.key.raw, each.record.partition)
+    for version in found:
+        place = (version.key.raw, version.record.partition)
         before = former.get(place)
-        if each.state is State.COMMITTED:
-            if before is not None and lies_before(each.key, each.record, before):
-                each = Version(each.key, each.record, each.state, before)
-            former[place] = each.record
-        marked.append(each)
+        if version.state is State.COMMITTED:
+            if before is not None and lies_before(version.key, version.record, before):
+                version = Version(version.key, version.record, version.state, before)
+            former[place] = version.record
+        marked.append(version)
     return marked
 
 
 def lies_before(key: OffsetKey, one: Record, other: Record) -> bool:
-    """Whether `one` certainly lies before `other` in a source that is known; a deletion lies nowhere."""
+    """Decide whether `one` certainly lies before `other` in a known source; a deletion lies nowhere."""
     if one.value == other.value:
         return False
     first, second = members_of(one.value), members_of(other.value)
@@ -131,19 +131,20 @@ def lies_before(key: OffsetKey, one: Record, other: Record) -> bool:
 
 
 def version_at(found: Iterable[Version], moment_ms: int) -> Version | None:
-    """The committed version that counted at a moment, of those of one source partition in one topic, oldest first.
+    """Return the committed version that took effect at a moment.
 
-    Of several keys or partitions the younger counts, as in `fold_store`.
+    `found` has the versions of one source partition in one topic, oldest first. Of several keys or partitions the
+    newest takes effect, as in `fold_store`.
     """
     newest: dict[tuple[bytes, int], Version] = {}
-    for each in found:
-        if each.state is State.COMMITTED and each.record.timestamp_ms <= moment_ms:
-            newest[each.key.raw, each.record.partition] = each
-    return max(newest.values(), key=lambda each: each.record.timestamp_ms, default=None)
+    for version in found:
+        if version.state is State.COMMITTED and version.record.timestamp_ms <= moment_ms:
+            newest[version.key.raw, version.record.partition] = version
+    return max(newest.values(), key=lambda version: version.record.timestamp_ms, default=None)
 
 
 def members_of(value: bytes | None) -> Mapping[str, object] | None:
-    """The members of an offset; None where it is none."""
+    """Return the members of an offset; None if the value is no offset."""
     try:
         offset = decode_value(value)
     except UnparsableValueError:

@@ -1,9 +1,9 @@
-"""GTIDs of MySQL and MariaDB, as Debezium stores them: which of two offsets lies further on. Pure.
+"""Orders offsets by the GTIDs of MySQL and MariaDB, as Debezium stores them. Pure.
 
-MySQL's are sets of transactions, `UUID:1-5:7` (since 8.4 also `UUID:TAG:1-5`): the server sends what is not in the set.
-MariaDB's are positions, `DOMAIN-SERVER-SEQUENCE`, one for each replication domain: the server sends what follows there.
-In a domain the sequence grows, also from one server to the next; a smaller one of another server is of another history,
-or of a server that had not received all, which nobody can say by the numbers.
+MySQL's are sets of transactions, `UUID:1-5:7` (since 8.4 also `UUID:TAG:1-5`): the server sends all others. MariaDB's
+are positions, `DOMAIN-SERVER-SEQUENCE`, one for each replication domain: the server sends all that follows. In a domain
+the sequence grows, also from one server to the next. A smaller one of another server is of another history, or of a
+server that had not received all; the numbers do not show which.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _POSITION = re.compile(r"([0-9]{1,10})-([0-9]{1,10})-([0-9]{1,20})")
 
 @unique
 class Order(Enum):
-    """Where the second of two offsets lies; MIXED skips some transactions and has others read again."""
+    """The order of the second of two offsets; MIXED skips some transactions and has others read again."""
 
     SAME = auto()
     AHEAD = auto()
@@ -32,7 +32,7 @@ class Order(Enum):
 
 
 def compare_gtids(before: str, after: str) -> Order:
-    """Where `after` lies, seen from `before`; UNKNOWN for what are not GTIDs of one kind."""
+    """Return the order of `after` relative to `before`; UNKNOWN if they are not GTIDs of one kind."""
     if before == after:
         return Order.SAME
     sets = _transactions(before), _transactions(after)
@@ -53,7 +53,7 @@ def _order(*, ahead: bool, behind: bool) -> Order:
 
 
 def _transactions(text: str) -> Mapping[str, Sequence[Interval]] | None:
-    """`UUID` or `UUID:TAG` -> the intervals of its transactions, in order and without gaps of none; else None."""
+    """Parse a GTID set: map `UUID` or `UUID:TAG` to its transactions' intervals, merged and in order; else None."""
     found: dict[str, list[Interval]] = {}
     for entry in "".join(text.split()).lower().split(","):
         uuid, *parts = entry.split(":")
@@ -84,7 +84,7 @@ def _merged(intervals: Sequence[Interval]) -> Iterator[Interval]:
 
 
 def _within(some: Mapping[str, Sequence[Interval]], all_: Mapping[str, Sequence[Interval]]) -> bool:
-    """Whether every transaction of `some` is one of `all_`; both are merged and in order."""
+    """Decide whether every transaction of `some` is in `all_`; both are merged and in order."""
     for source, intervals in some.items():
         others = iter(all_.get(source, ()))
         around = next(others, None)
@@ -97,7 +97,7 @@ def _within(some: Mapping[str, Sequence[Interval]], all_: Mapping[str, Sequence[
 
 
 def _positions(text: str) -> Mapping[int, tuple[int, int]] | None:
-    """Domain -> server and sequence; None for what is no position, or has two of a domain."""
+    """Map each domain to its server and sequence; return None for no position, or two of a domain."""
     found: dict[int, tuple[int, int]] = {}
     for entry in "".join(text.split()).split(","):
         position = _POSITION.fullmatch(entry)
@@ -108,7 +108,10 @@ def _positions(text: str) -> Mapping[int, tuple[int, int]] | None:
 
 
 def _order_of_domains(before: Mapping[int, tuple[int, int]], after: Mapping[int, tuple[int, int]]) -> Order:
-    """A domain that is new is skipped up to its position, and one that is gone is read from its beginning."""
+    """Combine the orders of all domains.
+
+    A new domain is skipped up to its position; one that is gone is read from its beginning.
+    """
     orders = {_order_in_domain(before.get(domain), after.get(domain)) for domain in before.keys() | after.keys()}
     if Order.UNKNOWN in orders:
         return Order.MIXED if Order.AHEAD in orders else Order.UNKNOWN

@@ -17,7 +17,7 @@ from eosctl.core.records import Bounds
 from eosctl.core.workers.config import creates_topics
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.foreign import shell_word
-from eosctl.offsets.history.events import ConnectorSieve, State, Version, versions
+from eosctl.offsets.history.events import ConnectorFilter, State, Version, versions
 from eosctl.offsets.history.rows import OFFSETS_LOG, LoggedPartition, VersionsData, VersionsSummary, version_row
 from eosctl.offsets.stores.gather import locate
 from eosctl.offsets.stores.own import own_topics
@@ -26,7 +26,7 @@ from eosctl.report import Problem, Report
 
 
 class LogQuery(Struct, frozen=True):
-    """Whose versions, and of which source partitions (JSON, in any spelling; none: of all).
+    """The connector, and the source partitions (JSON, in any spelling; none: all) whose versions to report.
 
     `store` is `global`, `dedicated`, TOPIC or TOPIC@PROFILE; None: the connector's own topic and the global one.
     """
@@ -37,7 +37,7 @@ class LogQuery(Struct, frozen=True):
 
 
 class TopicLog(Struct, frozen=True):
-    """What the log of one topic has of a connector; `counts` are the records of each partition, whosever they are."""
+    """The versions of a connector in the log of one topic; `counts` are all records of each partition."""
 
     topic: str
     versions: tuple[Version, ...]
@@ -45,12 +45,16 @@ class TopicLog(Struct, frozen=True):
     counts: Mapping[int, int]
 
     def partitions(self) -> list[LoggedPartition]:
-        """`data.partitions`: where the versions lie, and whether older ones may be gone from there."""
-        used = {each.record.partition for each in self.versions}
+        """Return `data.partitions`: where the versions lie, and whether older ones may be gone from there."""
+        used = {version.record.partition for version in self.versions}
         return [self._partition(bound) for bound in self.bounds if bound.partition in used]
 
     def _partition(self, bound: Bounds) -> LoggedPartition:
-        """Every transaction has a record, and its marker one offset: more offsets than two a record were removed."""
+        """Return the bounds and record count of a partition, and whether older versions may be gone.
+
+        Every transaction has at least one record, and its marker takes one offset: more than two offsets per record
+        prove that records were removed.
+        """
         records = self.counts.get(bound.partition, 0)
         return LoggedPartition(
             topic=self.topic,
@@ -63,37 +67,37 @@ class TopicLog(Struct, frozen=True):
 
 
 class OffsetLogs(Struct, frozen=True):
-    """The logs of a connector's topics, its own before the global one, and what could not be looked at."""
+    """The logs of a connector's topics, its own before the global one, and problems with those that were not read."""
 
     logs: tuple[TopicLog, ...]
     cluster_id: str
     problems: tuple[Problem, ...] = ()
 
     def versions(self) -> list[Version]:
-        """Those of all topics, topic by topic."""
-        return [each for log in self.logs for each in log.versions]
+        """Return the versions of all topics, topic by topic."""
+        return [version for log in self.logs for version in log.versions]
 
 
 @dataclass(slots=True)
-class _Places:
-    """App and topic of each store to read, and what there is to say of those that are not read."""
+class _LogSources:
+    """App and topic of each store to read, and problems with those that are not read."""
 
     found: list[tuple[App, str]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
 def log_offsets(app: App, query: LogQuery) -> Report:
-    """Every version; exit 0 whatever is found. Raises what `read_logs` raises."""
+    """Report every version; exit 0 whatever is found. Raise the errors of `read_logs`."""
     read = read_logs(app, query)
     found = read.versions()
-    states = Counter(each.state for each in found)
+    states = Counter(version.state for version in found)
     return Report(
         kind=OFFSETS_LOG,
-        rows=[version_row(each) for each in found],
+        rows=[version_row(version) for version in found],
         summary=VersionsSummary(
-            source_partitions=len({each.key.identity for each in found}),
+            source_partitions=len({version.key.identity for version in found}),
             versions=len(found),
-            jumps_back=sum(each.behind is not None for each in found),
+            jumps_back=sum(version.behind is not None for version in found),
             aborted=states[State.ABORTED],
             open=states[State.OPEN],
         ),
@@ -107,42 +111,43 @@ def log_offsets(app: App, query: LogQuery) -> Report:
 
 
 def read_logs(app: App, query: LogQuery) -> OffsetLogs:
-    """Reads the topics; raises NotFoundError for a topic, a connector or a source partition that is not there.
+    """Read the topics; raise NotFoundError for a missing topic, or an unknown connector or source partition.
 
-    Raises UsageError for a store that is none, RefusedError for one that can't be known or holds no offsets.
+    Raises UsageError for an invalid store or a connector without the requested dedicated topic, RefusedError if that
+    topic's name is unknown, and for a topic that holds no offsets.
     """
-    wanted = {typed_partition(query.connector, each).identity for each in query.partitions}
+    wanted = {typed_partition(query.connector, text).identity for text in query.partitions}
     with app.topics() as topics:
         cluster_id = topics.cluster_id()
         dedicated = gather_dedicated_topics(app, topics)
-    places = _places(app, query, dedicated)
-    logs = [_read(there, topic, query.connector) for there, topic in places.found]
+    sources = _find_sources(app, query, dedicated)
+    logs = [_read(topic_app, topic, query.connector) for topic_app, topic in sources.found]
     if not any(log.versions for log in logs):
         _require_connector(dedicated, query.connector)
     if wanted:
         logs = [_only(log, wanted) for log in logs]
         _require_partitions(query, logs)
-    return OffsetLogs(tuple(logs), cluster_id, tuple(places.problems))
+    return OffsetLogs(tuple(logs), cluster_id, tuple(sources.problems))
 
 
-def _places(app: App, query: LogQuery, dedicated: DedicatedTopics) -> _Places:
-    places = _Places(problems=list(dedicated.problems))
+def _find_sources(app: App, query: LogQuery, dedicated: DedicatedTopics) -> _LogSources:
+    sources = _LogSources(problems=list(dedicated.problems))
     if query.store in (None, DEDICATED):
-        _add_dedicated(app, query, dedicated, places)
+        _add_dedicated(app, query, dedicated, sources)
     if query.store != DEDICATED:
-        there, name = locate(app, query.store or GLOBAL)
-        topic = there.target.offset_topic if name == GLOBAL else name
-        with there.topics() as topics:
+        store_app, name = locate(app, query.store or GLOBAL)
+        topic = store_app.target.offset_topic if name == GLOBAL else name
+        with store_app.topics() as topics:
             if topic not in topics.describe([topic]):
                 hint = "The global offsets topic is the worker's offset.storage.topic: name it with --offset-topic."
                 raise NotFoundError(f"there is no topic {topic}", hint=hint)
-            refuse_unfit_sources(there, topics, [topic])
-        places.found.append((there, topic))
-    return places
+            refuse_unfit_sources(store_app, topics, [topic])
+        sources.found.append((store_app, topic))
+    return sources
 
 
-def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, places: _Places) -> None:
-    """The connector's own topic, wherever it is; says so where there is none that can be read."""
+def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, sources: _LogSources) -> None:
+    """Add the connector's own topic, wherever it is; report a problem if there is none that can be read."""
     connector = query.connector
     if connector in dedicated.unknown and query.store == DEDICATED:
         raise RefusedError(
@@ -150,9 +155,9 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, places
             hint=f"Put the topic's name itself into {TOPIC_PROPERTY}; it is no secret.",
         )
     if connector in dedicated.brokers:
-        own, told = own_topics(app, dedicated, [connector])
-        places.problems += told
-        candidates = [(place.there(), place.topic) for place in own]
+        own, problems = own_topics(app, dedicated, [connector])
+        sources.problems += problems
+        candidates = [(own_topic.require_app(), own_topic.topic) for own_topic in own]
     else:
         topic = dedicated.of(connector)
         candidates = [] if topic is None else [(app, topic)]
@@ -161,18 +166,18 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, places
                 f"connector {connector} has no offsets topic of its own (offsets.storage.topic)",
                 hint="Name a topic: --store TOPIC.",
             )
-    for there, topic in candidates:
-        with there.topics() as topics:
+    for topic_app, topic in candidates:
+        with topic_app.topics() as topics:
             if topic in topics.describe([topic]):
-                places.found.append((there, topic))
+                sources.found.append((topic_app, topic))
             else:
                 created = creates_topics(worker.properties.values for worker in app.target.worker_configs)
-                missing = missing_topic_finding(topic, [connector], there.target.client, is_created=created)
-                places.problems.append(Problem(missing.code, missing.message, missing.fix).as_warning())
+                missing = missing_topic_finding(topic, [connector], topic_app.target.client, is_created=created)
+                sources.problems.append(Problem(missing.code, missing.message, missing.fix).as_warning())
 
 
 def _read(app: App, topic: str, connector: str) -> TopicLog:
-    committed, everything = ConnectorSieve(connector), ConnectorSieve(connector)
+    committed, everything = ConnectorFilter(connector), ConnectorFilter(connector)
     with app.topics() as topics:
         decided = topics.read(topic, sieve=committed)
         whole = topics.read(topic, isolation="read_uncommitted", sieve=everything)
@@ -181,7 +186,7 @@ def _read(app: App, topic: str, connector: str) -> TopicLog:
 
 
 def _only(log: TopicLog, wanted: set[str]) -> TopicLog:
-    kept = tuple(each for each in log.versions if each.key.identity in wanted)
+    kept = tuple(version for version in log.versions if version.key.identity in wanted)
     return TopicLog(log.topic, kept, log.bounds, log.counts)
 
 
@@ -194,9 +199,9 @@ def _require_connector(dedicated: DedicatedTopics, connector: str) -> None:
 
 
 def _require_partitions(query: LogQuery, logs: Sequence[TopicLog]) -> None:
-    there = {each.key.identity for log in logs for each in log.versions}
+    known = {version.key.identity for log in logs for version in log.versions}
     for text in query.partitions:
-        if typed_partition(query.connector, text).identity not in there:
+        if typed_partition(query.connector, text).identity not in known:
             raise NotFoundError(
                 f"the log has no offset of {query.connector} for source partition {text}",
                 hint=f"`eosctl offsets log --connector {shell_word(query.connector)}` shows all; numbers and texts are "

@@ -1,4 +1,4 @@
-"""What `offsets log` prints: every version that the log still has."""
+"""The rows of `offsets log`: every version that the log still has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eosctl.report import Report, json_bytes
 
 
 class Jump(Printed):
-    """What lay further on before."""
+    """The version before, which lies further on in the source."""
 
     offset: Annotated[int, "The offset of that record in its partition."]
     value: Annotated[object, "Its source offset."]
@@ -37,25 +37,27 @@ class VersionRow(Printed, kw_only=True):
     value: Value
     lsn: Lsns | UnsetType | None = UNSET
     tombstone: Annotated[bool, "Whether it deletes the offset."]
-    state: Annotated[State | None, "What became of the transaction that wrote it; null without a transaction."]
-    jumped_from: Annotated[Jump | None, "The version before it, where this one lies behind that."]
+    state: Annotated[
+        State | None, "The state of the transaction that wrote it; null if it ended while the log was read."
+    ]
+    jumped_from: Annotated[Jump | None, "The version before it, if this one lies behind that."]
 
     def at(self) -> str:
-        """`topic-partition@offset`."""
+        """Return `topic-partition@offset`."""
         return f"{self.topic}-{self.partition}@{self.offset}"
 
     @Header("VALUE")
     def shown(self) -> object:
-        """The source offset; `deleted` for a tombstone."""
+        """Return the source offset; `deleted` for a tombstone."""
         return "deleted" if self.tombstone else self.value
 
     def jump(self) -> str | None:
-        """That this version lies behind the one before it, and where that one is."""
+        """Return the place of the version before, if this one lies behind it."""
         return None if self.jumped_from is None else f"back, from offset {self.jumped_from.offset}"
 
 
 def version_row(version: Version) -> VersionRow:
-    """A row of `offsets log`; `jumped_from` is what lay further on before it."""
+    """Return a row of `offsets log`; `jumped_from` is the version before it that lies further on."""
     cell = cell_of(version.record)
     behind = None if version.behind is None else cell_of(version.behind)
     return VersionRow(
@@ -76,7 +78,7 @@ def version_row(version: Version) -> VersionRow:
 
 
 class VersionsSummary(Printed):
-    """How many versions there are."""
+    """The numbers of versions."""
 
     source_partitions: Annotated[int, "Source partitions that the log has."]
     versions: Annotated[int, "Their versions."]
@@ -95,18 +97,18 @@ class LoggedPartition(Place):
 
 
 class VersionsData(Printed):
-    """What was read."""
+    """The topics and partitions that were read."""
 
     topics: Annotated[list[str], "The topics that were read."]
     partitions: Annotated[list[LoggedPartition], "Their partitions."]
 
 
 def _log_lines(report: Report) -> Iterator[str]:
-    """Where older versions may be gone, then the summary."""
-    for each in report.data_of(VersionsData).partitions:
-        if each.older_gone:
-            place = f"{each.cell()}, offsets {each.begin} to {each.end}"
-            yield f"{place}: compacted, records left: {each.records}; older versions may be gone"
+    """Yield the partitions whose older versions may be gone, then the summary."""
+    for partition in report.data_of(VersionsData).partitions:
+        if partition.older_gone:
+            place = f"{partition.cell()}, offsets {partition.begin} to {partition.end}"
+            yield f"{place}: compacted, records left: {partition.records}; older versions may be gone"
     yield from summary_lines(report)
 
 

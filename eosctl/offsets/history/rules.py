@@ -1,4 +1,4 @@
-"""How far each offset of a topic once was: a sieve that sees every committed record and remembers one per key. Pure."""
+"""The furthest former offset of each key of a topic, from all its committed records; holds one per key. Pure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from eosctl.offsets.history.events import members_of
 from eosctl.offsets.history.sources import KnownSource, known_source, may_be_known
 
 IsMeant = Callable[[str, Record], bool]
-"""Whether somebody set this offset of a connector on purpose."""
+"""Decides whether this offset of a connector was set on purpose."""
 
 
 @dataclass(slots=True)
-class Course:
+class KeyHistory:
     """A key that has had several offsets: `furthest` is the one that lies furthest on in the source.
 
     It counts from the last deletion on, which was at `deleted_ms`. `back` is the first one that lies before it; None
-    where the newest offset does not. What nobody can order counts as further on.
+    if the newest offset does not. An offset of unknown order counts as further on.
     """
 
     raw: bytes
@@ -28,83 +28,83 @@ class Course:
     back: Record | None = None
     deleted_ms: int = -1
     _source: KnownSource | None = None
-    _at: Mapping[str, object] = field(default_factory=dict)
+    _furthest_members: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def key(self) -> OffsetKey:
-        """Decoded when it is asked for: there may be millions of courses, and few of them are asked."""
+        """The key, decoded on demand: there may be millions of key histories, and few of them are needed."""
         key = decode_key(self.raw)
         return key if isinstance(key, OffsetKey) else OffsetKey(self.raw, "", None)
 
     def take(self, record: Record, is_meant: IsMeant) -> None:
-        """The next record of the key on its partition; that of `furthest` is parsed once, for there may be millions."""
+        """Add the next record of the key on its partition; parse that of `furthest` once, for there may be millions."""
         members = members_of(record.value)
         if members is None:
             if is_nothing(record.value):
-                self.furthest, self.back, self.deleted_ms, self._at = None, None, record.timestamp_ms, {}
+                self.furthest, self.back, self.deleted_ms, self._furthest_members = None, None, record.timestamp_ms, {}
             return
         if self._source is None:
             self._source = known_source(self.key.partition, members)
-        if self._source is None or not went_back(self._at, members, self._source):
-            self.furthest, self.back, self._at = record, None, members
+        if self._source is None or not went_back(self._furthest_members, members, self._source):
+            self.furthest, self.back, self._furthest_members = record, None, members
         elif self.back is None and is_meant(self.key.connector, record):
-            self.furthest, self._at = record, members
+            self.furthest, self._furthest_members = record, members
         elif self.back is None:
             self.back = record
 
 
-def _nobody(_connector: str, _record: Record) -> bool:
+def _never_meant(_connector: str, _record: Record) -> bool:
     return False
 
 
 @dataclass(slots=True)
 class OffsetHistory:
-    """The courses of one topic; a key of a source that nobody knows has None, one that was seen once its record."""
+    """The histories of a topic's keys; None for a key of an unknown source, the record of a key that was seen once."""
 
-    is_meant: IsMeant = _nobody
-    _keys: dict[int, dict[bytes, Course | Record | None]] = field(default_factory=dict)
+    is_meant: IsMeant = _never_meant
+    _keys: dict[int, dict[bytes, KeyHistory | Record | None]] = field(default_factory=dict)
 
     def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Looks at all of them and keeps them all."""
+        """Add all records to the key histories, and keep them all."""
         for record in records:
             key = record.key
             if key is None:
                 continue
-            there = self._keys.setdefault(record.partition, {})
-            if key not in there:
-                there[key] = record  # what is seen once, as most are after compaction, is not even parsed
+            keys = self._keys.setdefault(record.partition, {})
+            if key not in keys:
+                keys[key] = record  # a key seen once, as most are after compaction, is not even parsed
                 continue
-            known = there[key]
+            known = keys[key]
             if isinstance(known, Record):
-                known = there[key] = self._begin(key, known)
+                known = keys[key] = self._begin(key, known)
             if known is not None:
                 known.take(record, self.is_meant)
         return records
 
-    def _begin(self, raw: bytes, first: Record) -> Course | None:
+    def _begin(self, raw: bytes, first: Record) -> KeyHistory | None:
         key = decode_key(raw)
         if not isinstance(key, OffsetKey) or not may_be_known(key.partition):
             return None
-        course = Course(raw)
-        course.take(first, self.is_meant)
-        return course
+        key_history = KeyHistory(raw)
+        key_history.take(first, self.is_meant)
+        return key_history
 
     def has_gone_back(self, raw: bytes, partition: int) -> bool:
-        """Whether the newest offset of a key on a partition lies before a former one there."""
+        """Decide whether the newest offset of a key on a partition lies before a former one there."""
         known = self._keys.get(partition, {}).get(raw)
-        return isinstance(known, Course) and known.back is not None
+        return isinstance(known, KeyHistory) and known.back is not None
 
-    def course(self, key: OffsetKey, partition: int) -> Course:
-        """That of one key on one partition."""
+    def key_history(self, key: OffsetKey, partition: int) -> KeyHistory:
+        """Return the history of one key on one partition."""
         known = self._keys.get(partition, {}).get(key.raw)
-        if isinstance(known, Course):
+        if isinstance(known, KeyHistory):
             return known
-        course = Course(key.raw)
+        key_history = KeyHistory(key.raw)
         if known is not None:
-            course.take(known, self.is_meant)
-        return course
+            key_history.take(known, self.is_meant)
+        return key_history
 
-    def gone_back(self) -> Iterator[Course]:
-        """The courses whose newest offset lies before a former one."""
+    def gone_back(self) -> Iterator[KeyHistory]:
+        """Yield the key histories whose newest offset lies before a former one."""
         for keys in self._keys.values():
-            yield from (each for each in keys.values() if isinstance(each, Course) and each.back is not None)
+            yield from (known for known in keys.values() if isinstance(known, KeyHistory) and known.back is not None)

@@ -1,7 +1,7 @@
-"""What the offsets of well-known source connectors mean, and what their sources can still deliver.
+"""The meaning of the offsets of well-known source connectors, and the limits of what their sources can still deliver.
 
-A source is told by the members of its source partitions and offsets, not by the connector's class: forks and wrappers
-have classes of their own, and a deleted connector has none. What is unknown stays opaque JSON.
+A source is recognized by the members of its source partitions and offsets, not by the connector's class: forks and
+wrappers have classes of their own, and a deleted connector has none. An unknown offset stays opaque JSON.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _SIGNAL = "To have rows again, insert execute-snapshot into the connector's sign
 class KnownSource(Struct, frozen=True):
     """`partitions` and `offsets` are alternatives: a source partition (an offset) has all members of one of them.
 
-    `positions` are the members that say where it goes on: of each group the first one that differs decides. `keeps`
-    is what the source can still deliver, `instead` how to read again what it can't. `grows` are members of which the
-    first that differs never gets smaller while a connector reads on; none where that is not known. Where an offset has
-    the member `gtids`, that counts, then `within_gtids`, and neither `positions` nor `grows`: a server's successor
-    counts its files anew.
+    `positions` are the members that determine where it goes on: in each group the first one that differs decides.
+    `keeps` describes what the source can still deliver, `instead` how to read again what it can't. `grows` are members
+    of which the first that differs never gets smaller while a connector reads on; empty if that is unknown. If an
+    offset has the member `gtids`, that decides, then `within_gtids`, and neither `positions` nor `grows`: a server's
+    successor counts its files anew.
     """
 
     name: str
@@ -120,7 +120,7 @@ KNOWN_SOURCES = (
 
 
 def known_source(partition: Mapping[str, object] | None, offset: Mapping[str, object]) -> KnownSource | None:
-    """Whose offset this looks like; None for what nobody here knows."""
+    """Return the known source whose offsets look like this one; None without any."""
     for source in KNOWN_SOURCES:
         if _has(partition or {}, source.partitions) and _has(offset, source.offsets):
             return source
@@ -128,32 +128,32 @@ def known_source(partition: Mapping[str, object] | None, offset: Mapping[str, ob
 
 
 def may_be_known(partition: Mapping[str, object] | None) -> bool:
-    """Whether a source partition looks like one of a source that is known."""
+    """Decide whether a source partition looks like one of a known source."""
     return any(_has(partition or {}, source.partitions) for source in KNOWN_SOURCES)
 
 
 def _has(members: Mapping[str, object], alternatives: Collection[frozenset[str]]) -> bool:
-    return any(each <= members.keys() for each in alternatives)
+    return any(names <= members.keys() for names in alternatives)
 
 
 LSN_MEMBERS = ("lsn", "lsn_proc", "lsn_commit")
-"""Of Debezium's PostgresOffsetContext; where there is not the first, the others may be something else."""
+"""Members of Debezium's PostgresOffsetContext; without the first, the others may be something else."""
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
 
 def lsn_text(lsn: int) -> str:
-    """A PostgreSQL log sequence number as PostgreSQL prints it: `0/1B63000` for 28717056."""
+    """Format a PostgreSQL log sequence number as PostgreSQL prints it: `0/1B63000` for 28717056."""
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 
 def lsn_number(text: object) -> int | None:
-    """The number that Debezium stores for `0/1B63000`; None for what is no such text."""
+    """Return the number that Debezium stores for `0/1B63000`; None for another text."""
     match = _LSN.fullmatch(text) if isinstance(text, str) else None
     return int(match[1], 16) << 32 | int(match[2], 16) if match else None
 
 
 def lsn_texts(offset: object) -> dict[str, str] | None:
-    """The members of an offset that are log sequence numbers of PostgreSQL, as it prints them; None without any."""
+    """Return the log sequence numbers among an offset's members, as PostgreSQL prints them; None without any."""
     if not isinstance(offset, dict) or LSN_MEMBERS[0] not in offset:
         return None
     return {

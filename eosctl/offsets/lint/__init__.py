@@ -1,1 +1,1 @@
-"""What is wrong with the records of an offsets topic."""
+"""Findings about the records of an offsets topic."""

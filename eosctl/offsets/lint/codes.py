@@ -1,4 +1,4 @@
-"""Offsets that a restart would cost."""
+"""The codes of findings about lost offsets."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ OFFSETS_DELETED = finding(
 OFFSETS_WENT_BACK = finding(
     "offsets_went_back",
     "An offset lies before a former one that the log still has, with no deletion (reset) in between: the source is "
-    "read again from there. Said of FileStream, JDBC, MirrorMaker 2 and Debezium where their order is certain (GTIDs: "
-    "of the same servers or domains), and not of what an `eosctl offsets` command of this machine wrote. A PATCH of "
-    "/connectors/NAME/offsets can't be distinguished from an accident.",
+    "read again from there. Reported for FileStream, JDBC, MirrorMaker 2 and Debezium if their order is certain "
+    "(GTIDs: of the same servers or domains), and not for offsets that an `eosctl offsets` command of this machine "
+    "wrote. A PATCH of /connectors/NAME/offsets can't be distinguished from an accident.",
     "Before any restart: `eosctl connectors stop`, `eosctl offsets set --as-of`, `eosctl connectors resume`; "
     "`eosctl offsets log` shows every version. If it was meant: `eosctl doctor --ignore offsets_went_back:NAME`.",
 )

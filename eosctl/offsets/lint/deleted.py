@@ -1,6 +1,6 @@
-"""Offsets that were there and are not: deleted with the start of their topic, so that no key is left. Reads only.
+"""Finds offsets that were deleted with the start of their topic, so that no key is left. Reads only.
 
-Only where a topic's log starts behind its first offset is anything asked: which connectors have committed before.
+Asks which connectors have committed before, and only if a topic's log starts behind offset 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eosctl.offsets.lint import codes
 from eosctl.report import Problem
 
 _MOST_IDS = 100
-"""So many tasks of a connector are asked for: one that has committed is enough."""
+"""The most tasks of a connector to ask for: one that has committed is enough."""
 
 
 def find_deleted_offsets(
@@ -33,12 +33,12 @@ def find_deleted_offsets(
     group_id, configs = app.target.group_id, dedicated.configs
     if group_id is None or not cut:
         return [], []
-    there = {name for store in stores for name in store.names()}
+    with_offsets = {name for store in stores for name in store.names()}
     lost = {
         name: topic
         for name, config in sorted(configs.items())
         if (topic := dedicated.configured.get(name, app.target.offset_topic)) in cut
-        and name not in there and name not in dedicated.brokers and name not in dedicated.unknown
+        and name not in with_offsets and name not in dedicated.brokers and name not in dedicated.unknown
         and plugin_type(config) == "source" and not is_class(config, MIRROR_CHECKPOINT)
     }  # fmt: skip
     try:
@@ -52,7 +52,7 @@ def find_deleted_offsets(
 
 
 def _recorded(app: App, names: Collection[str]) -> dict[str, ConnectorState]:
-    """Return those whose tasks ran exactly-once, by their task-count record."""
+    """Return the connectors whose tasks ran exactly-once, by their task-count record."""
     if not names:
         return {}
     with app.topics() as store:
@@ -62,7 +62,7 @@ def _recorded(app: App, names: Collection[str]) -> dict[str, ConnectorState]:
 
 
 def _committed(app: App, group_id: str, recorded: Mapping[str, ConnectorState]) -> set[str]:
-    """Return those of whose tasks one has committed its newest transaction."""
+    """Return the connectors that have a task whose newest transaction is committed."""
     ids = {name: _ids(group_id, name, state) for name, state in recorded.items()}
     if not ids:
         return set()
@@ -77,8 +77,8 @@ def _ids(group_id: str, name: str, state: ConnectorState) -> list[TransactionalI
 
 
 def _one_committed(described: Iterable[object]) -> bool:
-    known = [each for each in described if isinstance(each, TransactionDescription)]
-    return any(each.state is TransactionState.COMPLETE_COMMIT for each in known)
+    known = [description for description in described if isinstance(description, TransactionDescription)]
+    return any(description.state is TransactionState.COMPLETE_COMMIT for description in known)
 
 
 def _deleted(name: str, topic: str, has_committed: bool) -> Finding:

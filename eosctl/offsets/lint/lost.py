@@ -1,6 +1,6 @@
-"""What doctor says of offsets that tasks do not see, or that went back, of topics as they were read to lint them.
+"""Finds offsets that tasks do not see, or that went back, for doctor, in topics as they were read to lint them.
 
-Reads no topic that is in use a second time; the config topic's history shows which ones connectors had before.
+Reads no topic in use a second time; the config topic's history shows the former topics of connectors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eosctl.offsets.lint.rules import WatchedTopic, lost_offsets
 def find_lost_offsets(
     app: App, watched: Mapping[str, WatchedTopic], dedicated: DedicatedTopics, configs: TopicRead | None
 ) -> list[Finding]:
-    """About connectors that are there, but for those whose own topics are on other brokers; `watched` are by topic."""
+    """Find lost offsets of existing connectors whose own topics are not on other brokers; `watched` are by topic."""
     common = watched[app.target.offset_topic]
     names = common.store.names() if dedicated.connectors is None else dedicated.connectors
     known = set(names) - set(dedicated.brokers) - set(dedicated.unknown)
@@ -42,13 +42,13 @@ def find_lost_offsets(
 
 
 def _former_stores(app: App, watched: Mapping[str, WatchedTopic], named: Mapping[str, str]) -> dict[str, Store]:
-    """The offsets topics that connectors without one had before, as far as they are here.
+    """Return the former offsets topics of connectors without one, as far as they are on this cluster.
 
-    That one of these can't be read is for others to say: none of them is in use.
+    A former topic that can't be read is not reported here: none of them is in use.
     """
     try:
         with app.topics() as topics:
-            stores = {name: there.store for name, there in watched.items()}
+            stores = {name: watched_topic.store for name, watched_topic in watched.items()}
             for topic in topics.describe({*named.values()} - stores.keys()):
                 stores[topic] = fold_store(topics.read(topic, newest_per_key=True))
     except InterruptedByUserError:

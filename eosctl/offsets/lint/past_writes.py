@@ -1,6 +1,6 @@
-"""What eosctl did from this machine, where it explains what doctor finds: tasks fenced while they ran, offsets set.
+"""Explains findings of doctor by past eosctl commands on this machine: tasks fenced while they ran, offsets set.
 
-Reads the audit log, and nothing else. Where it can't be read, findings stay as they are.
+Reads the audit log, and nothing else. If it can't be read, findings stay as they are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _AT_RUNNING_TASKS = ("live", "unknown_liveness")
 
 
 def with_past_fences(app: App, findings: Iterable[Finding], cluster_id: str | None) -> list[Finding]:
-    """Findings about tasks that died of a fence, with the newest one that eosctl did to their ids while they ran."""
+    """Add, to findings about fenced tasks, the newest fence of their ids by eosctl while they ran."""
     found = list(findings)
     if app.target.group_id is None or not any(finding.code in _OF_FENCING for finding in found):
         return found
@@ -40,7 +40,7 @@ def with_past_fences(app: App, findings: Iterable[Finding], cluster_id: str | No
 
 
 def _is_fence(entry: AuditEntry, cluster_id: str | None) -> bool:
-    """Whether it may have fenced ids of running tasks, on this cluster."""
+    """Decide whether the entry may have fenced ids of running tasks on this cluster."""
     target = entry.get("target")
     here = isinstance(target, Mapping) and target.get("kafka_cluster_id") == cluster_id
     return here and entry.get("outcome") != REFUSED and any(_waived(entry))
@@ -69,7 +69,7 @@ def _explained(group_id: str, finding: Finding, fences: Sequence[AuditEntry]) ->
 
 
 def offsets_set_on_purpose(app: App, cluster_id: str) -> Callable[[str, Record], bool]:
-    """Tells the offsets that an `eosctl offsets ...` wrote for a connector, by its time: what somebody meant."""
+    """Return a predicate for offsets that an `eosctl offsets ...` command wrote for a connector, by their time."""
     try:
         entries = read_entries(log_path(app.target.audit_log, app.state_dir)).entries
     except OSError:
@@ -86,7 +86,10 @@ def offsets_set_on_purpose(app: App, cluster_id: str) -> Callable[[str, Record],
 
 
 def _offsets_written(entry: AuditEntry, cluster_id: str) -> tuple[int, int, frozenset[str] | None] | None:
-    """From when to when a write of offsets lasted, and whose; None connectors are too many to be listed."""
+    """Return the start, end and connectors of a write of offsets; None for any other entry.
+
+    The connectors are None if they are too many to be listed.
+    """
     target = entry.get("target")
     here = isinstance(target, Mapping) and target.get("kafka_cluster_id") == cluster_id
     begun_ms, ended_ms = entry.get("time_ms"), entry.get("ended_ms")

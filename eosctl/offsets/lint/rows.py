@@ -1,4 +1,4 @@
-"""What `offsets lint` prints: findings about offsets topics."""
+"""The rows of `offsets lint`: findings about offsets topics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eosctl.report import Report
 
 
 class LintSummary(Printed):
-    """What was found."""
+    """The numbers of topics and findings."""
 
     topics: Annotated[int, "Topics that were looked at."]
     findings: Annotated[int, "Findings in all."]
@@ -21,7 +21,7 @@ class LintSummary(Printed):
 
 
 class LintData(Printed):
-    """What was looked at."""
+    """The topics that were read, and the parts that could not be."""
 
     topics: Annotated[list[str], "The topics that were looked at."]
     rows_per_code: Annotated[int, "At most so many rows of a code are printed; the counts are complete."]
@@ -29,7 +29,7 @@ class LintData(Printed):
 
 
 def _lint_lines(report: Report) -> Iterator[str]:
-    """How to fix each kind of finding, once, and what was cut; then the summary."""
+    """Yield the fix of each kind of finding, once, and the numbers of hidden rows; then the summary."""
     for code, fix in dict.fromkeys((row.code, row.fix) for row in report.rows_of(FindingRow)):
         yield f"fix {format_cell(code)}: {format_cell(fix)}"
     limit = report.data_of(LintData).rows_per_code
@@ -41,7 +41,7 @@ def _lint_lines(report: Report) -> Iterator[str]:
 
 OFFSETS_LINT = Kind(
     "offsets-lint",
-    "What is wrong with an offsets topic.",
+    "Findings about offsets topics.",
     row=FindingRow,
     summary=LintSummary,
     data=LintData,

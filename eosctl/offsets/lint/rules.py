@@ -1,8 +1,9 @@
-"""Offsets that tasks do not see, or that went back: what a restart would make a connector read again. Pure.
+"""Finds offsets that tasks do not see, or that went back: a restart would make a connector read again. Pure.
 
-Which one counts is what Kafka 3.3 to 4.3 do: a connector with a topic of its own gets what that has, and nothing else.
-What went back is said only of sources that are known to read in one direction, and only while the offset still lies
-before the former one: afterwards all was read again, and nothing is left to put back. A deletion in between was meant.
+The offset that takes effect is that of Kafka 3.3 to 4.3: a connector with a topic of its own reads that, and nothing
+else. An offset is reported as gone back only for sources that are known to read in one direction, and only while it
+still lies before the former one: afterwards all was read again, and nothing is left to put back. A deletion in between
+was meant.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.foreign import arguments, shell_word, shell_words
 from eosctl.offsets.history.events import lies_before
-from eosctl.offsets.history.rules import Course, OffsetHistory
+from eosctl.offsets.history.rules import KeyHistory, OffsetHistory
 from eosctl.offsets.lint import codes
 
 BEFORE_RESTARTS = frozenset(
     {codes.OFFSETS_HIDDEN, codes.OFFSETS_TOPIC_EMPTY, codes.OFFSETS_WENT_BACK, codes.OFFSETS_DELETED}
 )
-"""What is to be healed before anything is restarted: tasks that start go on from the wrong place."""
+"""The findings to fix before any restart: tasks that start would go on from the wrong place."""
 ShowTime = Callable[[int], str]
 """A timestamp in ms as `offsets log` shows it, and `--as-of` takes it."""
 _MOST_NAMED = 10
@@ -35,7 +36,7 @@ _MOST_COMMANDS = 3
 
 
 class WatchedTopic(Struct, frozen=True):
-    """An offsets topic as it is, and how far each offset in it once was; `written`: it ever had a record."""
+    """An offsets topic, and the furthest former value of each offset in it; `written`: it ever had a record."""
 
     store: Store
     history: OffsetHistory
@@ -43,7 +44,7 @@ class WatchedTopic(Struct, frozen=True):
 
 
 class _Jump(Struct, frozen=True):
-    """An offset that lies before a former one: `newest` is what a task is given, `back` the first that lay before."""
+    """An offset that lies before a former one: tasks get `newest`; `back` is the first that lay before `furthest`."""
 
     key: OffsetKey
     furthest: Record
@@ -59,9 +60,10 @@ def lost_offsets(
     show_time: ShowTime,
     former: Mapping[str, Store],
 ) -> list[Finding]:
-    """Findings about `connectors`, by name; `own` are the topics of those that have one, `common` the global topic.
+    """Return findings about `connectors`, sorted by name.
 
-    `former` are the topics that those without one had before.
+    `own` are the dedicated topics by connector, `common` is the global topic, and `former` are the former topics of
+    connectors without one.
     """
     found: list[Finding] = []
     gone_back = _gone_back(common)
@@ -75,7 +77,7 @@ def lost_offsets(
             if name in former:
                 found += _left_behind(name, common.store, former[name])
                 every = [*_behind_former(name, common, former[name]), *gone]
-                gone = list({each.key.raw: each for each in every}.values())
+                gone = list({jump.key.raw: jump for jump in every}.values())
         if gone:
             keys = (common if topic is None else topic).store.connectors.get(name, ())
             found.append(_went_back(name, gone, keys=len(keys), show_time=show_time))
@@ -83,23 +85,23 @@ def lost_offsets(
 
 
 def _hidden(connector: str, common: WatchedTopic, own: WatchedTopic) -> Iterable[Finding]:
-    """Offsets of the global topic that the connector's own one lacks."""
+    """Find offsets of the global topic that the connector's own one lacks."""
     views = offset_views({GLOBAL: common.store, DEDICATED: own.store}, connector, dedicated_in_use=True)
     unseen = [view for view in views if view.documented is not view.runtime and not _is_meant_or_undecided(view)]
     if not unseen:
         return
     topic, other = own.store.topic, common.store.topic
-    there = [view for view in views if view.documented is not None]
+    present = [view for view in views if view.documented is not None]
     merge = f"`eosctl offsets merge --connector {shell_word(connector)} --into dedicated`"
     fix = f"Before any restart: {_around(connector, merge)}."
     evidence = {
         "topic": topic,
         "global_topic": other,
         "hidden": len(unseen),
-        "offsets": len(there),
+        "offsets": len(present),
         "source_partitions": [_partition(view.key) for view in unseen[:_MOST_NAMED]],
     }
-    offsets = f"{len(unseen)} of {counted(len(there), 'offset')}"
+    offsets = f"{len(unseen)} of {counted(len(present), 'offset')}"
     if own.written:
         message = f"{connector}: {offsets} not seen at runtime: {other} has what its own topic {topic} lacks"
         yield Finding(
@@ -117,59 +119,59 @@ def _hidden(connector: str, common: WatchedTopic, own: WatchedTopic) -> Iterable
 
 
 def _is_meant_or_undecided(view: OffsetView) -> bool:
-    """Whether a transaction hides what its own topic will have, or a deletion there came after the copy: a reset."""
+    """Decide whether a transaction hides the offset in its own topic, or a later deletion there is a reset."""
     deleted, copy = view.cells[DEDICATED], view.cells[GLOBAL]
     is_reset = deleted is not None and copy is not None and deleted.timestamp_ms >= copy.timestamp_ms
     return is_reset or Flag.HIDDEN in view.flags
 
 
 def _left_behind(connector: str, common: Store, former: Store) -> Iterable[Finding]:
-    """Offsets of the topic that the connector had before, of which the global one knows nothing, not even a reset."""
+    """Find offsets in the connector's former topic that the global one lacks, even as a reset."""
     keys = former.connectors.get(connector, ())
-    there = [key for key in keys if live(former.records[key.raw])]
-    left = [key for key in there if key.raw not in common.records and not common.hides(key.raw)]
+    present = [key for key in keys if live(former.records[key.raw])]
+    left = [key for key in present if key.raw not in common.records and not common.hides(key.raw)]
     if not left:
         return
     words = ["eosctl", "offsets", "merge", "--connector", connector, "--into", "global", "--from", former.topic]
     yield Finding(
         codes.OFFSETS_HIDDEN, ERROR, connector,
-        f"{connector}: {len(left)} of {counted(len(there), 'offset')} not seen at runtime: {former.topic}, which its "
+        f"{connector}: {len(left)} of {counted(len(present), 'offset')} not seen at runtime: {former.topic}, which its "
         f"config named before, has what {common.topic} lacks, and tasks that start read that from the beginning",
         f"Before any restart: {_around(connector, f'`{shell_words(*words)}`')}.",
         {
             "topic": former.topic,
             "global_topic": common.topic,
             "hidden": len(left),
-            "offsets": len(there),
+            "offsets": len(present),
             "source_partitions": [_partition(key) for key in left[:_MOST_NAMED]],
         },
     )  # fmt: skip
 
 
 def _behind_former(connector: str, common: WatchedTopic, former: Store) -> Iterable[_Jump]:
-    """Offsets of the global topic that lie before those of the topic that the connector had before."""
+    """Find offsets of the global topic that lie before those of the connector's former topic."""
     for key in former.connectors.get(connector, ()):
         was, now = live(former.records[key.raw]), live(common.store.records.get(key.raw))
         if was is None or now is None or not lies_before(key, now, was):
             continue
-        course = common.history.course(key, now.partition)
-        if course.deleted_ms <= was.timestamp_ms and not common.history.is_meant(connector, now):
+        key_history = common.history.key_history(key, now.partition)
+        if key_history.deleted_ms <= was.timestamp_ms and not common.history.is_meant(connector, now):
             yield _Jump(key, was, now, now)
 
 
 def _gone_back(common: WatchedTopic) -> dict[str, list[_Jump]]:
-    """Those of connectors that have nothing but the global topic."""
+    """Return the offsets that went back, of each connector with nothing but the global topic."""
     found: dict[str, list[_Jump]] = {}
-    for course in common.history.gone_back():
-        newest = common.store.records.get(course.key.raw)
-        jump = None if newest is None else _jump(course, newest)
+    for key_history in common.history.gone_back():
+        newest = common.store.records.get(key_history.key.raw)
+        jump = None if newest is None else _jump(key_history, newest)
         if jump is not None:
-            found.setdefault(course.key.connector, []).append(jump)
+            found.setdefault(key_history.key.connector, []).append(jump)
     return found
 
 
 def _gone_back_in_own(connector: str, common: WatchedTopic, own: WatchedTopic) -> list[_Jump]:
-    """What the connector's own topic has now, against what it, or the copies in the global topic, once had."""
+    """Return offsets in the connector's own topic that lie before a former one there or in the global topic."""
     found = []
     for key in own.store.connectors.get(connector, ()):
         newest = live(own.store.records[key.raw])
@@ -178,24 +180,24 @@ def _gone_back_in_own(connector: str, common: WatchedTopic, own: WatchedTopic) -
         copy = common.store.records.get(key.raw)
         if _is_plain(key, newest, copy, own, common):
             continue
-        course = own.history.course(key, newest.partition)
+        key_history = own.history.key_history(key, newest.partition)
         if copy is not None:
-            course = _further(course, common.history.course(key, copy.partition))
-        jump = _jump(course, newest)
+            key_history = _further(key_history, common.history.key_history(key, copy.partition))
+        jump = _jump(key_history, newest)
         if jump is not None:
             found.append(jump)
     return found
 
 
 def _is_plain(key: OffsetKey, newest: Record, copy: Record | None, own: WatchedTopic, common: WatchedTopic) -> bool:
-    """Whether neither topic's offset went back, and both are the same: told without parsing any of them."""
+    """Decide, without parsing, whether the offset went back in neither topic and is the same in both."""
     if own.history.has_gone_back(key.raw, newest.partition):
         return False
     return copy is None or (copy.value == newest.value and not common.history.has_gone_back(key.raw, copy.partition))
 
 
-def _further(own: Course, copies: Course) -> Course:
-    """The course with the furthest offset of both; a deletion in one of the topics counts for the other."""
+def _further(own: KeyHistory, copies: KeyHistory) -> KeyHistory:
+    """Return the history with the further offset of both; a deletion in one of the topics counts for the other."""
     deleted_ms = max(own.deleted_ms, copies.deleted_ms)
     after = [each for each in (own, copies) if each.furthest and each.furthest.timestamp_ms > deleted_ms]
     if len(after) < 2:
@@ -206,10 +208,10 @@ def _further(own: Course, copies: Course) -> Course:
     return own
 
 
-def _jump(course: Course, newest: Record) -> _Jump | None:
-    if course.furthest is None or not lies_before(course.key, newest, course.furthest):
+def _jump(key_history: KeyHistory, newest: Record) -> _Jump | None:
+    if key_history.furthest is None or not lies_before(key_history.key, newest, key_history.furthest):
         return None
-    return _Jump(course.key, course.furthest, course.back or newest, newest)
+    return _Jump(key_history.key, key_history.furthest, key_history.back or newest, newest)
 
 
 def _went_back(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: ShowTime) -> Finding:
@@ -228,12 +230,12 @@ def _went_back(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: 
             "topic": first.newest.topic,
             "offsets": [
                 {
-                    "source_partition": _partition(each.key),
-                    "former": _cell(each.furthest),
-                    "back": _cell(each.back),
-                    "now": _cell(each.newest),
+                    "source_partition": _partition(jump.key),
+                    "former": _cell(jump.furthest),
+                    "back": _cell(jump.back),
+                    "now": _cell(jump.newest),
                 }
-                for each in jumps[:_MOST_NAMED]
+                for jump in jumps[:_MOST_NAMED]
             ],
             "went_back": len(jumps),
         },
@@ -241,14 +243,14 @@ def _went_back(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: 
 
 
 def _commands(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: ShowTime) -> str:
-    """One command with a time where that is right for all, else one for each with its place in the log."""
-    moment_ms = max(each.furthest.timestamp_ms for each in jumps)
-    topics = {each.furthest.topic for each in jumps}
-    if len(jumps) > 1 and len(topics) == 1 and moment_ms < min(each.back.timestamp_ms for each in jumps):
+    """Return one command with a time if that is right for all, else one for each with its place in the log."""
+    moment_ms = max(jump.furthest.timestamp_ms for jump in jumps)
+    topics = {jump.furthest.topic for jump in jumps}
+    if len(jumps) > 1 and len(topics) == 1 and moment_ms < min(jump.back.timestamp_ms for jump in jumps):
         named = jumps if len(jumps) < keys else ()
-        return _set(connector, show_time(moment_ms), topics.pop(), [each.key for each in named])
+        return _set(connector, show_time(moment_ms), topics.pop(), [jump.key for jump in named])
     first = jumps[:_MOST_COMMANDS]
-    lines = [_set(connector, str(each.furthest.offset), each.furthest.topic, [each.key]) for each in first]
+    lines = [_set(connector, str(jump.furthest.offset), jump.furthest.topic, [jump.key]) for jump in first]
     if len(jumps) > len(first):
         show = f"`{shell_words('eosctl', 'offsets', 'log', '--connector', connector)}` shows their places"
         lines.append(f"and so for {len(jumps) - len(first)} more ({show})")
@@ -262,7 +264,7 @@ def _set(connector: str, as_of: str, topic: str, keys: Iterable[OffsetKey]) -> s
 
 
 def _around(connector: str, commands: str) -> str:
-    """The commands, with the connector stopped for them."""
+    """Return the commands, with the connector stopped for them."""
     quoted = arguments(connector)
     return f"`eosctl connectors stop {quoted}`, {commands}, `eosctl connectors resume {quoted}`"
 

@@ -1,4 +1,4 @@
-"""Offsets topics read as columns: for what is written to them, however many keys they have."""
+"""Reads offsets topics as columns, for writes to them, however many keys they have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def settled_columns(
+def read_stable_columns(
     app: App,
     topics: TopicReader,
     topic: str,
@@ -30,10 +30,10 @@ def settled_columns(
     partitions: Collection[int] | None = None,
     bare: bool = False,
 ) -> tuple[TopicColumns, Sequence[Record]]:
-    """The newest committed records of a topic, and those behind transactions that stay open for more than a moment.
+    """Return the newest committed records of a topic, and those behind transactions that stay open for a while.
 
-    Partitions in `since` are read from the offset there; of `partitions`, None is all. `bare`: without whose each key
-    is.
+    Partitions in `since` are read from the offset there; `partitions` None means all. `bare` leaves out the connector
+    of each key.
     """
     for _ in patience(app).rounds(0.5):
         read = topics.read_columns(topic, since=since, partitions=partitions, bare=bare)
@@ -45,9 +45,10 @@ def settled_columns(
 def by_parts(
     app: App, parts: Iterable[Table], *, count: int, doing: str, look: Callable[[App, TopicReader, Table], T]
 ) -> Iterator[T]:
-    """What `look` finds in each of `count` parts, in order. It looks at two at a time, each with a store of its own.
+    """Yield the result of `look` for each of `count` parts, in order.
 
-    Progress is reported for all parts together, and for each that takes long.
+    Two parts are read at a time, each with a client of its own. Progress is reported for all parts together, and for
+    each that takes long.
     """
 
     def look_at(numbered: tuple[int, Table]) -> T:
@@ -63,7 +64,7 @@ def by_parts(
 
 
 def _named(on_event: OnEvent, part: str) -> OnEvent:
-    """Adds the part to the name of what is in progress: two are at the same time."""
+    """Add the part to progress messages: two parts are in progress at the same time."""
 
     def tell(event: Event) -> None:
         on_event(event if event.done is None else replace(event, message=f"{event.message} ({part})"))

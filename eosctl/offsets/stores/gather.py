@@ -1,4 +1,4 @@
-"""Gathers the offsets topics that an operation is about: the global one, and those of the connectors."""
+"""Gathers the offsets topics of an operation: the global one, and those of the connectors."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 OPEN_TRANSACTION_PATIENCE_S = 5.0
 """How long a transaction may hide records before it is reported: running tasks open and end them all the time."""
 MANY_OFFSETS = 50_000
-"""From here on a topic is read as columns: it pays to load Arrow."""
+"""From this number on a topic is read as columns: it pays to load Arrow."""
 AT_ONCE = 1_000_000
-"""Of the partitions that are read and put in order together: what is in memory, unless one has more."""
+"""The most offsets of partitions that are read and sorted together, in memory; one partition may have more."""
 
 
 class AwayStore(Struct, frozen=True):
@@ -45,12 +45,12 @@ class AwayStore(Struct, frozen=True):
 
 
 class OffsetStores(Struct, frozen=True):
-    """Everything read, as of one moment: a value to plan with and to compare with later.
+    """The stores as read at one moment: a value to plan with and to compare with later.
 
     `stores` and `bounds` are by topic; a dedicated topic that does not exist yet is an empty store and has no
-    description. `away` are stores of other clusters, by the name that was given, and `own` by connector, where its
-    config names brokers of its own; they are never written to. `unseen` reports those that could not be read, and
-    where the others lie.
+    description. `away` are stores of other clusters, by their given names; `own` are the stores, by connector, on
+    brokers that its config names. Neither is ever written to. `unseen` reports those that could not be read, and the
+    clusters of the others.
     """
 
     cluster_id: str
@@ -65,56 +65,56 @@ class OffsetStores(Struct, frozen=True):
     unseen: tuple[Problem, ...] = ()
 
     def of(self, connector: str) -> dict[str, AnyStore]:
-        """The stores of `connector` by name: `global`, `dedicated` if it has one, and the extra ones by their own."""
+        """Return the stores of `connector` by name: `global`, `dedicated` if it has one, and the extra ones."""
         named = {GLOBAL: self.stores[self.global_topic]}
         own = self.dedicated.of(connector)
         if connector in self.own:
             named[DEDICATED] = self.own[connector].store
         elif own is not None and connector not in self.dedicated.brokers:
             named[DEDICATED] = self.stores[own]
-        away = {name: there.store for name, there in self.away.items()}
+        away = {name: other.store for name, other in self.away.items()}
         return named | {topic: self.stores[topic] for topic in self.extra} | away
 
     def rows(self, connector: str) -> dict[str, Store]:
-        """The stores of `connector`, as rows of that connector at least."""
+        """Return the stores of `connector`, as rows of that connector at least."""
         return {name: store.of(connector) for name, store in self.of(connector).items()}
 
     def has_own(self, connector: str) -> bool:
-        """Whether a connector has a dedicated store."""
+        """Decide whether a connector has a dedicated store."""
         return DEDICATED in self.of(connector)
 
     def has_dedicated_here(self) -> bool:
-        """Whether a dedicated topic was read on this cluster."""
+        """Decide whether a dedicated topic was read on this cluster."""
         return any(topic not in (self.global_topic, *self.extra) for topic in self.stores)
 
     def connectors(self) -> list[str]:
-        """Every connector that has an offset in any of the stores, seen or hidden, sorted."""
+        """Return every connector that has an offset in any of the stores, seen or hidden, sorted."""
         return sorted(set[str]().union(*(store.names() for store in self._all())))
 
     def place(self, store: AnyStore, name: str) -> tuple[str, str]:
-        """Cluster id and topic of what `of` calls `name`: two names may mean one topic."""
-        there = self.away.get(name)
-        return (self.cluster_id, store.topic) if there is None else (there.cluster_id, parse_store(store.topic).name)
+        """Return the cluster id and topic of the store that `of` calls `name`: two names may mean one topic."""
+        other = self.away.get(name)
+        return (self.cluster_id, store.topic) if other is None else (other.cluster_id, parse_store(store.topic).name)
 
     def _all(self) -> list[AnyStore]:
-        return [*self.stores.values(), *(there.store for there in (*self.away.values(), *self.own.values()))]
+        return [*self.stores.values(), *(other.store for other in (*self.away.values(), *self.own.values()))]
 
     def problems(self) -> list[Problem]:
-        """What could not be seen, but for what open transactions hide here (`stuck`)."""
-        others = [there.store for there in (*self.away.values(), *self.own.values())]
+        """Return what could not be seen, except what open transactions hide on this cluster (`stuck`)."""
+        others = [other.store for other in (*self.away.values(), *self.own.values())]
         blocked = [_blocked_problem(store) for store in others if store.blocked]
         return [*self.dedicated.problems, *self.unseen, *blocked]
 
     def stuck(self) -> list[tuple[str, Bounds]]:
-        """The partitions here whose LSO lies behind the end, by topic."""
-        return [(topic, bound) for topic, there in self.bounds.items() for bound in there if bound.lso < bound.end]
+        """Return the partitions on this cluster whose LSO lies behind the end, by topic."""
+        return [(topic, bound) for topic, bounds in self.bounds.items() for bound in bounds if bound.lso < bound.end]
 
 
 def locate(app: App, store: str) -> tuple[App, str]:
-    """Where a store is: the App of its cluster, and its name there (`global`, `dedicated` or a topic).
+    """Return the App of a store's cluster, and the store's name there (`global`, `dedicated` or a topic).
 
-    `TOPIC@PROFILE` and `global@PROFILE` are on the profile's cluster. Raises UsageError, InputFileError for a profile
-    that there is not.
+    `TOPIC@PROFILE` and `global@PROFILE` are on the profile's cluster. Raises UsageError, InputFileError for a missing
+    profile.
     """
     named = parse_store(store)
     return (app if named.profile is None else app.elsewhere(named.profile)), named.name
@@ -123,10 +123,10 @@ def locate(app: App, store: str) -> tuple[App, str]:
 def gather_stores(
     app: App, *, connectors: Collection[str] | None = None, pattern: str | None = None, extra: Sequence[str] = ()
 ) -> OffsetStores:
-    """Reads the global topic, the dedicated topics of `connectors` (None: of all) and `extra` stores, read_committed.
+    """Read the global topic, the dedicated topics of `connectors` (None: all) and `extra` stores, read_committed.
 
     `extra` are topics, here or as TOPIC@PROFILE. Raises NotFoundError for a missing global or extra topic, or a
-    connector that neither Connect nor a store knows, InputFileError for a profile that there is not.
+    connector that neither Connect nor a store knows, InputFileError for a missing profile.
     """
     away = {name: _away(app, name) for name in extra if parse_store(name).profile is not None}
     here = [name for name in extra if name not in away]
@@ -136,8 +136,8 @@ def gather_stores(
         refuse_unfit_sources(app, topics, here)
         reading.read_all([reading.global_topic, *here])
         own, unseen = _read_own(app, dedicated, connectors)
-        known = reading.connectors().union(dedicated.configured, *(there.store.names() for there in away.values()))
-        reading.read_those_there(_own_topics(dedicated, known if connectors is None else connectors))
+        known = reading.connectors().union(dedicated.configured, *(other.store.names() for other in away.values()))
+        reading.read_existing(_own_topics(dedicated, known if connectors is None else connectors))
         found = replace(reading.found(), dedicated=dedicated, extra=tuple(here), away=away, own=own, unseen=unseen)
     _require_connectors(app, found, connectors or ())
     return found
@@ -154,14 +154,14 @@ class _Reading:
         self._bounds: dict[str, tuple[Bounds, ...]] = {}
 
     def read_all(self, names: Sequence[str]) -> None:
-        """Reads the topics; raises NotFoundError for a missing one."""
+        """Read the topics; raise NotFoundError for a missing one."""
         self._describe(names)
         require_topics(names, self._descriptions)
         for topic in dict.fromkeys(names):
             self._read(topic)
 
-    def read_those_there(self, names: Iterable[str], *, partitions: int | None = None) -> None:
-        """Reads the topics that exist; one that does not is an empty store, as large as the global topic."""
+    def read_existing(self, names: Iterable[str], *, partitions: int | None = None) -> None:
+        """Read the topics that exist; a missing one becomes an empty store, as large as the global topic."""
         new = [topic for topic in dict.fromkeys(names) if topic not in self._stores]
         self._describe(new)
         for topic in new:
@@ -178,11 +178,11 @@ class _Reading:
         self._stores[topic], self._bounds[topic] = read_store(self._app, self._topics, topic)
 
     def connectors(self) -> set[str]:
-        """Every connector that has an offset in what was read, seen or hidden."""
+        """Return every connector that has an offset in the topics read, seen or hidden."""
         return set[str]().union(*(store.names() for store in self._stores.values()))
 
     def found(self) -> OffsetStores:
-        """What was read, and nothing of any connector's own."""
+        """Return the topics read, without any connector's dedicated topic."""
         return OffsetStores(
             cluster_id=self._topics.cluster_id(),
             global_topic=self.global_topic,
@@ -194,43 +194,43 @@ class _Reading:
 
 
 def away_bounds(app: App, name: str) -> tuple[Bounds, ...]:
-    """The bounds of the store TOPIC@PROFILE or global@PROFILE now; raises as `gather_stores`."""
-    there, inner = locate(app, name)
-    topic = there.target.offset_topic if inner == GLOBAL else inner
-    with there.topics() as topics:
+    """Return the present bounds of the store TOPIC@PROFILE or global@PROFILE; raise as `gather_stores`."""
+    store_app, inner = locate(app, name)
+    topic = store_app.target.offset_topic if inner == GLOBAL else inner
+    with store_app.topics() as topics:
         require_topics([topic], topics.describe([topic]))
-        return settled_bounds(there, topics, topic)
+        return read_stable_bounds(store_app, topics, topic)
 
 
 def _away(app: App, name: str) -> AwayStore:
-    """The store TOPIC@PROFILE or global@PROFILE, by its profile's settings; raises NotFoundError, InputFileError."""
-    there, inner = locate(app, name)
-    topic = there.target.offset_topic if inner == GLOBAL else inner
-    with there.topics() as topics:
+    """Read the store TOPIC@PROFILE or global@PROFILE by its profile; raise NotFoundError, InputFileError."""
+    store_app, inner = locate(app, name)
+    topic = store_app.target.offset_topic if inner == GLOBAL else inner
+    with store_app.topics() as topics:
         require_topics([topic], topics.describe([topic]))
-        refuse_unfit_sources(there, topics, [topic])
-        store, bounds = read_store(there, topics, topic)
+        refuse_unfit_sources(store_app, topics, [topic])
+        store, bounds = read_store(store_app, topics, topic)
         return AwayStore(topics.cluster_id(), replace(store, topic=f"{topic}@{parse_store(name).profile}"), bounds)
 
 
 def gather_topics(
     app: App, names: Sequence[str], *, if_there: Iterable[str] = (), partitions: int | None = None
 ) -> OffsetStores:
-    """Reads the topics `names` as they are, whoever uses them; raises NotFoundError for a missing one.
+    """Read the topics `names` as they are, whatever uses them; raise NotFoundError for a missing one.
 
-    One of those `if_there` that is not is an empty store, with so many `partitions`, or as many as the global topic.
+    A missing topic among `if_there` becomes an empty store, with `partitions` or as many as the global topic.
     """
     with app.topics() as topics:
         reading = _Reading(app, topics)
         reading.read_all(names)
-        reading.read_those_there(if_there, partitions=partitions)
+        reading.read_existing(if_there, partitions=partitions)
         return reading.found()
 
 
 def read_store(app: App, topics: TopicReader, topic: str) -> tuple[AnyStore, tuple[Bounds, ...]]:
-    """Reads `topic` as rows or, where it is large, as columns; it waits a moment while a transaction hides something.
+    """Read `topic` as rows, or as columns if it is large; wait a moment while a transaction hides something.
 
-    What is hidden then is read too, uncommitted: a key that nothing shows yet may be among it.
+    Records hidden then are read too, uncommitted: there may be a key among them that nothing else shows yet.
     """
     offsets = {bound.partition: bound.lso - bound.begin for bound in topics.bounds(topic)}
     are_many = sum(offsets.values()) >= MANY_OFFSETS
@@ -253,20 +253,20 @@ def _read_columns(
     from eosctl.engine.stores import column_store
     from eosctl.offsets.stores.on_disk import spool_of
 
-    settled_bounds(app, topics, topic)
-    there, spool = dict[int, Bounds](), spool_of(app)
+    read_stable_bounds(app, topics, topic)
+    read_bounds, spool = dict[int, Bounds](), spool_of(app)
     parts = list(partitions_together(offsets, AT_ONCE))
 
     def read_parts() -> Iterator[Table | Spilled]:
         for part in parts:
             read = topics.read_columns(topic, partitions=part)
-            there.update((bound.partition, bound) for bound in read.bounds if bound.partition in part)
+            read_bounds.update((bound.partition, bound) for bound in read.bounds if bound.partition in part)
             records = in_order(read.records)
-            del read  # it takes as much memory again
+            del read  # the unsorted copy takes as much memory again
             yield records if part is parts[-1] else _kept(records, spool)
 
     store = column_store(topic, len(offsets), read_parts())
-    bounds = tuple(there[partition] for partition in sorted(there))
+    bounds = tuple(read_bounds[partition] for partition in sorted(read_bounds))
     blocked = [bound for bound in bounds if bound.lso < bound.end]
     hidden, hidden_keys = fold_hidden(topics.read_behind(topic, blocked) if blocked else ())
     partitions = frozenset(bound.partition for bound in blocked)
@@ -274,15 +274,15 @@ def _read_columns(
 
 
 def _kept(records: Table, spool: Spool) -> Table | Spilled:
-    """In the spool; who only looks need not be able to write, and has it in memory then."""
+    """Spill to disk if that can be written; otherwise keep in memory: a read-only command needs no right to write."""
     try:
         return spool.put(records)
     except OSError:
         return records
 
 
-def settled_bounds(app: App, topics: TopicReader, topic: str) -> tuple[Bounds, ...]:
-    """The bounds of `topic`; while an open transaction hides something, it is waited for a moment."""
+def read_stable_bounds(app: App, topics: TopicReader, topic: str) -> tuple[Bounds, ...]:
+    """Return the bounds of `topic`; wait a moment while an open transaction hides something."""
     for _ in patience(app).rounds(0.5):
         bounds = topics.bounds(topic)
         if all(bound.lso >= bound.end for bound in bounds):
@@ -302,27 +302,27 @@ def _own_topics(dedicated: DedicatedTopics, connectors: Iterable[str]) -> list[s
 def _read_own(
     app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None
 ) -> tuple[dict[str, AwayStore], tuple[Problem, ...]]:
-    """The stores on connectors' own brokers, by connector; what can't be read there is told of."""
-    places, told = own_topics(app, dedicated, connectors)
+    """Read the stores on connectors' own brokers, by connector; report the unreadable ones as problems."""
+    own, problems = own_topics(app, dedicated, connectors)
     found: dict[str, AwayStore] = {}
-    for place, cluster_id in places.items():
-        store: AnyStore = Store(place.topic, CONNECT_DEFAULT_PARTITIONS)
+    for own_topic, cluster_id in own.items():
+        store: AnyStore = Store(own_topic.topic, CONNECT_DEFAULT_PARTITIONS)
         bounds: tuple[Bounds, ...] = ()
         try:
-            with place.there().topics() as topics:
-                if place.topic in topics.describe([place.topic]):
-                    store, bounds = read_store(place.there(), topics, place.topic)
+            with own_topic.require_app().topics() as topics:
+                if own_topic.topic in topics.describe([own_topic.topic]):
+                    store, bounds = read_store(own_topic.require_app(), topics, own_topic.topic)
         except EosctlError as exc:
-            told.append(place.unseen(exc.message))
+            problems.append(own_topic.unseen(exc.message))
         else:
-            found[place.connector] = AwayStore(cluster_id, store, bounds)
-    return found, tuple(told)
+            found[own_topic.connector] = AwayStore(cluster_id, store, bounds)
+    return found, tuple(problems)
 
 
-def require_topics(topics: Sequence[str], there: Mapping[str, TopicDescription]) -> None:
-    """Raises NotFoundError for the first of `topics` that is not there."""
+def require_topics(topics: Sequence[str], described: Mapping[str, TopicDescription]) -> None:
+    """Raise NotFoundError for the first of `topics` that is missing."""
     for topic in topics:
-        if topic not in there:
+        if topic not in described:
             raise NotFoundError(
                 f"there is no topic {topic}",
                 hint="The global offsets topic is the worker's offset.storage.topic: name it with --offset-topic.",

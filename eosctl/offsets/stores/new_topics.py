@@ -1,6 +1,7 @@
-"""Making topics, however many: in batches that a broker answers soon, with a whole `--timeout` for each.
+"""Creates topics, however many, in batches that a broker answers soon, with a whole `--timeout` for each.
 
-One topic per request took half a second, without a word; all in one request would outlast its timeout on a busy broker.
+One topic per request took half a second, without progress; all in one request would outlast its timeout on a busy
+broker.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from eosctl.events import Event
 
 _MOST_TOPICS = 50
 _MOST_PARTITIONS = 500
-"""At once: a second of a broker's time where it is idle; a busy one was seen to make 50 a second."""
+"""The most in one request: a second of an idle broker's time; a busy one was seen to create 50 a second."""
 
 
 class TopicsMade(Struct, frozen=True):
-    """The topics that were created, in order, and why the others were not."""
+    """The topics that were created, in order, and the errors of the others."""
 
     created: tuple[str, ...] = ()
     refused: Mapping[str, EosctlError] = {}
 
 
 def create_topics(app: App, topics: Sequence[NewTopic]) -> TopicsMade:
-    """Creates `topics` batch by batch; one that is refused does not keep the others from being made.
+    """Create `topics` batch by batch; a refused one does not keep the others from being created.
 
-    Raises UnreachableError or DeadlineError where a batch is not answered; what is there by then stays.
+    Raises UnreachableError or DeadlineError if a batch is not answered; topics created by then stay.
     """
     created: list[str] = []
     refused: dict[str, EosctlError] = {}
@@ -47,14 +48,14 @@ def create_topics(app: App, topics: Sequence[NewTopic]) -> TopicsMade:
         if topics:
             tell()
     except BaseException:  # Ctrl-C, too
-        told = f"{len(created)} of {counted(len(topics), 'topic')} were created before this; they are not created again"
-        app.on_event(Event(told, warning=True))
+        text = f"{len(created)} of {counted(len(topics), 'topic')} were created before this; they are not created again"
+        app.on_event(Event(text, warning=True))
         raise
     return TopicsMade(tuple(created), refused)
 
 
 def refused_topics(app: App, topics: Sequence[NewTopic]) -> Mapping[str, EosctlError]:
-    """Which of `topics` the brokers would not create, and why; creates none."""
+    """Return the topics that the brokers would refuse to create, with the errors; create none."""
     refused: dict[str, EosctlError] = {}
     with app.topic_admin() as store:
         for batch in _batches(topics):
@@ -63,10 +64,10 @@ def refused_topics(app: App, topics: Sequence[NewTopic]) -> Mapping[str, EosctlE
 
 
 def _batches(topics: Sequence[NewTopic]) -> Iterator[list[NewTopic]]:
-    """At most so many topics with so many partitions together; one that is larger alone."""
+    """Yield batches limited in topics and in partitions; a topic with more partitions is alone in one."""
     batch: list[NewTopic] = []
     for new in topics:
-        partitions = sum(each.partitions for each in batch) + new.partitions
+        partitions = sum(topic.partitions for topic in batch) + new.partitions
         if batch and (len(batch) == _MOST_TOPICS or partitions > _MOST_PARTITIONS):
             yield batch
             batch = []

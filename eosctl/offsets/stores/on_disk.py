@@ -1,4 +1,4 @@
-"""What of a large plan does not fit into memory waits under the state directory, in a file without a name."""
+"""Keeps the parts of a plan too large for memory under the state directory, in a file without a name."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from eosctl.errors import EosctlError
 
 
 def spool_of(app: App) -> Spool:
-    """For the parts of one plan."""
+    """Return the spool for the parts of one plan."""
     return Spool(app.state_dir / "parts")
 
 
 @contextmanager
 def writing_to(spool: Spool, *, need: str) -> Iterator[Spool]:
-    """An OSError in the block becomes an EosctlError, which says how much room the parts `need`."""
+    """Turn an OSError in the block into an EosctlError, which says how much room the parts `need`."""
     try:
         yield spool
     except OSError as exc:

@@ -1,6 +1,6 @@
-"""The offsets topics of connectors whose config names Kafka brokers of its own: found there, by what the config says.
+"""Finds the offsets topics of connectors whose config names Kafka brokers of its own, on these brokers.
 
-Here they are only looked at; `switch_elsewhere` writes there.
+Only reads them; `switch` writes there.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from eosctl.report import Problem
 _PATIENCE_S = 5.0
 
 
-class OwnPlace(Struct, frozen=True, eq=False):
-    """A topic on brokers of connectors' own; `app` leads there, None where eosctl can't go.
+class OwnTopic(Struct, frozen=True, eq=False):
+    """A topic on a connector's own brokers; `app` connects to them, or is None if eosctl can't.
 
-    `named`: the config names the topic; else it is one of the worker's name, which only exactly-once tasks have
-    (`Worker.offsetStoreForExactlyOnceSourceTask`).
+    `named`: the config names the topic; else it is named like the worker's offsets topic, and only exactly-once tasks
+    have it (`Worker.offsetStoreForExactlyOnceSourceTask`).
     """
 
     connector: str
@@ -34,19 +34,19 @@ class OwnPlace(Struct, frozen=True, eq=False):
     app: App | None
     why_not: str = ""
 
-    def there(self) -> App:
-        """What leads to the brokers; raises EosctlError where eosctl can't go."""
+    def require_app(self) -> App:
+        """Return the App of the brokers; raise EosctlError if eosctl can't connect to them."""
         if self.app is None:
             raise EosctlError(self.why_not)
         return self.app
 
     def seen(self, cluster_id: str) -> Problem:
-        """Where the topic was read, which is not where the command was sent."""
+        """Report the cluster of the topic, which is not the one that the command was given."""
         message = f"{self.connector}: its own offsets are in topic {self.topic} on cluster {cluster_id}"
         return Problem(connector_codes.OTHER_CLUSTER, f"{message} ({self.servers}), and are read there")
 
     def unseen(self, why: str) -> Problem:
-        """Why it is not read, and what leads there."""
+        """Report why the topic is not read, and how to reach it."""
         message = f"{self.connector}: its config names other Kafka brokers ({self.servers}), and {why}; its own offsets"
         hint = f"Make a profile that leads there, and name the store: {self.topic}@PROFILE."
         return Problem(
@@ -57,49 +57,51 @@ class OwnPlace(Struct, frozen=True, eq=False):
         )
 
 
-def _own_places(app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None = None) -> Iterator[OwnPlace]:
-    """One for each of `connectors` (None: of all) that has brokers of its own and a topic that is known by name."""
+def _known_topics(
+    app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None = None
+) -> Iterator[OwnTopic]:
+    """Yield the own topic of each of `connectors` (None: all) with brokers of its own, if its name is known."""
     for connector, brokers in sorted(dedicated.brokers.items()):
         if (connectors is not None and connector not in connectors) or connector in dedicated.unknown:
             continue
         named = dedicated.configured.get(connector)
-        there = None
+        own_app = None
         if brokers.settings is not None:
-            there = replace(app, target=replace(app.target, client=brokers.settings))
+            own_app = replace(app, target=replace(app.target, client=brokers.settings))
         topic = named or app.target.offset_topic
-        yield OwnPlace(connector, topic, named is not None, brokers.servers, there, brokers.why_not)
+        yield OwnTopic(connector, topic, named is not None, brokers.servers, own_app, brokers.why_not)
 
 
 def own_topics(
     app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None = None
-) -> tuple[dict[OwnPlace, str], list[Problem]]:
-    """The places whose topics are to be looked at, each with the id of its cluster, and what there is to say of all.
+) -> tuple[dict[OwnTopic, str], list[Problem]]:
+    """Return the topics to read, each with its cluster id, and problems that report their clusters or errors.
 
-    A topic that the config names counts, be it there or not. Brokers that do not answer are asked once.
+    A topic that the config names is included whether or not it exists. Brokers that do not answer are asked once.
     """
-    found: dict[OwnPlace, str] = {}
-    told: list[Problem] = []
+    found: dict[OwnTopic, str] = {}
+    problems: list[Problem] = []
     dead: dict[str, str] = {}
-    for place in _own_places(app, dedicated, connectors):
+    for own_topic in _known_topics(app, dedicated, connectors):
         try:
-            if place.servers in dead:
-                raise EosctlError(dead[place.servers])
-            cluster_id, exists = _is_there(place)
+            if own_topic.servers in dead:
+                raise EosctlError(dead[own_topic.servers])
+            cluster_id, exists = _find_topic(own_topic)
         except (UnreachableError, DeadlineError) as exc:
-            dead[place.servers] = exc.message
-            told.append(place.unseen(exc.message))
+            dead[own_topic.servers] = exc.message
+            problems.append(own_topic.unseen(exc.message))
         except EosctlError as exc:
-            told.append(place.unseen(exc.message))
+            problems.append(own_topic.unseen(exc.message))
         else:
-            if exists or place.named:
-                found[place] = cluster_id
-                told.append(place.seen(cluster_id))
-    return found, told
+            if exists or own_topic.named:
+                found[own_topic] = cluster_id
+                problems.append(own_topic.seen(cluster_id))
+    return found, problems
 
 
-def _is_there(place: OwnPlace) -> tuple[str, bool]:
-    """The id of the cluster, and whether the topic exists there; raises EosctlError where it can't be asked soon."""
-    app = place.there()
+def _find_topic(own_topic: OwnTopic) -> tuple[str, bool]:
+    """Return the cluster id, and whether the topic exists there; raise EosctlError without an answer soon."""
+    app = own_topic.require_app()
     patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
     with replace(app, deadline=patience).topics() as topics:
-        return topics.cluster_id(), place.topic in topics.describe([place.topic])
+        return topics.cluster_id(), own_topic.topic in topics.describe([own_topic.topic])

@@ -1,4 +1,4 @@
-"""Looks at topics before offsets are written to them, or read from them: is each one an offsets topic at all?"""
+"""Checks that topics are offsets topics, before offsets are written to them or read from them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from eosctl.ports import TopicReader
 def refuse_unfit_targets(
     app: App, topics: TopicReader, names: Collection[str], *, configs: Configs | None = None
 ) -> None:
-    """Raises RefusedError for the first of `names` that offsets do not belong in, or that would lose them.
+    """Raise RefusedError for the first of `names` that is not fit for offsets, or would lose them.
 
-    One that does not exist is judged by its name, and by the connectors' `configs` (None: as far as they can be known).
+    A missing topic is judged by its name, and by the connectors' `configs` (None: as far as they can be known).
     """
     known = _configs(app, topics) if configs is None and names else configs or {}
     for name in names:
         _refuse(name, _by_name(app, name) or objection_to_use(name, known))
-    there = topics.describe(names)
-    newest = topics.newest_of(list(there), offsets=NEWEST_OFFSETS) if there else {}
-    for name, description in there.items():
+    described = topics.describe(names)
+    newest = topics.newest_of(list(described), offsets=NEWEST_OFFSETS) if described else {}
+    for name, description in described.items():
         _refuse(name, objection_to_records(newest[name]) or objection_to_settings(description, app.target.client))
         if "cleanup.policy" not in description.config:
             message = f"whether topic {name} keeps offsets is not known: its cleanup.policy can't be read"
@@ -40,11 +40,11 @@ def refuse_unfit_targets(
 
 
 def refuse_unfit_sources(app: App, topics: TopicReader, names: Collection[str]) -> None:
-    """Raises RefusedError for the first of `names` that offsets are not read from: it was never an offsets topic."""
+    """Raise RefusedError for the first of `names` that was never an offsets topic: offsets are not read from it."""
     for name in names:
         _refuse(name, _by_name(app, name))
-    there = list(topics.describe(names, configs=False))
-    for name, newest in (topics.newest_of(there, offsets=NEWEST_OFFSETS) if there else {}).items():
+    existing = list(topics.describe(names, configs=False))
+    for name, newest in (topics.newest_of(existing, offsets=NEWEST_OFFSETS) if existing else {}).items():
         _refuse(name, objection_to_records(newest))
 
 
@@ -65,6 +65,6 @@ def _refuse(name: str, objection: Objection | None) -> None:
 
 
 def other_partitions(topic: str, partitions: int, *, planned: int) -> StalePlanError:
-    """Keys have another home then, and the new partitions were not read."""
+    """Return the error for changed partitions: keys belong elsewhere then, and the new partitions were not read."""
     has = counted(partitions, "partition")
     return StalePlanError(f"topic {topic} has {has}, the plan says {planned}", hint="Plan again.")

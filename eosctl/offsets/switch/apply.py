@@ -1,6 +1,6 @@
-"""The steps of `offsets switch`, each safe to do again: after a kill the next run looks, and goes on from there.
+"""The steps of `offsets switch`, each safe to repeat: after a kill the next run reads the state and goes on from there.
 
-Nothing is resumed that would read its source anew.
+A connector that would read its source anew is not resumed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _GOES_ON = "Run the same command again: it goes on from here. --timeout is per s
 
 
 def prepare_switch(app: App, request: SwitchRequest) -> Plan:
-    """The plan to move a connector's offsets; raises as `plan_switch`."""
+    """Return the plan to move a connector's offsets; raise as `plan_switch`."""
     plan = plan_switch(app, request)
     question = f"Stop {request.connector} and move its offsets?"
     apply = partial(apply_switch, app, plan) if plan.steps or plan.begun else None
@@ -66,9 +66,9 @@ def prepare_switch(app: App, request: SwitchRequest) -> Plan:
 
 
 def apply_switch(app: App, plan: SwitchPlan) -> Report:
-    """Goes through the steps; the first that fails ends it, exit 7, and Ctrl-C does, with what was done before it.
+    """Run the steps; stop at the first that fails (exit 7) or at Ctrl-C, and report the steps done before.
 
-    Raises StalePlanError where the connector is no longer as planned, RefusedError while another eosctl moves it.
+    Raises StalePlanError if the connector is no longer as planned, RefusedError while another eosctl moves it.
     """
     work = Work(
         steps=lambda: [_step(app, plan, name) for name in plan.steps],
@@ -94,7 +94,7 @@ def _begin(plan: SwitchPlan) -> Note:
 
 
 def _step(app: App, plan: SwitchPlan, name: str) -> Step[StepDone]:
-    """One step with the whole timeout, on one worker for all steps: others may lag behind it."""
+    """Return a step that runs with the whole timeout, on one worker for all steps: others may lag behind it."""
 
     def run() -> StepDone:
         target = replace(app.target, connect_urls=(plan.now.url,))
@@ -111,7 +111,10 @@ def _step(app: App, plan: SwitchPlan, name: str) -> Step[StepDone]:
 
 
 def _stop(app: App, plan: SwitchPlan) -> StepDone:
-    """STOPPED, and no member of the stable group holds a task; then their ids are fenced: nobody moves the offsets."""
+    """Stop the connector until no member of the stable group holds a task; then fence their transactional ids.
+
+    After that no task moves the offsets.
+    """
     was_stopped = is_at_rest(app, plan.connector, _now(app, plan).entry)
     if not was_stopped:
         _worker(app, plan).set_state(plan.connector, "stop")
@@ -124,7 +127,7 @@ def _stop(app: App, plan: SwitchPlan) -> StepDone:
 
 
 def _merge(app: App, plan: SwitchPlan) -> StepDone:
-    """Compares now that nothing should move, gives the target what it lacks, and looks again until it lacks nothing."""
+    """Compare the stopped connector's stores, copy what the target lacks, and repeat until it lacks nothing."""
 
     def compare() -> OffsetWritePlan:
         return plan_switch_merge(
@@ -152,7 +155,7 @@ def _backups(reports: Sequence[Report]) -> str:
 
 
 def _merged(reports: Sequence[Report]) -> StepDone:
-    """What all rounds wrote."""
+    """Report the offsets that all rounds wrote."""
     if not reports:
         return StepDone("the target has all of them")
     first, *later = (report.summary_of(ResultSummary).written for report in reports)
@@ -161,7 +164,7 @@ def _merged(reports: Sequence[Report]) -> StepDone:
 
 
 def _configure(app: App, plan: SwitchPlan) -> StepDone:
-    """Changes one property of the config that is there now, and waits until the worker shows it."""
+    """Change one property of the present config, and wait until the worker shows it."""
     worker = _worker(app, plan)
     worker.put_connector_config(plan.connector, changed_config(worker.connector_config(plan.connector), plan.target))
     _await(
@@ -171,7 +174,7 @@ def _configure(app: App, plan: SwitchPlan) -> StepDone:
 
 
 def _check(app: App, plan: SwitchPlan) -> StepDone:
-    """Asks Connect itself: a null is a source partition that the tasks would read from its beginning."""
+    """Ask Connect itself: the tasks would read a source partition with null from its beginning."""
     nulls = [entry for entry in _worker(app, plan).offsets(plan.connector) if entry.get("offset") is None]
     if not nulls:
         return StepDone("Connect finds an offset for every source partition that it knows")
@@ -212,33 +215,33 @@ def _resume(app: App, plan: SwitchPlan) -> StepDone:
 
 
 def _watch(app: App, plan: SwitchPlan) -> StepDone:
-    """Waits until connector and tasks are in the state they were in, and whether they commit; see `_arrive`."""
+    """Wait until connector and tasks are in their former state (see `_arrive`), and whether they commit."""
     commits = before_the_start(plan.tasks_app(app), plan.connector, topic_of(app, plan.target))
-    now, said = _arrive(app, plan)
+    now, outcome = _arrive(app, plan)
     if not now.tasks or plan.state != RUNNING or RESTART in plan.steps:
-        return StepDone(said)
-    return _committed(app, plan, commits, len(now.tasks), said)
+        return StepDone(outcome)
+    return _committed(app, plan, commits, len(now.tasks), outcome)
 
 
-def _committed(app: App, plan: SwitchPlan, commits: CommitWatch, tasks: int, said: str) -> StepDone:
-    """Adds what tasks have committed: one that can't get at its source is RUNNING as well."""
+def _committed(app: App, plan: SwitchPlan, commits: CommitWatch, tasks: int, outcome: str) -> StepDone:
+    """Add whether tasks have committed: a task that can't reach its source is RUNNING as well."""
     more, any_has = commits.wait(plan.tasks_app(app), tasks)
     if any_has:
-        return StepDone(f"{said}; {more}")
+        return StepDone(f"{outcome}; {more}")
     problem = Problem(
         codes.NOTHING_COMMITTED_YET,
         f"{plan.connector} is RUNNING, which does not prove that it reads its source: {more}",
         hint="An idle source commits nothing. If this one is not idle, see the worker's log; `eosctl offsets list "
         f"--connector {shell_word(plan.connector)}` shows how old its offsets are.",
     )
-    return StepDone(f"{said}; {more}", problems=(problem,))
+    return StepDone(f"{outcome}; {more}", problems=(problem,))
 
 
 def _arrive(app: App, plan: SwitchPlan) -> tuple[ConnectorNow, str]:
-    """Waits until connector and tasks are in the state they were in, and says so; a FAILED one ends the wait.
+    """Wait until connector and tasks are in their former state, and describe it; a FAILED one ends the wait.
 
-    A connector that was stopped gets new tasks when it is started: one that is only paused has none until then, and
-    one that had none while it ran may have none again.
+    A stopped connector gets new tasks when it is started: one that is only paused has none until then, and one that had
+    none while it ran may have none again.
     """
     least = 1 if plan.state == RUNNING and plan.tasks else 0
 
@@ -257,7 +260,7 @@ def _arrive(app: App, plan: SwitchPlan) -> tuple[ConnectorNow, str]:
 
 
 def _restart(app: App, plan: SwitchPlan) -> StepDone:
-    """Below 3.9 a task whose own config did not change may go on with the former topic (KAFKA-9228).
+    """Restart the tasks: below 3.9 a task with an unchanged config may keep the former topic (KAFKA-9228).
 
     For a moment REST shows the tasks as they were before.
     """
@@ -267,8 +270,8 @@ def _restart(app: App, plan: SwitchPlan) -> StepDone:
     for _ in soon.rounds(POLL_S):
         if set(_now(app, plan).tasks) != {plan.state}:
             break
-    now, said = _arrive(app, plan)
-    return _committed(app, plan, commits, len(now.tasks), said) if now.tasks else StepDone(said)
+    now, outcome = _arrive(app, plan)
+    return _committed(app, plan, commits, len(now.tasks), outcome) if now.tasks else StepDone(outcome)
 
 
 def _worker(app: App, plan: SwitchPlan) -> ConnectWorker:

@@ -1,4 +1,4 @@
-"""What `offsets switch` asks before it stops anything: would Connect take the new config."""
+"""Checks, before `offsets switch` stops anything, that Connect would accept the new config."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _MOST_ERRORS = 3
 
 
 def changed_config(config: Mapping[str, str], target: str) -> dict[str, str]:
-    """`config` with `offsets.storage.topic` as `target` wants it; nothing else changes."""
+    """Return `config` with `offsets.storage.topic` set or removed for `target`; change nothing else."""
     rest = {name: value for name, value in config.items() if name != TOPIC_PROPERTY}
     return rest if target == GLOBAL else {**rest, TOPIC_PROPERTY: target}
 
 
 def require_valid_config(worker: ConnectWorker, connector: str, config: Mapping[str, str]) -> None:
-    """Raises RefusedError for a config that Connect would not take; the connector's own checks are among those made.
+    """Raise RefusedError for a config that Connect would reject, by the connector's own checks too.
 
-    They ask the source: a database that is down is an error of the config.
+    These ask the source: a database that is down is an error of the config.
     """
     try:
         answer = worker.validate(config.get("connector.class", ""), config)
@@ -48,10 +48,10 @@ def require_valid_config(worker: ConnectWorker, connector: str, config: Mapping[
 
 
 def _passwords(answer: Mapping[str, object]) -> set[str]:
-    """The settings that the connector itself defines as passwords."""
+    """Return the settings that the connector itself defines as passwords."""
     configs = cast("list[object]", answer.get("configs") or [])
-    definitions = [mapping_of(mapping_of(each).get("definition")) for each in configs]
-    return {str(each.get("name")) for each in definitions if each.get("type") == "PASSWORD"}
+    definitions = [mapping_of(mapping_of(definition).get("definition")) for definition in configs]
+    return {str(definition.get("name")) for definition in definitions if definition.get("type") == "PASSWORD"}
 
 
 def _errors(answer: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What a switch between offsets topics warns of."""
+"""The codes of warnings about a switch between offsets topics."""
 
 from __future__ import annotations
 

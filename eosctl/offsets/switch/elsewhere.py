@@ -1,7 +1,7 @@
-"""`offsets switch` of a connector whose config names Kafka brokers of its own: its offsets topics are there.
+"""`offsets switch` of a connector whose config names Kafka brokers of its own: its offsets topics are on these.
 
-Only topics are looked for there; the group, its workers and the global offsets topic are the command's own.
-`doctor` and `exporter` import this, and no Arrow with it: the writes are planned by `merge_elsewhere`.
+Only topics are read there; the group, its workers and the global offsets topic are on the command's cluster. `doctor`
+and `exporter` import this, and no Arrow with it: `merge_elsewhere` plans the writes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from eosctl.errors import RefusedError, UsageError
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
 
 _MODEL = "(the global offsets topic)"
-"""Stands among the descriptions for what a new topic is made like; no topic has such a name."""
+"""The key of the description that new topics are created like; no topic has such a name."""
 
 
 def elsewhere_of(app: App, connector: str, config: Mapping[str, str], to: StoreName) -> Elsewhere | None:
-    """Where the connector's own offsets topics are; None where it has no brokers of its own.
+    """Return the cluster of the connector's own offsets topics; None if it has no brokers of its own.
 
-    Raises UsageError for a profile that it does not need, RefusedError where one is needed.
+    Raises UsageError for a profile that it does not need, RefusedError if it needs one.
     """
     client = app.target.client
     brokers = own_brokers(config, here=client.bootstrap_servers if client else ())
@@ -48,7 +48,7 @@ def elsewhere_of(app: App, connector: str, config: Mapping[str, str], to: StoreN
 
 
 def refuse_global(connector: str) -> RefusedError:
-    """Why a connector with brokers of its own does not move to the global store."""
+    """Return the error for moving a connector with brokers of its own to the global store."""
     return RefusedError(
         f"the config of {connector} names Kafka brokers of its own: without offsets.storage.topic its offsets are, by "
         "the worker's mode, in a topic there or in the global one; nothing was written",
@@ -58,9 +58,9 @@ def refuse_global(connector: str) -> RefusedError:
 
 
 def stores_elsewhere(app: App, at: Elsewhere, origin: str, target: str) -> tuple[OffsetStores, AnyStore]:
-    """The topics of both there, the absent ones empty, and the global store that is here.
+    """Read both topics on that cluster, missing ones as empty, and the global store on this cluster.
 
-    Without a topic of its own a connector has one there that is named like the global one, if it is exactly-once.
+    An exactly-once connector without a dedicated topic has one there that is named like the global one.
     """
     here = gather_topics(app, [app.target.offset_topic])
     documented = here.stores[here.global_topic]

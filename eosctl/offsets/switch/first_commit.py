@@ -1,6 +1,6 @@
-"""Whether a connector's tasks have committed since they were started: REST's RUNNING does not prove that they read.
+"""Checks whether a connector's tasks have committed since their start: REST's RUNNING does not prove that they read.
 
-A task that waits for its source (a replication slot that somebody else holds) is RUNNING, and commits nothing.
+A task that waits for its source (a replication slot that another client holds) is RUNNING, and commits nothing.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ Places = Mapping[bytes, tuple[int, int]]
 
 
 class CommitWatch(Struct, frozen=True):
-    """What there was before the tasks were started; `topic` is where they commit their offsets to."""
+    """The newest records before the tasks were started; `topic` is where they commit their offsets to."""
 
     connector: str
     topic: str
     before: Places
 
     def wait(self, app: App, tasks: int) -> tuple[str, bool]:
-        """What to say of `tasks` tasks that run now, and whether any has committed; an idle source commits nothing.
+        """Wait for `tasks` running tasks to commit; return the outcome in words, and whether any has committed.
 
-        A new producer's id has no transaction behind it: where it has one that is committed, it is the task's own.
+        An idle source commits nothing. A new producer's transactional id has no transaction behind it: a committed one
+        is the task's own.
         """
         patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
         began_s = app.clock.monotonic_s()
@@ -50,15 +51,15 @@ class CommitWatch(Struct, frozen=True):
 
 
 def before_the_start(app: App, connector: str, topic: str) -> CommitWatch:
-    """Looks at what is committed before tasks are started, or as soon after as possible."""
+    """Read the committed offsets before tasks are started, or as soon after as possible."""
     return CommitWatch(connector, topic, _places(app, connector, topic))
 
 
 def _states(app: App, ids: Sequence[TransactionalId]) -> list[TransactionState]:
-    """The states of the ids; none where tasks have none, or they may not be described."""
+    """Return the states of the ids; none if tasks have no ids, or these may not be described."""
     with app.transactions() as admin:
         described = admin.describe_transactions(ids)
-    return [each.state for each in described.values() if isinstance(each, TransactionDescription)]
+    return [description.state for description in described.values() if isinstance(description, TransactionDescription)]
 
 
 def _places(app: App, connector: str, topic: str) -> Places:

@@ -1,4 +1,4 @@
-"""What the journal of `offsets switch` tells, above all what the cluster forgets: whether the connector ran before."""
+"""Reads the journal of `offsets switch`, above all what the cluster forgets: whether the connector ran before."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from eosctl.state.journal import EndEntry, Journal
 
 
 class UnfinishedSwitch(Struct, frozen=True):
-    """A switch that was begun and never ended: from where to where, and the state the connector was in.
+    """A switch that was begun and never ended: its origin and target, and the state of the connector then.
 
-    `tasks` is how many it had then. `resumed`: it may have run on the target since. `deletions`: what is deleted at the
-    origin goes along.
+    `tasks` is the number that it had then. `resumed`: it may have run on the target since. `deletions`: deletions at
+    the origin move along.
     """
 
     origin: str
@@ -37,10 +37,10 @@ class _Begin(Struct, frozen=True):
     tasks: int = 1
 
     def switch(self) -> UnfinishedSwitch:
-        """The switch that began so."""
+        """Return the switch that began with this entry."""
         done = self.done or ()
-        there = (self.origin, self.target, self.state)
-        return UnfinishedSwitch(*there, self.time_ms, done, "resume" in done, self.deletions, self.tasks)
+        move = (self.origin, self.target, self.state)
+        return UnfinishedSwitch(*move, self.time_ms, done, "resume" in done, self.deletions, self.tasks)
 
 
 class _Start(Struct, frozen=True):
@@ -60,13 +60,13 @@ _ENTRIES: Mapping[str, type[_Begin | _Start | _Done | EndEntry]] = {
 
 
 def newest_target(journal: Journal) -> str | None:
-    """Where the newest switch was to lead, over or not; None where there was none. Raises EosctlError."""
+    """Return the target of the newest switch, ended or not; None if there was none. Raises EosctlError."""
     begun = journal.read({"begin": _Begin})
     return begun[-1].target if begun else None
 
 
 def unfinished_switch(journal: Journal) -> UnfinishedSwitch | None:
-    """The switch under way, as far as the file shows; raises EosctlError."""
+    """Return the switch in progress, as far as the file shows; raise EosctlError."""
     begun: UnfinishedSwitch | None = None
     for entry in journal.read(_ENTRIES):
         match entry:

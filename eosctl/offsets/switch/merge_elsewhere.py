@@ -1,4 +1,4 @@
-"""What `offsets switch` writes to the topics of a connector whose config names Kafka brokers of its own."""
+"""Plans the writes of `offsets switch` for a connector whose config names Kafka brokers of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plan_merge_elsewhere(
     deletions: bool = True,
     settled: bool = False,
 ) -> OffsetWritePlan:
-    """What the target topic there must be given: what is in use there, else what the global store here has.
+    """Plan what the target topic on that cluster lacks: the offsets in use there, else those of the global store here.
 
     `settled`: refuse while an open transaction hides offsets.
     """

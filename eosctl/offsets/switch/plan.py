@@ -1,6 +1,6 @@
-"""`offsets switch`: what there is, what is to be done, and whether it may be; `apply` does it.
+"""Plans `offsets switch`: the present state, the steps, and the reasons to refuse; `apply` runs the steps.
 
-The whole plan follows from what the worker says now, and from the journal of a run that was cut off.
+The whole plan follows from the worker's present answers, and from the journal of a run that was cut off.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ _RESTARTS_BY_ITSELF_SINCE = (3, 9)
 
 
 class SwitchRequest(Struct, frozen=True):
-    """Which connector, and the topic that its offsets move to, or `global`."""
+    """The connector, and the topic that its offsets move to, or `global`."""
 
     connector: str
     to: str
 
 
 class SwitchPlan(Struct, frozen=True):
-    """`steps` are to be done, `done` were done by the run that `begun` reports; `state` is to be reached again.
+    """A switch: `steps` are to be done, `done` were done by the run in `begun`; `state` is to be reached again.
 
-    `tasks` is how many the connector had before: one that had none is not waited for until it has some.
-    `version` is that of the worker. No steps: the target is in use already. `deletions`: what is deleted at the origin
-    goes along. `merge` is how the offsets compare now; a running connector moves them on until it is stopped.
+    `tasks` is the number that the connector had before: if it had none, the switch does not wait until it has some.
+    `version` is that of the worker. No steps: the target is in use already. `deletions`: deletions at the origin move
+    along. `merge` compares the present offsets; a running connector moves them on until it is stopped.
     """
 
     connector: str
@@ -92,25 +92,25 @@ class SwitchPlan(Struct, frozen=True):
     at: Elsewhere | None = None
 
     def named(self, store: str) -> str:
-        """A store as `--to` takes it."""
+        """Return a store as `--to` takes it."""
         return f"{store}@{self.at.profile}" if self.at is not None and self.at.profile and store != GLOBAL else store
 
     def offsets_app(self, app: App) -> App:
-        """The surroundings with the topics where the connector's own offsets are."""
+        """Return the App with the topics of the connector's own offsets."""
         return app if self.at is None else self.at.app(app)
 
     def tasks_app(self, app: App) -> App:
-        """The surroundings with the topics and the transactions of the connector's tasks."""
+        """Return the App with the topics and the transactions of the connector's tasks."""
         return app if self.at is None else self.at.app_of_tasks(app)
 
     def problems(self) -> list[Problem]:
-        """Warnings."""
+        """Return the warnings of the plan."""
         merge = [] if self.merge is None else [*self.merge.problems, *_only_in_target(self.merge)]
         return [*merge, *self.rights]
 
 
 class StepDone(Struct, frozen=True):
-    """What a step has to report; `merged` are the reports of the merges, in their order."""
+    """The result of a step; `merged` are the reports of the merges, in their order."""
 
     detail: str
     merged: Sequence[Report] = ()
@@ -118,11 +118,11 @@ class StepDone(Struct, frozen=True):
 
 
 def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
-    """Looks and decides; writes nothing.
+    """Read the present state and plan the steps; write nothing.
 
     Raises UsageError, NotFoundError, UnsupportedError below Kafka 3.5 and for a name that REST can't have, RefusedError
     for a sink, a rebalance, the worker of another group, brokers of the connector's own that can't be reached, a config
-    that Connect would not take, and a target that is in use already and lacks offsets.
+    that Connect would reject, and a target that is in use already and lacks offsets.
     """
     named = parse_store(request.to)
     cluster_id = require_stable_group(app)
@@ -171,7 +171,7 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
 def _steps(
     now: ConnectorNow, version: str, *, current: str, target: str, begun: UnfinishedSwitch | None, state: str
 ) -> tuple[str, ...]:
-    """What is still to be done; the journal only reports where the cluster can't."""
+    """Return the steps still to be done; use the journal only for what the cluster can't report."""
     steps = []
     if current != target:
         steps += [STOP, MERGE, CONFIGURE, CHECK]
@@ -190,9 +190,9 @@ def _steps(
 def _require_usable(
     app: App, connector: str, now: ConnectorNow, target: str, merge: OffsetWritePlan | None, *, at: Elsewhere | None
 ) -> list[Problem]:
-    """Raises RefusedError where Connect would not take the new config, or the connector may not use the topic.
+    """Raise RefusedError if Connect would reject the new config, or the connector may not use the topic.
 
-    So it does before the config goes to a worker that nobody named.
+    Raises it also before the config would go to a worker that was not named and is not trusted.
     """
     worker, config = app.worker(now.url), changed_config(now.config, target)
     app.target.connect.require_trust(worker.url, CONNECTOR_CONFIG)
@@ -203,23 +203,26 @@ def _require_usable(
 
 
 def _state_to_reach(now: ConnectorNow, begun: UnfinishedSwitch | None) -> str:
-    """What a cut-off run had found, unless somebody has resumed or paused the connector since: that stays so."""
+    """Return the state that a cut-off run found, unless the connector was resumed or paused since: that stays so."""
     if begun is None or now.state in (RUNNING, PAUSED):
         return STATE_AFTER[now.state]
     return begun.state
 
 
 def _deletions(begun: UnfinishedSwitch | None, *, current: str, target: str) -> bool:
-    """The topic in use is the truth, but not one that the connector never ran on: a switch was cut off before."""
+    """Decide whether deletions move along: not from a topic in use that the connector never ran on.
+
+    There a switch was cut off before.
+    """
     if begun is None:
         return True
     return begun.deletions if begun.target == target else begun.resumed or current != begun.target
 
 
 def _require_complete(app: App, connector: str, target: str, *, at: Elsewhere | None) -> None:
-    """Raises RefusedError where the topic in use lacks what the global one has: it was not `switch` that set it.
+    """Raise RefusedError if the topic in use lacks offsets of the global one: it was not `switch` that set it.
 
-    What was deleted there is not lacking.
+    An offset that was deleted there is not lacking.
     """
     if target == GLOBAL:
         return
@@ -251,10 +254,10 @@ def plan_switch_merge(
     deletions: bool = True,
     settled: bool = False,
 ) -> OffsetWritePlan:
-    """What the target topic must be given; `settled`: refuse while an open transaction hides offsets.
+    """Plan what the target topic lacks; with `settled`, refuse while an open transaction hides offsets.
 
-    What only the target hides is replaced where the origin has the key, be it what a killed run of this switch has
-    left there.
+    Offsets hidden in the target only are replaced if the origin has the key, even those that a killed run of this
+    switch has left there.
     """
     if at is not None:
         return plan_merge_elsewhere(app, at, connector, origin, target, deletions=deletions, settled=settled)
@@ -275,7 +278,7 @@ def _refuse_unfit(app: App, topic: str) -> None:
 
 
 def _gather(app: App, names: Sequence[str]) -> OffsetStores:
-    """The global topic and those of `names`; one that does not exist is an empty store, to be made like the global."""
+    """Read the global topic and those of `names`; a missing one is an empty store, to be created like the global."""
     return gather_topics(app, [app.target.offset_topic], if_there=[topic_of(app, name) for name in names])
 
 
@@ -284,6 +287,6 @@ def _only_in_target(merge: OffsetWritePlan) -> list[Problem]:
     if not count:
         return []
     topic = next(iter(merge.writes)).topic
-    there = counted(count, "offset is", "offsets are")
-    message = f"{there} in topic {topic} only; the tasks will get them there, and do not get them today"
+    offsets = counted(count, "offset is", "offsets are")
+    message = f"{offsets} in topic {topic} only; the tasks will get them there, and do not get them today"
     return [Problem(codes.ONLY_IN_TARGET, message, hint="`eosctl offsets list` shows which.")]

@@ -1,4 +1,4 @@
-"""`offsets switch` as a whole: plan and result as rows of steps."""
+"""Reports `offsets switch` as a whole: plan and result as rows of steps."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from eosctl.report import Problem, Report
 from eosctl.state.steps import Progress
 
 _LOOK_S = 5.0
-"""For a look at the connector after a failure: a worker that did not answer may still not."""
+"""The time to read the connector's state after a failure: a worker that did not answer may still not."""
 
 
 def show_switch(app: App, plan: SwitchPlan) -> Report:
-    """The plan; an earlier run that was cut off is named."""
+    """Report the plan, and an earlier run that was cut off."""
     rows = [_row(plan, step, "done_before" if step in plan.done else "planned") for step in _in_order(plan)]
     return _report(app, plan, OFFSETS_SWITCH_PLAN, rows, problems=[*_earlier(plan), *plan.problems()])
 
 
 def result_report(app: App, plan: SwitchPlan, progress: Progress[StepDone]) -> Report:
-    """What became of every step, also of a run that failed or was interrupted; exit 7 where a step failed."""
+    """Report every step, also of a run that failed or was interrupted; exit 7 if a step failed."""
     done, rows = progress.done, []
     for step in _in_order(plan):
         if step in plan.done:
@@ -63,32 +63,32 @@ def result_report(app: App, plan: SwitchPlan, progress: Progress[StepDone]) -> R
             rows.append(_row(plan, step, "failed", progress.error.message))
         else:
             rows.append(_row(plan, step, "not_reached"))
-    problems = [*_earlier(plan), *(problem for each in done.values() for problem in each.problems)]
+    problems = [*_earlier(plan), *(problem for step_done in done.values() for problem in step_done.problems)]
     if progress.error is not None:
-        problems += [Problem.of(progress.error), _way_on(app, plan)]
+        problems += [Problem.of(progress.error), _unfinished_problem(app, plan)]
     problems += progress.problems
     merged = done[MERGE].merged if MERGE in done else ()
     report = _report(app, plan, OFFSETS_SWITCH_RESULT, rows, problems=problems, merged=merged)
     return replace(report, exit_code=progress.exit_code(touched=True))
 
 
-def _way_on(app: App, plan: SwitchPlan) -> Problem:
-    """In which state the connector was left, and the two ways to go from there."""
+def _unfinished_problem(app: App, plan: SwitchPlan) -> Problem:
+    """Report the state that the connector was left in, and the two ways to go on from there."""
     patient = replace(app, deadline=Deadline.after(min(_LOOK_S, app.deadline.timeout_s), app.clock))
     try:
         now = look_at(patient, plan.connector, plan.now.url)
-        there = f"the connector is {now.state} and keeps its offsets in {describe_store(now.store(app))}"
+        present = f"the connector is {now.state} and keeps its offsets in {describe_store(now.store(app))}"
     except (EosctlError, KeyboardInterrupt) as exc:
         why = exc.message if isinstance(exc, EosctlError) else "interrupted"
-        there = f"the state of the connector is unknown ({why})"
+        present = f"the state of the connector is unknown ({why})"
     return Problem(
         codes.SWITCH_UNFINISHED,
-        f"the switch of {plan.connector} is not finished: {there}; it is to be {plan.state} in the end",
-        hint=_ways(plan),
+        f"the switch of {plan.connector} is not finished: {present}; it is to be {plan.state} in the end",
+        hint=_next_commands(plan),
     )
 
 
-def _ways(plan: SwitchPlan) -> str:
+def _next_commands(plan: SwitchPlan) -> str:
     on = f"Run it again to go on: {_command(plan, plan.target)}"
     return on if plan.origin == plan.target else Lines.of(on, f"Go back: {_command(plan, plan.origin)}")
 
@@ -104,8 +104,8 @@ def _report(
 ) -> Report:
     merge = plan.merge
     planned = [write_row(write) for write in merge.writes] if merge else []
-    backups = [str(each.data_of(ResultData).backup) for each in merged]
-    first, *later = [each.rows_of(WrittenRow) for each in merged] or [[]]
+    backups = [str(report.data_of(ResultData).backup) for report in merged]
+    first, *later = [report.rows_of(WrittenRow) for report in merged] or [[]]
     came = [row for rows_of_round in later for row in rows_of_round if row.outcome == "written"]
     copied: Sequence[WriteRow] = [*first, *came] if merged else planned
     one_way = plan.at is not None and plan.origin == GLOBAL
@@ -140,7 +140,7 @@ def _report(
 
 
 def _kept_elsewhere(plan: SwitchPlan) -> str:
-    """What else has to be changed by hand: whoever applies the config from there would undo the switch."""
+    """Describe the change to make by hand: applying the config from elsewhere would undo the switch."""
     wanted = f"remove {TOPIC_PROPERTY}" if plan.target == GLOBAL else f"set {TOPIC_PROPERTY}={plan.target}"
     return (
         f"if the config of {plan.connector} is kept elsewhere too (Git, Terraform, a Kubernetes resource), {wanted} "
@@ -175,7 +175,7 @@ def _row(plan: SwitchPlan, step: str, outcome: Outcome, detail: str | None = Non
 
 
 def _wording(plan: SwitchPlan) -> Mapping[str, tuple[str | None, str | None, str]]:
-    """Per step: what is there before, after, and what is done, in words."""
+    """Return, for each step, the state before and after, and the action, in words."""
     now = plan.now
     verb = "pause" if plan.state == PAUSED else "resume"
     writes = f"{counted(len(plan.merge.sends()), 'offset')} to write" if plan.merge else None

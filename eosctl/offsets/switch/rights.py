@@ -1,4 +1,4 @@
-"""Whether a connector's clients may use the topic that its offsets are to move to, as far as ACLs can be read.
+"""Checks that a connector's clients may use the topic that its offsets are to move to, as far as ACLs can be read.
 
 Without READ on it a worker (4.3.1) polls in a hot loop, and without WRITE a task fails at its first commit.
 """
@@ -33,15 +33,16 @@ _LOGIN = re.compile(r"(sasl|ssl|security)\.")
 def rights_problems(
     app: App, connector: str, worker: ConnectWorker, *, config: Mapping[str, str], target: str, made: bool
 ) -> list[Problem]:
-    """Warnings for what may be lacking; raises RefusedError for what certainly is. `made`: eosctl makes the topic.
+    """Warn of rights that may be lacking; raise RefusedError for those that certainly are.
 
-    `target` is a topic or `global`; the config says whether the connector's clients log in as the worker's do.
+    `target` is a topic or `global`; `made`: eosctl creates the topic. The config shows whether the connector's clients
+    log in as the worker's do.
     """
     try:
         with app.acls() as store:
             acls = AclIndex(store.describe())
         if target == GLOBAL and probe_mode(worker)[0] is Mode.NOT_ENABLED:
-            return []  # it is the worker itself that uses it
+            return []  # only the worker itself uses that topic
         return _judge(app, connector, acls, config=config, topic=_topic(app, target), made=made)
     except UnsupportedError:  # no authorizer
         return []
@@ -84,7 +85,7 @@ def _judge(
 
 
 def _principal(config: Mapping[str, str], role: str, of_worker: str | None) -> str | None:
-    """Who the connector's client is: by its own login, else as the worker's file has it; None where neither reports."""
+    """Return the principal of the connector's client: by its own login, else that of the worker; None if unknown."""
     prefix = f"{role}.override."
     own = {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
     if not any(_LOGIN.match(name) for name in own):

@@ -1,4 +1,4 @@
-"""What `offsets switch` prints: the steps of a move, and how far it has come."""
+"""The rows of `offsets switch`: the steps of a move, and its progress."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class StepRow(Printed):
     """A step of a move."""
 
     step: Annotated[str, "Its name."]
-    action: Annotated[str, "What it does."]
-    before: Annotated[str | None, "What is there before it."]
-    after: Annotated[str | None, "What is there after it."]
-    outcome: Annotated[Outcome, "What became of it."]
-    detail: Annotated[str | None, "What it found, or why it failed."]
+    action: Annotated[str, "Its action."]
+    before: Annotated[str | None, "The state before it."]
+    after: Annotated[str | None, "The state after it."]
+    outcome: Annotated[Outcome, "Its outcome."]
+    detail: Annotated[str | None, "Its result, or the reason of its failure."]
 
 
 class SwitchSummary(Printed):
-    """How much there is to do."""
+    """The numbers of steps."""
 
     steps: Annotated[int, "Steps in all."]
     to_do: Annotated[int, "Steps that are not done."]
 
 
 class ConfigChange(Printed):
-    """How the connector's config changes."""
+    """The change of the connector's config."""
 
     property: Annotated[str, "The property that is changed."]
     before: Annotated[str | None, "Its value before; null where the config does not have it."]
@@ -41,28 +41,28 @@ class ConfigChange(Printed):
 
 
 class SwitchData(Printed, rename={"origin": "from"}):
-    """What is moved, and what it takes."""
+    """The offsets that are moved, and what the move needs."""
 
     connector: Annotated[str, "The connector."]
-    origin: Annotated[str, "The store that it has its offsets in: `global`, or its own topic."]
-    to: Annotated[str, "The store that it is to have them in."]
-    state: Annotated[str, "The state that the connector has in the end."]
-    config: Annotated[ConfigChange, "How its config changes."]
-    kept_elsewhere: Annotated[str | None, "What has to be changed by hand where its config is kept elsewhere too."]
+    origin: Annotated[str, "The store of its present offsets: `global`, or its own topic."]
+    to: Annotated[str, "The store that its offsets move to."]
+    state: Annotated[str, "The state of the connector in the end."]
+    config: Annotated[ConfigChange, "The change of its config."]
+    kept_elsewhere: Annotated[str | None, "The change to make by hand if its config is kept elsewhere too."]
     writes: Annotated[list[CopiedRow], "The offsets that are copied."]
-    creates: Annotated[list[TopicPart], "Topics that are made."]
-    backup: Annotated[str | None, "The file that holds what was there before the first merge."]
+    creates: Annotated[list[TopicPart], "Topics to create."]
+    backup: Annotated[str | None, "The file with the offsets before the first merge."]
     backups: Annotated[
         list[str],
         "One file for each merge, in their order: a task may commit while the first one writes. To take all of them "
         "back, restore the last one first.",
     ]
-    journal: Annotated[str, "The file that the steps are written down in."]
+    journal: Annotated[str, "The journal of the steps."]
     undo: Annotated[str | None, "The command that goes back."]
 
 
 def _lines(report: Report) -> Iterator[str]:
-    """The topic that the merge makes, and where the steps are written down; then the summary."""
+    """Yield the topics that the merge creates, the summary, then the journal of the steps."""
     data = report.data_of(SwitchData)
     if not report.rows:
         store = "the global offsets topic" if data.to == "global" else f"topic {data.to}"
@@ -79,7 +79,7 @@ _TEXT = Text(columns=("step", "outcome", "action", "before", "after", "detail"),
 OFFSETS_SWITCH_PLAN, OFFSETS_SWITCH_RESULT = plan_and_result(
     "offsets-switch",
     "The steps of a move between offsets topics.",
-    "How far a move between offsets topics has come.",
+    "The progress of a move between offsets topics.",
     row=StepRow,
     summary=SwitchSummary,
     data=SwitchData,

@@ -1,8 +1,8 @@
-"""What a connector's next offsets topic must be given, so that its tasks get there what they get today.
+"""Plans the writes to a connector's next offsets topic, so that its tasks get the same offsets there as today.
 
-Not `merge_stores`: a topic that was in use before may hold old offsets, which a task would take whatever their age. So
-the store in use wins, its deletions too, which the tasks see as such whatever the global store has; the fallback of
-KIP-618 only fills what neither has.
+Not `merge_stores`: a topic that was in use before may hold old offsets, which a task would use whatever their age. So
+the store in use wins, with its deletions, which the tasks see as such whatever the global store has. The fallback of
+KIP-618 only fills the keys that neither has.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ ONLY_IN_TARGET = "only_in_target"
 def plan_takeover(
     in_use: Store, target: Store, connector: str, *, fallback: Store | None = None, deletions: bool = True
 ) -> list[PlannedWrite]:
-    """One decision per key of `connector` in any of the stores, ordered by key bytes, and for each of its stale copies.
+    """Plan one write per key of `connector` in any of the stores, by key bytes, and one for each stale copy.
 
-    A value lies where the connector's own producer puts it, and nowhere else.
-    `fallback` is the global store where the one in use is dedicated; it may be the target too. Without `deletions`
-    what is deleted in the store in use counts as never there: no task has run on it.
+    A value goes to the partition that the connector's own producer chooses, and to no other. `fallback` is the global
+    store if the one in use is dedicated; it may be the target too. Without `deletions` a key deleted in the store in
+    use counts as never there: no task has run on it.
     """
     stores = [in_use, target, *([fallback] if fallback is not None else [])]
     keys = connector_keys(stores, connector)
@@ -31,15 +31,15 @@ def plan_takeover(
 
 
 def _planned(key: OffsetKey, in_use: Store, target: Store, fallback: Store | None, *, deletions: bool) -> PlannedWrite:
-    there = target.records.get(key.raw)
-    before = there.value if there else None
+    present = target.records.get(key.raw)
+    before = present.value if present else None
     deleted = deletions and key.raw in in_use.records and live(in_use.records[key.raw]) is None
     action, reason, after, conflict = (
         _deleted(target, key.raw) if deleted else _decide(key.raw, in_use, target, fallback)
     )
     partition = target.home(key.raw)
     at_home = target.at(key.raw, partition)
-    if action is KeyAction.KEEP and live(there) and (at_home is None or at_home.value != before):
+    if action is KeyAction.KEEP and live(present) and (at_home is None or at_home.value != before):
         action, reason, after = KeyAction.WRITE, "moved_home", before
     return PlannedWrite(
         action,
@@ -47,7 +47,7 @@ def _planned(key: OffsetKey, in_use: Store, target: Store, fallback: Store | Non
         key,
         target.topic,
         partition,
-        before=there,
+        before=present,
         after=before if action is KeyAction.KEEP else after,
         replaces=at_home,
         conflict=conflict,
@@ -65,15 +65,15 @@ def _deleted(target: Store, raw: bytes) -> _Decision:
 
 
 def _decide(raw: bytes, in_use: Store, target: Store, fallback: Store | None) -> _Decision:
-    mine, there = live(in_use.records.get(raw)), live(target.records.get(raw))
+    mine, present = live(in_use.records.get(raw)), live(target.records.get(raw))
     documented = live(fallback.records.get(raw)) if fallback is not None else None
     if mine is not None:
-        if there is None:
+        if present is None:
             return KeyAction.WRITE, "missing", mine.value, False
-        if there.value == mine.value:
+        if present.value == mine.value:
             return KeyAction.KEEP, "equal", None, False
         return KeyAction.WRITE, "in_use_taken", mine.value, True
-    if there is not None:
+    if present is not None:
         return KeyAction.KEEP, ONLY_IN_TARGET, None, False
     if documented is not None:
         return KeyAction.WRITE, "from_global", documented.value, False

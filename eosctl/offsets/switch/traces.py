@@ -1,8 +1,9 @@
-"""A switch that another machine began and did not end, before the config names the new topic. Reads only.
+"""Finds switches that another machine began and did not end, before the config names the new topic. Reads only.
 
 The connector is STOPPED, and its offsets were written to a topic that its config does not name, after it was stopped
-and after its config was written last (what a switch back leaves behind is older than the config); and they are those
-that it has. A mirror of another cluster's offsets topic, or the topic of another group that runs it now, has others.
+and after its config was written last (the remains of a switch back are older than the config); and they are equal to
+its present offsets. A mirror of another cluster's offsets topic, or the topic of another group that runs it now, has
+others.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from eosctl.ports import TopicReader
 from eosctl.txn import codes as txn_codes
 
 MOST_CANDIDATES = 100
-"""So many topics are looked at whose names speak of offsets, or of a connector."""
+"""The most topics to read whose names contain "offset" or a connector's name."""
 _PATIENCE_S = 10.0
-"""Topics without a leader are waited for by other checks; half of this is enough here."""
+"""Other checks wait for topics without a leader; half of this is enough here."""
 IsMeant = Callable[[str, Record], bool]
 _Offsets = set[tuple[str, bytes]]
-"""Which source partition is where: the identity of a key, and the value."""
+"""Source partitions with their offsets: the identity of a key, and the value."""
 
 
 class _Newest(Struct, frozen=True):
-    """The newest records of candidates, and of which others there are none, with the reason."""
+    """The newest records of candidates by topic, and the topics that were not read, with the reason."""
 
     of: Mapping[str, Sequence[Record]]
     unread: Mapping[str, str]
@@ -47,9 +48,9 @@ class _Newest(Struct, frozen=True):
 def begun_before_the_config(
     app: App, cluster_id: str, connectors: Collection[str], config: ConfigState
 ) -> list[Finding]:
-    """One for each of these STOPPED connectors whose offsets went elsewhere since; what eosctl wrote here was meant.
+    """Find those of these STOPPED connectors whose offsets were copied elsewhere since.
 
-    What could not be looked at is said as well.
+    Offsets that eosctl wrote here were set on purpose. Topics that could not be read are reported as well.
     """
     if not connectors:
         return []
@@ -86,7 +87,7 @@ def _own_topic(config: ConfigState, connector: str) -> str | None:
 
 
 def _at_rest_since_ms(records: Iterable[Record]) -> dict[str, int]:
-    """When the config or the target state of each connector was written last."""
+    """Return when the config or the target state of each connector was written last."""
     since: dict[str, int] = {}
     for record in records:
         key = parse_key(decode_key_text(record.key or b""))
@@ -95,20 +96,20 @@ def _at_rest_since_ms(records: Iterable[Record]) -> dict[str, int]:
     return since
 
 
-def _candidates(app: App, there: Collection[str], connectors: Collection[str], config: ConfigState) -> list[str]:
-    """Topics that no config names, and whose names may be those of offsets topics; the likelier ones first."""
+def _candidates(app: App, topic_names: Collection[str], connectors: Collection[str], config: ConfigState) -> list[str]:
+    """Return topics that no config names and that may be offsets topics by name; the likelier ones first."""
     target = app.target
     in_use: set[str | None] = {target.offset_topic, target.config_topic, target.status_topic}
     in_use |= {_own_topic(config, name) for name in config.connectors}
     names = "|".join(re.escape(name) for name in sorted(connectors))
     of_connectors = re.compile(rf"(?<![^\W_])(?:{names})(?![^\W_])")
-    others = [topic for topic in sorted(there) if topic not in in_use and not topic.startswith("__")]
+    others = [topic for topic in sorted(topic_names) if topic not in in_use and not topic.startswith("__")]
     likely = [topic for topic in others if "offset" in topic]
     return likely + [topic for topic in others if "offset" not in topic and of_connectors.search(topic)]
 
 
 def _newest_of_candidates(topics: TopicReader, names: Sequence[str]) -> _Newest:
-    """The compacted ones, and those that may be: without DESCRIBE_CONFIGS the policy is not told."""
+    """Read the compacted topics, and those that may be: without DESCRIBE_CONFIGS the policy is unknown."""
     looked_at = names[:MOST_CANDIDATES]
     unread = dict.fromkeys(names[MOST_CANDIDATES:], f"no more than {MOST_CANDIDATES} are looked at")
     described = topics.describe(looked_at)
@@ -119,7 +120,7 @@ def _newest_of_candidates(topics: TopicReader, names: Sequence[str]) -> _Newest:
         return _Newest(topics.newest_of(compacted, offsets=NEWEST_OFFSETS), unread)
     except InterruptedByUserError:
         raise
-    except EosctlError:  # of one of them: the others are read by themselves
+    except EosctlError:  # of one topic: read the others by themselves
         return _one_by_one(topics, compacted, unread)
 
 
@@ -139,7 +140,7 @@ def _one_by_one(topics: TopicReader, names: Iterable[str], unread: Mapping[str, 
 def _written_since(
     newest: Mapping[str, Sequence[Record]], since_ms: Mapping[str, int], config: ConfigState, is_meant: IsMeant
 ) -> list[tuple[str, str]]:
-    """Connector and topic, of topics with offsets of this group's connectors alone: others are another group's."""
+    """Return connectors and topics, of topics with only this group's connectors: others are another group's."""
     found = []
     for topic, records in newest.items():
         of = {name for record in records if (name := decode_key(record.key).connector) is not None}
@@ -158,7 +159,7 @@ def _went_there(connector: str, records: Iterable[Record], since_ms: int | None,
 
 
 def _offsets_of(app: App, topics: TopicReader, origin: str, connector: str) -> _Offsets:
-    """What the connector has in the topics that it reads from: its own, and the global one as far as that lacks any."""
+    """Return the connector's offsets in the topics that it reads from: its own, and the global one."""
 
     def of_connector(records: Sequence[Record]) -> Sequence[Record]:
         return [record for record in records if decode_key(record.key).connector == connector]
@@ -175,7 +176,7 @@ def _pairs(record: Record) -> _Offsets:
 
 
 def _are_copies(records: Iterable[Record], connector: str, since_ms: int, origin: _Offsets) -> bool:
-    """Whether what was written of the connector since is what it has: a switch changes no offset."""
+    """Decide whether the connector's records since then are copies of its offsets: a switch changes no offset."""
     since = [each for each in records if decode_key(each.key).connector == connector and each.timestamp_ms > since_ms]
     written = {pair for record in since for pair in _pairs(record)}
     return bool(written) and written <= origin
@@ -199,7 +200,7 @@ def _topics(names: Sequence[str]) -> str:
 
 
 def _not_looked_at(connectors: Collection[str], why: str) -> Finding:
-    """No warning: nothing speaks for a switch, and topics of others are often not to be read."""
+    """Return an INFO finding: nothing speaks for a switch, and topics of others are often unreadable."""
     names = sorted(connectors)
     subject = names[0] if len(names) == 1 else counted(len(names), "connector")
     return Finding(

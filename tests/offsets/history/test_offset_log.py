@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.offsets.history.events import ConnectorSieve, State, name_in_keys, versions
+from eosctl.offsets.history.events import ConnectorFilter, State, name_in_keys, versions
 
 TOPIC = "connect-offsets"
 
@@ -33,7 +33,7 @@ def read(lso: int | None, *records: Record) -> TopicRead:
 def test_what_became_of_a_record_that_read_committed_lacked(
     offset: int, committed_lso: int | None, shown_lso: int | None, state: State | None
 ) -> None:
-    sieve = ConnectorSieve("c")
+    sieve = ConnectorFilter("c")
     kept = tuple(sieve([record(offset)]))
     [found] = versions(read(committed_lso), read(shown_lso, *kept), sieve.keys)
     assert found.state is state
@@ -42,7 +42,7 @@ def test_what_became_of_a_record_that_read_committed_lacked(
 @pytest.mark.parametrize("offset", [4, 5])
 def test_what_read_committed_had_is_committed_whatever_the_second_read_says(offset: int) -> None:
     """Compaction may have taken it in between."""
-    sieve = ConnectorSieve("c")
+    sieve = ConnectorFilter("c")
     [found] = versions(read(5, *sieve([record(offset)])), read(5), sieve.keys)
     assert found.state is State.COMMITTED
 
@@ -59,7 +59,7 @@ def test_what_read_committed_had_is_committed_whatever_the_second_read_says(offs
     ],
 )
 def test_the_sieve_keeps_a_connectors_records_however_its_name_is_written(connector: str, key: bytes) -> None:
-    sieve = ConnectorSieve(connector)
+    sieve = ConnectorFilter(connector)
     own = record(1, key)
     others = [record(0, None), record(2, b'["d",{"filename":"/c"}]'), record(3, b"c"), record(4, b"", partition=1)]
     assert list(sieve([others[0], own, *others[1:]])) == [own]
