@@ -1,4 +1,4 @@
-"""`eosctl audit`: whether a connector was exactly-once in a window, as its topics' logs prove it. Reads only."""
+"""`eosctl audit`: proves from its topics' logs whether a connector was exactly-once in a window. Reads only."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Audited(Struct, frozen=True):
 
 
 def audit(app: App, request: AuditRequest) -> Report:
-    """The report; exit 0 for exactly_once only, 3 for not_exactly_once, 7 for unproven.
+    """Report whether a connector was exactly-once. Exits 0 for exactly_once, 3 for not_exactly_once, 7 for unproven.
 
     Raises NotFoundError, RefusedError, UsageError, and what reading raises.
     """
@@ -87,13 +87,13 @@ def audit_of(
 
 
 def _require_directory(file: str | None) -> None:
-    """Raises UsageError for a page that could not be written in the end, which may be an hour from now."""
+    """Raise UsageError now for a page that could not be written after the audit, which may take an hour."""
     if file is not None and not (directory := Path(file).absolute().parent).is_dir():
         raise UsageError(f"--report {file}: there is no directory {directory}", hint="Make it first.")
 
 
 def _with_page(report: Report, path: Path, done: Audited, app: App) -> Report:
-    """The same once the page is written; where it can't be, the result is told all the same."""
+    """Write the page and return the report; a failure to write becomes a problem beside the result."""
     from eosctl.audit.page import write_page
 
     where = {"Kafka cluster": str(report.target["kafka_cluster_id"]), "Connect group": app.target.group_id}
@@ -107,7 +107,7 @@ def _with_page(report: Report, path: Path, done: Audited, app: App) -> Report:
 
 
 def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProducer], list[Problem]]:
-    """Whose the producers of the output topics are; where brokers do not say it, they stay unknown."""
+    """Identify the producers of the output topics; those that no broker can identify stay unknown."""
     written = dict(read.outputs.written)
     for producer_id in read.ledger.producers():
         written.setdefault(producer_id, WrittenBy(producer_id, is_transactional=True))
@@ -151,7 +151,7 @@ def _more_findings(
     *,
     writers: Mapping[ProducerId, KnownProducer],
 ) -> tuple[list[tuple[PlaceTally, str]], list[Problem], list[str]]:
-    """What only records, or another cluster's logs, show; nothing once the time is over.
+    """Return findings from records, or from another cluster's logs; none once the deadline has passed.
 
     `writers` are the producers whose values may be another's.
     """
@@ -274,7 +274,9 @@ def _source_partition(each: SourcePartition, producer: KnownProducer | None) -> 
 
 
 def _window(window: Window, read: LogRead, unseen: list[str]) -> WindowPart:
-    """What retention or compaction took away lies before what is proven; times are those of markers."""
+    """Return the window and the proven part of it, without what retention or compaction removed. Times are the
+    markers'.
+    """
     asked_ms = read.window.since_ms if read.begins_at_offsets else window.since_ms
     since_ms = -1 if asked_ms is None else asked_ms
     written = read.outputs.written.values()

@@ -1,6 +1,6 @@
-"""What may have made records come twice, or not at all: what the connector's config and the other findings point to.
+"""Likely causes of duplicate or missing records, from the connector's config and the other findings.
 
-A likely cause is where to look first, and proves nothing by itself. Pure.
+A likely cause is a place to look first, and proves nothing by itself. Pure.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def with_causes(
 
 
 def _dropping(config: Mapping[str, str]) -> Iterator[str]:
-    """A source has no dead letter queue: what Connect passes over is gone, and the offset behind it is committed."""
+    """Yield causes of dropped records: a source has no dead letter queue, and the offset behind a dropped one is
+    committed.
+    """
     if config.get("errors.tolerance", "").strip().lower() == "all":
         yield (
             "errors.tolerance=all drops each record at which a converter or transformation fails; the worker's log has "

@@ -33,10 +33,10 @@ Take = Callable[[FieldValue], object]
 
 @dataclass(slots=True)
 class FieldRead:
-    """How many records of the connector's passed, and how many of them lack the field.
+    """The counts of the connector's records, and of those that lack the field.
 
-    `hidden` partitions were read to that offset. `unknown` are records of which nobody knows whose they are, `passed`
-    those that have no such field by design.
+    `hidden` partitions were read to that offset. `unknown` counts records of unknown producers, `passed` those that
+    have no such field by design.
     """
 
     records: int = 0

@@ -1,4 +1,4 @@
-"""`--unique auto`: what is unique in the records of a connector, as far as its config shows it. Pure."""
+"""`--unique auto`: the unique fields in a connector's records, as far as its config shows them. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the log of a connector's topics shows, partition by partition, and what that proves. Pure.
+"""Judges the log of a connector's topics, partition by partition. Pure.
 
-The offsets topics come first: then whether a transaction has offsets is known when its records pass. What a transaction
-has in several partitions comes together in the ledger, and is judged when all of them were read.
-Whose producer ids they are is only asked for at the end.
+The offsets topics come first, so that it is known whether a transaction has offsets when its records pass. A
+transaction's parts in several partitions come together in the ledger, and are judged when all of them were read.
+The owners of the producer ids are only looked up at the end.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Unjudged(StrEnum):
 
 @dataclass(slots=True)
 class ConnectorOffsets:
-    """Where the connector's offsets lie in one partition of an offsets topic, sorted; no record is kept.
+    """The positions of the connector's offsets in one partition of an offsets topic, sorted; no record is kept.
 
-    `keys` numbers the offset key of each of `values`; `deletions` are where offsets were deleted, `mirrored` what those
-    of a MirrorMaker say, `went_back` those that lie before the committed one of before in a source that is known, and
-    deletions of offsets that were there: what lies between is read again.
+    `keys` numbers the offset key of each of `values`. `deletions` are the positions of deleted offsets, `mirrored` the
+    contents of a MirrorMaker's. `went_back` are those that precede the formerly committed one in a known source, and
+    deletions of existing offsets: the records in between are read again.
     """
 
     values: array[int] = field(default_factory=lambda: array("q"))
@@ -107,7 +107,7 @@ class OffsetsPartition:
         return has
 
     def close(self, window: Window) -> None:
-        """All topics were read: which offsets are copies is known now, and of which time the outputs are."""
+        """Judge the plain batches, once all topics are read: copies and the time of the outputs are known then."""
         for batch, after_ms in self._plain:
             if _is_of(batch, window, after_ms=after_ms) and not (
                 self.is_global and self.ledger.were_elsewhere_at(batch.max_timestamp_ms)
@@ -248,7 +248,7 @@ class OutputPartitions:
             self.unjudged[producer_id, Unjudged.PARTLY] += 1
 
     def close(self) -> None:
-        """All partitions were read."""
+        """Judge what is left once all partitions have been read."""
         for producer_id, parts, unsure in self.ledger.finish_shared():
             for part in parts:
                 self._without_offsets(part)
@@ -330,11 +330,11 @@ class OutputPartitions:
 
 @dataclass(slots=True)
 class LogRead:
-    """What the logs of a scope have; `ended_by` is what ended the reading before its end.
+    """The findings and counts from a scope's logs; `ended_by` is the error that ended the reading early.
 
-    `planned_ms` is when the ends of the logs were looked up. `window` is the time that is judged; where the
-    window `begins_at_offsets`, it is from the first marker in it. `undated` is how many batches nobody can say of
-    whether they were written in it, `uncompared` what of the offsets could not be compared.
+    `planned_ms` is the time at which the ends of the logs were looked up. `window` is the time that is judged; where it
+    `begins_at_offsets`, it is from the first marker in it. `undated` counts the batches that may or may not have been
+    written in it, `uncompared` are the offsets that could not be compared.
     """
 
     planned_ms: int
@@ -381,7 +381,7 @@ def _overtaken(older: WrittenBy | None, newer: WrittenBy | None) -> Iterator[tup
 
 
 def _is_of(batch: Batch, window: Window, *, after_ms: int) -> bool:
-    """Whether a plain batch is of the window: by the marker before it if that says so, else by its worker's clock."""
+    """Check whether a plain batch is in the window: by the marker before it if possible, else by its worker's clock."""
     if window.until_ms is not None and (after_ms >= window.until_ms or batch.first_timestamp_ms >= window.until_ms):
         return False
     return window.since_ms is None or after_ms >= window.since_ms or batch.max_timestamp_ms >= window.since_ms

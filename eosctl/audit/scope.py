@@ -1,4 +1,4 @@
-"""What an audit reads: the connector's output topics and its offsets topics, on the cluster that its tasks write to."""
+"""The scope of an audit: the connector's output and offsets topics, on the cluster that its tasks write to."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _MARGIN_MS = 900_000  # as long as a transaction may last, unless brokers were t
 
 
 class AuditRequest(Struct, frozen=True):
-    """What was asked for, as typed; `topics` empty means those that Connect knows of.
+    """The options of an audit, as typed; `topics` empty means those that Connect knows.
 
     `begin` are offsets of output partitions at which the window begins, in place of `since`; 0 for those not named.
-    `writes_alone`: nobody else can write to the topics, so that values of unknown producers are the connector's, too.
+    `writes_alone`: no other client can write to the topics, so that values of unknown producers are the connector's.
     """
 
     connector: str
@@ -83,14 +83,14 @@ class Scope(Struct, frozen=True):
 
 
 def copies_topics(config: Mapping[str, str]) -> bool:
-    """Whether this is a MirrorMaker's connector that copies every record, so that both topics can be compared."""
+    """Check whether this is a MirrorMaker's connector that copies every record, so that both topics can be compared."""
     return is_class(config, MIRROR_SOURCE) and not config.get("transforms")
 
 
 def find_scope(app: App, request: AuditRequest) -> Scope:
-    """What there is to read; raises NotFoundError for an unknown connector or topic, RefusedError for a sink.
+    """Find what there is to read. Raises NotFoundError for an unknown connector or topic, RefusedError for a sink.
 
-    Raises RefusedError, too, where the connector writes to brokers that eosctl can't go to.
+    Raises RefusedError, too, where the connector writes to brokers that eosctl can't connect to.
     """
     with app.topics() as store:
         dedicated = gather_dedicated_topics(app, store)
@@ -197,7 +197,7 @@ def _app_of_tasks(app: App, dedicated: DedicatedTopics, connector: str) -> App:
 def _wanted_topics(
     app: App, there: App, request: AuditRequest, config: Mapping[str, str]
 ) -> tuple[list[str], tuple[Problem, ...]]:
-    """Those that were named, else those that it wrote to, else those that its config names."""
+    """Return the named topics, else those that the connector wrote to, else those that its config names."""
     if request.topics:
         return list(dict.fromkeys(request.topics)), ()
     found = find_topics(app, {request.connector: config})
@@ -228,7 +228,7 @@ def _require(existing: Collection[str], named: Collection[str]) -> None:
 
 
 def output_window(request: AuditRequest, clock: Clock) -> Window:
-    """The window of the output topics; raises UsageError for what is neither a time, an age nor an offset."""
+    """Return the window of the output topics. Raises UsageError for what is neither a time, an age nor an offset."""
     since, until = _moment(request.since, clock), _moment(request.until or BEGINNING, clock)
     if since[0] is not None and until[0] is not None and since[0] >= until[0]:
         raise UsageError("--until is not after --since", hint="Give an earlier --since.")
@@ -244,7 +244,7 @@ def offsets_window(window: Window) -> Window:
 
 
 def _moment(text: str, clock: Clock) -> tuple[int | None, int | None]:
-    """A time or an offset; neither for the beginning (of a window's end: the end of the log)."""
+    """Parse a time or an offset; neither for the beginning (of a window's end: the end of the log)."""
     if text == BEGINNING:
         return None, None
     offset = whole_number(text)

@@ -1,4 +1,4 @@
-"""`--unique` and `--sequence`: which fields are meant, and what their values in the committed records show."""
+"""`--unique` and `--sequence`: finds the fields, and checks their values in the committed records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _AGAIN_S = 1.0
 
 
 class ValueCheck(Struct, frozen=True):
-    """What is read for an option."""
+    """The fields that are read for an option."""
 
     option: str
     fields: NamedFields | ChangeEvents
@@ -40,9 +40,9 @@ class ValueCheck(Struct, frozen=True):
 
 
 class Fields(Struct, frozen=True):
-    """What is read of the records, and `left_out`: topics that have no rows, and what they have.
+    """The fields that are read, and `left_out`: topics without rows, and what they have instead.
 
-    `notes` say what an option comes to without any field.
+    `notes` state the result of an option without any field.
     """
 
     checks: tuple[ValueCheck, ...] = ()
@@ -52,7 +52,7 @@ class Fields(Struct, frozen=True):
 
 @dataclass(slots=True)
 class ValuesChecked:
-    """What the values show, what could not be read of them, and in `notes` what was taken for a value."""
+    """The result of the value checks: findings, problems of reading, and in `notes` what was taken for a value."""
 
     found: Found = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -128,7 +128,7 @@ def _own_writer(_place: Place, _offset: int) -> WriterKind:
 
 
 def _writer(producer: KnownProducer) -> WriterKind:
-    """Only what is a task of another connector's, or eosctl's, is certainly not the connector's."""
+    """Return the kind of writer; only a task of another connector's, or eosctl, is certainly not the connector."""
     return {Whose.OWN: WriterKind.OWN, Whose.KNOWN: WriterKind.OTHER}.get(producer.whose, WriterKind.UNKNOWN)
 
 

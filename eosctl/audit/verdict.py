@@ -1,6 +1,6 @@
-"""What the tallies of a log come to, once it is known whose the producer ids are: findings, and a verdict. Pure.
+"""Makes findings and a verdict of a log's tallies, once the owners of the producer ids are known. Pure.
 
-Nothing that is unknown counts for a connector: a producer of which nobody knows whose it is leaves it unproven.
+Nothing that is unknown counts for a connector: a producer with an unknown owner leaves it unproven.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eosctl.core.wording import counted, rfc3339
 
 @unique
 class Whose(StrEnum):
-    """Of this connector; of another one or eosctl; of an application; without transactions; nobody knows."""
+    """The owner of a producer: this connector, another or eosctl, an application, none (no transactions), unknown."""
 
     OWN = "own"
     KNOWN = "known"
@@ -60,7 +60,7 @@ class KnownProducer(Struct, frozen=True):
     is_used_by_others: bool = False
 
     def part(self) -> ProducerPart:
-        """As it is printed."""
+        """Return the producer as it is printed."""
         seen = self.written
         return ProducerPart(
             transactional_id=self.transactional_id,
@@ -122,7 +122,7 @@ def findings(
     timeout_ms: int,
     more: Iterable[tuple[PlaceTally, str]] = (),
 ) -> list[AuditRow]:
-    """The rows, errors first, else by topic and partition; `more` are findings about records, with what is wrong."""
+    """Make the rows, errors first, then by topic and partition. `more` are findings about records, with messages."""
     found = [
         *tallies,
         *_of_others(producers.values()),
@@ -181,7 +181,7 @@ def _name_of(producer: KnownProducer | None, producer_id: ProducerId) -> str:
 
 
 def _of_others(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
-    """A finding for each partition that a producer of somebody else wrote to."""
+    """Yield a finding for each partition that a foreign or unknown producer wrote to."""
     for each in producers:
         if each.whose in (Whose.OWN, Whose.PLAIN):
             continue
@@ -195,7 +195,7 @@ def _of_others(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
 
 
 def _of_zombies(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
-    """Producers that wrote after another one had taken over their id: a new producer id comes with its first epoch."""
+    """Yield producers that wrote after another took over their id: a new producer id comes with its first epoch."""
     by_id: dict[TransactionalId, list[ProducerId]] = {}
     for each in producers:
         if each.transactional_id is not None:

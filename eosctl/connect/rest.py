@@ -168,7 +168,7 @@ class RestConnectWorker:
         return found
 
     def alter_offsets(self, connector: str, offsets: Sequence[Mapping[str, object]]) -> None:
-        """Alter offsets, as GET lists them, of a STOPPED connector (`PATCH /connectors/{c}/offsets`, 3.6+)."""
+        """Change offsets, given as GET lists them, of a STOPPED connector (`PATCH /connectors/{c}/offsets`, 3.6+)."""
         self._done("PATCH", f"{_path(connector)}/offsets", body={"offsets": [dict(entry) for entry in offsets]})
 
     def validate(self, plugin: str, config: Mapping[str, str]) -> Mapping[str, object]:

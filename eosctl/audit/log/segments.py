@@ -20,12 +20,12 @@ LONGEST_TRANSACTION_MS = 900_000
 
 @dataclass(slots=True)
 class Part:
-    """What one transaction has in one partition, up to now.
+    """The batches of one transaction in one partition, so far.
 
     `is_cut`: it may have begun before the window. `is_torn`: offsets are missing between its batches, so that it may be
-    more than one. `marker` is what ended it, None while it is open; `is_unmarked`: that is the marker of a later
-    transaction, as its own was never written. `after_ms` is the time of the last marker before its first batch, of
-    whatever producer: the part is not older; -1 where there is none.
+    more than one. `marker` is the marker that ended it, None while it is open; `is_unmarked`: that marker is a later
+    transaction's, as its own was never written. `after_ms` is the time of the last marker before its first batch, by
+    any producer, so that the part is not older; -1 where there is none.
     """
 
     topic: str

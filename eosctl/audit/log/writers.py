@@ -1,4 +1,4 @@
-"""Who wrote which offsets of a partition: the connector, others, or nobody knows who. Pure.
+"""The writers of a partition's offsets: the connector, others, or unknown. Pure.
 
 Records are read without their producers; the headers of their batches have them. Batches of one writer that follow each
 other are one run, so that memory grows with the turns that writers take, not with the log.
@@ -18,7 +18,7 @@ from eosctl.core.ids import ProducerId
 
 @unique
 class WriterKind(IntEnum):
-    """Whose a record is; OTHER is certainly not the connector."""
+    """The writer of a record; OTHER is certainly not the connector."""
 
     OWN = 0
     OTHER = 1

@@ -1,4 +1,4 @@
-"""Where the connector's source offsets lie in an offsets topic, and which of them lie before the ones of before."""
+"""The positions of the connector's source offsets in an offsets topic, and of those that went back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks again at what a reading left open: markers that were still to come, records of transactions with offsets only.
+"""Looks again at what a reading left open: markers still to come, records of transactions with offsets only.
 
 Ends of partitions are looked up one after the other, and brokers write the markers of a transaction one after the
 other. So before something is said to be missing, what lies behind the ends is read.
@@ -60,18 +60,18 @@ def _settle_outputs(scope: Scope, log: BatchLog, read: LogRead, cut_off: Collect
 
 
 def _is_doubtful(scope: Scope, ledger: Ledger, part: Part) -> bool:
-    """Whether it may be over, as others of its epoch are, unless its coordinator says that it is open."""
+    """Check whether the part may be over, as others of its epoch are, unless its coordinator reports it as open."""
     return ledger.may_be_over(part) and not _is_unended(scope, part)
 
 
 def _is_unended(scope: Scope, part: Part) -> bool | None:
-    """Whether its coordinator says that its marker is still to come; None: it knows nothing of the producer."""
+    """Check whether its coordinator reports that its marker is still to come; None: it does not know the producer."""
     there = unended_places(scope.app, [part.producer_id]).get(part.producer_id)
     return None if there is None else (part.epoch, (part.topic, part.partition)) in there
 
 
 def _is_still_to_come(scope: Scope, ledger: Ledger, part: Part) -> bool | None:
-    """Whether its marker is still to come, as a leader may be away for long; None: nobody can say.
+    """Check whether its marker is still to come, as a leader may be away for long; None: unknown.
 
     A producer has no later transaction before all markers of a former one are there.
     """

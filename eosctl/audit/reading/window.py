@@ -1,4 +1,4 @@
-"""Where a window of time lies in the log of a partition: by markers, which brokers stamp with their own clock.
+"""The position of a window of time in a partition's log, by markers, which brokers stamp with their own clock.
 
 Brokers turn a time into the offset of the first record that is as young, and sources give records any time: one of the
 year 2100 would begin or end the window there, and one of long ago be left out. So a window is positions: it begins
@@ -103,7 +103,7 @@ class WindowGate:
             self._pass_on(is_inside=is_marker)
 
     def finish(self) -> None:
-        """The partition was read to its end: give what still waits."""
+        """Pass on the waiting batches, once the partition has been read to its end."""
         self._pass_on(is_inside=True)
 
     def _pass_on(self, *, is_inside: bool) -> None:
@@ -162,7 +162,9 @@ class BehindTheStop:
             waiting.append(batch)
 
     def finish(self) -> None:
-        """All was read: without a marker behind it, a plain batch is inside if its own time says so."""
+        """Pass on the waiting batches at the end; a plain batch with no marker behind it only if its own time is
+        inside.
+        """
         for place, waiting in self._waiting.items():
             inside = [each for each in waiting if each.is_transactional or each.max_timestamp_ms < self.until_ms]
             self._pass_on(place, inside)
