@@ -61,7 +61,7 @@ def _unproven(text: str, hint: str | None = None) -> Problem:
 
 
 def _source_app(app: App, scope: Scope) -> App:
-    """Return the app of the source cluster, by the connector's config. Raises EosctlError where it is unreachable."""
+    """Return the source cluster's app, by the connector's config; raises EosctlError if its settings can't be used."""
     here = app.target.client.bootstrap_servers if app.target.client else ()
     brokers = source_brokers(scope.config, here=here)
     if brokers is None:

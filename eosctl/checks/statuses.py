@@ -1,7 +1,7 @@
-"""The states that REST shows, joined with what REST does not report: who holds a part, and since when it says so.
+"""The states that REST reports, joined with what it does not: the holder of a part, and the time of its state.
 
 A worker writes its own states into the status topic, from which every worker answers: one that can't write, or is late,
-leaves what is not so any more. The group's assignment is the coordinator's. Reads only.
+leaves an outdated state. The group's assignment is the coordinator's. Reads only.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _START_MS = 120_000
 
 
 class StatusLog(Struct, frozen=True):
-    """What the status topic has of each connector and task; `unread` says why it is not known.
+    """The status topic's records of each connector and task; `unread` is the reason where they are not known.
 
-    `is_there`: a topic of its name exists, or nobody says that it does not.
+    `is_there`: a topic of its name exists, or is not known to be missing.
     """
 
     history: Mapping[Work, Sequence[WrittenStatus]]
@@ -105,7 +105,7 @@ class _Part(Struct, frozen=True):
         return self.state == RESTARTING and self.holder in (None, self.worker)
 
     def is_overwritten(self, log: StatusLog) -> bool:
-        """Whether its holder said that it runs, and then another worker wrote what the status is now."""
+        """Check whether its holder reported RUNNING before another worker wrote the present status."""
         before = log.of(self.connector, self.part)[-2:-1]
         ran_there = [each.worker_id == self.holder and each.state == "RUNNING" for each in before]
         return self.worker != self.holder and any(ran_there)

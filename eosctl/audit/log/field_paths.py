@@ -41,7 +41,7 @@ class FieldPath(Struct, frozen=True):
 class ReadValue(Struct, frozen=True):
     """The value of one record that is to be unique, or to count up.
 
-    Two records with the same value and different `content` are no duplicates: the value does not identify a record then.
+    Two records with the same value and different `content` are no duplicates, as the value does not identify them.
     `may_repeat`: the source may rightly emit it again.
     """
 

@@ -209,7 +209,7 @@ class Ledger:
         yield from self._with_offsets
 
     def is_over(self, producer_id: ProducerId, epoch: int) -> bool:
-        """Check whether this or a later transaction of the producer was committed; its markers are on their way then."""
+        """Check whether this or a later transaction of the producer was committed; then its markers are on the way."""
         return self._newest.get(producer_id, -1) >= epoch
 
     def may_be_over(self, part: Part) -> bool:

@@ -1,7 +1,7 @@
 """The clocks of the workers, by the Date of their REST answers, beside this machine's and the coordinators'.
 
 A clock that is far ahead has its worker's records refused by brokers, status records included; one that is off makes
-every age wrong that is told by it. Ours may be the one that is wrong: nobody is named unless others agree against it.
+every age wrong that is computed by it. Ours may be the wrong one: a worker is named only if others agree against it.
 """
 
 from __future__ import annotations

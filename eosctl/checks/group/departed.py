@@ -1,7 +1,7 @@
-"""Workers that were members of the group a moment ago, by its status topic, and are not: whether they run. Reads only.
+"""Workers that left the group a moment ago, by its status topic, and whether they still run. Reads only.
 
-A worker that loses the brokers leaves its group, and goes on answering. One that is stopped says that its work has
-ended, and is not looked for.
+A worker that loses the brokers leaves its group, and goes on answering. One that is stopped reports the end of its
+work, and is not looked for.
 """
 
 from __future__ import annotations

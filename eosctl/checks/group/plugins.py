@@ -1,4 +1,4 @@
-"""Connector classes that configs name, and that some members of the group do not have. Pure."""
+"""Connector classes that configs name and that some members of the group lack. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What happens again and again: tasks that fail after each restart, configs that are written without an end.
+"""Repeated events: tasks that fail after each restart, configs that are written without an end.
 
 Nothing is remembered from one look to the next: the status topic and the config topic have every record of the last
-minutes, as compaction leaves the segment alone to which is written. Reads only.
+minutes, as compaction leaves the active segment alone. Reads only.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class FailingPart(Struct, frozen=True):
 
 
 class IdUse(Struct, frozen=True):
-    """How often each transactional id was initialised within the window; `unread` says why that is not known."""
+    """The number of times each id was initialised in the window; `unread` is the reason where that is unknown."""
 
     initialised: Mapping[TransactionalId, int]
     unread: str = ""
@@ -189,7 +189,7 @@ def _fails_again(part: FailingPart, observation: Observation, uses: IdUse, now_m
 
 
 def _strangers(part: FailingPart, observation: Observation, uses: IdUse, now_ms: int) -> int | None:
-    """Return how often its id was initialised by nobody of Connect: neither a start of the task nor a fencing round.
+    """Return how often its id was initialised by other than Connect: neither a start of the task nor a fencing round.
 
     None where that was not looked at, or could not be.
     """

@@ -1,7 +1,7 @@
 """Two Connect groups whose exactly-once tasks write one connector's offsets: each delivers every record. Reads only.
 
-It comes of a group that was renamed while a worker stayed behind, or of workers that took the topics of another group.
-A group that one may not DESCRIBE is not seen.
+The cause is a group that was renamed while a worker kept the old name, or workers that use another group's topics. A
+group that one may not DESCRIBE is not seen.
 """
 
 from __future__ import annotations
