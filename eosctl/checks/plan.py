@@ -291,7 +291,7 @@ def diagnose(
 
 
 def _run(visit: Visit) -> tuple[dict[str, Sequence[Finding]], dict[str, EosctlError]]:
-    """Run each check; return its findings, and the errors of those that could not run. The first one looks for Kafka."""
+    """Run each check, Kafka first; return the findings, and the errors of the checks that could not run."""
     findings: dict[str, Sequence[Finding]] = {}
     failed: dict[str, EosctlError] = {}
     for check in CHECKS:

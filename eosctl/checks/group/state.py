@@ -86,7 +86,7 @@ def expectation_findings(observation: Observation, expected: Mode | None) -> Ite
 
 
 def _was_enabled(observation: Observation, group: str) -> Iterable[Finding]:
-    """Yield an error if no worker is enabled now and task-count records (KIP-618) exist: only enabled leaders write them."""
+    """Yield an error if no worker is enabled, and task-count records (KIP-618) show that the leader was."""
     state = observation.config_state
     possible = [POSSIBLE[worker.mode] for worker in observation.workers if worker.mode is not Mode.ABSENT]
     if state is None or not possible or any(Mode.ENABLED in each for each in possible):

@@ -1,4 +1,4 @@
-"""Open transactions, by what coordinators list, and how many were aborted since the collector began. Reads only."""
+"""Open transactions, as coordinators list them, and the aborted ones since the collector began. Reads only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from eosctl.ports import TransactionAdmin
 from eosctl.txn.applications.readings import KnownOfCluster, readings_of
 
 MOST_DESCRIBED = 5_000
-"""Of more aborted ids than this no more are asked for: brokers keep those that nobody uses for a week."""
+"""At most so many aborted ids are described: brokers keep unused ids for a week."""
 MOST_REMEMBERED = 20_000
 MOST_PREFIXES = 100
 """So many prefixes of others' ids are told apart, the first ones: metrics have a series for each, and keep it."""
@@ -49,7 +49,7 @@ class TransactionLook:
     looked_ms: int | None = None
 
     def __call__(self, app: App, overview: Overview) -> TransactionFacts:
-        """Raises what the connection raises; coordinators that can't be asked are counted."""
+        """Find open transactions. Raises the connection's error; coordinators that can't be asked are counted."""
         with app.transactions() as admin:
             listings = _listed(admin)
             found = _described(admin, listings, app.target.group_id)
@@ -79,14 +79,14 @@ class TransactionLook:
         )
 
     def _prefix(self, transactional_id: TransactionalId) -> str:
-        """One of the first prefixes that were seen, or none: also applications come and go without an end."""
+        """Return its prefix if that is one of the first seen, else none: applications may come and go without end."""
         prefix = prefix_of(transactional_id)
         if len(self.prefixes) < MOST_PREFIXES:
             self.prefixes[prefix] = None
         return prefix if prefix in self.prefixes else ""
 
     def _count(self, described: Iterable[TransactionDescription], group_id: str | None, now_ms: int) -> None:
-        """Counts aborts that no look has seen; those of the first look were before the collector."""
+        """Count aborts that no look has seen yet, except those of the first look, which precede the collector."""
         for each in described:
             if each.state is not TransactionState.COMPLETE_ABORT:
                 continue
@@ -102,7 +102,7 @@ class TransactionLook:
         self.looked_ms = now_ms
 
     def _is_new(self, aborted: TransactionDescription) -> bool:
-        """Whether it can have ended after the last look: no transaction lives longer than its timeout."""
+        """Check whether it can have ended after the last look: no transaction outlives its timeout."""
         if self.looked_ms is None:
             return False
         started_ms = aborted.last_started_ms
@@ -110,7 +110,7 @@ class TransactionLook:
 
 
 def _listed(admin: TransactionAdmin) -> TransactionListings:
-    """What is open or aborted; brokers before 4.0 refuse to filter by a state that they do not know."""
+    """List open and aborted transactions; brokers before 4.0 refuse to filter by a state that they do not know."""
     aborted = TransactionState.COMPLETE_ABORT
     try:
         return admin.list_transactions(states=[*OPEN_STATES, aborted])
@@ -121,7 +121,7 @@ def _listed(admin: TransactionAdmin) -> TransactionListings:
 def _described(
     admin: TransactionAdmin, listings: TransactionListings, group_id: str | None
 ) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
-    """What is open, and of what was aborted the group's first, always the same ones of too many."""
+    """Describe the open transactions and the first aborted ones, the group's first, always in the same order."""
     aborted = [each.transactional_id for each in listings.found if each.state is TransactionState.COMPLETE_ABORT]
     aborted.sort(key=lambda each: (not each.startswith(f"{group_id}-"), each))
     ids = [each.transactional_id for each in listings.found if each.state is not TransactionState.COMPLETE_ABORT]
@@ -129,7 +129,7 @@ def _described(
 
 
 def _unread(listings: TransactionListings, found: Mapping[TransactionalId, TransactionDescription | KafkaFault]) -> int:
-    """Of how many open transactions the coordinator did not say more; one that is not known any more has ended."""
+    """Count the open transactions that the coordinator did not describe; an id unknown to it has ended."""
     faults = {
         transactional_id
         for transactional_id, each in found.items()
