@@ -1,4 +1,4 @@
-"""The way to another Kafka cluster, and the connectors whose configs name one: where their transactional ids are."""
+"""Connections to other Kafka clusters that connectors' configs name, where their transactional ids are."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _PATIENCE_S = 10.0
 
 
 class Elsewhere(Struct, frozen=True):
-    """What leads to a connector's own brokers: the settings in its config, or a profile's."""
+    """The connection to a connector's own brokers: settings from its config, or a profile's."""
 
     client: ClientSettings
     profile: str | None = None
 
     def app(self, app: App) -> App:
-        """The same surroundings, but for the topics."""
+        """Return the app with the other cluster's topics."""
         open_topics = app.open_topics
         return replace(app, open_topics=lambda asked: open_topics(self.there(asked)))
 
     def app_of_tasks(self, app: App) -> App:
-        """The same surroundings, but for the topics, the transactions and the ACLs: the tasks are clients there."""
+        """Return the app with the other cluster's topics, transactions and ACLs: the tasks are clients of that cluster."""
         open_transactions, open_acls = app.open_transactions, app.open_acls
         return replace(
             self.app(app),
@@ -40,14 +40,14 @@ class Elsewhere(Struct, frozen=True):
         )
 
     def there(self, app: App) -> App:
-        """The same surroundings at the other cluster, with nothing of this one but group and workers."""
+        """Return the app of the other cluster; only group and workers are those of `app`."""
         return replace(app, target=replace(app.target, client=self.client))
 
 
 def where_ids_are(app: App, connector: str, config: Mapping[str, object] | None) -> Elsewhere | None:
-    """What leads to the Kafka cluster that the connector's tasks write to; None where it is the one of `app`.
+    """Return the connection to the Kafka cluster that the connector's tasks write to; None where it is that of `app`.
 
-    Raises RefusedError where it is another one and eosctl can't go there.
+    Raises RefusedError where it is another one and eosctl can't connect to it.
     """
     texts = {name: value for name, value in (config or {}).items() if isinstance(value, str)}
     brokers = brokers_of_ids(texts, here=servers_of(app))
@@ -64,23 +64,23 @@ def where_ids_are(app: App, connector: str, config: Mapping[str, object] | None)
 
 
 def ids_are_there(connector: str, at: Elsewhere, cluster_id: str) -> Problem:
-    """Where the ids of a connector are, which is not where the command was sent."""
+    """Make the remark that a connector's ids are on another cluster than the command's."""
     servers = ",".join(at.client.bootstrap_servers)
     message = f"{connector} writes to Kafka cluster {cluster_id} ({servers}): its transactional ids are looked at there"
     return Problem(codes.OTHER_CLUSTER, message)
 
 
 def servers_of(app: App) -> tuple[str, ...]:
-    """The bootstrap servers of the command's own cluster."""
+    """Return the bootstrap servers of the command's own cluster."""
     return app.target.client.bootstrap_servers if app.target.client else ()
 
 
 def task_clusters(
     app: App, configs: Mapping[str, Mapping[str, object]]
 ) -> tuple[list[tuple[App, frozenset[str]]], Mapping[str, str]]:
-    """The clusters that these connectors' tasks write to, if not that of `app`: each with a patience of its own.
+    """Return the other clusters that these connectors' tasks write to, each as an app with a short deadline.
 
-    And, for the connectors whose cluster eosctl can't go to, why not.
+    Also return, for connectors of a cluster that eosctl can't connect to, the reason.
     """
     places: list[tuple[ClientSettings, set[str]]] = []
     why_not: dict[str, str] = {}
@@ -100,6 +100,6 @@ def task_clusters(
 
 
 def patient(app: App) -> App:
-    """The same surroundings with a deadline of seconds: another cluster may be out of reach from here."""
+    """Return the app with a deadline of seconds: another cluster may be out of reach from here."""
     patience_s = min(_PATIENCE_S, app.deadline.remaining_s() / 2)
     return replace(app, deadline=Deadline.after(patience_s, app.clock))

@@ -1,6 +1,6 @@
-"""The topics that connectors write to: what workers say that they have written, and what the configs say. Reads only.
+"""The topics that connectors write to: written ones by workers' reports, others by configs. Reads only.
 
-A worker that keeps no track of them (`topic.tracking.enable=false`), or that can't be reached, leaves the configs.
+Where a worker does not track them (`topic.tracking.enable=false`) or can't be reached, only the configs are left.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class FoundTopics(Struct, frozen=True):
 
 
 def find_topics(app: App, configs: Mapping[str, Mapping[str, object]]) -> FoundTopics:
-    """The topics of these connectors; configs may be empty. Asks workers, by REST, and decides what is certain."""
+    """Find the topics of these connectors, of workers by REST and of configs, which may be empty; decide what is
+    certain.
+    """
     told, why_not = _ask_workers(app, list(configs)) if configs else ({}, "")
     said = {name: configured_topics(config) for name, config in configs.items()}
     found = {name: _joined(told.get(name), said[name]) for name in configs}
@@ -59,7 +61,9 @@ def find_topics(app: App, configs: Mapping[str, Mapping[str, object]]) -> FoundT
 
 
 def _joined(told: Sequence[str] | None, said: ConfiguredTopics) -> ConnectorTopics:
-    """What was written is certain; a topic that the config names, too, unless transforms may send it elsewhere."""
+    """Join written topics, which are certain, with those of the config, which are unless transforms may reroute
+    records.
+    """
     certain = [] if said.rerouted else [topic for topic in said.written if not topic.endswith("*")]
     written = dict.fromkeys([*(told or ()), *certain])
     known = said.rerouted and told  # what came out of the transforms, and what went in is no topic
@@ -68,7 +72,7 @@ def _joined(told: Sequence[str] | None, said: ConfiguredTopics) -> ConnectorTopi
 
 
 def _ask_workers(app: App, connectors: Sequence[str]) -> tuple[Mapping[str, Sequence[str]], str]:
-    """Connector -> the topics that it has written to, from the first worker that has them; and why there are none."""
+    """Ask for the topics that each connector has written to, at the first worker that has them; else return why not."""
     try:
         urls = discover_urls(app)
     except EosctlError as exc:
