@@ -31,7 +31,7 @@ class Elsewhere(Struct, frozen=True):
         return replace(app, open_topics=lambda asked: open_topics(self.there(asked)))
 
     def app_of_tasks(self, app: App) -> App:
-        """Return the app with the other cluster's topics, transactions and ACLs: the tasks are clients of that cluster."""
+        """Return the app with the other cluster's topics, transactions and ACLs, of which the tasks are clients."""
         open_transactions, open_acls = app.open_transactions, app.open_acls
         return replace(
             self.app(app),

@@ -1,7 +1,7 @@
 """The one table of metrics: name, type, unit, help, labels, and how values follow from an overview. Pure.
 
 The exposition, docs/metrics.md and the dashboard are made from it. Names follow Prometheus' conventions: base units,
-`_seconds`, `_total`, `_info`. A series is there as long as its subject is; what is not known has none.
+`_seconds`, `_total`, `_info`. A series exists as long as its subject does; an unknown value has none.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ METRICS: tuple[Metric, ...] = (
 
 
 def metric(name: str) -> Metric:
-    """The metric of that name; raises KeyError."""
+    """Return the metric of that name; raises KeyError."""
     return _BY_NAME[name]
 
 

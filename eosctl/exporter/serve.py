@@ -1,4 +1,4 @@
-"""The operation behind `eosctl exporter`: collect and serve until told to end, or once, into a file."""
+"""The operation behind `eosctl exporter`: collects and serves until SIGTERM, or once, into a file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ExporterRequest(Struct, frozen=True):
 
 
 def run_exporter(app: App, request: ExporterRequest, *, ignore: Sequence[IgnoredFinding] = ()) -> Report:
-    """Serves until SIGTERM, then exits 0; with `once` writes the file, and exits 4 or the like where nothing was seen.
+    """Serve until SIGTERM, then exit 0; with `once` write the file, and exit 4 or the like where nothing was seen.
 
     Raises UsageError, InputFileError of the web-config file, EosctlError where the address is taken,
     InterruptedByUserError after Ctrl-C.
@@ -86,7 +86,7 @@ def _serve(app: App, collector: Collector, request: ExporterRequest) -> Report:
 
 @contextmanager
 def _ends(ended: threading.Event) -> Iterator[None]:
-    """SIGTERM sets it, where this is the main thread."""
+    """Set `ended` on SIGTERM, where this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
