@@ -66,7 +66,7 @@ class CheckedPart(JudgedRow):
 
 
 class PlannedAclRow(JudgedRow):
-    """A right, and what is done about it."""
+    """A right, and the action planned for it."""
 
     action: Annotated[_PlannedAction, "Whether an ACL is added."]
 

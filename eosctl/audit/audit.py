@@ -49,7 +49,7 @@ _EXIT_CODES = {
 
 
 class Audited(Struct, frozen=True):
-    """An audit as it came out: what was read, whose it is, and what that proves."""
+    """The result of an audit: the logs that were read, their producers, and the verdict."""
 
     scope: Scope
     read: LogRead
@@ -78,7 +78,9 @@ def audit(app: App, request: AuditRequest) -> Report:
 def audit_of(
     app: App, scope: Scope, window: Window, read: LogRead, fields: Fields, *, writes_alone: bool = False
 ) -> tuple[Audited, Sequence[Problem]]:
-    """Return what the logs that were read prove, and what could not be asked; `writes_alone` as in AuditRequest."""
+    """Judge the logs that were read, and return the problems of what could not be asked; `writes_alone` as in
+    AuditRequest.
+    """
     producers, problems = _producers(scope, read)
     writers = {} if writes_alone else producers
     more, unread, notes = _more_findings(app, scope, read, fields, producers, writers=writers)
@@ -153,7 +155,7 @@ def _more_findings(
 ) -> tuple[list[tuple[PlaceTally, str]], list[Problem], list[str]]:
     """Return findings from records, or from another cluster's logs; none once the deadline has passed.
 
-    `writers` are the producers whose values may be another's.
+    `writers` are the producers whose values may belong to another connector.
     """
     found: list[tuple[PlaceTally, str]] = []
     problems: list[Problem] = []
@@ -235,9 +237,9 @@ def _undated(read: LogRead) -> Iterator[str]:
 
 
 def _left_elsewhere(scope: Scope, read: LogRead) -> Iterator[str]:
-    """Yield whether the last offset of source partitions is where no task looks for it.
+    """Yield source partitions with their last offset in a topic where no task looks for it.
 
-    A task looks into the global topic, too, for what its own topic does not have.
+    A task looks in the global topic, too, for offsets that its own topic lacks.
     """
     found = list(read.sources.of.values())
     in_use = {each.key: each for each in found if each.place[0] == scope.offsets_topics[0]}

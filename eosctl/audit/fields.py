@@ -27,7 +27,7 @@ OPEN_S = 5.0
 _AGAIN_S = 0.25
 
 WriterOf = Callable[[Place, int], WriterKind]
-"""Whose the record of a partition at an offset is."""
+"""The writer of the record of a partition at an offset."""
 Take = Callable[[FieldValue], object]
 
 
@@ -57,8 +57,8 @@ def read_field(
 ) -> FieldRead:
     """Give the fields' value in each committed record of `spans` to `take`, in each partition's order.
 
-    What others wrote is left out; what is nobody knows whose goes to `take_unknown`. A record is forgotten as soon as
-    it was looked at. A transaction that was open when the log's end was looked up gets a moment to end. Raises what
+    Records of others are left out; those of unknown producers go to `take_unknown`. A record is forgotten as soon as it
+    was looked at. A transaction that was open when the log's end was looked up gets a moment to end. Raises what
     TopicReader.read raises; DeadlineError where the time is too short for all.
     """
     read = FieldRead()

@@ -24,12 +24,13 @@ from eosctl.errors import EosctlError, NotFoundError, ProtocolError
 from eosctl.offsets.history.events import ConnectorSieve
 
 COORDINATOR, TRANSACTION_LOG, OFFSETS_RECORD, UNKNOWN = "coordinator", "transaction_log", "offsets_record", "unknown"
-"""How the id behind a producer is known."""
+"""The sources by which a producer's id is known."""
 _ENDING = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 _PRODUCER_ID = slice(2, 10)
-"""Where a record of the log has it."""
+"""The position of the producer id in a record of the log."""
 _OTHERS = re.compile(rb"[\0\1]\x08(?=(.{8}))", re.DOTALL)
-"""What may be the id before or the next one: tags 0 and 1, of eight bytes; it finds more than those."""
+"""The tagged fields 0 and 1, of eight bytes, which may be the previous or the next producer id; it matches more than
+those."""
 
 
 class Identity(NamedTuple):
@@ -142,10 +143,10 @@ def unended_places(
 
 
 def former_connectors(scope: Scope, ids: Mapping[ProducerId, TransactionalId], plan: ScanPlan) -> frozenset[str]:
-    """Return the connectors of the group that are gone, and of which these producers committed offsets under their ids.
+    """Return the group's deleted connectors whose offsets these producers committed under their ids.
 
-    An id that can be one of the group's tasks is one where the same producer committed offsets of that connector in an
-    offsets topic of the group.
+    An id counts as one of the group's tasks only if the same producer committed offsets of that connector in an offsets
+    topic of the group.
     """
     wanted = {
         producer_id: work[0]

@@ -29,7 +29,7 @@ from eosctl.errors import EosctlError
 
 @unique
 class Unjudged(StrEnum):
-    """Why nobody can say whether a transaction is as it must be; said of how many."""
+    """A reason why transactions can't be judged; it is reported with their number."""
 
     LOST = "{count} without offsets are from a time of which the offsets topic has lost records"
     BEFORE = "{count} without offsets ended before the first offsets that are there: their topic may have been deleted"
@@ -81,7 +81,7 @@ class OffsetsPartition:
     _pending: dict[tuple[ProducerId, int], list[Batch]] = field(default_factory=dict)
 
     def data(self, batch: Batch) -> None:
-        """Take a batch of offsets of anybody."""
+        """Take a batch of offsets, of any producer."""
         has = self._has(batch)
         if not has:
             return
@@ -233,7 +233,7 @@ class OutputPartitions:
     def bare_marker(self, marker: Batch, *, may_be_cut: bool) -> None:
         """Take a marker of a transaction without a batch here.
 
-        A commit that follows an abort under the same epoch is the coordinator's: somebody else has aborted the part.
+        A commit that follows an abort under the same epoch is the coordinator's: another client aborted the part.
         """
         producer_id = marker.producer_id
         self.ledger.bare_marker(marker, may_be_cut=may_be_cut)
@@ -313,7 +313,7 @@ class OutputPartitions:
             self.tallies.batch(codes.ZOMBIE_WROTE, batch)
 
     def left_open(self, part: Part, *, ended_since: bool | None = False) -> None:
-        """Take a transaction without an end in what was read; whether it has one behind that, None: nobody can say."""
+        """Take a transaction without an end in what was read; `ended_since`: it has one behind that, None: unknown."""
         if part.producer_id in self.written:
             self.written[part.producer_id].left_open(part)
         if ended_since is None or part.is_torn:

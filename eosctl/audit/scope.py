@@ -142,7 +142,7 @@ def _config_of(dedicated: DedicatedTopics, connector: str) -> Mapping[str, str]:
 
 
 def _recorded(app: App, connector: str) -> tuple[str, int, frozenset[str]]:
-    """Return what the config topic still shows: the offsets topic that it had before, until when, and all connectors.
+    """Return the former offsets topic, its end, and all connectors, as the config topic still shows them.
 
     "" where it shows no such topic (any more).
     """

@@ -34,7 +34,7 @@ class _Counted(Struct, frozen=True):
 def compare_with_source(
     app: App, scope: Scope, mirror: Mirror | None, own: Collection[ProducerId]
 ) -> tuple[list[tuple[PlaceTally, str]], list[Problem]]:
-    """Return what is wrong with the copies of the connector's `own` producers, and what could not be compared."""
+    """Compare the copies of the connector's `own` producers; return findings, and what could not be compared."""
     if mirror is None:
         is_changed = is_class(scope.config, MIRROR_SOURCE)
         return [], [_unproven("copies were not compared: transforms may leave records out")] if is_changed else []

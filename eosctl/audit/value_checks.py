@@ -85,7 +85,7 @@ def wanted_fields(request: AuditRequest, config: Mapping[str, str]) -> Fields:
 def check_values(
     app: App, read: LogRead, fields: Fields, producers: Mapping[ProducerId, KnownProducer]
 ) -> ValuesChecked:
-    """Return what the values of the connector's own records show; each topic is read once per option."""
+    """Check the values of the connector's own records; each topic is read once per option."""
     done = ValuesChecked(notes=list(fields.notes))
     if not fields.checks:
         return done
@@ -133,7 +133,7 @@ def _writer(producer: KnownProducer) -> WriterKind:
 
 
 def _writers(app: App, known: Mapping[ProducerId, WriterKind], spans: Sequence[Span]) -> Writers:
-    """Read the headers of the batches once more: now it is known whose they are."""
+    """Read the headers of the batches once more, now that the owners of their producers are known."""
     writers = Writers(known)
     with app.with_whole_timeout().batches() as log:
         for batch in log.scan(ScanPlan(tuple(spans))):

@@ -47,7 +47,7 @@ _SEVERITIES: Mapping[Code, str] = {
 
 
 class KnownProducer(Struct, frozen=True):
-    """A producer of an output topic: whose it is, in a word and in a phrase.
+    """A producer of an output topic, with its owner in a word and in a phrase.
 
     `is_used_by_others`: only some of its transactions have offsets records, which each of a task has.
     """
@@ -86,7 +86,7 @@ def known_producer(
     is_used_by_others: bool = False,
     former: Collection[str] = (),
 ) -> KnownProducer:
-    """Return whose a producer is, by evidence; `has_offsets`: it committed offsets of the connector.
+    """Decide who owns a producer, by evidence; `has_offsets`: it committed offsets of the connector.
 
     A transactional id that is known and is no task's of this connector outweighs these. `former` are connectors that
     the group once had: that an id looks like one of the group's shows nothing, as another group's name may begin alike.
@@ -147,7 +147,7 @@ def _counts(tally: PlaceTally, producer: KnownProducer | None) -> bool:
 
 _SEVERITIES_OF_OTHERS = {codes.FOREIGN_PRODUCER, codes.PRODUCER_UNKNOWN}
 _WRITERS_OF_OFFSETS = {"eosctl"}
-"""Those that write offsets of connectors by order of an operator."""
+"""Clients that write offsets of connectors by order of an operator."""
 
 
 def shared_source_partitions(

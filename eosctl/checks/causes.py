@@ -101,7 +101,7 @@ _BRINGS_ABOUT = {
     ("offsets", offset_topic_codes.NOT_COMPACTED): frozenset({gate_codes.OFFSET_TOPIC}),
     ("offsets", offset_topic_codes.DELETES_OLD_OFFSETS): frozenset({gate_codes.OFFSET_TOPIC}),
 }
-"""Check and code of a setting that is wrong -> what is found because of it; that fencing is due, of dead tasks only."""
+"""Check and code of a wrong setting -> the findings that it causes; pending fencing, of dead tasks only."""
 
 
 _NO_PLUGIN = frozenset({failure_codes.PLUGIN_MISSING, failure_codes.CONNECTOR_TYPE_UNKNOWN})

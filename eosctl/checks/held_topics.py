@@ -28,7 +28,7 @@ from eosctl.txn.list import list_open_longer_than
 from eosctl.txn.report import id_problem, missing_ids_problems
 
 _PATIENCE_S = 10.0
-"""What has no leader is waited for by other checks; this is enough for each of the questions here."""
+"""Other checks wait for partitions without a leader; this is enough for each request here."""
 
 
 def find_held_topics(app: App, seen: Observation) -> tuple[list[Finding], list[Problem]]:

@@ -105,7 +105,7 @@ class GroupStatePart(Printed):
 
 
 class DoctorData(Printed):
-    """The group, the checks, and what was ignored."""
+    """The group, the checks, and the ignored findings."""
 
     group: Annotated[GroupStatePart | None, "The group in numbers; null where it could not be looked at."]
     checks: Annotated[list[CheckPart], "Every check."]

@@ -30,10 +30,10 @@ from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.group.topics.statuses import WrittenStatus, status_history
 
 REBALANCE_MS, REBALANCE_DELAY_MS = 60_000, 300_000
-"""For how long a state may lag behind a rebalance, and Connect's default of scheduled.rebalance.max.delay.ms: for so
-long the work of a lost worker waits for it."""
+"""How long a state may lag behind a rebalance, and Connect's default of scheduled.rebalance.max.delay.ms, for which a
+lost worker's work waits for it."""
 MOST_RECENT = 100_000
-"""A status topic that is compacted has a record or two of each task; of one that is not, so many offsets are read."""
+"""A compacted status topic has a record or two of each task; of another one, so many offsets are read."""
 _DELAY = "scheduled.rebalance.max.delay.ms"
 _PATIENCE_S, _POLL_S, _READ_S = 8.0, 2.0, 15.0
 _START_MS = 120_000
@@ -62,9 +62,9 @@ class StatusLog(Struct, frozen=True):
 
 
 def read_status_log(app: App) -> StatusLog:
-    """Read the group's status topic, of all partitions together the last MOST_RECENT offsets at the most.
+    """Read the last MOST_RECENT offsets at most of the group's status topic, of all partitions together.
 
-    What keeps it from being read is part of the answer.
+    A reason why it can't be read is part of the answer.
     """
     topics = sorted(app.target.status_topics())
     if app.target.client is None or not topics:
@@ -86,7 +86,7 @@ def read_status_log(app: App) -> StatusLog:
 
 
 class _Part(Struct, frozen=True):
-    """A connector or one of its tasks whose status is not that of a part that runs where it is assigned to."""
+    """A connector or task whose status is not that of a part running where it is assigned."""
 
     connector: str
     part: str
@@ -112,9 +112,10 @@ class _Part(Struct, frozen=True):
 
 
 def status_findings(app: App, observation: Observation, log: StatusLog, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings, those of what has no worker with its age, and what is assigned and said otherwise for long.
+    """Return the findings, with the age of parts without a worker, and add assigned parts that report another state for
+    long.
 
-    What a rebalance or a start explains is looked at again, for some seconds.
+    States that a rebalance or a start explains are looked at again, for some seconds.
     """
     now_ms = app.clock.now_ms()
     setting = observation.worker_setting(_DELAY)
@@ -138,7 +139,7 @@ def _suspects(connectors: Iterable[ObservedConnector]) -> Iterable[_Part]:
 
 
 def _age_ms(part: _Part, log: StatusLog, now_ms: int) -> int | None:
-    """Return how old the status is that REST shows; None where the status topic does not have it."""
+    """Return the age of the status that REST shows; None where the status topic does not have it."""
     newest = log.newest(part.connector, part.part)
     if newest is None:
         return None

@@ -24,13 +24,13 @@ from eosctl.upgrade.gates import SUMMING_GATES, evaluate_gates
 
 _Seen = TypeVar("_Seen")
 KAFKA_PATIENCE_S, BROKER_PATIENCE_S = 15.0, 5.0
-"""How long any broker may take to answer at all, and then each of those that it lists."""
+"""How long any broker may take to answer at all, and then each of the listed ones."""
 SILENT_BUDGET_S, LEAST_SHARE_S = 16.0, 2.0
 """For all checks together, and for each of them, where some brokers do not answer."""
 
 
 class Visit:
-    """One look at the group and its workers; the error of the first look is the answer to all who ask."""
+    """One look at the group and its workers; an error of the first look is raised at each later one."""
 
     def __init__(self, app: App, *, validate: bool = True, expected: Mode | None = None) -> None:
         self.app, self._whole, self._validate, self.expected = app, app, validate, expected
@@ -130,7 +130,7 @@ class Visit:
             return None
 
     def statuses(self) -> StatusLog:
-        """Return what the group's status topic has, read once."""
+        """Read the group's status topic, once."""
         if self._statuses is None:
             self._statuses = read_status_log(self.app)
         return self._statuses

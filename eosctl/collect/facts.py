@@ -23,7 +23,7 @@ class KafkaFacts(Struct, frozen=True):
 
 
 MOST_ABORTING = 1_000
-"""The aborts of so many connectors are counted by themselves, those of all others together."""
+"""The number of connectors with aborts counted separately; those of all others are counted together."""
 
 
 class OwnedTransaction(Struct, frozen=True):
@@ -80,9 +80,9 @@ class HangingFacts(Struct, frozen=True):
 
 
 class WorkerFacts(Struct, frozen=True):
-    """A worker of the group: `mode` as `eosctl workers list` has it, `up` whether it answers its REST interface.
+    """A worker of the group: `mode` as in `eosctl workers list`, `up` if its REST interface answers.
 
-    Not `is_member` is what stands behind a given URL that no member of the group advertises.
+    Not `is_member`: it answers at a given URL that no member of the group advertises.
     """
 
     name: str
@@ -147,7 +147,7 @@ class TopicFacts(Struct, frozen=True):
 
 
 class LsoFacts(Struct, frozen=True):
-    """The topics that were looked at; `unseen` others are there and could not be."""
+    """The topics that were looked at; `unseen` counts others that exist and could not be."""
 
     topics: tuple[TopicFacts, ...]
     unseen: int = 0

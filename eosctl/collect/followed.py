@@ -36,9 +36,9 @@ class TooLargeError(UnsupportedError):
 
 READ_AGAIN_S = 3600.0
 MOST_OFFSETS = 50_000
-"""Of a topic with more offsets than that, no source but the one that follows it reads the whole."""
+"""Only the source that follows a topic reads the whole of one with more offsets than that."""
 _BARE_TASK = b'{"properties":{}}'
-"""What is kept of a task's config, of which a fold takes no more than that it is one: they are most of the topic."""
+"""A task's config as it is kept: a fold only takes that it is one, and they are most of the topic."""
 
 
 class _View(Struct, frozen=True):

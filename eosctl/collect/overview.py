@@ -12,7 +12,7 @@ from eosctl.collect.codes import STALE
 Facts = TypeVar("Facts")
 
 STALE_AFTER = 3
-"""Facts of a source that fails are shown for so many of its intervals, and then no more."""
+"""Facts of a failing source are shown for so many of its intervals, and not longer."""
 
 
 class Collected(Struct, frozen=True):

@@ -62,7 +62,7 @@ class Answer(Struct, frozen=True):
 
 
 def came_with(request: str) -> str:
-    """Return the words that say since which Kafka a request is there; empty where it always was."""
+    """Return the words for the first Kafka version that has a request; empty where all have it."""
     method, path = request.split("?")[0].split(" ", 1)
     since = SINCE.get((method, path.rpartition("/")[2]))
     return f": it came with Kafka {since}" if since else ""

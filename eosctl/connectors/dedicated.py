@@ -28,9 +28,9 @@ Configs = Mapping[str, Mapping[str, str]]
 class DedicatedTopics(Struct, frozen=True):
     """Connector -> its own offsets topic; `connectors` are all that Connect knows, None where it could not be asked.
 
-    `pattern` (`offsets-{connector}`) stands in for connectors that have none. `brokers` are those of connectors
-    whose config names some, so that their own offsets topic is there and not on this cluster. `unknown` are connectors
-    whose config names none that can be told: connector -> what it says, say a reference to a config provider.
+    `pattern` (`offsets-{connector}`) stands in for connectors that have none. `brokers` are those of connectors whose
+    config names some, so that their own offsets topic is there and not on this cluster. `unknown` has connectors with
+    an unusable topic in their config, such as a reference to a config provider: connector -> that value.
     """
 
     configured: Mapping[str, str] = {}

@@ -67,7 +67,7 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
 
 
 def _there_alone(connector: ObservedConnector, part: str, known: Match | None) -> str:
-    """Name the worker where alone it fails, of what is amiss on a worker: others run parts of the connector."""
+    """Name the only worker where it fails, for a fault of a worker: others run parts of the connector."""
     worker = connector.workers.get(part)
     if known is None or not known.failure.of_worker or worker is None:
         return ""

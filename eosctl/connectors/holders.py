@@ -113,7 +113,7 @@ def holders_now(app: App, connectors: Collection[str]) -> TaskHolders:
 
 
 def holders_of_shown(app: App, connectors: Collection[str], shown: Mapping[str, ConnectorEntry]) -> TaskHolders:
-    """Ask the members who holds what the workers have `shown`."""
+    """Ask the members which of the connectors that the workers have `shown` they hold."""
     if app.target.client is None or app.target.group_id is None:
         return judge_holders(connectors, shown, None, None)
     return judge_holders(connectors, shown, *group_or_doubt(app))

@@ -56,7 +56,7 @@ class ChangeData(Printed):
 
 
 class TraceRow(Printed):
-    """A FAILED part of a connector, and what it died of."""
+    """A FAILED part of a connector, and its failure."""
 
     connector: Connector
     part: Part

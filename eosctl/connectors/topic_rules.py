@@ -22,10 +22,11 @@ _SIGNAL = "signal.kafka.topic"
 
 
 class ConfiguredTopics(Struct, frozen=True):
-    """`TOPIC*` is a prefix. `own_reads` and `own_writes` are topics of clients of the connector's own, say for signals.
+    """The topics that a config names; `TOPIC*` is a prefix.
 
-    `unresolved` are properties that would name topics, and whose values no topic can have: only a worker resolves
-    them. `rerouted`: transforms may send records elsewhere.
+    `own_reads` and `own_writes` are topics of the connector's own clients, for signals for example. `unresolved` are
+    properties that would name topics, with values that no topic can have: only a worker resolves them. `rerouted`:
+    transforms may send records to other topics.
     """
 
     written: tuple[str, ...] = ()

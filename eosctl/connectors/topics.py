@@ -32,7 +32,7 @@ class ConnectorTopics(Struct, frozen=True):
 
 
 class FoundTopics(Struct, frozen=True):
-    """Connector -> its topics, what could not be known, and of which connectors no worker told."""
+    """Connector -> its topics; the unknown ones as problems, and the connectors that no worker reported about."""
 
     of: Mapping[str, ConnectorTopics] = {}
     problems: tuple[Problem, ...] = ()

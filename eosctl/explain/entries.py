@@ -43,7 +43,7 @@ MODULES = (
     *(offsets, edits, files, lint, switch, task_counts, migrate),
     *(rescue, connector_configs, upgrade, checks, audit, rehearse),
 )
-"""Where codes are declared."""
+"""The modules that declare codes."""
 KINDS = ("error", "warning", "finding", "gate", "exit code", "word")
 """Types of entries, as docs/codes.md has them."""
 _IN_THEIR_OWN_ORDER = ("gate", "exit code", "word")

@@ -38,7 +38,7 @@ ROW_MODULES = (
     "eosctl.upgrade.rows",
     "eosctl.watch.rows",
 )
-"""Where kinds are declared; a test compares it with the tree."""
+"""The modules that declare kinds; a test compares the list with the tree."""
 
 
 def declared_kinds() -> Mapping[str, Kind]:

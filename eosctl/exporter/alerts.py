@@ -17,9 +17,9 @@ from eosctl.exporter.metrics import metric
 
 Severity = Literal["critical", "warning"]
 EXPORTERS = "job, instance"
-"""The labels that tell one exporter from another."""
+"""The labels that distinguish exporters."""
 LSO_STUCK_S = 600
-"""By the value and not by Prometheus' `for`: of many partitions some one always waits for a short transaction."""
+"""Compared with the value, not by Prometheus' `for`: of many partitions, one always waits for a short transaction."""
 
 
 class Series(Struct, frozen=True):

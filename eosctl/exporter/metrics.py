@@ -18,10 +18,10 @@ MetricType = Literal["gauge", "counter", "info"]
 
 
 class Metric(Struct, frozen=True):
-    """One metric. `name` is what is exposed, `_total` and `_info` included; `unit` is seconds, or empty for a count.
+    """One metric. `name` is the exposed one, with `_total` and `_info`; `unit` is seconds, or empty for a count.
 
-    `read` gives the samples of an overview; of those of a bounded metric no more than `top` are of their own, and the
-    rest is `other`. What is `over_time` is told by comparing looks: whoever looks once knows nothing of it.
+    `read` gives the samples of an overview; of a bounded metric, at most `top` are separate, and the rest is `other`. A
+    metric that is `over_time` needs several looks to compare: a single look does not have it.
     """
 
     name: str

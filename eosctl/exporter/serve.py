@@ -33,10 +33,10 @@ _SHUTDOWN_POLL_S = 0.2
 
 
 class ExporterRequest(Struct, frozen=True):
-    """`once`: look once, print the metrics or write them to `textfile`, and end.
+    """The exporter's options. `once`: look once, print the metrics or write them to `textfile`, and end.
 
-    `top`: how many series a metric may have, `other` apart.
-    `web_config_file` says who may ask, and over TLS or not.
+    `top` is how many series a metric may have, without `other`. `web_config_file` names the file for authentication and
+    TLS.
     """
 
     listen: str = DEFAULT_LISTEN

@@ -27,13 +27,13 @@ from eosctl.machine.answers import timed_reads
 
 MOST_CONNECTIONS = 32
 MOST_KNOWN = 8
-"""So many connections more may come from addresses from which a request was let in that had a password or certificate:
-nobody else can shut out a Prometheus that scrapes."""
+"""The number of further connections for addresses that sent an admitted request with a password or certificate: other
+clients can't shut out a Prometheus that scrapes."""
 _MOST_ADDRESSES = 100
 PATIENCE_S = 10.0
-"""For how long a connection may take until its request is whole, from its beginning or from the request before."""
+"""The time in which a request must be whole, from the begin of its connection or the end of the request before."""
 ANSWER_S = 60.0
-"""For how long a client may take its answer."""
+"""The time in which a client must take its answer."""
 _PIECE_BYTES = 1 << 16
 
 _INDEX = b"""<!doctype html><title>eosctl exporter</title><h1>eosctl exporter</h1>
@@ -42,7 +42,7 @@ _INDEX = b"""<!doctype html><title>eosctl exporter</title><h1>eosctl exporter</h
 
 
 class MetricsServer(ThreadingHTTPServer):
-    """Serves the overviews of one collector, to those that `access` lets in; without it, to everybody."""
+    """Serves the overviews of one collector, to clients that `access` admits; without it, to all."""
 
     daemon_threads, allow_reuse_address, request_queue_size = True, True, 64
     block_on_close = False

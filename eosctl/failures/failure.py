@@ -24,7 +24,7 @@ class Family(StrEnum):
 
 
 RESTART = "`eosctl connectors restart --failed {name}`"
-"""What starts again what FAILED of a connector."""
+"""The command that restarts a connector's FAILED parts."""
 
 
 class Sign(Struct, frozen=True):
@@ -50,14 +50,14 @@ class VersionNote(Struct, frozen=True):
 class Failure(Struct, frozen=True, kw_only=True):
     """A known failure.
 
-    `name` is what people call it, `aliases` are what they call it, too. `means` is a clause: what somebody died of.
-    `causes` stand in the order in which they are likely. In `fix` and `commands`, {name} stands for the connector, {c}
-    for it with a check's options, {id} for the transactional id, {topic} for a topic. `said_by` is where Kafka says it:
-    class and version. `explains` are the failures that are only its consequences when a text has both.
+    `name` is its common name, `aliases` are others. `means` is a clause: what the task or client died of. `causes` are
+    ordered by likelihood. In `fix` and `commands`, {name} stands for the connector, {c} for it with a check's options,
+    {id} for the transactional id, {topic} for a topic. `said_by` is its source in Kafka: class and version. `explains`
+    are the failures that are only its consequences when a text has both.
 
     `fencing`: a task died of it because the old ones were not fenced, and may run when they are.
-    `of_worker`: what is amiss is on the worker or its machine, and another worker may be well.
-    `is_wrapper`: it only says where another failure was noticed.
+    `of_worker`: the fault is on the worker or its machine, and another worker may be healthy.
+    `is_wrapper`: it only reports where another failure was noticed.
     """
 
     code: Code

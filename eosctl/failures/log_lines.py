@@ -33,7 +33,7 @@ _LONGEST_JSON = 1 << 20
 
 
 class TextLine(Struct, frozen=True):
-    """A line: its text with its indentation; `begins` where it is the first one of what a logger wrote.
+    """A line: its text with its indentation; `begins` for the first one of a logger's record.
 
     `time` is the text of its time; empty where it has none.
     """

@@ -21,12 +21,12 @@ HEAD = re.compile(
     r"((?:[a-z][a-z0-9_$-]{0,63}[./]){2,24}(?:[A-Z][\w$]{0,127}\.)?[A-Z][\w$]{0,127}|\w{1,128}(?:Exception|Error))"
     r"(?! = )(?=[: ]|$)"
 )
-"""How an exception begins: with its class, whose packages are in small letters, or which says itself that it failed.
+"""The head of an exception: its class, with packages in small letters, or with a name that ends in Exception or Error.
 
 A setting, which a blank and a `=` follow, is none, nor is a token, which has no packages.
 """
 _MOST_CAUSES, _MOST_LINES, _MOST_CHARACTERS = 64, 40, 8192
-"""What is kept of a trace and of a message: an error in a loop may have causes for ever."""
+"""Limits for a trace and a message: an error in a loop may have causes without end."""
 
 
 class Cause(Struct, frozen=True):

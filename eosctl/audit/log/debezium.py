@@ -56,7 +56,7 @@ class ChangeEvents(Struct, frozen=True):
         return record.value is None
 
     def read(self, record: Record) -> ReadValue | None:
-        """Return what is unique in a change event; None for what is none, or has nothing of the kind."""
+        """Return the unique value of a change event; None where there is none."""
         event = read_json(record.value or b"")
         source, op = member_of(event, "source"), member_of(event, "op")
         if not isinstance(event, Mapping) or not isinstance(source, Mapping) or not isinstance(op, str):

@@ -93,7 +93,7 @@ def parse_field_path(text: str) -> FieldPath:
 
 
 def read_json(data: bytes) -> object:
-    """Return what JSON says, without its schema and with exact numbers; None for what is no JSON."""
+    """Parse JSON, without its schema and with exact numbers; None for other text."""
     try:
         whole = json.loads(data.decode(), parse_int=Decimal, parse_float=Decimal, parse_constant=_refuse)
     except (ValueError, ArithmeticError, RecursionError):

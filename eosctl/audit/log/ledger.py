@@ -22,9 +22,9 @@ from eosctl.core.ids import ProducerId
 _TOLERANCE_MS = 1000
 _COPIED_LATER_MS = 10_000
 CLOCKS_MS = 5000
-"""As far as brokers' clocks may be apart, and more: of what ended so close to an edge nobody says on which side."""
+"""More than brokers' clocks differ: an event so close to an edge may lie on either side of it."""
 SETTLED_MS = 10_000
-"""Markers of a transaction come to its partitions one after the other: what is younger may still come."""
+"""A transaction's markers reach its partitions one after the other: younger ones may still come."""
 _TIME_EACH = 8
 MOST_KEPT = 100_000
 """So many transactions with aborted parts are kept; `aborted_unkept` counts further parts, which leave it unproven."""
@@ -63,7 +63,7 @@ class Transaction(Struct, frozen=True):
 
 @dataclass(slots=True)
 class _Times:
-    """When some of a producer's transactions ended, by epoch: later epochs ended later."""
+    """The times at which some of a producer's transactions ended, by epoch: later epochs ended later."""
 
     epochs: array[int] = field(default_factory=lambda: array("q"))
     ended_ms: array[int] = field(default_factory=lambda: array("q"))
@@ -116,7 +116,9 @@ class Ledger:
     # -- what was read
 
     def note_offsets(self, part: Part, has: int) -> None:
-        """Note a part in an offsets topic: what it has of the connector; of an open one that is not certain yet."""
+        """Record a part in an offsets topic, with its offsets of the connector; those of an open one are not certain
+        yet.
+        """
         if part.marker is not None and not part.is_committed:
             self._add(part, Has.OFFSETS_ABORTED if has & (_ANY_OFFSET | Has.DELETION) else Has.NOTHING)
             self._keep_aborted(part)
@@ -177,7 +179,7 @@ class Ledger:
             part.has_own_epoch = True
 
     def _note_committed(self, part: Part) -> None:
-        """Note up to which epoch all transactions of the producer are over; those of a shared one may go on."""
+        """Record up to which epoch all transactions of the producer are over; those of a shared one may continue."""
         if part.has_own_epoch:
             self._first_own[part.producer_id] = min(self._first_own.get(part.producer_id, part.epoch), part.epoch)
         if part.is_committed:

@@ -257,7 +257,7 @@ class _Join:
                 return
 
     def _moved_on(self) -> Iterator[str]:
-        """Say where somebody else stored a higher offset: what lies in between was left out."""
+        """Report where another producer stored a higher offset, so that the records in between were left out."""
         for topic, number, each in self._between():
             start = self.stored[topic][number - 1].offset
             if each.producer_id not in self.own and each.offset > start:
@@ -318,7 +318,7 @@ class SourceCount:
 def mirror_findings(
     copies: Copies, counts: Mapping[Place, SourceCount], ends: Mapping[Place, int], starts: Mapping[Place, int]
 ) -> tuple[list[tuple[PlaceTally, str]], list[str]]:
-    """Return what is wrong with a target partition, and what proves nothing.
+    """Return the faults of a target partition, and what is unproven.
 
     `counts`, `ends` and `starts` are of the source partitions that could be read.
     """

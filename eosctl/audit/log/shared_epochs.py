@@ -18,11 +18,11 @@ from eosctl.audit.log.segments import Part
 from eosctl.core.batches import Place
 
 _TOLERANCE_MS = 1000
-"""As far apart as the markers of one transaction are, unless a leader was away."""
+"""The largest distance of one transaction's markers, unless a leader was away."""
 SAME_MS = 20
 """Markers that are this close are those of one transaction: a transaction takes longer than that."""
 _CLOCKS_MS = 5000
-"""As far as two brokers' clocks may be apart, and more."""
+"""More than two brokers' clocks differ."""
 _OPEN_MS = 1 << 62
 _MOST_SUSPECTS = 10_000
 _FEWEST_BY_ORDER = 3

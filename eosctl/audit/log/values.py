@@ -21,12 +21,12 @@ from eosctl.core.batches import NO_PRODUCER, Place
 from eosctl.core.wording import counted
 
 MOST_GAPS = 20
-"""As many gaps have a row of their own."""
+"""The number of gaps with a row of their own."""
 _DIGEST_BYTES = 12
 _LONGEST_SHOWN = 60
 
 Found = list[tuple[PlaceTally, str]]
-"""What is wrong, each with the words for it."""
+"""Findings, each with its message."""
 
 
 class FieldValue(Struct, frozen=True):
@@ -147,7 +147,7 @@ class _Stretches:
 class _Sequence:
     """One sequence in one topic: the connector's numbers, its first and last one in each partition, and others.
 
-    `outside` came before or behind the window; `strange` are of producers of which nobody knows whose they are.
+    `outside` came before or behind the window; `strange` are those of unknown producers.
     """
 
     own: _Stretches = field(default_factory=_Stretches)

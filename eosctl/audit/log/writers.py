@@ -27,7 +27,7 @@ class WriterKind(IntEnum):
 
 @dataclass(slots=True)
 class Writers:
-    """The writer of each offset of what was scanned; a producer that is not in `known` is UNKNOWN."""
+    """The writer of each scanned offset; a producer that is not in `known` is UNKNOWN."""
 
     known: Mapping[ProducerId, WriterKind]
     _begins: dict[Place, array[int]] = field(default_factory=dict)
@@ -47,6 +47,6 @@ class Writers:
             self._begins.setdefault(place, array("q")).append(batch.base_offset)
 
     def of(self, place: Place, offset: int) -> WriterKind:
-        """Return whose the record at an offset is."""
+        """Return the writer of the record at an offset."""
         at = bisect_right(self._begins.get(place, ()), offset) - 1
         return WriterKind(self._of[place][at]) if at >= 0 and offset <= self._ends[place] else WriterKind.UNKNOWN

@@ -33,7 +33,7 @@ _PRODUCTS = {"streams": {"kafka-streams"}, "flink": {"flink-sink", "flink-produc
 
 
 class ApplicationsToCheck(Struct, frozen=True):
-    """Kafka Streams or Flink; of which applications (none: all that are recognised), and their rights' principal."""
+    """The product (Kafka Streams or Flink), its applications (none: all that are recognised), and their principal."""
 
     product: str
     applications: tuple[str, ...] = ()

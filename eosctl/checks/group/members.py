@@ -21,7 +21,7 @@ from eosctl.observation.connectors.folds import fold_alike
 
 
 def member_findings(visit: Visit) -> Iterable[Finding]:
-    """Return what is wrong with the workers of the group: silent, gone, outside, behind, or not as others are."""
+    """Return findings about the workers of the group: silent, gone, outside, behind, or different from others."""
     seen = visit.seen()
     problems = group_problems(visit.app, visit.group(), None if seen is None else seen.config_read)
     if visit.group().is_mirror_maker:

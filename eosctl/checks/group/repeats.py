@@ -35,7 +35,7 @@ _FENCED = frozenset({failure_codes.TASK_FENCED, failure_codes.TASK_FENCED_OR_EXP
 
 
 class FailingPart(Struct, frozen=True):
-    """A connector or task that failed again and again: when, what it died of each time, and how often it began to run.
+    """A connector or task that failed repeatedly: the times, the cause of each, and how often it began to run.
 
     `goes_on` is false where it has run for longer than it did before.
     """
@@ -54,7 +54,7 @@ class FailingPart(Struct, frozen=True):
 
     @property
     def is_fenced(self) -> bool:
-        """Whether each time it died of what another producer under its transactional id brings about."""
+        """Check whether each of its failures is one that another producer under its transactional id causes."""
         known = [known_failure(trace) for trace in self.traces]
         return all(each is not None and each.failure.code in _FENCED for each in known)
 
@@ -71,9 +71,9 @@ class IdUse(Struct, frozen=True):
 
 
 def find_repeats(app: App, observation: Observation, log: StatusLog) -> list[Finding]:
-    """Return what happens again and again, or that the status topic does not tell.
+    """Return findings about repeated events, or that the status topic does not show them.
 
-    The coordinators' log is read only where a task dies again of what another producer brings about.
+    The coordinators' log is read only for a task that fails repeatedly because of another producer.
     """
     now_ms = app.clock.now_ms()
     parts = failing_parts(log, now_ms)
@@ -84,7 +84,7 @@ def find_repeats(app: App, observation: Observation, log: StatusLog) -> list[Fin
 
 
 def under_repeats(repeats: Sequence[Finding], failures: Sequence[Finding]) -> list[Finding]:
-    """Return all findings; what is FAILED now stands below its repetition."""
+    """Return all findings, with present failures folded under their repetition."""
     again = {each.subject for each in repeats if each.code == codes.FAILS_AGAIN}
     below = [each for each in failures if each.subject in again and each.evidence.get("state") == FAILED]
     told = [

@@ -140,7 +140,7 @@ def _hanging_finding(parts: Sequence[Mapping[str, object]]) -> Finding:
 
 
 def problem_findings(check: str, problems: Iterable[Problem]) -> Iterable[Finding]:
-    """Yield what a check could not see, or warns of; of many of one kind the first ones, and how many there are."""
+    """Yield what a check could not see, or warns of; of many of one kind the first ones, and their number."""
     by_code: dict[Code, list[Problem]] = {}
     for each in problems:
         by_code.setdefault(each.code, []).append(each)

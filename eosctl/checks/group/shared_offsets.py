@@ -100,7 +100,7 @@ def _known_rivals(
 
 
 def _writes(admin: TransactionAdmin, topics: set[str]) -> dict[tuple[str, ProducerId], int]:
-    """Return when each producer wrote to each of the topics last; raises BrokerError where that is not told."""
+    """Return when each producer last wrote to each of the topics; raises BrokerError where that is not known."""
     places = [(topic, number) for topic, count in admin.topic_partitions(topics).items() for number in range(count)]
     newest: dict[tuple[str, ProducerId], int] = {}
     for (topic, partition), producers in admin.describe_producers(places).items():

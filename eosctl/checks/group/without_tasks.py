@@ -20,7 +20,7 @@ MOMENT_MS, LONG_MS = 60_000, 300_000
 
 
 def find_without_tasks(app: App, seen: Observation, log: StatusLog) -> list[Finding]:
-    """Return a finding for each; none where the status topic, which alone tells since when it runs, has nothing."""
+    """Return a finding for each; none where the status topic, which alone has the time of its start, has nothing."""
     if seen.group_state != STABLE:
         return []
     now_ms = app.clock.now_ms()

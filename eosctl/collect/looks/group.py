@@ -24,7 +24,7 @@ from eosctl.observation.gather import observe_connectors
 class ConnectGroupLook:
     """Looks at members, connectors and their transactional ids; remembers since when a task has none.
 
-    `without_since` is by connector and task, and has those alone of which doctor is certain.
+    `without_since` is by connector and task, with only those that doctor is certain about.
     """
 
     without_since: dict[tuple[str, int], int] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from eosctl.core.records import Bounds, Record
 from eosctl.ports import TopicReader
 
 PIECE = 50_000
-"""Partitions with so many new offsets are read together, or one with more: a look that is cut off has got so far."""
+"""The number of new offsets after which partitions are read: a look that is cut off keeps the progress made so far."""
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from eosctl.ports import TopicReader
 
 CONFIG, OFFSETS, OUTPUT = "config", "offsets", "output"
 NAMES_EVERY = 10
-"""In every so many looks the names of output topics are asked for again, and how many partitions each topic has."""
+"""The number of looks after which the names of output topics, and their partitions, are looked up again."""
 NAMES_PATIENCE_S = 10.0
 MOST_OUTPUT_TOPICS = 1_000
 

@@ -27,9 +27,9 @@ MOST_DESCRIBED = 5_000
 """At most so many aborted ids are described: brokers keep unused ids for a week."""
 MOST_REMEMBERED = 20_000
 MOST_PREFIXES = 100
-"""So many prefixes of others' ids are told apart, the first ones: metrics have a series for each, and keep it."""
+"""The number of distinct prefixes of others' ids, the first ones: metrics have a series for each, and keep it."""
 _LATE_MS = 120_000
-"""How much later than at its timeout a transaction may be aborted, and clocks may differ."""
+"""The delay of an abort after its timeout, and the difference of clocks, at most."""
 
 _WORDS = re.compile(r"(?:[^-_.:/0-9]+[-_.:/]+)+")
 _Aborted = tuple[int, int | None]
@@ -38,9 +38,9 @@ _Aborted = tuple[int, int | None]
 
 @dataclass(slots=True)
 class TransactionLook:
-    """Lists what is open or was aborted last; remembers which abort of each id it has seen.
+    """Lists open and aborted transactions; remembers which abort of each id it has seen.
 
-    A coordinator that can't be asked takes its ids along for a while: they come back, and are no new aborts.
+    The ids of a coordinator that can't be asked are missing for a while: when they come back, they are no new aborts.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -140,9 +140,9 @@ def _unread(listings: TransactionListings, found: Mapping[TransactionalId, Trans
 
 
 def prefix_of(transactional_id: TransactionalId) -> str:
-    """Return what the id shares with others of its application, as far as its shape says so; empty where it does not.
+    """Return the part that the id shares with others of its application, by its shape; empty where there is none.
 
-    It is the same for one id at all times, whatever other ids there are.
+    It is the same for one id at all times, whatever other ids exist.
     """
     readings = readings_of(transactional_id, KnownOfCluster())
     if readings:
