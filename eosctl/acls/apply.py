@@ -114,31 +114,31 @@ def apply_acls(app: App, plan: AclPlan) -> Report:
             raise StalePlanError("the cluster's ACLs have changed since the plan was made", hint="Plan again.")
         failed = store.create(missing)
         refused = {acl: error for acl, error in failed.items() if not isinstance(error, _NO_ANSWER)}
-        there = _read_back(app, store, [acl for acl in missing if acl not in refused])
-    if len(failed) == len(missing) and there.isdisjoint(missing):
+        existing = _read_back(app, store, [acl for acl in missing if acl not in refused])
+    if len(failed) == len(missing) and existing.isdisjoint(missing):
         raise next(iter(failed.values()))
 
     def outcome(each: RightJudgement) -> str:
         acl = acl_of(each.right, each.principal)
         if each.verdict is not RightVerdict.MISSING:
             return "kept"
-        return "created" if acl in there else "failed" if acl in refused else "unconfirmed"
+        return "created" if acl in existing else "failed" if acl in refused else "unconfirmed"
 
     return _apply_report(app, plan, ACLS_APPLY_RESULT, outcome, refused)
 
 
 def _read_back(app: App, store: AclStore, wanted: Sequence[Acl]) -> set[Acl]:
     """Read the ACLs until all of `wanted` are among them. A failed read is an event, and counts as not found."""
-    there = set[Acl]()
+    existing = set[Acl]()
     try:
         for _ in app.deadline.rounds(_POLL_S):
-            there = set(store.describe())
-            if there.issuperset(wanted):
-                return there
+            existing = set(store.describe())
+            if existing.issuperset(wanted):
+                return existing
         raise app.deadline.passed("reading the ACLs back")
     except EosctlError as exc:
         app.on_event(Event(exc.message, warning=True))
-    return there
+    return existing
 
 
 def _apply_report(

@@ -211,8 +211,8 @@ def _no_authorizer(error: UnsupportedError) -> Finding:
 
 def _hidden_settings(app: App) -> list[Finding]:
     """Return a finding if a broker setting may give a right without an ACL. Kafka hides the values of both settings."""
-    said = {name: is_set(app, name) for name in (SUPER_USERS, OPEN_TO_ALL)}
-    if not any(state != "no" for state in said.values()):
+    settings = {name: is_set(app, name) for name in (SUPER_USERS, OPEN_TO_ALL)}
+    if not any(state != "no" for state in settings.values()):
         return []
     return [
         Finding(
@@ -220,7 +220,7 @@ def _hidden_settings(app: App) -> list[Finding]:
             severity=INFO,
             subject="brokers",
             message="a super user needs no ACL, and who is one can't be read from the brokers",
-            evidence={"set_on_the_brokers": said},
+            evidence={"set_on_the_brokers": settings},
             fix="look at super.users and allow.everyone.if.no.acl.found in server.properties",
         )
     ]

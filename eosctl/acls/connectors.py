@@ -68,11 +68,12 @@ def _ask_workers(app: App) -> Mapping[str, ConnectorState]:
     failures: list[EosctlError] = []
     for _url, worker in in_turn(app, app.target.connect_urls):
         try:
-            there = worker.connectors()
+            entries = worker.connectors()
         except EosctlError as exc:
             failures.append(exc)
         else:
             return {
-                name: ConnectorState(name, entry.config, task_count=len(entry.wanted)) for name, entry in there.items()
+                name: ConnectorState(name, entry.config, task_count=len(entry.wanted))
+                for name, entry in entries.items()
             }
     raise no_answer("no worker reports the connectors", failures)

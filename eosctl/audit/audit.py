@@ -314,10 +314,10 @@ def _unseen_text(unseen: Unseen) -> str:
 
 def _report(app: App, request: AuditRequest, done: Audited, problems: Sequence[Problem], *, cluster_id: str) -> Report:
     connector, ended_by = done.connector, done.read.ended_by
-    told = [*done.scope.problems, *problems]
+    reported = [*done.scope.problems, *problems]
     exit_code = _EXIT_CODES[connector.verdict]
     if ended_by is not None:
-        told.append(Problem.of(ended_by))
+        reported.append(Problem.of(ended_by))
         exit_code = ended_by.exit_code
     return Report(
         kind=AUDIT,
@@ -331,6 +331,6 @@ def _report(app: App, request: AuditRequest, done: Audited, problems: Sequence[P
         ),
         data=AuditData(connectors=[connector], file=request.report),
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
-        problems=told,
+        problems=reported,
         exit_code=exit_code,
     )

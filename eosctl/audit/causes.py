@@ -29,19 +29,19 @@ def with_causes(
 
     `config` is the connector's as it is now.
     """
-    there = {row.code for row in rows}
+    codes_found = {row.code for row in rows}
     others = sorted({each.transactional_id or "" for each in producers if each.is_used_by_others} - {""})
-    told = []
+    explained = []
     for row in rows:
         if row.code in _DROPS:
             dropped = _dropping(config) if row.code == codes.GAP else ()
-            causes = [*_explained(there, _LOSES), *dropped, *_shared(others)]
+            causes = [*_explained(codes_found, _LOSES), *dropped, *_shared(others)]
         elif row.code in _REPEATS:
-            causes = [*_explained(there, _REPEATING), *_shared(others)]
+            causes = [*_explained(codes_found, _REPEATING), *_shared(others)]
         else:
             causes = []
-        told.append(msgspec.structs.replace(row, fix=" ".join([*causes, row.fix])) if causes else row)
-    return told
+        explained.append(msgspec.structs.replace(row, fix=" ".join([*causes, row.fix])) if causes else row)
+    return explained
 
 
 def _dropping(config: Mapping[str, str]) -> Iterator[str]:

@@ -160,13 +160,13 @@ def _timeline(label: str, line: Timeline, begin_ms: int, end_ms: int) -> Iterato
     steps = list(line.steps())
     most = max(count for _at_ms, _state, count in steps)
     scale = _WIDTH / (end_ms - begin_ms)
-    counts = {state: sum(count for _at_ms, there, count in steps if there == state) for state in _STATES}
+    counts = {state: sum(count for _at_ms, shown_state, count in steps if shown_state == state) for state in _STATES}
     told = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
     yield f'<div class="task"><code>{html_text(label)}</code>'
     yield f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{html_text(told)}">'
     for state in _STATES:  # what is rarer, and matters more, lies above
-        for at_ms, there, count in steps:
-            if there == state:
+        for at_ms, shown_state, count in steps:
+            if shown_state == state:
                 height = _HEIGHT if state != COMMITTED else max(4.0, _HEIGHT * count / most)
                 wide = max(1.5, line.step_ms * scale - 0.5)
                 left = min((at_ms - begin_ms) * scale, _WIDTH - wide)

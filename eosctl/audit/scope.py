@@ -95,8 +95,8 @@ def find_scope(app: App, request: AuditRequest) -> Scope:
     with app.topics() as store:
         dedicated = gather_dedicated_topics(app, store)
     connector, config = request.connector, _config_of(dedicated, request.connector)
-    there = _app_of_tasks(app, dedicated, connector)
-    topics, problems = _wanted_topics(app, there, request, config)
+    tasks_app = _app_of_tasks(app, dedicated, connector)
+    topics, problems = _wanted_topics(app, tasks_app, request, config)
     if connector in dedicated.unknown:
         raise RefusedError(
             f"{describe_unknown(connector, dedicated.unknown[connector])}, so its own offsets are not known",
@@ -107,11 +107,11 @@ def find_scope(app: App, request: AuditRequest) -> Scope:
     former, left_ms, recorded = _recorded(app, connector)
     if former:
         also = (*also, former)
-    with there.topics() as store:
+    with tasks_app.topics() as store:
         existing = _existing(store, {*topics, in_use, *also, *request.offsets_topics})
     _require(existing, [*request.topics, in_use, *request.offsets_topics])
     return Scope(
-        app=there,
+        app=tasks_app,
         connector=connector,
         config=config,
         topics=tuple(each for each in topics if each in existing),
@@ -195,7 +195,7 @@ def _app_of_tasks(app: App, dedicated: DedicatedTopics, connector: str) -> App:
 
 
 def _wanted_topics(
-    app: App, there: App, request: AuditRequest, config: Mapping[str, str]
+    app: App, tasks_app: App, request: AuditRequest, config: Mapping[str, str]
 ) -> tuple[list[str], tuple[Problem, ...]]:
     """Return the named topics, else those that the connector wrote to, else those that its config names."""
     if request.topics:
@@ -207,7 +207,7 @@ def _wanted_topics(
     prefixes = tuple(name.removesuffix("*") for name in names if name.endswith("*"))
     wanted = [name for name in names if not name.endswith("*")]
     if prefixes:
-        with there.transactions() as admin:
+        with tasks_app.transactions() as admin:
             wanted += [name for name in sorted(admin.topic_partitions()) if name.startswith(prefixes)]
     if not wanted:
         raise NotFoundError(

@@ -219,22 +219,22 @@ def _read_side(
     return {place: stop for place, stop in (stops | told.hidden).items() if place not in lost}
 
 
-def _lacks(check: ValueCheck, told: FieldRead, values: UniqueValues | SequenceValues) -> Iterator[str]:
-    if told.records == told.passed:
+def _lacks(check: ValueCheck, counts: FieldRead, values: UniqueValues | SequenceValues) -> Iterator[str]:
+    if counts.records == counts.passed:
         yield f"no record has a value for {check.option}"
-    elif told.without and isinstance(check.fields, ChangeEvents):
+    elif counts.without and isinstance(check.fields, ChangeEvents):
         yield (
-            f"{told.without:,} of {counted(told.records, 'record')} are no change events of Debezium's in JSON with a "
-            "position or key of their own"
+            f"{counts.without:,} of {counted(counts.records, 'record')} are no change events of Debezium's in JSON "
+            "with a position or key of their own"
         )
-    elif told.without:
+    elif counts.without:
         noun = "fields" if "," in str(check.fields) else "field"
-        yield f"{told.without:,} of {counted(told.records, 'record')} have no such {noun}"
+        yield f"{counts.without:,} of {counted(counts.records, 'record')} have no such {noun}"
     if isinstance(values, SequenceValues) and values.unreadable:
         yield f"{counted(values.unreadable, 'record')} have no number at the end of the field"
-    if told.unknown:
-        yield f"{counted(told.unknown, 'record')} of producers that may be the connector's were not compared"
-    for (topic, partition), offset in sorted(told.hidden.items()):
+    if counts.unknown:
+        yield f"{counted(counts.unknown, 'record')} of producers that may be the connector's were not compared"
+    for (topic, partition), offset in sorted(counts.hidden.items()):
         yield f"{topic}-{partition} was read to offset {offset}, where an open transaction begins"
 
 
@@ -243,5 +243,5 @@ def _is_compacted(read: LogRead, span: Span) -> bool:
     return fold is not None and fold.removed > 0
 
 
-def _passed(told: FieldRead) -> str:
-    return f" ({counted(told.passed, 'tombstone')} passed over)" if told.passed else ""
+def _passed(counts: FieldRead) -> str:
+    return f" ({counted(counts.passed, 'tombstone')} passed over)" if counts.passed else ""

@@ -128,10 +128,10 @@ def findings(
         *_of_others(producers.values()),
         *_of_zombies(producers.values()),
     ]
-    told = [(tally, None) for tally in found if _counts(tally, producers.get(tally.producer_id))]
+    counted_tallies = [(tally, None) for tally in found if _counts(tally, producers.get(tally.producer_id))]
     rows = [
         _row(connector, tally, producers.get(tally.producer_id), words, planned_ms=planned_ms, timeout_ms=timeout_ms)
-        for tally, words in [*told, *more]
+        for tally, words in [*counted_tallies, *more]
     ]
     return sorted(rows, key=lambda row: (SEVERITIES.index(row.severity), row.code, row.topic, row.partition))
 

@@ -65,10 +65,10 @@ def under_settings_and_rights(
 ) -> dict[str, Sequence[Finding]]:
     """Fold findings under missing settings, plugins and rights, but not under an ignored one, which would hide them."""
     split = {check: split_ignored(found, ignored) for check, found in findings.items()}
-    told = under_settings({check: counting for check, (counting, _accepted) in split.items()})
-    told = under_missing_plugins(told)
-    told = under_missing_rights(told, group_id=group_id)
-    return {check: [*told[check], *accepted] for check, (_counting, accepted) in split.items()}
+    folded = under_settings({check: counting for check, (counting, _accepted) in split.items()})
+    folded = under_missing_plugins(folded)
+    folded = under_missing_rights(folded, group_id=group_id)
+    return {check: [*folded[check], *accepted] for check, (_counting, accepted) in split.items()}
 
 
 def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:
@@ -82,8 +82,8 @@ def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:
                 continue
             for at, gone in following:
                 kept[at] = [each for each in kept[at] if each is not gone]
-            told = under_cause(cause, [each for _at, each in following])
-            kept[check] = [told if each is cause else each for each in kept[check]]
+            folded = under_cause(cause, [each for _at, each in following])
+            kept[check] = [folded if each is cause else each for each in kept[check]]
     return kept
 
 
@@ -123,8 +123,8 @@ def under_missing_plugins(findings: _Findings) -> dict[str, Sequence[Finding]]:
         ]
         if following:
             kept["failures"] = [each for each in kept["failures"] if each not in following]
-            told = under_cause(cause, following)
-            kept["workers"] = [told if each is cause else each for each in kept["workers"]]
+            folded = under_cause(cause, following)
+            kept["workers"] = [folded if each is cause else each for each in kept["workers"]]
     return kept
 
 
@@ -144,8 +144,8 @@ def under_missing_rights(findings: _Findings, *, group_id: str | None) -> dict[s
         kept["failures"] = [each for each in kept["failures"] if each not in denied]
         connectors = dict.fromkeys(each.subject.partition("/")[0] for each in denied)
         restarts = ", ".join(RESTART.replace("{name}", arguments(name)) for name in connectors)
-        told = replace(under_cause(cause, denied), severity=ERROR, fix=Lines.of(cause.fix, f"Then {restarts}."))
-        kept["acls"] = [told if each is cause else each for each in kept["acls"]]
+        folded = replace(under_cause(cause, denied), severity=ERROR, fix=Lines.of(cause.fix, f"Then {restarts}."))
+        kept["acls"] = [folded if each is cause else each for each in kept["acls"]]
     return kept
 
 
@@ -202,8 +202,8 @@ def under_dead_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
 
     following = [each for found in findings.values() for each in found if caused(each)]
     kept = {check: [each for each in found if not caused(each)] for check, found in findings.items()}
-    told = under_cause(cause, fold_alike(following)) if following else cause
-    return {**kept, at: [told if each is cause else each for each in kept[at]]}
+    folded = under_cause(cause, fold_alike(following)) if following else cause
+    return {**kept, at: [folded if each is cause else each for each in kept[at]]}
 
 
 _NO_MEMBERS = frozenset({gate_codes.MEMBERS_KNOWN, gate_codes.GROUP_STABLE, gate_codes.MODES_PROVEN})

@@ -77,11 +77,11 @@ def _as_written() -> Problem:
 
 
 def _chosen(connectors: Sequence[ObservedConnector], names: Sequence[str]) -> list[ObservedConnector]:
-    there = {each.name: each for each in connectors}
-    missing = sorted(set(names) - set(there))
+    by_name = {each.name: each for each in connectors}
+    missing = sorted(set(names) - set(by_name))
     if missing:
-        raise unknown_connector(f"there is no connector {', '.join(missing)}", missing[0], there)
-    return [there[name] for name in dict.fromkeys(names)] if names else list(connectors)
+        raise unknown_connector(f"there is no connector {', '.join(missing)}", missing[0], by_name)
+    return [by_name[name] for name in dict.fromkeys(names)] if names else list(connectors)
 
 
 def _files(observation: Observation) -> list[Finding]:

@@ -53,9 +53,9 @@ def find_held_topics(app: App, seen: Observation) -> tuple[list[Finding], list[P
     found = []
     for holder in holders:
         held = [
-            HeldTopic(topic, certain.get(topic, who), there, certain=topic in certain)
+            HeldTopic(topic, certain.get(topic, who), stuck, certain=topic in certain)
             for topic, who in writers.items()
-            if (there := [each for each in bounds[topic] if (topic, each.partition) in holder.partitions])
+            if (stuck := [each for each in bounds[topic] if (topic, each.partition) in holder.partitions])
         ]
         if held:
             is_flinks = _is_flinks(holder.transactional_id, seen)

@@ -160,8 +160,8 @@ def _offsets(visit: Visit) -> _Found:
     """Check offsets. Offsets that are on another cluster, and were looked at there, cause no warning."""
     seen = visit.seen()
     findings, problems = offset_findings(visit.app, None if seen is None else seen.config_read)
-    told = [each for each in problems if each.is_unseen or each.code != OTHER_CLUSTER]
-    return [*findings, *problem_findings("offsets", told)]
+    warned = [each for each in problems if each.is_unseen or each.code != OTHER_CLUSTER]
+    return [*findings, *problem_findings("offsets", warned)]
 
 
 def _topics(visit: Visit) -> _Found:
@@ -282,8 +282,8 @@ def diagnose(
     """
     visit = Visit(app, validate=validate, expected=expected)
     findings, failed = _run(visit)
-    told = under_causes(visit, findings, ignore)
-    both = {check: split_ignored(found, ignore) for check, found in told.items()}
+    grouped = under_causes(visit, findings, ignore)
+    both = {check: split_ignored(found, ignore) for check, found in grouped.items()}
     counting = {check: found for check, (found, _accepted) in both.items()}
     accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
     folded = {check: fold_alike(found) for check, found in counting.items()}

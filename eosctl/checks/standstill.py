@@ -82,11 +82,11 @@ def _without_leader(topic: TopicDescription) -> Iterable[Finding]:
 
 def _bring_back(placements: Iterable[Placement]) -> str:
     """Name the brokers to start, where some are known to be down; else the replicas that lag."""
-    there = list(placements)
-    gone = sorted({broker for each in there for broker in each.offline})
+    known = list(placements)
+    gone = sorted({broker for each in known for broker in each.offline})
     if gone:
         return f"Start {'broker' if len(gone) == 1 else 'brokers'} {', '.join(map(str, gone))}."
-    late = sorted({broker for each in there for broker in set(each.replicas) - set(each.in_sync)})
+    late = sorted({broker for each in known for broker in set(each.replicas) - set(each.in_sync)})
     if not late:
         return "Start the brokers that have its replicas."
     return f"See the logs of {'broker' if len(late) == 1 else 'brokers'} {', '.join(map(str, late))}: not in sync."

@@ -57,8 +57,8 @@ class StatusLog(Struct, frozen=True):
 
     def newest(self, connector: str, part: str) -> WrittenStatus | None:
         """Return the newest record of a part."""
-        told = self.of(connector, part)
-        return told[-1] if told else None
+        statuses = self.of(connector, part)
+        return statuses[-1] if statuses else None
 
 
 def read_status_log(app: App) -> StatusLog:
@@ -270,10 +270,10 @@ def _stale_finding(part: _Part, log: StatusLog, age_ms: int) -> Finding:
 
 
 def _unknown_finding(part: _Part, why: str) -> Finding:
-    there = f"the group has assigned it to {part.holder}" if part.holder else "who holds it is not known"
+    holder = f"the group has assigned it to {part.holder}" if part.holder else "who holds it is not known"
     return Finding(
         codes.STATUS_AGE_UNKNOWN, WARNING, part.subject,
-        f"the status of {part.subject} is {part.state} on {part.worker or 'no worker'}, {there}; since when is not "
+        f"the status of {part.subject} is {part.state} on {part.worker or 'no worker'}, {holder}; since when is not "
         f"known: {why}",
         codes.STATUS_AGE_UNKNOWN.next,
         {"state": part.state, "worker": part.worker, "assigned_to": part.holder}, certain=False,

@@ -105,10 +105,10 @@ def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
 
 
 def _refused(url: str, status: int, reason: str) -> EosctlError:
-    said = f"{url} answered {status}{f' ({reason})' if reason else ''}"
+    answer = f"{url} answered {status}{f' ({reason})' if reason else ''}"
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return UnauthorizedError(f"not allowed: {said}", hint=_NO_CREDENTIALS)
-    return ConnectError(said, hint="Is the path right? jmx_exporter has /metrics, Jolokia's agent /jolokia.")
+        return UnauthorizedError(f"not allowed: {answer}", hint=_NO_CREDENTIALS)
+    return ConnectError(answer, hint="Is the path right? jmx_exporter has /metrics, Jolokia's agent /jolokia.")
 
 
 def _unreadable(url: str, what: str, reason: str) -> ConnectError:

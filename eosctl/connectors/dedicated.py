@@ -111,11 +111,11 @@ def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
     """Ask the workers within half of the time: a frozen one never answers, and the config topic needs time, too."""
     for _url, worker in in_turn(replace(app, deadline=app.deadline.half()), app.target.connect_urls):
         try:
-            there = worker.connectors()
+            entries = worker.connectors()
         except EosctlError as exc:
             problems.append(Problem(codes.CONNECT_NOT_ASKED, exc.message, hint=exc.hint))
             continue
-        return {name: entry.config for name, entry in there.items()}
+        return {name: entry.config for name, entry in entries.items()}
     return None
 
 
@@ -133,7 +133,7 @@ def _from_config_topic(app: App, topics: TopicReader, problems: list[Problem]) -
         )
         return None
     return {
-        connector: {key: value for key, value in there.config.items() if isinstance(value, str)}
-        for connector, there in found.state.connectors.items()
-        if there.config is not None
+        connector: {key: value for key, value in state.config.items() if isinstance(value, str)}
+        for connector, state in found.state.connectors.items()
+        if state.config is not None
     }

@@ -98,10 +98,10 @@ def named_cluster_id(app: App) -> str | None:
 def look_at(app: App, connector: str, url: str) -> ConnectorNow:
     """Return the connector as the worker at `url` shows it now; raises NotFoundError."""
     worker = app.worker(url)
-    there = worker.connectors()
-    entry = there.get(connector)
+    entries = worker.connectors()
+    entry = entries.get(connector)
     if entry is None:
-        raise unknown_connector(f"the worker at {worker.url} knows no connector {connector}", connector, there)
+        raise unknown_connector(f"the worker at {worker.url} knows no connector {connector}", connector, entries)
     return ConnectorNow(
         url=url,
         shown_url=worker.url,

@@ -114,8 +114,8 @@ def _recognise_file(file: BufferedReader, name: str) -> Report:
 
 
 def _unreadable(name: str, error: Exception) -> InputFileError:
-    said = error.strerror if isinstance(error, OSError) else None
-    return InputFileError(f"can't read {name}: {said or error}")
+    reason = error.strerror if isinstance(error, OSError) else None
+    return InputFileError(f"can't read {name}: {reason or error}")
 
 
 def known_columns() -> list[Code]:

@@ -29,8 +29,8 @@ class OverviewCollector:
         for metric in self._metrics:
             family = _family(metric)
             for labels, value in _each_once(metric.read(overview, self._top)):
-                told = map(_label_value, labels)
-                family.add_sample(metric.name, dict(zip(metric.labels, told, strict=True)), value)
+                values = map(_label_value, labels)
+                family.add_sample(metric.name, dict(zip(metric.labels, values, strict=True)), value)
             if family.samples:
                 yield family
 

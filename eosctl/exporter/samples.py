@@ -40,8 +40,8 @@ def top_and_other(found: Iterable[Sample], top: int, fold: Callable[[Iterable[fl
 
 
 def _each(overview: Overview, read: Callable[[Collected], float | None]) -> Samples:
-    told = ((each.source, read(each)) for each in overview.collected.values())
-    return [((source,), value) for source, value in told if value is not None]
+    values = ((each.source, read(each)) for each in overview.collected.values())
+    return [((source,), value) for source, value in values if value is not None]
 
 
 def up(overview: Overview, _top: int) -> Samples:
@@ -292,11 +292,11 @@ def offset_age(overview: Overview, top: int) -> Samples:
 def _offset_ages(overview: Overview) -> dict[str, float]:
     """Return the ages for existing connectors, where these are known: a deleted one's offsets stay in the topic."""
     facts, group = overview.facts(OffsetFacts), overview.facts(GroupFacts)
-    there = None if group is None or group.connectors is None else {each.name for each in group.connectors}
+    existing = None if group is None or group.connectors is None else {each.name for each in group.connectors}
     return {
         name: max(0, overview.taken_ms - newest_ms) / 1000
         for name, newest_ms in (facts.newest_ms if facts else {}).items()
-        if there is None or name in there
+        if existing is None or name in existing
     }
 
 

@@ -57,8 +57,8 @@ def run_exporter(app: App, request: ExporterRequest, *, ignore: Sequence[Ignored
     app.target.require_group_id()
     if request.textfile is not None and not request.once:
         raise UsageError("--textfile needs --once", hint="Say --once --textfile FILE.")
-    told = replace(app, on_event=ignore_events) if request.once else app  # the report says it, once
-    collector = Collector(told, sources(ignore=ignore), interval_s=request.interval)
+    quiet = replace(app, on_event=ignore_events) if request.once else app  # the report says it, once
+    collector = Collector(quiet, sources(ignore=ignore), interval_s=request.interval)
     if request.once:
         return _once(app, collector, request)
     return _serve(app, collector, request)

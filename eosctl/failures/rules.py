@@ -84,12 +84,12 @@ def _in_order(family: Family | None) -> tuple[tuple[Failure, Sign], ...]:
 
 def root_causes(codes: Iterable[str]) -> Mapping[str, frozenset[str]]:
     """Map each code to those of the others that explain it, among the failures of a whole log."""
-    there = set(codes)
+    present = set(codes)
     return {
         code: frozenset(
-            each.code for each in FAILURES if each.code in there and code in each.explains and each.code != code
+            each.code for each in FAILURES if each.code in present and code in each.explains and each.code != code
         )
-        for code in there
+        for code in present
     }
 
 

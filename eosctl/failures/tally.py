@@ -79,14 +79,14 @@ class FailureTally:
             self._count_unknown(event)
 
     def _matches(self, causes: tuple[Cause, ...], family: Family | None) -> list[Match]:
-        said = "\n".join([cause.text for cause in causes])
-        known = self._known.get((family, said))
+        text = "\n".join([cause.text for cause in causes])
+        known = self._known.get((family, text))
         if known is None:
-            glued = said + "\n".join([cause.glued for cause in causes])
+            glued = text + "\n".join([cause.glued for cause in causes])
             known = matches_of(causes, family) if _may_fit(glued) else []
             if len(self._known) >= _MOST_CACHED:
                 self._known.clear()
-            self._known[family, said] = known
+            self._known[family, text] = known
         return known
 
     def _count(self, match: Match, role: Role, event: LogEvent) -> None:
@@ -145,10 +145,10 @@ def read_all(lines: Iterable[str]) -> FailureTally:
     return tally
 
 
-def _may_fit(said: str) -> bool:
+def _may_fit(message: str) -> bool:
     """Check whether the text has any entry's words, as few lines of a log have."""
     for text in _TEXTS:  # noqa: SIM110 - any() takes twice as long, and a log has a million lines
-        if text in said:
+        if text in message:
             return True
     return False
 

@@ -20,8 +20,8 @@ class Timeline:
         """Count one transaction; leave out a negative time."""
         if at_ms < 0:
             return
-        there = self._counts.setdefault(at_ms // self.step_ms, {})
-        there[state] = there.get(state, 0) + count
+        step = self._counts.setdefault(at_ms // self.step_ms, {})
+        step[state] = step.get(state, 0) + count
         while len(self._counts) > _MOST_STEPS:
             self._widen(self.step_ms * 2)
 
@@ -41,5 +41,5 @@ class Timeline:
             return
         steps, self._counts, self.step_ms = list(self.steps()), {}, step_ms
         for at_ms, state, count in steps:
-            there = self._counts.setdefault(at_ms // step_ms, {})
-            there[state] = there.get(state, 0) + count
+            step = self._counts.setdefault(at_ms // step_ms, {})
+            step[state] = step.get(state, 0) + count

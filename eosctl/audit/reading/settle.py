@@ -66,8 +66,8 @@ def _is_doubtful(scope: Scope, ledger: Ledger, part: Part) -> bool:
 
 def _is_unended(scope: Scope, part: Part) -> bool | None:
     """Check whether its coordinator reports that its marker is still to come; None: it does not know the producer."""
-    there = unended_places(scope.app, [part.producer_id]).get(part.producer_id)
-    return None if there is None else (part.epoch, (part.topic, part.partition)) in there
+    unended = unended_places(scope.app, [part.producer_id]).get(part.producer_id)
+    return None if unended is None else (part.epoch, (part.topic, part.partition)) in unended
 
 
 def _is_still_to_come(scope: Scope, ledger: Ledger, part: Part) -> bool | None:

@@ -116,15 +116,17 @@ def failing_parts(log: StatusLog, now_ms: int) -> list[FailingPart]:
     return [each for each in found if each is not None]
 
 
-def _failing_part(name: str, task: int, told: Sequence[WrittenStatus], now_ms: int) -> FailingPart | None:
-    recent = [at for at, each in enumerate(told) if each.at_ms >= now_ms - WINDOW_MS]
-    failed = [told[at] for at in recent if told[at].state == FAILED and (at == 0 or told[at - 1].state != FAILED)]
+def _failing_part(name: str, task: int, statuses: Sequence[WrittenStatus], now_ms: int) -> FailingPart | None:
+    recent = [at for at, each in enumerate(statuses) if each.at_ms >= now_ms - WINDOW_MS]
+    failed = [
+        statuses[at] for at in recent if statuses[at].state == FAILED and (at == 0 or statuses[at - 1].state != FAILED)
+    ]
     if len(failed) < LEAST_FAILURES:
         return None
     times = [each.at_ms for each in failed]
     longest_ms = max(later - before for before, later in pairwise(times))
-    goes_on = told[-1].state == FAILED or now_ms - times[-1] <= max(_CALM_MS, 2 * longest_ms)
-    runs = sum(told[at].state == "RUNNING" for at in recent)
+    goes_on = statuses[-1].state == FAILED or now_ms - times[-1] <= max(_CALM_MS, 2 * longest_ms)
+    runs = sum(statuses[at].state == "RUNNING" for at in recent)
     starts = max(runs, len(failed)) + 1  # one may have begun before the window
     return FailingPart(name, task, tuple(times), tuple(each.trace for each in failed), starts, goes_on)
 

@@ -65,11 +65,11 @@ def _unseen(seen: Observation) -> Mapping[str, str]:
     return {what: why for what, why in seen.unseen.items() if what not in known}
 
 
-def _worker(told: WorkerObservation, *, is_known: bool) -> WorkerFacts:
+def _worker(member: WorkerObservation, *, is_known: bool) -> WorkerFacts:
     """Make the facts of a worker. `is_known`: the coordinator reported the group's members."""
-    is_up = told.failure is None and told.health != "unreachable"
-    is_member = told.member_id is not None or not is_known
-    return WorkerFacts(told.name, told.mode.value, told.leader, told.version, told.health, is_up, is_member)
+    is_up = member.failure is None and member.health != "unreachable"
+    is_member = member.member_id is not None or not is_known
+    return WorkerFacts(member.name, member.mode.value, member.leader, member.version, member.health, is_up, is_member)
 
 
 def _connector(each: ObservedConnector, seen: Observation, lacking: Mapping[int, int]) -> ConnectorFacts:

@@ -45,15 +45,15 @@ class OffsetsLook:
         return OffsetFacts(dict(self.newest_ms), self.records, self.restarts)
 
     def _follow(self, store: TopicReader, topic: str) -> None:
-        there = store.describe([topic]).get(topic)
-        if there is None:
+        described = store.describe([topic]).get(topic)
+        if described is None:
             self.followed.pop(topic, None)
             return
         bounds = store.bounds(topic)
         known = self.followed.get(topic)
-        if known is None or known.topic_id != there.topic_id or _is_truncated(known, bounds):
+        if known is None or known.topic_id != described.topic_id or _is_truncated(known, bounds):
             self.restarts += known is not None
-            known = self.followed[topic] = _Followed(there.topic_id)
+            known = self.followed[topic] = _Followed(described.topic_id)
         for piece in _pieces([each for each in bounds if _next(known, each) < each.lso], known):
             until = {each.partition: each.lso if each in piece else _next(known, each) for each in bounds}
             read = store.read(topic, since=known.next, until=until, sieve=self._take)

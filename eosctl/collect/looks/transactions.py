@@ -66,16 +66,16 @@ class TransactionLook:
         now_open.sort(key=lambda each: each.started_ms)
         return TransactionFacts(tuple(now_open), dict(self.counts), len(listings.missing) + unread)
 
-    def _open_transaction(self, told: TransactionDescription, owner: Owner) -> OwnedTransaction:
+    def _open_transaction(self, described: TransactionDescription, owner: Owner) -> OwnedTransaction:
         return OwnedTransaction(
-            told.transactional_id,
+            described.transactional_id,
             owner,
-            told.state.value,
-            told.started_ms or 0,
-            told.transaction_timeout_ms,
-            int(told.producer_id),
-            tuple(sorted({topic for topic, _partition in told.partitions})),
-            None if owner.kind in ("task", "leader") else self._prefix(told.transactional_id),
+            described.state.value,
+            described.started_ms or 0,
+            described.transaction_timeout_ms,
+            int(described.producer_id),
+            tuple(sorted({topic for topic, _partition in described.partitions})),
+            None if owner.kind in ("task", "leader") else self._prefix(described.transactional_id),
         )
 
     def _prefix(self, transactional_id: TransactionalId) -> str:

@@ -40,12 +40,12 @@ class Passwords:
         digest = hashlib.blake2b(key=self._key)
         for part in (user.encode(), compared.encode(), password):
             digest.update(len(part).to_bytes(8, "big") + part)
-        told = digest.digest()
-        if told in self._wrong:
+        seen = digest.digest()
+        if seen in self._wrong:
             return False
-        if told not in self._right:
+        if seen not in self._right:
             is_right = self._is_right(password, compared)
-            self._keep(told, self._right if is_right else self._wrong)
+            self._keep(seen, self._right if is_right else self._wrong)
             if not is_right:
                 return False
         return hashed is not None
