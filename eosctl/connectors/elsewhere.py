@@ -19,32 +19,32 @@ from eosctl.report import Problem
 _PATIENCE_S = 10.0
 
 
-class Elsewhere(Struct, frozen=True):
+class OtherCluster(Struct, frozen=True):
     """The connection to a connector's own brokers: settings from its config, or a profile's."""
 
     client: ClientSettings
     profile: str | None = None
 
-    def app(self, app: App) -> App:
+    def with_topics(self, app: App) -> App:
         """Return the app with the other cluster's topics."""
         open_topics = app.open_topics
-        return replace(app, open_topics=lambda asked: open_topics(self.there(asked)))
+        return replace(app, open_topics=lambda asked: open_topics(self.app(asked)))
 
-    def app_of_tasks(self, app: App) -> App:
+    def with_clients(self, app: App) -> App:
         """Return the app with the other cluster's topics, transactions and ACLs, of which the tasks are clients."""
         open_transactions, open_acls = app.open_transactions, app.open_acls
         return replace(
-            self.app(app),
-            open_transactions=lambda asked: open_transactions(self.there(asked)),
-            open_acls=lambda asked: open_acls(self.there(asked)),
+            self.with_topics(app),
+            open_transactions=lambda asked: open_transactions(self.app(asked)),
+            open_acls=lambda asked: open_acls(self.app(asked)),
         )
 
-    def there(self, app: App) -> App:
+    def app(self, app: App) -> App:
         """Return the app of the other cluster; only group and workers are those of `app`."""
         return replace(app, target=replace(app.target, client=self.client))
 
 
-def where_ids_are(app: App, connector: str, config: Mapping[str, object] | None) -> Elsewhere | None:
+def cluster_of_ids(app: App, connector: str, config: Mapping[str, object] | None) -> OtherCluster | None:
     """Return the connection to the Kafka cluster that the connector's tasks write to; None where it is that of `app`.
 
     Raises RefusedError where it is another one and eosctl can't connect to it.
@@ -60,10 +60,10 @@ def where_ids_are(app: App, connector: str, config: Mapping[str, object] | None)
             hint="Stop the connector, and make a profile that leads there: `eosctl fence TXN_ID -p PROFILE "
             f"{Waiver.UNKNOWN_LIVENESS}` fences ids there, where nobody can say whether their tasks run.",
         )
-    return Elsewhere(brokers.settings)
+    return OtherCluster(brokers.settings)
 
 
-def ids_are_there(connector: str, at: Elsewhere, cluster_id: str) -> Problem:
+def note_other_cluster(connector: str, at: OtherCluster, cluster_id: str) -> Problem:
     """Make the remark that a connector's ids are on another cluster than the command's."""
     servers = ",".join(at.client.bootstrap_servers)
     message = f"{connector} writes to Kafka cluster {cluster_id} ({servers}): its transactional ids are looked at there"
@@ -96,7 +96,7 @@ def task_clusters(
         if same is None:
             places.append((brokers.settings, same := set()))
         same.add(name)
-    return [(patient(Elsewhere(settings).there(app)), frozenset(names)) for settings, names in places], why_not
+    return [(patient(OtherCluster(settings).app(app)), frozenset(names)) for settings, names in places], why_not
 
 
 def patient(app: App) -> App:
