@@ -12,7 +12,7 @@ from typing import Protocol
 
 from eosctl.audit.log.timeline import ABORTED, COMMITTED, OPEN, TORN, Timeline
 from eosctl.audit.rows import AuditedConnector, AuditRow, Verdict, proven_text
-from eosctl.audit.verdict import KnownProducer, Whose
+from eosctl.audit.verdict import KnownProducer, OwnerKind
 from eosctl.core.findings import SEVERITIES
 from eosctl.core.wording import counted, rfc3339
 from eosctl.foreign import html_text
@@ -136,8 +136,8 @@ def _timelines(producers: Sequence[KnownProducer]) -> Iterator[str]:
     for each in producers:
         if each.written.is_transactional:
             name = each.transactional_id or f"producer id {each.written.producer_id}"
-            label = name if each.whose is Whose.OWN else f"{name} ({each.owner})"
-            lines.setdefault((each.whose is not Whose.OWN, label), Timeline()).take(each.written.timeline)
+            label = name if each.whose is OwnerKind.OWN else f"{name} ({each.owner})"
+            lines.setdefault((each.whose is not OwnerKind.OWN, label), Timeline()).take(each.written.timeline)
     times = [at_ms for line in lines.values() for at_ms, _state, _count in line.steps()]
     if not times:
         return

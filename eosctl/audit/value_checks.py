@@ -18,7 +18,7 @@ from eosctl.audit.log.values import Found, PartitionSeen, Seen, SequenceValues, 
 from eosctl.audit.log.writers import WriterKind, Writers
 from eosctl.audit.rules import LogRead
 from eosctl.audit.scope import AuditRequest
-from eosctl.audit.verdict import KnownProducer, Whose
+from eosctl.audit.verdict import KnownProducer, OwnerKind
 from eosctl.core.batches import Place, ScanPlan, Span, UnseenReason, Window
 from eosctl.core.ids import ProducerId
 from eosctl.core.wording import counted
@@ -129,7 +129,7 @@ def _own_writer(_place: Place, _offset: int) -> WriterKind:
 
 def _writer(producer: KnownProducer) -> WriterKind:
     """Return the kind of writer; only a task of another connector's, or eosctl, is certainly not the connector."""
-    return {Whose.OWN: WriterKind.OWN, Whose.KNOWN: WriterKind.OTHER}.get(producer.whose, WriterKind.UNKNOWN)
+    return {OwnerKind.OWN: WriterKind.OWN, OwnerKind.KNOWN: WriterKind.OTHER}.get(producer.whose, WriterKind.UNKNOWN)
 
 
 def _writers(app: App, known: Mapping[ProducerId, WriterKind], spans: Sequence[Span]) -> Writers:
