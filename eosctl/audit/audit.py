@@ -165,7 +165,7 @@ def _more_findings(
     try:
         checked = check_values(scope.app, read, fields, writers)
         found, problems, notes = checked.found, checked.problems, checked.notes
-        own = frozenset(number for number, each in producers.items() if each.whose is OwnerKind.OWN)
+        own = frozenset(number for number, each in producers.items() if each.owner_kind is OwnerKind.OWN)
         copies, unread = compare_with_source(app.with_whole_timeout(), scope, read.outputs.mirror, own)
         found, problems = [*found, *copies], [*problems, *unread]
     except KeyboardInterrupt:
@@ -200,7 +200,7 @@ def _judged(
     doubts = [*_undated(read), *_left_elsewhere(scope, read)]
     reasons = [*(each.detail for each in unreadable), *gone, *read.uncompared, *lacks, *doubts, *ended]
     verdict, why, unproven = judge(rows, list(producers.values()), read.outputs, lacks=reasons)
-    own = [each.written for each in producers.values() if each.whose is OwnerKind.OWN]
+    own = [each.written for each in producers.values() if each.owner_kind is OwnerKind.OWN]
     connector = AuditedConnector(
         connector=scope.connector,
         topics=list(scope.topics),

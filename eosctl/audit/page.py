@@ -136,8 +136,8 @@ def _timelines(producers: Sequence[KnownProducer]) -> Iterator[str]:
     for each in producers:
         if each.written.is_transactional:
             name = each.transactional_id or f"producer id {each.written.producer_id}"
-            label = name if each.whose is OwnerKind.OWN else f"{name} ({each.owner})"
-            lines.setdefault((each.whose is not OwnerKind.OWN, label), Timeline()).take(each.written.timeline)
+            label = name if each.owner_kind is OwnerKind.OWN else f"{name} ({each.owner})"
+            lines.setdefault((each.owner_kind is not OwnerKind.OWN, label), Timeline()).take(each.written.timeline)
     times = [at_ms for line in lines.values() for at_ms, _state, _count in line.steps()]
     if not times:
         return

@@ -129,7 +129,9 @@ def _own_writer(_place: Place, _offset: int) -> WriterKind:
 
 def _writer(producer: KnownProducer) -> WriterKind:
     """Return the kind of writer; only a task of another connector's, or eosctl, is certainly not the connector."""
-    return {OwnerKind.OWN: WriterKind.OWN, OwnerKind.KNOWN: WriterKind.OTHER}.get(producer.whose, WriterKind.UNKNOWN)
+    return {OwnerKind.OWN: WriterKind.OWN, OwnerKind.KNOWN: WriterKind.OTHER}.get(
+        producer.owner_kind, WriterKind.UNKNOWN
+    )
 
 
 def _writers(app: App, known: Mapping[ProducerId, WriterKind], spans: Sequence[Span]) -> Writers:

@@ -55,7 +55,7 @@ class KnownProducer(Struct, frozen=True):
     written: WrittenBy
     transactional_id: TransactionalId | None
     identified_by: str
-    whose: OwnerKind
+    owner_kind: OwnerKind
     owner: str
     is_used_by_others: bool = False
 
@@ -92,25 +92,25 @@ def known_producer(
     the group once had: that an id looks like one of the group's shows nothing, as another group's name may begin alike.
     """
     work = None if transactional_id is None else task_of(transactional_id, group_id or "")
-    whose: OwnerKind
+    owner_kind: OwnerKind
     if not written.is_transactional:
-        whose, words = OwnerKind.PLAIN, "plain"
+        owner_kind, words = OwnerKind.PLAIN, "plain"
     elif owner is not None and owner.kind == "task" and owner.connector == connector:
-        whose, words = OwnerKind.OWN, "task"
+        owner_kind, words = OwnerKind.OWN, "task"
     elif owner is not None and owner.kind == "task":
-        whose, words = OwnerKind.KNOWN, f"connector {owner.connector}"
+        owner_kind, words = OwnerKind.KNOWN, f"connector {owner.connector}"
     elif owner is not None and owner.kind in ("eosctl", "leader"):
-        whose, words = OwnerKind.KNOWN, owner.kind
+        owner_kind, words = OwnerKind.KNOWN, owner.kind
     elif has_offsets and (transactional_id is None or (work is not None and work[0] == connector)):
-        whose, words = OwnerKind.OWN, "task"
+        owner_kind, words = OwnerKind.OWN, "task"
         identified_by = OFFSETS_RECORD if transactional_id is None else identified_by
     elif work is not None and work[0] in former:
-        whose, words = OwnerKind.KNOWN, f"connector {work[0]}, which is gone"
+        owner_kind, words = OwnerKind.KNOWN, f"connector {work[0]}, which is gone"
     elif owner is not None:
-        whose, words = OwnerKind.OTHER, owner.application or owner.kind
+        owner_kind, words = OwnerKind.OTHER, owner.application or owner.kind
     else:
-        whose, words = OwnerKind.UNKNOWN, "unknown"
-    return KnownProducer(written, transactional_id, identified_by, whose, words, is_used_by_others)
+        owner_kind, words = OwnerKind.UNKNOWN, "unknown"
+    return KnownProducer(written, transactional_id, identified_by, owner_kind, words, is_used_by_others)
 
 
 def findings(
@@ -139,11 +139,13 @@ def findings(
 def _counts(tally: PlaceTally, producer: KnownProducer | None) -> bool:
     """Return whether it is about the connector, or must never be; what others do in their transactions is theirs."""
     if tally.code == codes.FOREIGN_OFFSETS:
-        return producer is not None and producer.whose != OwnerKind.OWN and producer.owner not in _WRITERS_OF_OFFSETS
+        return (
+            producer is not None and producer.owner_kind != OwnerKind.OWN and producer.owner not in _WRITERS_OF_OFFSETS
+        )
     return (
         tally.code in _OF_ALL
         or producer is None
-        or producer.whose == OwnerKind.OWN
+        or producer.owner_kind == OwnerKind.OWN
         or tally.code in _SEVERITIES_OF_OTHERS
     )
 
@@ -162,7 +164,7 @@ def shared_source_partitions(
         pair = [producers.get(producer_id) for producer_id in (each.part.producer_id, each.other)]
         if any(one is not None and one.owner in _WRITERS_OF_OFFSETS for one in pair):
             continue  # the task goes on from what it has in memory
-        if not any(one is not None and one.whose == OwnerKind.OWN for one in pair):
+        if not any(one is not None and one.owner_kind == OwnerKind.OWN for one in pair):
             continue
         part = each.part
         key = ((part.topic, part.partition), part.producer_id)
@@ -186,9 +188,9 @@ def _name_of(producer: KnownProducer | None, producer_id: ProducerId) -> str:
 def _of_others(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
     """Yield a finding for each partition that a foreign or unknown producer wrote to."""
     for each in producers:
-        if each.whose in (OwnerKind.OWN, OwnerKind.PLAIN):
+        if each.owner_kind in (OwnerKind.OWN, OwnerKind.PLAIN):
             continue
-        code = codes.PRODUCER_UNKNOWN if each.whose == OwnerKind.UNKNOWN else codes.FOREIGN_PRODUCER
+        code = codes.PRODUCER_UNKNOWN if each.owner_kind == OwnerKind.UNKNOWN else codes.FOREIGN_PRODUCER
         seen = each.written
         for (topic, partition), (first, last, count) in seen.places.items():
             yield PlaceTally(
@@ -222,7 +224,7 @@ def _row(
     severity = tally.severity or _SEVERITIES.get(tally.code, ERROR)
     if tally.code == codes.TRANSACTION_OPEN:
         severity = WARNING if planned_ms - tally.at_ms > timeout_ms else INFO
-    elif tally.code == codes.SOURCE_OFFSET_WENT_BACK and (producer is None or producer.whose != OwnerKind.OWN):
+    elif tally.code == codes.SOURCE_OFFSET_WENT_BACK and (producer is None or producer.owner_kind != OwnerKind.OWN):
         severity = WARNING  # an operator's order
     return AuditRow(
         severity=severity,
@@ -318,7 +320,7 @@ def judge(
 ) -> tuple[Verdict, str, Sequence[str]]:
     """Return the verdict, why, and all for which nothing can be proven, whatever the verdict is; `lacks` are some."""
     wrong = [row for row in rows if row.severity == ERROR]
-    own = [each for each in producers if each.whose == OwnerKind.OWN]
+    own = [each for each in producers if each.owner_kind == OwnerKind.OWN]
     committed = sum(each.written.count("committed") for each in own)
     reasons = [*lacks, *_doubts(rows, producers), *_unjudged(outputs, {each.written.producer_id for each in own})]
     if not committed:
@@ -341,7 +343,9 @@ def judge(
 
 def _doubts(rows: Sequence[AuditRow], producers: Collection[KnownProducer]) -> Iterator[str]:
     """Yield why others, or an operator, leave it open."""
-    strange = [each for each in producers if each.whose in (OwnerKind.UNKNOWN, OwnerKind.OTHER) and each.written.places]
+    strange = [
+        each for each in producers if each.owner_kind in (OwnerKind.UNKNOWN, OwnerKind.OTHER) and each.written.places
+    ]
     if strange:
         named = ", ".join(each.transactional_id or f"producer id {each.written.producer_id}" for each in strange[:3])
         yield f"{named} wrote to the topics, and it is not known that this is not the connector's"

@@ -68,7 +68,7 @@ def test_whose_a_producer_is(owner: Owner | None, has_offsets: bool, whose: Owne
     written = WrittenBy(ProducerId(7), is_transactional=True)
     name = None if owner is None else TransactionalId("x")
     found = known_producer(written, name, "coordinator", owner, connector="c", group_id="g", has_offsets=has_offsets)
-    assert found.whose is whose
+    assert found.owner_kind is whose
 
 
 def test_a_timeline_keeps_every_count_while_its_steps_get_longer() -> None:
