@@ -21,7 +21,7 @@ from eosctl.acls.rows import (
     ScriptData,
 )
 from eosctl.acls.rules import AclIndex, RightJudgement, RightVerdict, acl_of, is_certain, judge
-from eosctl.acls.wanted import Wanted, gather_wanted
+from eosctl.acls.wanted import WantedRights, gather_wanted
 from eosctl.app import App
 from eosctl.core.acls.binding import Acl
 from eosctl.core.acls.lines import kafka_acls_lines, terraform_yaml
@@ -112,7 +112,7 @@ def judge_acls(app: App, request: AclRequest, connectors: Mapping[str, Connector
 
 
 def judge_all(
-    app: App, wanted: Wanted, acls: AclIndex, *, known_topics: Collection[str] = ()
+    app: App, wanted: WantedRights, acls: AclIndex, *, known_topics: Collection[str] = ()
 ) -> tuple[list[RightJudgement], list[Problem]]:
     """Judge each right that is needed now: a right to create a topic is not needed once the topic exists.
 
@@ -129,7 +129,7 @@ def judge_all(
     return judgements, [_existence_unknown(unknown)] if unknown else []
 
 
-def divided(
+def split_lacking(
     app: App, judgements: Sequence[RightJudgement], acls: AclIndex
 ) -> tuple[list[RightJudgement], list[RightJudgement]]:
     """Split the rights that are not granted into those certainly lacking and those that may be."""

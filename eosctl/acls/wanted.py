@@ -41,7 +41,7 @@ _WORKER_TOPICS = {
 _ABOUT_OUTPUTS = {"producer", "consumer", "admin", "observer", "aborter", "acl-writer"}
 
 
-class Wanted(Struct, frozen=True):
+class WantedRights(Struct, frozen=True):
     """Rights, and who should have them: role -> principal, as far as that is known."""
 
     rights: Sequence[Right]
@@ -61,7 +61,7 @@ class Wanted(Struct, frozen=True):
 
 def gather_wanted(
     app: App, request: AclRequest, *, look: bool, connectors: Mapping[str, ConnectorState] | None = None
-) -> Wanted:
+) -> WantedRights:
     """Return the rights that `request` needs.
 
     With `look`, connectors are looked up where a cluster or a worker was named: their tasks and offsets topics in the
@@ -97,10 +97,10 @@ def gather_wanted(
     problems += [_elsewhere(name) for name in names if CLUSTER_PROPERTY in known.config(name)]
     rights = required_rights(scope, roles, mode=request.mode)
     _require_topic_names(app, rights)
-    return Wanted(rights, _principals(app, request, roles), problems)
+    return WantedRights(rights, _principals(app, request, roles), problems)
 
 
-def _of_applications(app: App, request: AclRequest) -> Wanted:
+def _of_applications(app: App, request: AclRequest) -> WantedRights:
     """Return the rights of Kafka Streams or Flink applications, without looking anything up. Raises UsageError."""
     if request.product is None or not request.applications or "" in request.applications:
         raise UsageError("--for and --application go together", hint="For example --for streams --application billing.")
@@ -121,7 +121,7 @@ def _of_applications(app: App, request: AclRequest) -> Wanted:
         if right.resource_type == "Topic" and not is_topic_name(right.name):
             raise UsageError(f"{right.name} can't be a topic, so there is no right on it")
     problems = [] if request.input_topics and request.output_topics else [_topics_not_named(request)]
-    return Wanted(rights, _principals(app, request, (APPLICATION_ROLE,)), problems)
+    return WantedRights(rights, _principals(app, request, (APPLICATION_ROLE,)), problems)
 
 
 def _topics_not_named(request: AclRequest) -> Problem:

@@ -77,7 +77,7 @@ def _read_log(app: App, producer_ids: Sequence[ProducerId]) -> tuple[dict[Produc
     try:
         with app.topics() as store:
             read = store.read(
-                TOPIC, isolation="read_uncommitted", partly=True, sieve=sieve_of(producer_ids), renews=True
+                TOPIC, isolation="read_uncommitted", partly=True, sieve=make_filter(producer_ids), renews=True
             )
     except NotFoundError:
         return {}, []  # nobody has used a transaction yet
@@ -86,7 +86,7 @@ def _read_log(app: App, producer_ids: Sequence[ProducerId]) -> tuple[dict[Produc
     return known, [f"{TOPIC}-{partition}: {why}" for partition, why in sorted(read.missing.items())]
 
 
-def sieve_of(producer_ids: Collection[ProducerId]) -> Callable[[Sequence[Record]], Sequence[Record]]:
+def make_filter(producer_ids: Collection[ProducerId]) -> Callable[[Sequence[Record]], Sequence[Record]]:
     """Return a filter that keeps records of the log that may name one of these ids; the many others are not decoded."""
     wanted = frozenset(each.to_bytes(8, "big") for each in producer_ids)
 

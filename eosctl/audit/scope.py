@@ -202,7 +202,7 @@ def _wanted_topics(
         return list(dict.fromkeys(request.topics)), ()
     found = find_topics(app, {request.connector: config})
     names = list(found.of[request.connector].written)
-    if request.connector in found.untold or not names:
+    if request.connector in found.unreported or not names:
         names += configured_topics(config).written
     prefixes = tuple(name.removesuffix("*") for name in names if name.endswith("*"))
     wanted = [name for name in names if not name.endswith("*")]

@@ -45,7 +45,7 @@ def kafka_findings(silent: Mapping[int, EosctlError]) -> Iterable[Finding]:
         )  # fmt: skip
 
 
-def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
+def kafka_unreachable(error: EosctlError, servers: Iterable[str]) -> Finding:
     """Return the one finding reported when no broker can be reached."""
     return Finding(
         codes.KAFKA_UNREACHABLE, ERROR, ",".join(servers), f"nothing could be checked without Kafka: {error.message}",

@@ -89,7 +89,7 @@ def _is_flinks(transactional_id: TransactionalId, seen: Observation) -> bool:
 
 def _unjudged_connectors(topics: FoundTopics, holders: Sequence[TransactionDescription]) -> list[Problem]:
     """Return a problem for connectors without any known topic, whose topics these transactions may hold."""
-    names = [name for name in topics.untold if not (topics.of[name].written or topics.of[name].likely)]
+    names = [name for name in topics.unreported if not (topics.of[name].written or topics.of[name].likely)]
     if not names:
         return []
     first = holders[0].transactional_id

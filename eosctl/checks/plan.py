@@ -14,7 +14,7 @@ from eosctl.acls import codes as acl_codes
 from eosctl.acls.check import judge_acls
 from eosctl.app import App
 from eosctl.checks import codes
-from eosctl.checks.causes import KAFKA, kafka_findings, under_causes, unreached
+from eosctl.checks.causes import KAFKA, kafka_findings, kafka_unreachable, under_causes
 from eosctl.checks.cluster.versions import broker_findings
 from eosctl.checks.group.failed_parts import with_proofs
 from eosctl.checks.group.members import member_findings
@@ -316,7 +316,7 @@ def _without_kafka(app: App, error: EosctlError) -> tuple[dict[str, Sequence[Fin
     """Return one finding for all checks, as each would wait in vain for the same brokers."""
     servers = app.target.client.bootstrap_servers if app.target.client else ()
     every = [check.id for check in CHECKS]
-    return {**dict.fromkeys(every, ()), KAFKA: [unreached(error, servers)]}, dict.fromkeys(every, error)
+    return {**dict.fromkeys(every, ()), KAFKA: [kafka_unreachable(error, servers)]}, dict.fromkeys(every, error)
 
 
 def _not_checked(check: str, error: EosctlError) -> Finding:

@@ -147,16 +147,20 @@ class Visit:
         names = {worker.name for worker, _reason in self.silent()}
         names |= {worker.name for worker in self.group().members if worker.outside}
         answering = tuple(worker for worker in seen.workers if worker.name not in names)
-        amiss = _amiss(seen)
+        unpassed = _unpassed_gates(seen)
         if answering:
-            names_amiss = {gate.id for gate in amiss}  # one who is left out may be the leader, and is a member
-            without = {g.id: g for g in _amiss(replace(seen, workers=answering)) if g.id in names_amiss}
-            return list(without.values()), [gate for gate in amiss if gate.id not in without]
-        following = [gate for gate in amiss if any(text in gate.evidence for text in (*names, "no worker ", NO_REST))]
-        return [gate for gate in amiss if gate not in following], following
+            unpassed_ids = {
+                gate.id for gate in unpassed
+            }  # a worker that is left out may be the leader, and is a member
+            without = {g.id: g for g in _unpassed_gates(replace(seen, workers=answering)) if g.id in unpassed_ids}
+            return list(without.values()), [gate for gate in unpassed if gate.id not in without]
+        following = [
+            gate for gate in unpassed if any(text in gate.evidence for text in (*names, "no worker ", NO_REST))
+        ]
+        return [gate for gate in unpassed if gate not in following], following
 
 
-def _amiss(observation: Observation) -> list[Gate]:
+def _unpassed_gates(observation: Observation) -> list[Gate]:
     return [gate for gate in evaluate_gates(observation) if gate.status != "pass" and gate.id not in SUMMING_GATES]
 
 

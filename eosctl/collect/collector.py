@@ -131,7 +131,7 @@ class Collector:
             self._tidy(interval_s)
             took_s = self._app.clock.monotonic_s() - began_s
             failed = self._collected[source.name].error is not None
-            self._ended.wait(rest_s(interval_s / source.every if failed else interval_s, took_s))
+            self._ended.wait(pause_s(interval_s / source.every if failed else interval_s, took_s))
 
     def _await_others(self, patience_s: float) -> None:
         others = [each.name for each in self.sources if not each.last]
@@ -170,7 +170,7 @@ class Collector:
             self._app.on_event(Event(f"{now.source}: {now.error}: {now.message}", warning=True))
 
 
-def rest_s(interval_s: float, took_s: float) -> float:
+def pause_s(interval_s: float, took_s: float) -> float:
     """Return how long a source rests after a look: until its interval is over, but at least as long as the look took,
     up to an interval. A slow cluster is not asked without a pause.
     """

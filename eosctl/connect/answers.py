@@ -39,7 +39,7 @@ class Answer(Struct, frozen=True):
         except ValueError:
             return None
 
-    def breaks_off(self) -> bool:
+    def is_truncated(self) -> bool:
         """Check whether the body is a JSON document cut short: without a content length, a cut looks like the end."""
         try:
             json.loads(self.body)
@@ -56,12 +56,12 @@ class Answer(Struct, frozen=True):
             return str(document["message"])
         return None
 
-    def asks_for_patience(self) -> bool:
+    def is_rebalancing(self) -> bool:
         """Check whether a rebalance is the only reason why the request was refused."""
         return self.status == HTTPStatus.CONFLICT or self.message() == _REBALANCE
 
 
-def came_with(request: str) -> str:
+def since_text(request: str) -> str:
     """Return the words for the first Kafka version that has a request; empty where all have it."""
     method, path = request.split("?")[0].split(" ", 1)
     since = SINCE.get((method, path.rpartition("/")[2]))

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import urllib3
 
-from eosctl.connect.answers import JSON, Answer, came_with, is_cut_short, reason_of
+from eosctl.connect.answers import JSON, Answer, is_cut_short, reason_of, since_text
 from eosctl.connect.pools import open_pool, resolve_url
 from eosctl.core.ids import RISKY_IN_PATH, connector_path
 from eosctl.core.versions import HEALTH_SINCE, kafka_version
@@ -196,7 +196,7 @@ class RestConnectWorker:
     def _json(self, method: str, target: str, *, body: object = None) -> object:
         answer = self._done(method, target, body=body)
         found = answer.json()
-        if found is None and answer.breaks_off():
+        if found is None and answer.is_truncated():
             raise self._broke_off()
         if found is None:
             raise self._not_connect(f"{method} {target}", f"it answered with {_not_json(answer.media_type)}")
@@ -212,7 +212,7 @@ class RestConnectWorker:
             answer = self._exchange(method, target, body=body, headers=headers)
             if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
                 return answer
-            if not answer.asks_for_patience() or patience.remaining_s() <= backoff_s:
+            if not answer.is_rebalancing() or patience.remaining_s() <= backoff_s:
                 raise self._failure(f"{method} {target}", answer, body)
             patience.sleep(backoff_s)
             backoff_s = min(_LONGEST_BACKOFF_S, backoff_s * 2)
@@ -306,12 +306,12 @@ class RestConnectWorker:
             return self._not_connect(request, f"HTTP {answer.status} with {answer.media_type or 'no text'}")
         if message in _NO_SUCH_ENDPOINT:
             return UnsupportedError(
-                f"{self.url} does not offer {request}{came_with(request)}",
+                f"{self.url} does not offer {request}{since_text(request)}",
                 hint="The worker may still be starting, be older than this request, or not be Kafka Connect at all.",
             )
         if answer.status == HTTPStatus.NOT_FOUND:
             return NotFoundError(f"{where}: {message}", hint="`eosctl workers list` shows what runs in the group.")
-        if answer.asks_for_patience():
+        if answer.is_rebalancing():
             return ConnectError(
                 f"{where}: {message}", hint="A rebalance went on all the time; run again when it is over."
             )

@@ -60,7 +60,7 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
         fix = remedy(known) if known else "`eosctl connectors trace -o json {name}` has the whole trace."
         yield Finding(
             known.failure.code if known else codes.TASK_FAILED, ERROR, subject,
-            f"{subject} is FAILED: {what_it_died_of(trace)}{_there_alone(connector, part, known)}",
+            f"{subject} is FAILED: {failure_text(trace)}{_there_alone(connector, part, known)}",
             fix.replace("{c}", of_check).replace("{name}", arguments(connector.name)),
             {**evidence, "trace": causes[0].text if causes else "no trace", "causes": [each.text for each in causes]},
         )  # fmt: skip
@@ -109,7 +109,7 @@ def _topics_in(trace: str) -> tuple[str, ...]:
     return denied_topics(trace) if known is not None and known.failure.code == failure_codes.TASK_NOT_AUTHORIZED else ()
 
 
-def what_it_died_of(trace: str) -> str:
+def failure_text(trace: str) -> str:
     """Describe the cause: the meaning of a known failure, else the outermost and the deepest cause."""
     known, causes, denied = known_failure(trace), causes_of(trace), _topics_in(trace)
     if known is not None:

@@ -36,7 +36,7 @@ class FoundTopics(Struct, frozen=True):
 
     of: Mapping[str, ConnectorTopics] = {}
     problems: tuple[Problem, ...] = ()
-    untold: tuple[str, ...] = ()
+    unreported: tuple[str, ...] = ()
 
 
 def find_topics(app: App, configs: Mapping[str, Mapping[str, object]]) -> FoundTopics:

@@ -230,7 +230,7 @@ def tasks(overview: Overview, _top: int) -> Samples:
 
 def running(overview: Overview, top: int) -> Samples:
     """Count running tasks of the same connectors as `offset_age`, so that an alert can compare the two."""
-    first, counts = _stillest(overview, top), _running(overview)
+    first, counts = _stalest(overview, top), _running(overview)
     yield from (((name,), float(counts[name])) for name in first if name in counts)
     if counts.keys() - first:
         yield (OTHER,), float(sum(count for name, count in counts.items() if name not in first))
@@ -282,7 +282,7 @@ def fencing_limits(_overview: Overview, _top: int) -> Samples:
 
 def offset_age(overview: Overview, top: int) -> Samples:
     """Yield the oldest ages of running connectors, then of others; `other` has the oldest running one, if any."""
-    first, ages, counts = _stillest(overview, top), _offset_ages(overview), _running(overview)
+    first, ages, counts = _stalest(overview, top), _offset_ages(overview), _running(overview)
     yield from (((name,), ages[name]) for name in first if name in ages)
     rest = [name for name in ages if name not in first]
     if rest:
@@ -300,7 +300,7 @@ def _offset_ages(overview: Overview) -> dict[str, float]:
     }
 
 
-def _stillest(overview: Overview, top: int) -> dict[str, None]:
+def _stalest(overview: Overview, top: int) -> dict[str, None]:
     """Select the connectors with series of their own: running ones with the oldest offsets come first, so that none
     that has been stopped for weeks displaces one that stands still.
     """

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from eosctl.failures.failure import Failure, Family
-from eosctl.failures.named_things import Thing, add_name, names_in
+from eosctl.failures.named_things import NameKind, add_name, names_in
 from eosctl.failures.reading import LogEvent, events_in
 from eosctl.failures.rules import Match, matches_of, root_causes
 from eosctl.failures.stack_trace import Cause
@@ -33,7 +33,7 @@ class Found:
     count: int = 0
     last_line: int = 0
     last_time: str = ""
-    names: dict[Thing, list[str]] = field(default_factory=dict)
+    names: dict[NameKind, list[str]] = field(default_factory=dict)
     noticed_with: set[str] = field(default_factory=set)
 
     @property

@@ -14,7 +14,7 @@ from msgspec import Struct
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.statuses import StatusLog
-from eosctl.connectors.failures import FAILED, known_failure, remedy, what_it_died_of
+from eosctl.connectors.failures import FAILED, failure_text, known_failure, remedy
 from eosctl.core.configs.records import RecordKind
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import TransactionalId, connector_path, task_transactional_id
@@ -173,7 +173,7 @@ def _fails_again(part: FailingPart, observation: Observation, uses: IdUse, now_m
             f"`eosctl connectors restart --failed {arguments(part.connector)}`."
         )
     else:
-        why = f"somebody restarts it, and it fails again: {what_it_died_of(part.traces[-1])}"
+        why = f"somebody restarts it, and it fails again: {failure_text(part.traces[-1])}"
         fix = _fix(part)
         if part.is_fenced and strangers is None:
             unread = uses.unread or "it is of another Kafka cluster"

@@ -86,7 +86,7 @@ class TopicsLook:
         if dedicated.connectors is not None:
             self.own = tuple(sorted(set(dedicated.configured.values())))
         written = {topic for each in found.of.values() for topic in each.written}
-        before = self.output if found.untold or dedicated.connectors is None else ()
+        before = self.output if found.unreported or dedicated.connectors is None else ()
         self.output = tuple(sorted(written.union(before)))
         return True
 
