@@ -149,10 +149,8 @@ class Visit:
         answering = tuple(worker for worker in seen.workers if worker.name not in names)
         unpassed = _unpassed_gates(seen)
         if answering:
-            unpassed_ids = {
-                gate.id for gate in unpassed
-            }  # a worker that is left out may be the leader, and is a member
-            without = {g.id: g for g in _unpassed_gates(replace(seen, workers=answering)) if g.id in unpassed_ids}
+            ids = {gate.id for gate in unpassed}  # a worker that is left out may be the leader, and is a member
+            without = {g.id: g for g in _unpassed_gates(replace(seen, workers=answering)) if g.id in ids}
             return list(without.values()), [gate for gate in unpassed if gate.id not in without]
         following = [
             gate for gate in unpassed if any(text in gate.evidence for text in (*names, "no worker ", NO_REST))
