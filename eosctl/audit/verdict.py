@@ -1,6 +1,6 @@
-"""What the tallies of a log come to, once it is known whose the producer ids are: findings, and a verdict. Pure.
+"""Makes findings and a verdict of a log's tallies, once the owners of the producer ids are known. Pure.
 
-Nothing that is unknown counts for a connector: a producer of which nobody knows whose it is leaves it unproven.
+Nothing that is unknown counts for a connector: a producer with an unknown owner leaves it unproven.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from eosctl.core.wording import counted, rfc3339
 
 
 @unique
-class Whose(StrEnum):
-    """Of this connector; of another one or eosctl; of an application; without transactions; nobody knows."""
+class OwnerKind(StrEnum):
+    """The owner of a producer: this connector, another or eosctl, an application, none (no transactions), unknown."""
 
     OWN = "own"
     KNOWN = "known"
@@ -47,7 +47,7 @@ _SEVERITIES: Mapping[Code, str] = {
 
 
 class KnownProducer(Struct, frozen=True):
-    """A producer of an output topic: whose it is, in a word and in a phrase.
+    """A producer of an output topic, with its owner in a word and in a phrase.
 
     `is_used_by_others`: only some of its transactions have offsets records, which each of a task has.
     """
@@ -55,12 +55,12 @@ class KnownProducer(Struct, frozen=True):
     written: WrittenBy
     transactional_id: TransactionalId | None
     identified_by: str
-    whose: Whose
+    owner_kind: OwnerKind
     owner: str
     is_used_by_others: bool = False
 
     def part(self) -> ProducerPart:
-        """As it is printed."""
+        """Return the producer as it is printed."""
         seen = self.written
         return ProducerPart(
             transactional_id=self.transactional_id,
@@ -86,31 +86,31 @@ def known_producer(
     is_used_by_others: bool = False,
     former: Collection[str] = (),
 ) -> KnownProducer:
-    """Return whose a producer is, by evidence; `has_offsets`: it committed offsets of the connector.
+    """Decide who owns a producer, by evidence; `has_offsets`: it committed offsets of the connector.
 
     A transactional id that is known and is no task's of this connector outweighs these. `former` are connectors that
     the group once had: that an id looks like one of the group's shows nothing, as another group's name may begin alike.
     """
     work = None if transactional_id is None else task_of(transactional_id, group_id or "")
-    whose: Whose
+    owner_kind: OwnerKind
     if not written.is_transactional:
-        whose, words = Whose.PLAIN, "plain"
+        owner_kind, words = OwnerKind.PLAIN, "plain"
     elif owner is not None and owner.kind == "task" and owner.connector == connector:
-        whose, words = Whose.OWN, "task"
+        owner_kind, words = OwnerKind.OWN, "task"
     elif owner is not None and owner.kind == "task":
-        whose, words = Whose.KNOWN, f"connector {owner.connector}"
+        owner_kind, words = OwnerKind.KNOWN, f"connector {owner.connector}"
     elif owner is not None and owner.kind in ("eosctl", "leader"):
-        whose, words = Whose.KNOWN, owner.kind
+        owner_kind, words = OwnerKind.KNOWN, owner.kind
     elif has_offsets and (transactional_id is None or (work is not None and work[0] == connector)):
-        whose, words = Whose.OWN, "task"
+        owner_kind, words = OwnerKind.OWN, "task"
         identified_by = OFFSETS_RECORD if transactional_id is None else identified_by
     elif work is not None and work[0] in former:
-        whose, words = Whose.KNOWN, f"connector {work[0]}, which is gone"
+        owner_kind, words = OwnerKind.KNOWN, f"connector {work[0]}, which is gone"
     elif owner is not None:
-        whose, words = Whose.OTHER, owner.application or owner.kind
+        owner_kind, words = OwnerKind.OTHER, owner.application or owner.kind
     else:
-        whose, words = Whose.UNKNOWN, "unknown"
-    return KnownProducer(written, transactional_id, identified_by, whose, words, is_used_by_others)
+        owner_kind, words = OwnerKind.UNKNOWN, "unknown"
+    return KnownProducer(written, transactional_id, identified_by, owner_kind, words, is_used_by_others)
 
 
 def findings(
@@ -122,16 +122,16 @@ def findings(
     timeout_ms: int,
     more: Iterable[tuple[PlaceTally, str]] = (),
 ) -> list[AuditRow]:
-    """The rows, errors first, else by topic and partition; `more` are findings about records, with what is wrong."""
+    """Make the rows, errors first, then by topic and partition. `more` are findings about records, with messages."""
     found = [
         *tallies,
         *_of_others(producers.values()),
         *_of_zombies(producers.values()),
     ]
-    told = [(tally, None) for tally in found if _counts(tally, producers.get(tally.producer_id))]
+    counted_tallies = [(tally, None) for tally in found if _counts(tally, producers.get(tally.producer_id))]
     rows = [
         _row(connector, tally, producers.get(tally.producer_id), words, planned_ms=planned_ms, timeout_ms=timeout_ms)
-        for tally, words in [*told, *more]
+        for tally, words in [*counted_tallies, *more]
     ]
     return sorted(rows, key=lambda row: (SEVERITIES.index(row.severity), row.code, row.topic, row.partition))
 
@@ -139,15 +139,20 @@ def findings(
 def _counts(tally: PlaceTally, producer: KnownProducer | None) -> bool:
     """Return whether it is about the connector, or must never be; what others do in their transactions is theirs."""
     if tally.code == codes.FOREIGN_OFFSETS:
-        return producer is not None and producer.whose != Whose.OWN and producer.owner not in _WRITERS_OF_OFFSETS
+        return (
+            producer is not None and producer.owner_kind != OwnerKind.OWN and producer.owner not in _WRITERS_OF_OFFSETS
+        )
     return (
-        tally.code in _OF_ALL or producer is None or producer.whose == Whose.OWN or tally.code in _SEVERITIES_OF_OTHERS
+        tally.code in _OF_ALL
+        or producer is None
+        or producer.owner_kind == OwnerKind.OWN
+        or tally.code in _SEVERITIES_OF_OTHERS
     )
 
 
 _SEVERITIES_OF_OTHERS = {codes.FOREIGN_PRODUCER, codes.PRODUCER_UNKNOWN}
 _WRITERS_OF_OFFSETS = {"eosctl"}
-"""Those that write offsets of connectors by order of an operator."""
+"""Clients that write offsets of connectors by order of an operator."""
 
 
 def shared_source_partitions(
@@ -159,7 +164,7 @@ def shared_source_partitions(
         pair = [producers.get(producer_id) for producer_id in (each.part.producer_id, each.other)]
         if any(one is not None and one.owner in _WRITERS_OF_OFFSETS for one in pair):
             continue  # the task goes on from what it has in memory
-        if not any(one is not None and one.whose == Whose.OWN for one in pair):
+        if not any(one is not None and one.owner_kind == OwnerKind.OWN for one in pair):
             continue
         part = each.part
         key = ((part.topic, part.partition), part.producer_id)
@@ -181,11 +186,11 @@ def _name_of(producer: KnownProducer | None, producer_id: ProducerId) -> str:
 
 
 def _of_others(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
-    """A finding for each partition that a producer of somebody else wrote to."""
+    """Yield a finding for each partition that a foreign or unknown producer wrote to."""
     for each in producers:
-        if each.whose in (Whose.OWN, Whose.PLAIN):
+        if each.owner_kind in (OwnerKind.OWN, OwnerKind.PLAIN):
             continue
-        code = codes.PRODUCER_UNKNOWN if each.whose == Whose.UNKNOWN else codes.FOREIGN_PRODUCER
+        code = codes.PRODUCER_UNKNOWN if each.owner_kind == OwnerKind.UNKNOWN else codes.FOREIGN_PRODUCER
         seen = each.written
         for (topic, partition), (first, last, count) in seen.places.items():
             yield PlaceTally(
@@ -195,7 +200,7 @@ def _of_others(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
 
 
 def _of_zombies(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
-    """Producers that wrote after another one had taken over their id: a new producer id comes with its first epoch."""
+    """Yield producers that wrote after another took over their id: a new producer id comes with its first epoch."""
     by_id: dict[TransactionalId, list[ProducerId]] = {}
     for each in producers:
         if each.transactional_id is not None:
@@ -219,7 +224,7 @@ def _row(
     severity = tally.severity or _SEVERITIES.get(tally.code, ERROR)
     if tally.code == codes.TRANSACTION_OPEN:
         severity = WARNING if planned_ms - tally.at_ms > timeout_ms else INFO
-    elif tally.code == codes.SOURCE_OFFSET_WENT_BACK and (producer is None or producer.whose != Whose.OWN):
+    elif tally.code == codes.SOURCE_OFFSET_WENT_BACK and (producer is None or producer.owner_kind != OwnerKind.OWN):
         severity = WARNING  # an operator's order
     return AuditRow(
         severity=severity,
@@ -315,7 +320,7 @@ def judge(
 ) -> tuple[Verdict, str, Sequence[str]]:
     """Return the verdict, why, and all for which nothing can be proven, whatever the verdict is; `lacks` are some."""
     wrong = [row for row in rows if row.severity == ERROR]
-    own = [each for each in producers if each.whose == Whose.OWN]
+    own = [each for each in producers if each.owner_kind == OwnerKind.OWN]
     committed = sum(each.written.count("committed") for each in own)
     reasons = [*lacks, *_doubts(rows, producers), *_unjudged(outputs, {each.written.producer_id for each in own})]
     if not committed:
@@ -338,7 +343,9 @@ def judge(
 
 def _doubts(rows: Sequence[AuditRow], producers: Collection[KnownProducer]) -> Iterator[str]:
     """Yield why others, or an operator, leave it open."""
-    strange = [each for each in producers if each.whose in (Whose.UNKNOWN, Whose.OTHER) and each.written.places]
+    strange = [
+        each for each in producers if each.owner_kind in (OwnerKind.UNKNOWN, OwnerKind.OTHER) and each.written.places
+    ]
     if strange:
         named = ", ".join(each.transactional_id or f"producer id {each.written.producer_id}" for each in strange[:3])
         yield f"{named} wrote to the topics, and it is not known that this is not the connector's"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from eosctl.acls.check import acl_findings, divided, judge_all
+from eosctl.acls.check import acl_findings, judge_all, split_lacking
 from eosctl.acls.rules import AclIndex, RightJudgement
 from eosctl.acls.wanted import gather_wanted
 from eosctl.app import App
@@ -57,7 +57,7 @@ def _seen(app: App, observation: Observation) -> RightsSeen:
     wanted = gather_wanted(app, request, look=False, connectors=connectors)
     wanted.require_principals()
     judgements, problems = judge_all(app, wanted, acls, known_topics=observation.topics or ())
-    lacking, unsure = divided(app, judgements, acls)
+    lacking, unsure = split_lacking(app, judgements, acls)
     return RightsSeen(
         judged=len(judgements),
         lacking=_sentences(app, lacking),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from eosctl.audit.identity import COORDINATOR, TRANSACTION_LOG, identify, logged_ids, sieve_of
+from eosctl.audit.identity import COORDINATOR, TRANSACTION_LOG, identify, logged_ids, make_filter
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.records import Record
 from eosctl.core.transaction_log import TOPIC
@@ -93,7 +93,7 @@ def test_a_coordinator_that_loads_hides_ids(world: World) -> None:
 def test_only_records_that_may_name_an_id_are_kept() -> None:
     values = [value(7), value(8), rotated(9, before=7), rotated(9, before=10), b"\0", None]
     records = [Record(TOPIC, 0, number, 0, key(f"id-{number}"), each) for number, each in enumerate(values)]
-    kept = sieve_of([ProducerId(7)])(records)
+    kept = make_filter([ProducerId(7)])(records)
     assert [record.offset for record in kept] == [0, 2]
     damaged = Record(TOPIC, 0, 9, 0, b"\0\x05bad", value(7))
     assert logged_ids([*kept, damaged], [ProducerId(7)]) == {7: TransactionalId("id-2")}

@@ -12,7 +12,7 @@ from eosctl.audit.log.segments import PartitionFold
 from eosctl.audit.log.tallies import Tallies, WrittenBy
 from eosctl.audit.log.timeline import ABORTED, COMMITTED, Timeline
 from eosctl.audit.rules import OutputPartitions
-from eosctl.audit.verdict import KnownProducer, Whose, findings, known_producer
+from eosctl.audit.verdict import KnownProducer, OwnerKind, findings, known_producer
 from eosctl.core.batches import Batch
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from tests.audit.log_scene import START_MS, batch
@@ -54,21 +54,21 @@ def test_a_producer_that_wrote_after_its_successor_is_a_zombie(producers: tuple[
 @pytest.mark.parametrize(
     ("owner", "has_offsets", "whose"),
     [
-        (Owner("task", "c", 3), False, Whose.OWN),
-        (Owner("task", "d", 0), True, Whose.KNOWN),
-        (Owner("eosctl"), True, Whose.KNOWN),
-        (Owner("other"), True, Whose.OTHER),
-        (Owner("ambiguous"), False, Whose.OTHER),
-        (None, True, Whose.OWN),
-        (None, False, Whose.UNKNOWN),
+        (Owner("task", "c", 3), False, OwnerKind.OWN),
+        (Owner("task", "d", 0), True, OwnerKind.KNOWN),
+        (Owner("eosctl"), True, OwnerKind.KNOWN),
+        (Owner("other"), True, OwnerKind.OTHER),
+        (Owner("ambiguous"), False, OwnerKind.OTHER),
+        (None, True, OwnerKind.OWN),
+        (None, False, OwnerKind.UNKNOWN),
     ],
 )
-def test_whose_a_producer_is(owner: Owner | None, has_offsets: bool, whose: Whose) -> None:
+def test_whose_a_producer_is(owner: Owner | None, has_offsets: bool, whose: OwnerKind) -> None:
     """Who commits offsets of the connector is one of its tasks, unless an id is known that is none of its tasks'."""
     written = WrittenBy(ProducerId(7), is_transactional=True)
     name = None if owner is None else TransactionalId("x")
     found = known_producer(written, name, "coordinator", owner, connector="c", group_id="g", has_offsets=has_offsets)
-    assert found.whose is whose
+    assert found.owner_kind is whose
 
 
 def test_a_timeline_keeps_every_count_while_its_steps_get_longer() -> None:

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.collect.collector import Collector, rest_s
+from eosctl.collect.collector import Collector, pause_s
 from eosctl.collect.facts import DoctorFacts, GroupFacts, KafkaFacts, LsoFacts, OffsetFacts, TransactionFacts
 from eosctl.collect.overview import Overview
 from eosctl.collect.source import FactSource
@@ -97,7 +97,7 @@ def test_what_is_last_waits_for_the_first_looks_of_the_others() -> None:
     ("interval_s", "took_s", "rests_s"), [(30, 1, 29), (30, 28, 28), (30, 45, 30), (30, 600, 30), (1, 0, 1)]
 )
 def test_a_slow_cluster_is_not_asked_without_a_pause(interval_s: float, took_s: float, rests_s: float) -> None:
-    assert rest_s(interval_s, took_s) == rests_s
+    assert pause_s(interval_s, took_s) == rests_s
 
 
 def test_what_failed_is_tried_again_soon() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from eosctl.acls.check import acl_findings, divided, judge_all
+from eosctl.acls.check import acl_findings, judge_all, split_lacking
 from eosctl.acls.rules import AclIndex
 from eosctl.acls.wanted import gather_wanted
 from eosctl.app import App
@@ -69,7 +69,7 @@ def _judge(
     judgements, more = judge_all(
         app, replace(wanted, rights=rights, principals=known), acls, known_topics=[topic] if made else []
     )
-    lacking, unsure = divided(app, judgements, acls)
+    lacking, unsure = split_lacking(app, judgements, acls)
     if lacking:
         findings = acl_findings(app, lacking)
         raise RefusedError(

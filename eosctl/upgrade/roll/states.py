@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eosctl.connectors.failures import failed_in_fencing, what_it_died_of
+from eosctl.connectors.failures import failed_in_fencing, failure_text
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.group.observation.rules import Observation
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
@@ -56,8 +56,8 @@ def judge_connectors(
         failed = [task for task in seen.tasks if task.state == "FAILED" and (name, task.task) not in excused]
         fencing = [task for task in failed if failed_in_fencing(task) and "Authorization" not in task.trace]
         if seen.state == "FAILED":
-            broken.append(f"connector {name} is FAILED: {what_it_died_of(seen.trace)}")
-        broken += [f"{name}/{t.task} is FAILED: {what_it_died_of(t.trace)}" for t in failed if t not in fencing]
+            broken.append(f"connector {name} is FAILED: {failure_text(seen.trace)}")
+        broken += [f"{name}/{t.task} is FAILED: {failure_text(t.trace)}" for t in failed if t not in fencing]
         if fencing:
             to_restart.append(name)
         looked_at = [number for number in seen.wanted if (name, number) not in excused]
