@@ -1,4 +1,4 @@
-"""What keeps `fence` from harm: refusals for running tasks and leaders, and what to know before saying yes."""
+"""The safety checks of `fence`: refusals for running tasks and leaders, and the warnings shown before confirmation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMED = 5
 
 
 def refuse_leaders(items: Sequence[FenceItem]) -> None:
-    """Raises RefusedError if any of `items` (those blocked for what may be a leader) is left."""
+    """Raise RefusedError if any of `items`, the result of `blocked_leaders`, is left."""
     if not items:
         return
     raise RefusedError(
@@ -29,7 +29,7 @@ def refuse_leaders(items: Sequence[FenceItem]) -> None:
 
 
 def refuse_live(items: Sequence[FenceItem]) -> None:
-    """Raises RefusedError naming connector, task and worker of the items that running tasks hold."""
+    """Raise RefusedError with connector, task and worker if running tasks hold any of the items."""
     tasks = [item.live for item in items if item.live is not None]
     if not tasks:
         return
@@ -42,7 +42,7 @@ def refuse_live(items: Sequence[FenceItem]) -> None:
 
 
 def refuse_unknown(items: Sequence[FenceItem], unknown: Mapping[TransactionalId, Problem]) -> None:
-    """Raises RefusedError if any of `items` is an id of a task of which `unknown` says that it may run."""
+    """Raise RefusedError if an id to be fenced is in `unknown`: its task may be running."""
     wanted = [item.transactional_id for item in items if item.outcome == FenceOutcome.WOULD_FENCE]
     tasks = [transactional_id for transactional_id in wanted if transactional_id in unknown]
     if not tasks:
@@ -57,7 +57,7 @@ def refuse_unknown(items: Sequence[FenceItem], unknown: Mapping[TransactionalId,
 
 
 def refuse_prepared(items: Sequence[FenceItem]) -> None:
-    """Raises RefusedError if any of `items` (what `may_be_prepared` found) is left."""
+    """Raise RefusedError if any of `items`, the result of `may_be_prepared`, is left."""
     if not items:
         return
     raise RefusedError(
@@ -68,7 +68,7 @@ def refuse_prepared(items: Sequence[FenceItem]) -> None:
 
 
 def tasks_text(tasks: Sequence[LiveTask]) -> str:
-    """Who runs what, for a message."""
+    """Describe which worker runs which task, for a message."""
     return _some(_task_text(task) for task in tasks)
 
 
@@ -78,7 +78,7 @@ def _task_text(task: LiveTask) -> str:
 
 
 def _some(names: Iterable[str]) -> str:
-    """The first few names, and how many more there are."""
+    """Join the first few names, and count the rest."""
     listed = list(names)
     more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more
@@ -90,7 +90,7 @@ def cautions(
     prepared: Sequence[FenceItem] = (),
     groups: Collection[str] | None = None,
 ) -> list[Problem]:
-    """What the one who asked for it should know before saying yes."""
+    """Return the warnings to show before confirmation."""
     cautions = []
     if prepared:
         cautions.append(
@@ -121,7 +121,7 @@ def cautions(
 
 
 def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
-    """One command per connector whose running tasks are fenced, at its worker's URL."""
+    """Return one restart command per connector whose running tasks are fenced, with the URL of its worker."""
     from eosctl.core.workers.url import parse_worker_url
 
     given = [parse_worker_url(url).text for url in app.target.connect_urls]  # without the credentials it may carry
@@ -137,6 +137,6 @@ def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
 
 
 def liveness_unknown(reason: str, hint: str | None = None) -> Problem:
-    """The warning that nobody can say whether tasks hold some ids."""
+    """Return the warning that it is unknown whether running tasks hold the ids."""
     message = f"whether running tasks hold these ids is unknown: {reason}"
     return Problem(codes.LIVENESS_UNKNOWN, message, hint)

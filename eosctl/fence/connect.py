@@ -33,7 +33,7 @@ _MARGIN_S = 30.0
 
 
 def check_connect_route(app: App, request: FenceRequest) -> None:
-    """Raises UsageError, UnsupportedError for what the endpoint can't take, RefusedError unless it is STOPPED.
+    """Raise UsageError or UnsupportedError for a request that the endpoint can't serve, RefusedError unless STOPPED.
 
     Raises RefusedError, too, for a leader that nobody named: it may not have the signature.
 
@@ -63,7 +63,7 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
 
 
 def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[Problem]:
-    """What is said before: a round fences one id after the other, which can take longer than anybody waits for it."""
+    """Warn if the leader's fencing round, one id after the other, may outlast the timeout."""
     wanted = [item for item in items if item.outcome is FenceOutcome.WOULD_FENCE]
     known = Counter(item.coordinator.node_id for item in wanted if item.coordinator is not None)
     unknown = sum(item.coordinator is None for item in wanted)
@@ -84,7 +84,7 @@ def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[P
 def fence_through_connect(
     app: App, connector: str, before: Mapping[TransactionalId, TransactionDescription | None], *, there: App
 ) -> Iterator[FenceAnswer]:
-    """A signed `PUT /connectors/C/fence`; what it did is read from the coordinators, not believed.
+    """Send a signed `PUT /connectors/C/fence`, and read its effect from the coordinators.
 
     `there` leads to the cluster that the connector's tasks write to.
 
@@ -102,7 +102,7 @@ def fence_through_connect(
 
 
 def put_fence(app: App, connector: str) -> EosctlError | None:
-    """The failure, if any; a key that was just replaced, and a leader id that was just taken, deserve a second try.
+    """Have the leader fence; return the failure, if any. Retry once, for a just replaced key or a just taken leader id.
 
     Not so what comes late: that round has fenced ids, and a second one would begin at the first of them.
     """

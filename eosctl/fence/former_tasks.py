@@ -1,4 +1,4 @@
-"""Fences the ids of a stopped connector's former tasks, so that none of them can commit an offset any more.
+"""Fencing of the ids of a stopped connector's former tasks, so that none of them can commit an offset any more.
 
 A worker gives up on a task that does not end in time, and one that was frozen may come back: both may hold a producer.
 """
@@ -23,7 +23,7 @@ _AUTHORIZATION_FAILED = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 
 
 def fence_former_tasks(app: App, connector: str, *, tasks: int, where: App | None = None) -> str:
-    """Fences natively, else through the leader; `tasks` is how many it had when it was last seen. Says what was done.
+    """Fence natively, or else through the leader, and return what was done; `tasks` is the last known number of tasks.
 
     `where` leads to the brokers that its ids are on, if those are not the group's. Ids that no coordinator knows were
     never used: workers without exactly-once support have none. Raises EosctlError where an id may still be used.
@@ -49,7 +49,7 @@ def fence_former_tasks(app: App, connector: str, *, tasks: int, where: App | Non
 def _natively(
     app: App, ids: Sequence[TransactionalId]
 ) -> tuple[list[TransactionalId], dict[TransactionalId, KafkaFault]]:
-    """The ids that were fenced, and why others were not."""
+    """Fence the ids that coordinators know; return the fenced ones, and the faults of the others."""
     if not ids:
         return [], {}
     with app.transactions() as admin:
@@ -65,7 +65,7 @@ def _is_unknown(state: object) -> bool:
 
 
 def _through_leader(app: App, connector: str) -> str:
-    """The leader fences the recorded ids one after the other; one that is not enabled has tasks without ids."""
+    """Have the leader fence the recorded ids, unless it is not enabled: then tasks have no ids."""
     if probe_mode(leader_worker(app))[0] is Mode.NOT_ENABLED:
         return ""
     failure = put_fence(app, connector)

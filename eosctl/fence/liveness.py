@@ -1,4 +1,4 @@
-"""Whether running tasks hold the ids that are to be fenced, whoever's tasks they are.
+"""Decides whether running tasks, of any group, hold the ids that are to be fenced.
 
 The members of a group tell which tasks they may run, and REST which of those have failed. What a flag sets aside is not
 asked for: with --live no worker is asked, as all that members may run counts as running; with --unknown-liveness
@@ -33,7 +33,7 @@ _QUICK_S = 5.0
 
 
 class Liveness(Struct, frozen=True):
-    """The ids that running tasks hold, and those of tasks of which nobody can say whether they run.
+    """The ids that running tasks hold, and the ids of tasks of which it is unknown whether they run.
 
     `problems` is what else to know; `connectors` are those of the group that was named, as far as they were heard of,
     and `gone` is that group where it has no members. `groups` are the Connect groups that can be seen; None: unknown.
@@ -52,7 +52,7 @@ def _groups_unknown(error: EosctlError) -> Problem:
 
 
 def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -> Liveness:
-    """Asks every Connect group that one of `ids` can be read as belonging to; an unknown is never taken for a no.
+    """Ask every Connect group that one of `ids` may belong to; never take an unknown for a no.
 
     Raises RefusedError when a worker that was named belongs to another Kafka cluster.
     """
@@ -96,7 +96,7 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId
 def _of_hidden_groups(
     app: App, ids: Sequence[TransactionalId], groups: Collection[str], own: Collection[str]
 ) -> dict[TransactionalId, Problem]:
-    """Return the ids that can be those of tasks of a group that may not be described, which no listing shows.
+    """Return the ids that may belong to tasks of a group that no listing shows, as it may not be described.
 
     Ids of the group that was named are not among them, if they are of its `own` connectors.
     """
@@ -126,14 +126,14 @@ def _may_run_hidden(group_id: str, hidden: Mapping[str, KafkaFault]) -> Problem:
 
 
 def _with_part_of_the_time(app: App, request: FenceRequest) -> App:
-    """Who is silent must leave time to say so, or to fence."""
+    """Limit the deadline, so that silent groups leave time to report that, or to fence."""
     part_s = math.ceil(app.deadline.remaining_s() * 5) / 10  # a half, in words that a message can say
     part_s = min(part_s, _QUICK_S) if request.unknown_liveness else part_s
     return replace(app, deadline=Deadline.after(part_s, app.clock))
 
 
 def _at_group(app: App, group_id: str) -> App:
-    """The URLs that were given are of the group that was named."""
+    """Return an `App` for the group; the given URLs are kept only for the group that was named."""
     if group_id == app.target.group_id:
         return app
     return replace(app, target=replace(app.target, group_id=group_id, connect_urls=()))

@@ -72,7 +72,7 @@ FenceRoute = Callable[[App, Sequence[TransactionalId]], Iterator[FenceAnswer]]
 
 
 class FencePlan(Struct, frozen=True):
-    """What would be fenced, and what that was decided from.
+    """The plan of a fencing, and the observations that it is based on.
 
     `cluster_id` is that of the cluster where the ids are, `home_id` that of the group's own.
     """
@@ -86,24 +86,24 @@ class FencePlan(Struct, frozen=True):
     problems: tuple[Problem, ...]
 
     def where(self, app: App) -> App:
-        """The surroundings where the ids are."""
+        """Return the `App` for the cluster where the ids are."""
         return _where(app, self.gathered)
 
     def wanted(self) -> list[TransactionalId]:
-        """The ids to fence, in order."""
+        """Return the ids to fence, in order."""
         return [item.transactional_id for item in self.items if item.outcome is FenceOutcome.WOULD_FENCE]
 
     def prepared(self) -> list[FenceItem]:
-        """Those whose open transactions may hold what a two-phase commit has prepared."""
+        """Return the items whose open transactions may hold prepared data of a two-phase commit."""
         return may_be_prepared(self.items, connectors=self.connectors(), unseen=not self.cluster_id)
 
     def connectors(self) -> set[str]:
-        """The connectors of this group that are known to be there, or were named."""
+        """Return the connectors of this group that are known to exist, or were named."""
         named = {self.request.connector} if self.request.connector is not None else set()
         return {*self.liveness.connectors, *self.gathered.connectors, *named}
 
     def report(self, app: App) -> Report:
-        """The plan as rows."""
+        """Report the plan as rows."""
         return fence_report(app, FENCE_PLAN, self.items, cluster_id=self.home_id, problems=self.problems)
 
 
@@ -112,7 +112,7 @@ def _where(app: App, gathered: Gathered) -> App:
 
 
 def plan_fence(app: App, request: FenceRequest, known: Mapping[str, ConnectorState] | None = None) -> FencePlan:
-    """Finds the ids, describes them and checks who holds them.
+    """Find the ids, describe them and check who holds them.
 
     `known` are the connectors of the config topic, if it has just been read.
     Raises RefusedError for leader ids (without `allow_leader`), for ids of tasks that run (without `live`) or may run
@@ -173,7 +173,7 @@ def _cluster_id(app: App) -> str:
 
 
 def plan_recorded(app: App, connector: ConnectorState) -> FencePlan:
-    """The plan for the recorded ids of a connector as read, for commands without the options that refusals name."""
+    """Plan the fencing of a connector's recorded ids, for commands without the options that refusals name."""
     try:
         return plan_fence(app, FenceRequest(connector=connector.name), {connector.name: connector})
     except RefusedError as error:
@@ -181,7 +181,7 @@ def plan_recorded(app: App, connector: ConnectorState) -> FencePlan:
 
 
 def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, described: Described) -> None:
-    """A group that is gone runs nothing; one that never was has no connector to be fenced."""
+    """Refuse to fence a connector of a group that never existed; a group that is gone runs nothing."""
     if request.connector is None or liveness.gone is None or request.unknown_liveness:
         return
     from eosctl.group.absent import Known, refuse_never_there
@@ -193,7 +193,7 @@ def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, des
 
 
 def _refuse_nothing_known(app: App, request: FenceRequest, items: Sequence[FenceItem]) -> None:
-    """Where there is nothing to fence, the group that was named may be a wrong one; ids of others need none."""
+    """Raise NotFoundError if there is nothing to fence and the group never existed; other applications' ids need none."""
     if request.unknown_liveness or any(item.outcome is not FenceOutcome.SKIPPED_UNKNOWN for item in items):
         return
     if items and not any(item.owner.kind in ("task", "leader", "ambiguous") for item in items):
@@ -215,7 +215,7 @@ def _waivable() -> Iterator[None]:
 
 
 def _describe(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -> tuple[str, Described]:
-    """The cluster id and each id's state; where only librdkafka can authenticate, neither can be known."""
+    """Return the cluster id and each id's state; both stay unknown where only librdkafka can authenticate."""
     try:
         with app.transactions() as admin:
             return admin.cluster_id(), admin.describe_transactions(ids) if ids else {}
@@ -227,7 +227,7 @@ def _describe(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -
 
 
 def prepare_fence(app: App, request: FenceRequest) -> Plan:
-    """The plan to fence what `request` names; raises as `plan_fence`."""
+    """Prepare the plan to fence what `request` selects; raise as `plan_fence`."""
     plan = plan_fence(app, request)
     count = len(plan.wanted())
     question = f"Fence {counted(count, 'transactional id')}?"
@@ -235,7 +235,7 @@ def prepare_fence(app: App, request: FenceRequest) -> Plan:
 
 
 def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -> Report:
-    """Fences the ids of the plan and reports each one; raises StalePlanError if a task took one of them meanwhile.
+    """Fence the ids of the plan and report each one; raise StalePlanError if a task took one of them meanwhile.
 
     Raises RefusedError if nobody can say that any more. Never raises for one id, nor for what breaks half-way: rows
     report. Ctrl-C ends it with the rows so far, exit 130.
@@ -283,7 +283,7 @@ def _route(app: App, plan: FencePlan) -> FenceRoute:
 
 
 def _natively(plan: FencePlan, app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
-    """The coordinators that told the plan are the first to be asked."""
+    """Fence through the coordinators; ask those first that were found for the plan."""
     if not ids:
         return
     known = {item.transactional_id: item.coordinator for item in plan.items if item.coordinator is not None}
@@ -292,7 +292,7 @@ def _natively(plan: FencePlan, app: App, ids: Sequence[TransactionalId]) -> Iter
 
 
 def _with_producers(app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
-    """One librdkafka producer per id."""
+    """Fence with one librdkafka producer per id."""
     from eosctl.kafka.transactions.producer_fencing import fence_with_producers
 
     client, deadline = app.target.require_client(), app.deadline
@@ -307,7 +307,7 @@ def _with_progress(app: App, answers: Iterable[FenceAnswer], *, total: int) -> I
 
 
 def _recheck(app: App, plan: FencePlan) -> None:
-    """What must still hold: the same cluster, no task that began to run or may have, the same task-count record.
+    """Check that the plan still holds: same cluster, no task that may run since, same task-count record.
 
     States and epochs may have moved: they do with every transaction, and fencing is right all the same; but not where
     Flink may have prepared one meanwhile.
@@ -331,7 +331,7 @@ def _recheck(app: App, plan: FencePlan) -> None:
 
 
 def _recheck_liveness(app: App, plan: FencePlan) -> None:
-    """Asks again what the flags do not set aside."""
+    """Check again what the flags do not waive."""
     request = plan.request
     liveness = find_liveness(app, request, plan.wanted())
     if not request.unknown_liveness:
@@ -345,7 +345,7 @@ def _recheck_liveness(app: App, plan: FencePlan) -> None:
 
 
 def _recheck_prepared(plan: FencePlan, admin: TransactionAdmin) -> None:
-    """Asks again for the ids like Flink's, whose transactions open and close with every checkpoint."""
+    """Check again ids like Flink's, whose transactions open and close with every checkpoint."""
     flinks = may_be_prepared(plan.items, connectors=plan.connectors(), unseen=True)
     if not flinks:
         return
@@ -367,7 +367,7 @@ def _mark_unanswered(items: dict[TransactionalId, FenceItem], fault: KafkaFault)
 
 
 def _ask_again(app: App, items: dict[TransactionalId, FenceItem]) -> None:
-    """Lost answers: the coordinators are asked what they have now, within a few seconds of their own."""
+    """Ask the coordinators for the state of unconfirmed ids, with a few seconds of extra time."""
     lost = [item.transactional_id for item in items.values() if item.outcome is FenceOutcome.UNCONFIRMED]
     if not lost:
         return

@@ -1,4 +1,4 @@
-"""Rows, counts, problems and the exit code of `fence`, for its plan and for its result alike."""
+"""The rows, counts, problems and exit code of `fence`, for both its plan and its result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BAD = {FenceOutcome.FAILED: EosctlError.code, FenceOutcome.UNCONFIRMED: Unconfi
 
 
 class FenceRows(Sequence[FenceRow]):
-    """The rows of many items, each made when it is looked at, so that 100,000 ids stay small."""
+    """The rows of many items, each made on access, so that 100,000 ids need little memory."""
 
     def __init__(self, items: Sequence[FenceItem], *, now_ms: int) -> None:
         self._items, self._now_ms = items, now_ms
@@ -43,7 +43,7 @@ class FenceRows(Sequence[FenceRow]):
 
 
 def fence_row(item: FenceItem, *, now_ms: int) -> FenceRow:
-    """One id as `fence-plan` and `fence-result` show it."""
+    """Return the row of one id in `fence-plan` and `fence-result`."""
     return FenceRow(
         transactional_id=item.transactional_id,
         coordinator=None if item.coordinator is None else item.coordinator.node_id,
@@ -71,7 +71,7 @@ def _before(state: TransactionDescription, now_ms: int) -> Described:
 def fence_report(
     app: App, kind: Kind, items: Sequence[FenceItem], *, cluster_id: str, problems: Iterable[Problem]
 ) -> Report:
-    """The report of a plan or a result; its exit code follows from the outcomes, and from what was not looked at."""
+    """Report a plan or a result; derive the exit code from the outcomes and from what was not checked."""
     problems = tuple(problems)
     code = _exit_code(items)
     if code is ExitCode.OK and any(problem.code == NOT_CHECKED for problem in problems):
@@ -101,7 +101,7 @@ def _exit_code(items: Sequence[FenceItem]) -> ExitCode:
 
 
 def _failure_problems(app: App, kind: Kind, items: Sequence[FenceItem]) -> list[Problem]:
-    """One problem per kind of failure, however many ids it hit."""
+    """Return one problem per kind of failure, regardless of the number of ids."""
     by_kind: dict[tuple[str, FenceOutcome], list[FenceItem]] = defaultdict(list)
     for item in items:
         if item.outcome in _BAD and item.fault is not None:

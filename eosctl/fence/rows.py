@@ -1,4 +1,4 @@
-"""What `fence` prints: a row per transactional id, of its plan and of its result alike."""
+"""The rows that `fence` prints, one per transactional id, for both its plan and its result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eosctl.txn.parts import OwnerPart, ShownCoordinator, ShownEpoch, ShownId, S
 
 
 class Described(Printed):
-    """What a coordinator says of an id."""
+    """The state of an id, as its coordinator reports it."""
 
     state: Annotated[str, "The state of its transaction, as its coordinator says."]
     producer_id: ShownProducerId
@@ -21,19 +21,19 @@ class Described(Printed):
     age_ms: Annotated[int | None, "Milliseconds since its last transaction began, which may be over."]
 
     def open_for(self) -> str | None:
-        """How long the transaction has been open; `-` where none is open."""
+        """Return how long the transaction has been open, as text; `-` where none is open."""
         return open_for(self.state, self.age_ms)
 
 
 class Fenced(Printed):
-    """What an id has after it was fenced."""
+    """The state of an id after fencing."""
 
     producer_id: Annotated[int, "The producer id after fencing.", Header("NEW-PRODUCER-ID")]
     producer_epoch: Annotated[int, "The epoch after fencing.", Header("NEW-EPOCH")]
 
 
 class Running(Printed):
-    """Where a task runs now."""
+    """The worker that runs a task now."""
 
     worker: Annotated[str, "The worker that runs the task now; fencing makes the task fail.", Header("RUNNING-ON")]
 
@@ -56,12 +56,12 @@ class FenceRow(Printed):
 
     @Header("OUTCOME")
     def planned_outcome(self) -> str:
-        """What fencing will do with the id; `fenced before` where it was fenced, and not used since."""
+        """Return what fencing will do with the id; mark one that was fenced before and not used since."""
         return f"{self.outcome} (fenced before)" if self.already_fenced else self.outcome
 
 
 class FenceSummary(Printed):
-    """How many ids of which outcome."""
+    """The number of ids per outcome."""
 
     ids: Annotated[int, "How many ids there are."]
     counts: Annotated[Counts, "How many ids have each outcome."]
@@ -77,7 +77,7 @@ class FencePart(Printed):
 
 
 def fence_part(report: Report) -> FencePart:
-    """A report of fencing as a part of another one."""
+    """Convert a report of fencing to a part of another report."""
     return FencePart(rows=list(report.rows_of(FenceRow)), summary=report.summary_of(FenceSummary))
 
 

@@ -1,4 +1,4 @@
-"""What runs in one Connect group, or may, for `fence`: asked where an id can be read as one of its tasks.
+"""The tasks that run, or may run, in one Connect group, for `fence`; it is asked if an id may be one of its tasks.
 
 The members of the group report which tasks they may run, and REST which of those have failed.
 """
@@ -36,7 +36,7 @@ from eosctl.report import Problem
 
 
 class RunningTasks(Struct, frozen=True):
-    """What runs in one group, and what may; `doubt` is about each of its tasks."""
+    """The tasks that run in one group, and those that may; `doubt` applies to every other task of it."""
 
     running: Mapping[Work, LiveTask]
     may_run: Mapping[Work, Problem] = {}
@@ -46,7 +46,7 @@ class RunningTasks(Struct, frozen=True):
 
 
 def tasks_of(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bool) -> RunningTasks:
-    """What runs in the target's group; its rebalance and tasks that are about to end are waited for, if it `waits`."""
+    """Return the tasks of the target's group that run or may; if it `waits`, let a rebalance and ending tasks finish."""
 
     def look() -> TaskHolders:
         held = _holders_now(app, wanted, waits=waits, asks=not request.live)
@@ -73,7 +73,7 @@ def tasks_of(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits:
 
 
 def _holders_now(app: App, wanted: frozenset[Work], *, waits: bool, asks: bool) -> TaskHolders:
-    """Ask the members, and the workers where they were named or a member may run one of the tasks."""
+    """Ask the members; ask the workers, too, if they were named or a member may run one of the tasks."""
     connectors = {connector for connector, _task in wanted}
     group, doubt = group_or_doubt(app, wait=waits)
     shown: Mapping[str, ConnectorEntry] = {}
@@ -88,7 +88,7 @@ def _holders_now(app: App, wanted: frozenset[Work], *, waits: bool, asks: bool) 
 
 
 def _doubt(app: App, held: TaskHolders) -> Problem | None:
-    """Why the group does not report who may run what."""
+    """Return why the group does not report who may run what."""
     if held.doubt is None:
         return None
     told = held.doubt.message
@@ -98,14 +98,14 @@ def _doubt(app: App, held: TaskHolders) -> Problem | None:
 
 
 def _silent(app: App, group: ConnectGroup | None, workers: Collection[WorkerId]) -> Mapping[WorkerId, EosctlError]:
-    """Those of `workers` that do not answer, and why: the others report what they know of their tasks from before."""
+    """Return those of `workers` that do not answer, and why; the others report outdated states of their tasks."""
     given = {parse_worker_url(url).text: url for url in app.target.connect_urls}
     at = {worker_id_of_url(url): url for url in (urls_of(group) if group else ())}
     return silences_of(app, {worker: given.get(at[worker], at[worker]) for worker in workers if worker in at})
 
 
 def _may_run(app: App, held: TaskHolders, task: HeldTask) -> Problem | None:
-    """A task of which REST says neither that it runs at a member nor that it has failed; None for another one.
+    """Return a problem if the task may run: REST reports it neither RUNNING at a member nor FAILED.
 
     What has failed, or has no worker, at one that is no member is what `fence` is for.
     """
@@ -129,7 +129,7 @@ def _may_run(app: App, held: TaskHolders, task: HeldTask) -> Problem | None:
 
 
 def _died(app: App, task: LiveTask, silence: EosctlError) -> Problem:
-    """A task of a worker that was killed: the group counts on it for a while, and REST reports its last state."""
+    """Return the problem of a killed worker's task: the group counts the worker for a while, REST has its old state."""
     return liveness_unknown(
         f"worker {task.worker} of group {app.target.group_id} has them, and does not answer: {silence.message}",
         "If it was killed, the group drops it after session.timeout.ms (10 s): run again then. If it runs, stop the "
