@@ -193,7 +193,7 @@ def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, des
 
 
 def _refuse_nothing_known(app: App, request: FenceRequest, items: Sequence[FenceItem]) -> None:
-    """Raise NotFoundError if there is nothing to fence and the group never existed; other applications' ids need none."""
+    """Raise NotFoundError if there is nothing to fence and the group never existed; let ids of others pass."""
     if request.unknown_liveness or any(item.outcome is not FenceOutcome.SKIPPED_UNKNOWN for item in items):
         return
     if items and not any(item.owner.kind in ("task", "leader", "ambiguous") for item in items):

@@ -21,7 +21,7 @@ class Described(Printed):
     age_ms: Annotated[int | None, "Milliseconds since its last transaction began, which may be over."]
 
     def open_for(self) -> str | None:
-        """Return how long the transaction has been open, as text; `-` where none is open."""
+        """Return how long the transaction has been open; `-` where none is open."""
         return open_for(self.state, self.age_ms)
 
 
@@ -56,7 +56,7 @@ class FenceRow(Printed):
 
     @Header("OUTCOME")
     def planned_outcome(self) -> str:
-        """Return what fencing will do with the id; mark one that was fenced before and not used since."""
+        """Return what fencing will do with the id; `fenced before` where it was fenced, and not used since."""
         return f"{self.outcome} (fenced before)" if self.already_fenced else self.outcome
 
 

@@ -182,7 +182,7 @@ def blocked_live(items: Iterable[FenceItem]) -> list[FenceItem]:
 def may_be_prepared(
     items: Iterable[FenceItem], *, connectors: Collection[str], unseen: bool = False
 ) -> list[FenceItem]:
-    """Return the items whose fencing would discard what a two-phase commit has prepared: open, with ids like Flink's.
+    """Return the items whose fencing may discard prepared data: open transactions under ids like Flink's.
 
     Flink commits a transaction after its checkpoint is complete; until then, and while the job is down, the transaction
     stays open and is the only place where the records are. Coordinators report nothing of that, so that every open one

@@ -46,7 +46,7 @@ class RunningTasks(Struct, frozen=True):
 
 
 def tasks_of(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bool) -> RunningTasks:
-    """Return the tasks of the target's group that run or may; if it `waits`, let a rebalance and ending tasks finish."""
+    """Return the tasks of the target's group that run or may; if it `waits`, let rebalances and ending tasks finish."""
 
     def look() -> TaskHolders:
         held = _holders_now(app, wanted, waits=waits, asks=not request.live)

@@ -1,4 +1,4 @@
-"""Whether a Connect group without members was ever on this Kafka cluster: one rule for all who ask.
+"""Decides whether a Connect group without members ever existed on this Kafka cluster.
 
 The workers of a group that is gone run nothing, and need no waiver; a mistyped group looks the same to its coordinator.
 """
@@ -24,7 +24,7 @@ _ANSWER_S = 5.0
 
 
 class Known(Struct, frozen=True):
-    """What the caller has read already of `Traces`; None is looked up.
+    """The traces that the caller has read already; a field that is None is looked up.
 
     `may_be_new`: the group's workers may have never been started: it has no ids, and if no group has members on this
     cluster it needs no traces. `ask_workers`: a worker that was named and answers is of the group that is really meant,
@@ -43,7 +43,7 @@ NOTHING_KNOWN = Known()
 def doubt_about(
     app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known = NOTHING_KNOWN
 ) -> str | None:
-    """What `judge_absence` says of a group without members; None for one with members; raises NotFoundError.
+    """Return what `judge_absence` finds doubtful of a group without members, else None; raise NotFoundError as it does.
 
     It is asked for `connectors`; None means all that are recorded. The error names the groups that exist.
     """
@@ -65,7 +65,7 @@ def _judged(app: App, group: ConnectGroup, known: Known, missing: str | None) ->
 
 
 def require_ever_there(app: App, known: Known = NOTHING_KNOWN) -> None:
-    """Raises NotFoundError where a group was named of which nothing is known: no member, no id, no connector.
+    """Raise NotFoundError if the named group has left no trace: no member, no id, no connector.
 
     For those who found nothing under it. What can't be asked is no evidence; neither is a group that was not named.
     """
@@ -85,7 +85,7 @@ def require_ever_there(app: App, known: Known = NOTHING_KNOWN) -> None:
 
 
 def _asked(app: App, known: Known) -> Known | None:
-    """With what coordinators and the config topic say; None where neither can be asked now.
+    """Complete `known` from the coordinators and the config topic; return None if neither can be asked now.
 
     Brokers that come back answer for groups before they do for transactions and topics.
     """
@@ -100,9 +100,7 @@ def _asked(app: App, known: Known) -> Known | None:
 def refuse_never_there(
     app: App, group: ConnectGroup, connectors: Collection[str], known: Known = NOTHING_KNOWN
 ) -> None:
-    """Raises NotFoundError for a group without members that was never there, RefusedError for one of which a worker
-    answers, and for one whose config topic seems to be another group's. All say that nothing was written.
-    """
+    """Raise NotFoundError for a memberless group that never existed, RefusedError for one with an answering worker."""
     if not _is_absent(group):
         return
     traces = _traces(app, connectors, known)
@@ -130,7 +128,7 @@ def _is_absent(group: ConnectGroup) -> bool:
 
 
 def _traces(app: App, connectors: Collection[str] | None, known: Known) -> Traces:
-    """What is known without asking."""
+    """Return the traces that are known without asking."""
     files = {
         config.properties.source: config.group_id
         for config in app.target.worker_configs
@@ -140,7 +138,7 @@ def _traces(app: App, connectors: Collection[str] | None, known: Known) -> Trace
 
 
 def _looked_up(app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known) -> Traces:
-    """All that can be known. The topic is read after the members were asked: it holds what they have read."""
+    """Return all traces that can be known; ask the members before reading the topic, which then has all they read."""
     others = _other_groups(app, group.group_id)
     recorded = recorded_of(app) if known.recorded is None else known.recorded
     asked = connectors if connectors is not None else recorded.connectors if recorded else ()
@@ -165,7 +163,7 @@ def _known_ids(app: App) -> list[TransactionalId] | None:
 
 
 def recorded_of(app: App) -> Recorded | None:
-    """What the target's config topic has; None where it is not to be read."""
+    """Read the connectors of the target's config topic; return None if it can't be read."""
     try:
         return _recorded(app)
     except EosctlError:
@@ -173,7 +171,7 @@ def recorded_of(app: App) -> Recorded | None:
 
 
 def _recorded(app: App) -> Recorded | None:
-    """None where there is no config topic; raises where it can't be read."""
+    """Read the connectors of the config topic; return None if there is none, raise if it can't be read."""
     from eosctl.group.topics.config_reader import find_config_topic  # most commands meet no absent group
 
     with app.topics() as store:
@@ -182,7 +180,7 @@ def _recorded(app: App) -> Recorded | None:
 
 
 def _other_groups(app: App, group_id: str) -> dict[str, OtherGroup] | None:
-    """Each other Connect group that has members; None where that is unknown."""
+    """Return every other Connect group that has members, or None if that is unknown."""
     try:
         with app.transactions() as admin:
             names = [name for name, kind in admin.list_groups().items() if kind == PROTOCOL_TYPE and name != group_id]

@@ -1,4 +1,4 @@
-"""Where the members of a group are asked, and which of those routes may lead to one worker.
+"""The URLs at which the members of a group are asked, and the members that may share a worker's address.
 
 Names are looked up where there are several members, side by side, and in a part of the time that a command has; a name
 that can't be resolved shows nothing.
@@ -26,7 +26,7 @@ _PARALLEL_LOOKUPS = 8
 
 
 class Routes(Struct, frozen=True):
-    """`urls` is under which each member is asked, by member id; `doubts` is why that proves nothing of some of them.
+    """The routes to the members: `urls` by member id, and `doubts`, why the answers there prove nothing of a member.
 
     `unproven` are members of whom something else than their own word says where they are reached.
     """
@@ -37,7 +37,7 @@ class Routes(Struct, frozen=True):
 
 
 def routes_of(app: App, members: Iterable[ConnectMember], given: Collection[str]) -> Routes:
-    """The routes to the members that have a REST interface; `given` are the normalised URLs of -u."""
+    """Return the routes to the members with a REST interface; `given` are the normalised URLs of -u."""
     there = [member for member in members if member.has_rest]
     own = {each.member_id: url for each in there if (url := normalised(each.url)) is not None}
     routes = _routes(app, there, own, {})
@@ -66,7 +66,7 @@ def _unproven(routes: Iterable[Route]) -> frozenset[str]:
 
 
 def _addresses_of(app: App, urls: Iterable[str]) -> Mapping[str, frozenset[str]]:
-    """The addresses of the URLs' hosts; what a proxy looks up is not known here."""
+    """Resolve the hosts of URLs to addresses; omit what goes through a proxy, which resolves for itself."""
     patience_s = min(_PATIENCE_S, app.deadline.remaining_s() / 4)
     hurried = replace(app, deadline=Deadline.after(patience_s, app.clock))
     names = sorted({urlsplit(url).hostname or "" for url in urls if _goes_directly(app, url)})

@@ -1,4 +1,4 @@
-"""The workers of a Connect group: who they are, what each runs, and what can be proven of their exactly-once mode.
+"""Observes the workers of a Connect group: who they are, what each runs, and which exactly-once mode is proven.
 
 Read-only. Members and their work come from Kafka's group coordinator; version, health and mode from REST.
 """
@@ -51,7 +51,7 @@ _Pair = tuple[ConnectMember | None, str | None]
 
 
 def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
-    """The group's members joined with what each worker says over REST; a worker that can't be reached is a row too.
+    """Join the group's members with their workers' REST answers; an unreachable worker is a row too.
 
     Without a Kafka cluster or a group id, the given URLs alone are asked. A given URL that no member advertises is
     another way to one (a load balancer, a forwarded port), if what it answers says so, and else stands among the
@@ -83,7 +83,7 @@ def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
 
 
 def read_group(app: App, *, gone_ok: bool = False, wait: bool = True) -> tuple[ConnectGroup, str]:
-    """The target's Connect group and the Kafka cluster id; with `wait` a rebalance gets a little time to end.
+    """Return the target's Connect group and the Kafka cluster id; with `wait`, give a rebalance a little time to end.
 
     With `gone_ok` a group that the coordinator does not know is one in state Dead: its workers may be stopped since
     long. Raises UsageError, NotFoundError, ProtocolError and what Kafka's connection raises.
@@ -107,7 +107,7 @@ def read_group(app: App, *, gone_ok: bool = False, wait: bool = True) -> tuple[C
 
 
 def discover_urls(app: App) -> list[str]:
-    """Where to reach the group's workers: the URLs that were given, else those its members advertise.
+    """Return the URLs of the group's workers: the given ones, else those that its members advertise.
 
     Credentials are part of given URLs only, so none goes to a discovered one. Empty means that the group has no
     member; members whose URLs are unknown raise UnreachableError. Else raises as `read_group`.
@@ -127,17 +127,17 @@ def discover_urls(app: App) -> list[str]:
 
 
 def urls_of(group: ConnectGroup) -> list[str]:
-    """Where the members say that they are reached."""
+    """Return the URLs that the members advertise."""
     return [url for url in (normalised(member.url) for member in group.members if member.has_rest) if url is not None]
 
 
 def worker_id_of(member: ConnectMember) -> WorkerId:
-    """How REST calls the member, HOST:PORT of its URL; where that is not known, what else there is to call it."""
+    """Return the member's worker id, HOST:PORT of its URL, or a substitute if the URL is unknown."""
     return worker_id_of_url(normalised(member.url) or f"://{member.member_id}")
 
 
 def in_turn(app: App, urls: Sequence[str]) -> Iterator[tuple[str, ConnectWorker]]:
-    """Each URL and its worker, with a patience that leaves time for the others.
+    """Yield each URL and its worker, with a time limit that leaves time for the others.
 
     A frozen worker takes requests and is silent: it must not use up the time in which the next one would answer.
     """
@@ -148,7 +148,7 @@ def in_turn(app: App, urls: Sequence[str]) -> Iterator[tuple[str, ConnectWorker]
 
 
 def answering_url(app: App) -> str | None:
-    """The first of the URLs that were given whose worker answers, as it may be shown."""
+    """Return the first given URL whose worker answers, without credentials."""
     for _url, worker in in_turn(app, app.target.connect_urls):
         try:
             worker.root()
@@ -159,7 +159,7 @@ def answering_url(app: App) -> str | None:
 
 
 def no_answer(what: str, failures: Sequence[EosctlError]) -> EosctlError:
-    """The error where every worker that was asked failed: UnauthorizedError where all of them turned us away."""
+    """Return the error for workers that all failed; it is UnauthorizedError if all of them refused authorization."""
     message = f"{what}: {'; '.join(each.message for each in failures) or 'none is known'}"
     hints = dict.fromkeys(each.hint for each in failures if each.hint)
     turned_away = bool(failures) and all(isinstance(each, UnauthorizedError) for each in failures)
@@ -170,7 +170,7 @@ def no_answer(what: str, failures: Sequence[EosctlError]) -> EosctlError:
 def _observe(
     app: App, pairs: Sequence[_Pair], given: Mapping[str, str], *, kafka_cluster_id: str | None = None
 ) -> tuple[WorkerObservation, ...]:
-    """Each pair joined with its worker's own words; the workers are asked side by side."""
+    """Join each pair with the worker's own answers; workers are asked in parallel."""
 
     def view(pair: _Pair) -> WorkerView:
         member, url = pair
@@ -203,7 +203,7 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
 
 
 def _as_member(alone: WorkerObservation, member: ConnectMember) -> WorkerObservation:
-    """The worker, with what the group knows of it."""
+    """Add the group's view of the member to a worker's observation."""
     return replace(
         alone,
         url=member.url if alone.url is None else alone.url,
@@ -222,7 +222,7 @@ def _as_member(alone: WorkerObservation, member: ConnectMember) -> WorkerObserva
 
 
 def _mode_by_files(app: App, pair: _Pair, view: WorkerView) -> Refined:
-    """The worker's mode, by what it says itself and by the files that may be its own."""
+    """Return the worker's mode, by its own answers and by the files that may be its own."""
     member, url = pair
     given = [config.properties for config in app.target.worker_configs]
     read = [read_worker_file(file.source, file.values) for file in given]
@@ -231,7 +231,7 @@ def _mode_by_files(app: App, pair: _Pair, view: WorkerView) -> Refined:
 
 
 def _place_in_group(pair: _Pair, view: WorkerView, kafka_cluster_id: str | None) -> Iterator[str]:
-    """What is to be known of how the worker belongs to the group: evidence, in sentences."""
+    """Yield evidence of how the worker belongs to the group, in sentences."""
     member, url = pair
     if member is not None and not member.has_rest:
         yield NO_REST
@@ -272,7 +272,7 @@ def _proven(
     routes: Routes,
     given: Mapping[str, str],
 ) -> tuple[WorkerObservation, ...]:
-    """The workers; of a member, what was answered counts only if no other worker may have answered.
+    """Return the workers; discard a member's answers if another worker may have given them.
 
     Where something else than the member says where it is reached (--connect-map, -u), another group's worker may be
     there: its connectors show that.
@@ -297,7 +297,7 @@ def _proven(
 def _judge_strangers(
     app: App, group: ConnectGroup, workers: Sequence[WorkerObservation], given: Mapping[str, str]
 ) -> tuple[tuple[WorkerObservation, ...], tuple[WorkerObservation, ...]]:
-    """The workers, those of no or another group with a problem that says so; and, apart, other ways to the members."""
+    """Return the workers, with problems for foreign ones, and separately the alternative routes to members."""
     if all(worker.member_id is not None for worker in workers) or group.state not in (STABLE, EMPTY):
         return tuple(workers), ()
     members = [worker for worker in workers if worker.member_id is not None]
@@ -317,7 +317,7 @@ def _judge_strangers(
 
 
 class _Members(Struct, frozen=True):
-    """What the members say: their connectors (None: nobody tells), where these run, and whether all are healthy.
+    """The members' view: their connectors (None: unknown), the workers that run them, and whether all are healthy.
 
     Unless they are all on this machine (`is_local`), localhost is not what they call a worker.
     """
@@ -329,7 +329,7 @@ class _Members(Struct, frozen=True):
 
 
 def _assigned(group: ConnectGroup) -> frozenset[str] | None:
-    """The connectors that the members run, as their coordinator knows; a stopped one is among them."""
+    """Return the connectors that the members run, by their coordinator, stopped ones included; None if unknown."""
     works = [member.connectors() for member in group.members]
     return None if any(each is None for each in works) else frozenset(name for each in works for name in each or ())
 
@@ -364,7 +364,7 @@ def _workers(connectors: Mapping[str, ConnectorEntry]) -> dict[str, frozenset[Wo
 
 
 def _stays_outside(app: App, url: str) -> bool:
-    """Whether the group stays Stable without the worker for longer than a worker that has just started takes to join.
+    """Check that the group stays Stable without the worker for longer than a just started worker takes to join.
 
     What was seen of both may be a moment apart.
     """
@@ -377,7 +377,7 @@ def _stays_outside(app: App, url: str) -> bool:
 
 
 def observe_former_members(app: App, seen: GroupObservation, urls: Sequence[str]) -> tuple[WorkerObservation, ...]:
-    """What answers at URLs at which members of the group were, judged like a URL that was given; reads the group anew.
+    """Observe the former members' URLs, judged like given ones; read the group anew.
 
     Whoever has such an address now need not be a worker: credentials are for the caller to keep back. Raises as
     `read_group`.
@@ -390,5 +390,5 @@ def observe_former_members(app: App, seen: GroupObservation, urls: Sequence[str]
 
 
 def _given_urls(app: App) -> dict[str, str]:
-    """Normalised URL -> the URL as given, which may carry credentials."""
+    """Return a map of normalised URLs to the URLs as given, which may carry credentials."""
     return {parse_worker_url(url).text: url for url in app.target.connect_urls}

@@ -1,4 +1,4 @@
-"""Which Connect groups a Kafka cluster has; said also to whoever names one that it does not have. Reads only."""
+"""Lists the Connect groups of a Kafka cluster, also as a hint for a group that does not exist. Reads only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eosctl.errors import EosctlError, NotFoundError
 
 
 def with_groups_there(app: App, error: NotFoundError) -> NotFoundError:
-    """The same about the target's group, with the groups that exist as a hint; unchanged where nobody lists them."""
+    """Add the existing groups to the error as a hint, if they can be listed."""
     from eosctl.group.observation.absence import groups_there  # most commands meet no absent group
 
     try:
@@ -22,7 +22,7 @@ def with_groups_there(app: App, error: NotFoundError) -> NotFoundError:
 
 
 def list_connect_groups(app: App) -> tuple[frozenset[str] | None, EosctlError | None]:
-    """The Connect groups of this Kafka cluster that one may see, or why that is unknown."""
+    """Return the Connect groups of this Kafka cluster that one may see, or why that is unknown."""
     try:
         with app.transactions() as admin:
             listed = admin.list_groups()

@@ -1,4 +1,4 @@
-"""A Connect group as Kafka's coordinator knows it: decoded members, what each owns, and who leads. Pure."""
+"""A Connect group as its coordinator describes it: decoded members, owned work, and the leader. Pure."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class ConnectMember(Struct, frozen=True):
     wanted_offset: int | None = None
 
     def connectors(self) -> tuple[str, ...] | None:
-        """The connectors whose Connector instance runs here."""
+        """Return the connectors whose Connector instance runs here."""
         if self.owned is None:
             return None
         return tuple(connector for connector, task in self.owned if task == CONNECTOR_ITSELF)
 
     def tasks(self) -> tuple[Work, ...] | None:
-        """The tasks that run here."""
+        """Return the tasks that run here."""
         return None if self.owned is None else tuple(work for work in self.owned if work[1] != CONNECTOR_ITSELF)
 
 
@@ -67,7 +67,7 @@ class ConnectGroup(Struct, frozen=True):
 
 
 def connect_group(raw: RawGroup) -> ConnectGroup:
-    """Decodes DescribeGroups' answer; raises NotFoundError for an unknown or foreign group, ProtocolError."""
+    """Decode DescribeGroups' answer; raise NotFoundError for an unknown or foreign group, or ProtocolError."""
     if raw.state == DEAD and not raw.members:
         raise NotFoundError(
             f"the Connect group {raw.group_id!r} does not exist on this Kafka cluster",

@@ -1,4 +1,4 @@
-"""What can be known of a worker's `exactly.once.source.support` from outside, and on which evidence. Pure.
+"""The evidence, from outside, for a worker's `exactly.once.source.support`. Pure.
 
 Connect has no request that shows the mode. Validating a connector with `exactly.once.support=required` shows whether
 the worker that was asked is `enabled`; `preparing` and `disabled` answer alike, only a worker's file tells them apart.
@@ -39,7 +39,7 @@ _LAST = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
 
 def probe_plugins(plugins: Iterable[Mapping[str, object]]) -> list[str]:
-    """The classes of the source plugins to validate with, best first.
+    """Return the classes of the source plugins to validate with, best first.
 
     One without a version may be one that the worker can't load.
     """
@@ -49,14 +49,14 @@ def probe_plugins(plugins: Iterable[Mapping[str, object]]) -> list[str]:
 
 
 def probe_config(plugin: str) -> dict[str, str]:
-    """The connector configuration to validate; nothing is created from it."""
+    """Return the connector configuration to validate; nothing is created from it."""
     return {"name": "eosctl-probe", "connector.class": plugin, "tasks.max": "1", PROPERTY: "required"} | _NEEDED.get(
         plugin, {}
     )
 
 
 def mode_of_validation(answer: Mapping[str, object]) -> Mode:
-    """What the answer to `probe_config` says: enabled, not_enabled or unknown.
+    """Read the mode from the answer to `probe_config`: enabled, not_enabled or unknown.
 
     The number of errors says nothing. A connector may put its own verdict in place of the worker's; then the value
     that was asked about is missing from the answer.
@@ -70,7 +70,7 @@ def mode_of_validation(answer: Mapping[str, object]) -> Mode:
 
 
 def is_standalone(plugin: str, answer: Mapping[str, object]) -> bool:
-    """Whether the worker objects to nothing, where every worker of a group objects to the connector at least.
+    """Decide whether the worker is standalone: it has no objection, where a distributed worker has one at least.
 
     `StandaloneHerder` does not look at the property at all (3.3 to 4.3).
     """
@@ -88,7 +88,7 @@ def _config_value(answer: Mapping[str, object]) -> Mapping[str, object]:
 
 
 class WorkerFileSettings(Struct, frozen=True):
-    """What a worker's .properties file says, None where it does not or only the worker knows.
+    """The settings in a worker's .properties file; None if missing, or if only the worker can resolve it.
 
     `unresolved` are the properties whose values refer to a config provider of the worker's. A `mirror_maker`'s says
     nothing of where a worker is reached.
@@ -104,7 +104,7 @@ class WorkerFileSettings(Struct, frozen=True):
 
 
 def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFileSettings:
-    """Mode, group and advertised address of `properties`, with the defaults of `DistributedConfig` (4.3)."""
+    """Read mode, group and advertised address from `properties`, with the defaults of `DistributedConfig` (4.3)."""
     where = advertised(properties)
     mode = trimmed(properties.get(CONNECT_SETTING, "disabled")).lower()
     group_id = trimmed(properties.get("group.id", ""))
@@ -121,7 +121,7 @@ def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFileSett
 
 
 def files_of(url: str | None, files: Sequence[WorkerFileSettings], *, group_id: str | None) -> list[WorkerFileSettings]:
-    """The files that may be of the worker at `url`: those that name its host, else those that name no host.
+    """Return the files that may belong to the worker at `url`: those with its host, else those without a host.
 
     One that names the host and no port that is known may be of it too. A dedicated MirrorMaker's may be of each of the
     group's workers, and no other is of one without a URL.
@@ -136,7 +136,7 @@ def files_of(url: str | None, files: Sequence[WorkerFileSettings], *, group_id: 
 
 
 class Refined(Struct, frozen=True):
-    """The mode that probe and files prove together, what the files add as evidence, and what they get wrong."""
+    """The mode that probe and files prove together, the evidence that the files add, and their errors."""
 
     mode: Mode
     said: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class Refined(Struct, frozen=True):
 
 
 def mode_of_files(files: Sequence[WorkerFileSettings]) -> Refined:
-    """What the files alone say of a worker that no request reaches."""
+    """Derive the mode from the files alone, for a worker that no request reaches."""
     modes = {file.mode for file in files}
     said = tuple(f"{file.path} says {file.mode or 'what only the worker can resolve'}" for file in files)
     if len(modes) != 1 or None in modes:
@@ -153,7 +153,7 @@ def mode_of_files(files: Sequence[WorkerFileSettings]) -> Refined:
 
 
 def refine_mode(probed: Mode, files: Sequence[WorkerFileSettings]) -> Refined:
-    """Joins probe and files; a file never overrules the probe: a worker may run with an older version of it."""
+    """Combine probe and files; a file never overrules the probe, as a worker may run with an older version of it."""
     untold = tuple(
         f"{file.path}: only the worker can resolve its {CONNECT_SETTING}" for file in files if file.mode is None
     )

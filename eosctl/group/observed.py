@@ -1,4 +1,4 @@
-"""What one look at a Connect group has found: the group, and each of its workers. Values; nothing is asked here."""
+"""A Connect group and its workers as observed at one time. Values only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from eosctl.report import Problem
 
 
 class WorkerObservation(Struct, frozen=True):
-    """One worker. `connectors` and `tasks` are None when the group was not stable, or was not asked.
+    """One worker; `connectors` and `tasks` are None if the group was not stable, or not asked.
 
     `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` says what `mode` and doubts rest on.
     `config_lag` is None unless the config topic was read; `failure` is why the worker itself says nothing.
@@ -53,7 +53,7 @@ class WorkerObservation(Struct, frozen=True):
     worker_id: str | None = None
 
     def in_doubt(self, doubt: str) -> WorkerObservation:
-        """The same, without what may be another worker's answer."""
+        """Remove what may be another worker's answer."""
         health = self.health if self.failure is not None else "unknown"
         evidence = self.evidence if self.failure is not None else ("what answers at its URL may be another worker",)
         return replace(
@@ -62,24 +62,24 @@ class WorkerObservation(Struct, frozen=True):
         )  # fmt: skip
 
     def of_another_group(self, how: str) -> WorkerObservation:
-        """The same, with the problem that it is a worker of another group."""
+        """Add the problem that it is a worker of another group."""
         message = f"the worker at {self.url} {how}: it is of another group"
         hint = "Compare -u, and -g with the worker's group.id. A worker that has just started joins within a second."
         return replace(self, problems=(*self.problems, Problem(codes.OTHER_GROUP, message, hint)))
 
     def not_a_member(self, how: str) -> WorkerObservation:
-        """The same, with the problem that it runs and is outside of its group."""
+        """Add the problem that it runs outside of its group."""
         message = f"the worker at {self.url} runs, its health is {self.health}, and {how}"
         problem = Problem(codes.WORKER_NOT_A_MEMBER, message, codes.WORKER_NOT_A_MEMBER.next).as_warning()
         return replace(self, problems=(*self.problems, problem), outside=how)
 
     @property
     def name(self) -> str:
-        """What it is called: its URL, or its node."""
+        """The worker's name: its URL, or its node."""
         return self.url or self.node or str(self.member_id)
 
     def as_row(self) -> WorkerRow:
-        """The row of workers-list and workers-probe."""
+        """Convert to the row of workers-list and workers-probe."""
         assigned = None
         if self.connectors is not None and self.tasks is not None:
             tasks = [TaskPart(connector=connector, task=task) for connector, task in self.tasks]
@@ -124,7 +124,7 @@ class GroupObservation(Struct, frozen=True):
         return next((member.name for member in self.members if member.leader), self.leader_url)
 
     def named_as(self, known: KnownNodes) -> GroupObservation:
-        """The same; MirrorMaker's nodes that are `known` are called what they were."""
+        """Rename MirrorMaker's nodes that are `known` to their previous names."""
         if all(member.node is None for member in self.members):
             return self
         mute = [

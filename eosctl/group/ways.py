@@ -1,4 +1,4 @@
-"""Who answers at a URL: whether it leads to a group, and whether two members' URLs may lead to one worker. Pure.
+"""Decides whether a URL leads to a group, and whether two members' URLs may lead to one worker. Pure.
 
 No answer of Connect's REST interface names the worker that gives it, nor its group. But the workers of one group know
 the same connectors, and report on which members those run; and what answers at one address is taken for one worker, so
@@ -27,7 +27,7 @@ Connectors = Mapping[str, Collection[str]]
 
 @unique
 class Way(Enum):
-    """What is at the other end: a member of the group, a worker of another one, or nobody can know."""
+    """The worker behind a URL: a member of the group, a worker of another group, or unknown."""
 
     IN = auto()
     ELSEWHERE = auto()
@@ -35,7 +35,7 @@ class Way(Enum):
 
 
 class Route(Struct, frozen=True):
-    """How a member is asked: `advertised` is its own URL, `reached` where that leads from here."""
+    """The route to a member: `advertised` is its own URL, `reached` is the URL at which it is asked."""
 
     member_id: str
     client_host: str
@@ -44,7 +44,7 @@ class Route(Struct, frozen=True):
 
     @property
     def is_its_own_word(self) -> bool:
-        """Whether nothing but the member says that it is reached there, and the name can be its own."""
+        """Whether only the member itself names the address, and the name can be its own."""
         return self.reached == self.advertised and not self.is_foreign_loopback
 
     @property
@@ -54,7 +54,7 @@ class Route(Struct, frozen=True):
         return is_as_advertised and is_loopback_url(self.reached) and not is_this_machine(self.client_host)
 
     def meets(self, other: Route, addresses: Mapping[str, Collection[str]]) -> bool:
-        """Whether both may lead to one worker: one port, and one host or address.
+        """Decide whether both may lead to one worker: same port, and same host or address.
 
         Of different paths on one port it is not assumed: a worker has none, so a gateway goes by them. Names it need
         not go by: a load balancer does not look at them.
@@ -70,7 +70,7 @@ class Route(Struct, frozen=True):
 
 
 def shared_routes(routes: Sequence[Route], addresses: Mapping[str, Collection[str]]) -> list[list[Route]]:
-    """Those of `routes` that may lead to one worker, together; `addresses` are those of the URLs' hosts."""
+    """Group the routes that may lead to one worker; `addresses` are the addresses of the URLs' hosts."""
     left, found = list(routes), []
     while left:
         together = [left.pop(0)]
@@ -84,7 +84,7 @@ def shared_routes(routes: Sequence[Route], addresses: Mapping[str, Collection[st
 
 
 def doubt_of(shared: Sequence[Route]) -> str:
-    """Why nothing that answers proves these members, in a sentence."""
+    """Explain in a sentence why no answer proves these members."""
     advertised, reached = (sorted({getattr(each, name) for each in shared}) for name in ("advertised", "reached"))
     hosts = ", ".join(sorted({each.client_host for each in shared}))
     if advertised == reached and len(advertised) == 1:
@@ -110,7 +110,7 @@ def told_apart(
     given: Iterable[str],
     addresses: Mapping[str, Collection[str]],
 ) -> dict[str, str]:
-    """Member id -> the given URL that is its own, for members that share a route: by the address it is connected from.
+    """Map the ids of members that share a route to the given URL of their own, by the address they connect from.
 
     `shared` are the ids of these members, `addresses` those of the given URLs' hosts. One of two members on one
     address, and one with two given URLs, stay as they are; a name with the addresses of several members is none of
@@ -132,7 +132,7 @@ def told_apart(
 
 
 def _address(host: str) -> str:
-    """One spelling of an address; a name stays as it is."""
+    """Normalise an address; return a name unchanged."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -140,7 +140,7 @@ def _address(host: str) -> str:
 
 
 def judge_way(theirs: Connectors, *, ours: Collection[str] | None, members: Collection[str]) -> tuple[Way, str]:
-    """The verdict, and the words for it; `ours` are the connectors of the group, None where nobody tells them.
+    """Judge a URL and explain it; `ours` are the connectors of the group, None if unknown.
 
     `members` are the group's workers as `host:port`.
     """
@@ -163,7 +163,7 @@ HEALTHY, UNHEALTHY, STARTING = "healthy", "unhealthy", "starting"
 
 
 def runs_on(connectors: Mapping[str, ConnectorEntry]) -> frozenset[WorkerId]:
-    """The workers on which a part of these connectors is RUNNING, as somebody tells."""
+    """Return the workers on which a part of these connectors is reported RUNNING."""
     parts = [part for entry in connectors.values() for part in entry.parts()]
     return frozenset(part.worker_id for part in parts if part.worker_id and part.state == "RUNNING")
 
@@ -171,7 +171,7 @@ def runs_on(connectors: Mapping[str, ConnectorEntry]) -> frozenset[WorkerId]:
 def why_none_of_the_members(
     url: str, health: str, *, running_on: Collection[WorkerId], members_healthy: bool
 ) -> str | None:
-    """Why what answers at `url`, and knows the group's connectors, is a worker of its own and no way to a member.
+    """Explain why the worker at `url`, which knows the group's connectors, is no route to a member.
 
     None where it may be a load balancer: that has no tasks, and reports the health of a member.
     """

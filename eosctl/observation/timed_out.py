@@ -53,7 +53,7 @@ def _newest(app: App, ids: set[TransactionalId]) -> dict[TransactionalId, Logged
     names = {each.encode() for each in ids}
 
     def about(records: Sequence[Record]) -> list[Record]:
-        """A key is a version and a length of two bytes each, then the id."""
+        """Select the records of these ids; a key is a version and a length of two bytes each, then the id."""
         return [record for record in records if (record.key or b"")[4:] in names]
 
     patient = replace(app, deadline=app.deadline.half(at_most_s=_READ_S))

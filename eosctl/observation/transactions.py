@@ -1,4 +1,4 @@
-"""What the coordinators report for gates and connector checks: where ids lie, which are not known, who else has them.
+"""Asks the coordinators, for gates and connector checks, where ids are, which are unknown, and who else has them.
 
 Reads only. Each part stands alone: what can't be asked leaves its part of the observation unseen, with the reason.
 """
@@ -39,7 +39,7 @@ _Part = Callable[[App, TransactionAdmin, Observation], Observation]
 
 
 def with_transactions(app: App, observation: Observation) -> Observation:
-    """Adds what the coordinators report of the connectors' ids; needs the connectors, a cluster and a group.
+    """Add what the coordinators report of the connectors' ids; this needs the connectors, a cluster and a group.
 
     The ids of a connector that writes to a Kafka cluster of its own are asked for there.
     """
@@ -57,7 +57,7 @@ def with_transactions(app: App, observation: Observation) -> Observation:
 
 
 def _asked(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Observation:
-    """Each part alone: what can't be asked leaves its part unseen."""
+    """Add each part on its own: one that can't be asked stays unseen."""
     try:
         with app.transactions() as admin:
             for what, add in parts.items():
@@ -71,7 +71,7 @@ def _asked(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Ob
 
 
 def _with_tasks_there(app: App, observation: Observation, names: Collection[str]) -> Observation:
-    """The same for the connectors `names`, whose tasks are clients of the cluster of `app`: everything, or nothing."""
+    """Add the same for the connectors `names`, whose tasks are clients of the cluster of `app`: all or nothing."""
     observation = _with_maximum_there(app, observation, names)
     theirs = tuple(each for each in observation.connectors or () if each.name in names)
     seen = replace(observation, connectors=theirs, crowding=None, unknown_ids=None, quiet={}, ongoing={}, unseen={})
@@ -93,7 +93,7 @@ def _with_tasks_there(app: App, observation: Observation, names: Collection[str]
 
 
 def _with_maximum_there(app: App, observation: Observation, names: Collection[str]) -> Observation:
-    """With the longest transaction timeout that the brokers of these connectors' own accept, or why it is not known."""
+    """Add the largest transaction timeout that the own brokers of these connectors accept, or why it is unknown."""
     maximum_ms, reason = None, ""
     try:
         with app.topics() as store:
@@ -110,7 +110,7 @@ def _with_maximum_there(app: App, observation: Observation, names: Collection[st
 
 
 def least_maximum_ms(store: TopicReader) -> int | None:
-    """The smallest of the brokers' transaction.max.timeout.ms, for any of them may coordinate a task's id."""
+    """Return the smallest transaction.max.timeout.ms of the brokers, as any of them may coordinate a task's id."""
     numbers = [java_number(text) for text in store.broker_settings(MAX_TIMEOUT_SETTING).values()]
     return min((number for number in numbers if number is not None), default=None)
 
@@ -124,7 +124,7 @@ def _why_not(app: App, observation: Observation) -> str | None:
 
 
 def _crowding(_app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
-    """The most ids of each source connector at one coordinator: its round takes as long as that one's queue."""
+    """Count the ids of each source connector per coordinator, and add the maximum, which bounds its fencing round."""
     ids = {each.name: _ids_to_fence(each, observation) for each in observation.sources()}
     found = admin.find_coordinators(list(dict.fromkeys(one for each in ids.values() for one in each)))
     places = {one: where.node_id if isinstance(where, Coordinator) else None for one, where in found.items()}
@@ -133,7 +133,7 @@ def _crowding(_app: App, admin: TransactionAdmin, observation: Observation) -> O
 
 
 def _ids_to_fence(connector: ObservedConnector, observation: Observation) -> list[TransactionalId]:
-    """What a round after the next reconfiguration fences: the recorded tasks, or those of now if they are more."""
+    """Return the ids that the next reconfiguration fences: of the recorded tasks, or of the current ones if more."""
     count = len(connector.tasks())
     state = observation.config_state
     if state is not None and (there := state.connectors.get(connector.name)) is not None:
@@ -142,7 +142,7 @@ def _ids_to_fence(connector: ObservedConnector, observation: Observation) -> lis
 
 
 def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
-    """Ids of RUNNING source tasks that no coordinator knows, also after a while where workers are enabled.
+    """Find ids of RUNNING source tasks that no coordinator knows; give just started tasks of enabled workers time.
 
     For tasks so old that brokers may have forgotten their ids nobody waits.
     """
@@ -159,7 +159,7 @@ def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) ->
 
 
 def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
-    """How long each RUNNING task has committed nothing, and what it has open; what no coordinator tells is left out."""
+    """Add how long each RUNNING task has committed nothing, and its open transaction, as far as coordinators report."""
     now_ms = app.clock.now_ms()
     connector_of = {each: name for name, ids in _running_by_connector(observation).items() for each in ids}
     described = admin.describe_transactions(list(connector_of)) if connector_of else {}
@@ -184,7 +184,7 @@ def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) ->
 
 
 def running_ids(observation: Observation) -> list[TransactionalId]:
-    """The transactional ids of the RUNNING source tasks."""
+    """Return the transactional ids of the RUNNING source tasks."""
     return [each for ids in _running_by_connector(observation).values() for each in ids]
 
 
@@ -200,7 +200,7 @@ def _running_by_connector(observation: Observation) -> dict[str, list[Transactio
 
 
 def _not_known(admin: TransactionAdmin, ids: list[TransactionalId]) -> list[TransactionalId]:
-    """Those of `ids` that their coordinators don't know; raises BrokerError where one does not say."""
+    """Return those of `ids` that their coordinators don't know; raise BrokerError if one does not answer that."""
     described = admin.describe_transactions(ids) if ids else {}
     unknown = []
     for transactional_id, state in described.items():
@@ -229,7 +229,7 @@ def _rivals(_app: App, admin: TransactionAdmin, observation: Observation) -> Obs
 
 
 def _work_of(group: ConnectGroup) -> tuple[Work, ...] | None:
-    """What the group's members run; None where that can't be known now."""
+    """Return the work of the group's members; None if it can't be known now."""
     members = group.members
     if not members or any(member.owned is None for member in members):
         return None

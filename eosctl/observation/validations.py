@@ -1,4 +1,4 @@
-"""What connectors themselves say of exactly-once: each source connector's config, validated by a worker.
+"""Validates each source connector's config on a worker, to learn what the connector itself declares of exactly-once.
 
 A validation may log in to the connector's database and take seconds: they are made side by side, and after everything
 that is told faster.
@@ -27,14 +27,14 @@ _OFFSETS_TOPIC_DOC = "The name of a separate offsets topic"  # SourceConnectorCo
 
 
 class _Answers(Struct, frozen=True):
-    """Property -> objections; `redefines_offsets_topic` as ObservedConnector has it."""
+    """The objections by property; `redefines_offsets_topic` as in ObservedConnector."""
 
     errors: Mapping[str, tuple[str, ...]]
     redefines_offsets_topic: bool
 
 
 def with_validations(app: App, observation: Observation) -> Observation:
-    """Adds what the first worker that answers objects to; half of the time that is left is for what comes after.
+    """Add the objections of the first worker that answers; leave half of the remaining time for later steps.
 
     A worker that nobody named is shown no more of the connectors' configs than it says itself.
     """
@@ -54,7 +54,7 @@ def with_validations(app: App, observation: Observation) -> Observation:
 
 
 def _own_configs(worker: ConnectWorker) -> Mapping[str, Mapping[str, str]]:
-    """The configs of all connectors as this worker knows them; none where it does not say."""
+    """Return the configs of all connectors as this worker reports them; none if it does not."""
     try:
         return {name: entry.config for name, entry in worker.connectors().items()}
     except EosctlError:
@@ -62,7 +62,7 @@ def _own_configs(worker: ConnectWorker) -> Mapping[str, Mapping[str, str]]:
 
 
 def without_validations(observation: Observation) -> Observation:
-    """The same, where no connector was to be asked."""
+    """Mark the validation as unseen, as it was not requested."""
     return observation.without((VALIDATION,), "no connector was validated (--no-validate)")
 
 
@@ -78,7 +78,7 @@ def _with_answers(connector: ObservedConnector, answers: _Answers | None) -> Obs
 
 
 def _validate(worker: ConnectWorker, config: Mapping[str, str]) -> _Answers | None:
-    """What a worker objects to if the connector required exactly-once; None when it can't be asked."""
+    """Return a worker's objections if the connector required exactly-once; None if it can't be asked."""
     try:
         answer = worker.validate(config["connector.class"], {**config, SUPPORT_PROPERTY: "required"})
     except (EosctlError, KeyError):
@@ -91,7 +91,7 @@ def _validate(worker: ConnectWorker, config: Mapping[str, str]) -> _Answers | No
 
 
 def _redefines(told: Mapping[str, object]) -> bool:
-    """Whether a connector has put its own `offsets.storage.topic` in place of Connect's: the definition is its own."""
+    """Decide whether the connector defines an `offsets.storage.topic` of its own, which replaces Connect's."""
     definition = mapping_of(told.get("definition"))
     documentation = definition.get("documentation")
     of_another = isinstance(documentation, str) and not documentation.startswith(_OFFSETS_TOPIC_DOC)

@@ -1,4 +1,4 @@
-"""How findings look as text, in the order in which to act, and what fixes each."""
+"""The text of findings, in the order in which to act, each with its fix."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class ShownFinding(Protocol):
 
     @property
     def severity(self) -> str:
-        """How bad it is."""
+        """The severity."""
 
     @property
     def fix(self) -> str:
-        """What to do about it."""
+        """The remedy."""
 
     @property
     def evidence(self) -> Mapping[str, object]:
-        """What it was found by."""
+        """The facts that prove the finding."""
 
     def told(self) -> str:
-        """What is wrong with what, behind the code."""
+        """Format code, subject and message in one line."""
 
 
 def finding_lines(report: Report) -> Iterable[str]:
-    """What one can do stands right below what is wrong; then the summary."""
+    """Yield each finding with its fix right below, then the summary."""
     rows: Sequence[ShownFinding] = report.rows
     width = max((len(row.severity) for row in rows), default=0)
     for row in rows:
@@ -47,7 +47,7 @@ def finding_lines(report: Report) -> Iterable[str]:
 
 
 def _following(row: ShownFinding) -> Iterable[str]:
-    """What comes of this finding, and is none of its own therefore."""
+    """Yield the consequences of this finding, which are no findings of their own."""
     follows = row.evidence.get("follows")
     rows: list[Mapping[str, object]] = follows if isinstance(follows, list) else []
     if len(rows) <= _MOST_FOLLOWING:
@@ -59,5 +59,5 @@ def _following(row: ShownFinding) -> Iterable[str]:
 
 
 def findings_text(empty: str) -> Text:
-    """Two lines a finding, for their sentences are too long for a table; `empty` where there is none."""
+    """Return a text with two lines per finding, as sentences are too long for a table; `empty` is for none."""
     return Text(columns=(), lines=finding_lines, empty=empty, prose=False)

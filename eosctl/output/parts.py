@@ -24,7 +24,7 @@ class Place(Printed):
     partition: Annotated[int, "Its number."]
 
     def cell(self) -> str:
-        """As Kafka itself writes it."""
+        """Format the partition as Kafka does."""
         return f"{self.topic}-{self.partition}"
 
 
@@ -45,7 +45,7 @@ FindingFix = Annotated[str, "What to do about it."]
 
 
 class FindingPart(Printed, kw_only=True):
-    """What is wrong; inside a row that says with what, it may have no subject."""
+    """A finding inside a row; without a subject if the row itself is the subject."""
 
     code: FindingCode
     severity: FindingSeverity
@@ -56,7 +56,7 @@ class FindingPart(Printed, kw_only=True):
 
 
 class FindingRow(Printed):
-    """What is wrong, as a row of its own."""
+    """A finding as a row of its own."""
 
     code: FindingCode
     severity: FindingSeverity
@@ -66,7 +66,7 @@ class FindingRow(Printed):
     fix: FindingFix
 
     def told(self) -> str:
-        """What is wrong with what, behind the code."""
+        """Format code, subject and message in one line."""
         return f"{self.code}  {printable(about_subject(self.subject, self.message))}"
 
 
@@ -93,12 +93,12 @@ def unseen_parts(findings: Iterable[Finding], problems: Iterable[Problem] = ()) 
 
 
 def about_subject(subject: str, message: str) -> str:
-    """What is wrong; in front of it the subject, where the message does not name it."""
+    """Return the message; prefix the subject unless the message names it."""
     return message if subject in message else f"{subject}: {message}"
 
 
 def finding_row(finding: Finding) -> FindingRow:
-    """A finding as a row of its own."""
+    """Convert a finding to a row of its own."""
     return FindingRow(
         code=str(finding.code),
         severity=cast("Severity", finding.severity),

@@ -1,4 +1,4 @@
-"""Messages on stderr: text at once, progress as a live line on a terminal, else one line every ten seconds.
+"""Messages on stderr: text at once; progress as a live line on a terminal, else as one line every ten seconds.
 
 Where many go through the same steps, a terminal has a live table of them (board.py) in place of their sentences.
 """
@@ -24,7 +24,7 @@ _BAR_WIDTH = 20  # characters: name, bar and counts fit 80 columns
 
 @dataclass(slots=True)
 class _Job:
-    """One thing in progress: when it was first heard of and how far it was then, when it was last spoken of."""
+    """One operation in progress: its start and first count, and the time of the last message about it."""
 
     started_s: float
     started_at: int
@@ -58,7 +58,7 @@ class ProgressMessages:
             self._say("warning: " + event.message if event.warning else event.message)
 
     def close(self) -> None:
-        """Takes bars off the terminal, and leaves a table there as it was last; safe to call twice."""
+        """Remove bars from the terminal, and leave a table there in its last state; safe to call twice."""
         with self._one_at_a_time:
             if self._display is not None:
                 self._display.stop()
@@ -69,7 +69,7 @@ class ProgressMessages:
             self._jobs.clear()
 
     def _stand(self, event: Event) -> None:
-        """Shows the table, alone: two displays that redraw themselves would overwrite each other."""
+        """Show the table, alone: two displays that redraw themselves would overwrite each other."""
         if self._board is None or not self._board.continues(event):
             self.close()
             from eosctl.output.board import Board  # most commands have none
@@ -120,7 +120,7 @@ class ProgressMessages:
         self._display.update(job.bar, completed=event.done, total=event.total, far=how_far)
 
     def _take_down(self, job: _Job) -> None:
-        """The bar of what is over goes, and with the last one the display."""
+        """Remove the bar of a finished job, and with the last bar the display."""
         if self._board is not None:
             self._board.wait("")
         if self._display is not None and job.bar is not None:
@@ -131,7 +131,7 @@ class ProgressMessages:
 
 
 def _how_far(event: Event, done: int, rate: float) -> str:
-    """`1,000 of 4,000 records (100/s, 30 s left)`: the time only where the total is known; `rate` is per second."""
+    """Format progress as `1,000 of 4,000 records (100/s, 30 s left)`, without the time if the total is unknown."""
     per_s = f"{rate:,.0f}" if rate >= 10 or rate == round(rate) else f"{rate:.1f}"
     of = f" of {event.total:,}" if event.total else ""
     left = f", {_time(max(event.total - done, 0) / rate)} left" if event.total and rate > 0 else ""

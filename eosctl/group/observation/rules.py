@@ -1,4 +1,4 @@
-"""What was seen of a group before its mode is changed: values only, gathered by `eosctl.upgrade.plan`."""
+"""The observation of a group before its mode is changed: values only, gathered by `eosctl.upgrade.plan`."""
 
 from __future__ import annotations
 
@@ -57,24 +57,24 @@ class ObservedConnector(Struct, frozen=True):
         return held or self.workers.get(part)
 
     def unwell(self) -> dict[str, str]:
-        """Part -> state of what does not run, and was not told to rest."""
+        """Return the states of the parts that neither run nor are paused or stopped."""
         return {part: state for part, state in self.states.items() if state not in ("RUNNING", "PAUSED", "STOPPED")}
 
     def failed(self) -> list[str]:
-        """The parts that are FAILED."""
+        """Return the parts that are FAILED."""
         return [part for part, state in self.states.items() if state == "FAILED"]
 
     def running(self) -> list[int]:
-        """The numbers of its RUNNING tasks."""
+        """Return the numbers of its RUNNING tasks."""
         return sorted(task for task, state in self.tasks().items() if state == "RUNNING")
 
     def tasks(self) -> dict[int, str]:
-        """Task number -> state."""
+        """Return the state of each task, by number."""
         return {int(part[5:]): state for part, state in self.states.items() if part.startswith("task ")}
 
 
 def observed_connector(name: str, entry: ConnectorEntry) -> ObservedConnector:
-    """A connector as a worker shows it."""
+    """Convert a connector from a worker's listing."""
     parts: dict[str, PartStatus | TaskStatus] = {} if entry.itself is None else {"connector": entry.itself}
     parts |= {f"task {task.task}": task for task in entry.tasks}
     return ObservedConnector(
@@ -103,7 +103,7 @@ def observed_connectors(entries: Mapping[str, ConnectorEntry]) -> tuple[Observed
 
 
 class Quiet(Struct, frozen=True):
-    """For how long a RUNNING task has committed nothing; `since_start`: not once since it was started.
+    """The time in which a RUNNING task has committed nothing; `since_start`: it has not committed since its start.
 
     When a task was started nobody reports: then it is the age of its connector's task set.
     """
@@ -158,7 +158,7 @@ class WorkerFile(Struct, frozen=True):
 
 
 class RightsSeen(Struct, frozen=True):
-    """What the cluster's ACLs say of the rights that the target takes; sentences, as `acls check` has them.
+    """The result of checking the cluster's ACLs against the rights that the target takes, as in `acls check`.
 
     `judged` is how many there are, None where the brokers have no authorizer. `lacking` are certainly not given;
     what is `unsure` depends on what ACLs don't report (super users, hosts, logins of a connector's own).
@@ -226,32 +226,32 @@ class Observation(Struct, frozen=True):
     mirror_maker: bool = False
 
     def reads_aborted(self) -> bool:
-        """Whether a worker reads aborted records, or will: each that is not enabled does, and all on the way down."""
+        """Decide whether a worker reads aborted records: those not enabled do, and all after a downgrade."""
         modes = {worker.mode for worker in self.workers} - {Mode.ABSENT}
         return self.target is not Mode.ENABLED or modes != {Mode.ENABLED}
 
     def sources(self) -> list[ObservedConnector]:
-        """The source connectors."""
+        """Return the source connectors."""
         return [connector for connector in self.connectors or () if connector.type == "source"]
 
     def task_set_age_ms(self, connector: str) -> int | None:
-        """How long ago its tasks were written; None where that is not known."""
+        """Return the age of the connector's task set in ms; None if unknown."""
         written_ms = self.task_sets_ms.get(connector, -1)
         return None if self.looked_ms is None or written_ms < 0 else max(0, self.looked_ms - written_ms)
 
     def requiring_exactly_once(self) -> list[str]:
-        """The source connectors that can't be created or changed while their workers are not enabled."""
+        """Return the source connectors that can't be created or changed while their workers are not enabled."""
         return [
             each.name for each in self.sources() if each.config.get("exactly.once.support", "").lower() == "required"
         ]
 
     def worker_setting(self, name: str) -> str | None:
-        """A property that the workers' files agree on; None where no file has it, or they differ."""
+        """Return a property that the workers' files agree on; None if no file has it, or if they differ."""
         values = {file.properties.get(name) for file in self.files}
         return values.pop() if len(values) == 1 else None
 
     def without(self, what: Iterable[str], reason: str, *, forbidden: bool = False) -> Observation:
-        """The same, with the reason why these parts could not be looked at; `forbidden`: one lacks the right to."""
+        """Mark parts as unseen, with the reason; `forbidden`: the right to see one is missing."""
         parts = tuple(what)
         return replace(
             self,
@@ -260,5 +260,5 @@ class Observation(Struct, frozen=True):
         )
 
     def why_unseen(self, what: str) -> str:
-        """Why `what` could not be looked at."""
+        """Return why `what` could not be observed."""
         return self.unseen.get(what, f"{what} could not be looked at")

@@ -1,4 +1,4 @@
-"""Connectors and tasks as the config and the status topic have them. Pure.
+"""Connectors and tasks as recorded in the config and the status topic. Pure.
 
 Where no worker can be asked (a dedicated MirrorMaker) these topics report the same: REST reads its states there, too
 (`KafkaStatusBackingStore`, 2.3 to 4.3).
@@ -38,7 +38,7 @@ def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]
 
 
 def _told(records: Iterable[Record]) -> Iterator[tuple[Work, int, Mapping[str, object] | None]]:
-    """Yield what each record is about, when it was written, and what it says; None where it deletes."""
+    """Yield the subject, the timestamp and the status of each record; the status of a tombstone is None."""
     for record in records:
         work = _work_of(record.key)
         if work is not None:
@@ -46,7 +46,7 @@ def _told(records: Iterable[Record]) -> Iterator[tuple[Work, int, Mapping[str, o
 
 
 class WrittenStatus(Struct, frozen=True):
-    """One record about a connector or task: when it was written, by its timestamp, and what it says."""
+    """One record about a connector or task: its timestamp and its status."""
 
     at_ms: int
     state: str
@@ -55,7 +55,7 @@ class WrittenStatus(Struct, frozen=True):
 
 
 def status_history(records: Iterable[Record]) -> dict[Work, list[WrittenStatus]]:
-    """Return what was written of each connector and task since it was deleted last, in the order of the log.
+    """Return the records of each connector and task since its last deletion, in the order of the log.
 
     Compaction takes away all but the newest record of a key, only not in the segment to which is written.
     """
@@ -70,7 +70,7 @@ def status_history(records: Iterable[Record]) -> dict[Work, list[WrittenStatus]]
 
 
 class Departure(Struct, frozen=True):
-    """A worker that is no member, and left without saying that its work has ended: it was killed, or cut off.
+    """A worker that is no member, and left without recording that its work has ended: it was killed or cut off.
 
     `left` is the work that is still said to be RUNNING on it, `moved` how much others have said to run since, the last
     of it at `moved_ms`.
@@ -89,7 +89,7 @@ def departures(
     connectors: Collection[str],
     since_ms: int,
 ) -> list[Departure]:
-    """Return the workers that have left so, as far as their work was not taken over before `since_ms`.
+    """Return the workers that left that way, unless their work was taken over before `since_ms`.
 
     A worker that is stopped says UNASSIGNED of what it runs. Statuses of connectors that are gone do not count.
     """
@@ -135,7 +135,7 @@ def _json_object(value: bytes | None) -> Mapping[str, object] | None:
 def connectors_as_written(
     state: ConfigState, statuses: Mapping[Work, Mapping[str, object]] | None
 ) -> dict[str, ConnectorEntry]:
-    """The connectors as a worker's REST interface would show them; without `statuses` their states are not known."""
+    """Return the connectors as a worker's REST interface shows them; without `statuses` their states are unknown."""
     return {
         name: ConnectorEntry(
             type=plugin_type(each.config),
@@ -155,7 +155,7 @@ def _tasks(name: str, numbers: Iterable[int], statuses: Mapping[Work, Mapping[st
 
 
 def version_at(owned: Iterable[Work], statuses: Mapping[Work, Mapping[str, object]]) -> str | None:
-    """The version that MirrorMaker's own connectors report where they run, which is that of its Kafka (4.1 and newer).
+    """Return the version that MirrorMaker's own connectors report where they run: its Kafka's (4.1 and newer).
 
     None where no work says it, or where it is said in two ways.
     """

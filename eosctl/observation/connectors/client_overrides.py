@@ -1,4 +1,4 @@
-"""What the settings of a connector's clients do to its exactly-once tasks: some kill them, some Connect ignores. Pure.
+"""Client settings that affect a connector's exactly-once tasks: some kill them, some are ignored by Connect. Pure.
 
 An idempotent producer refuses some settings (`ProducerConfig.postProcessAndValidateIdempotenceConfigs`). What
 exactly-once needs Connect sets itself, with a line in the worker's log (`ConnectUtils.ensureProperty`).
@@ -34,7 +34,7 @@ _IGNORED: Mapping[str, tuple[str, str]] = {
 
 
 def client_overrides(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Settings that an exactly-once task dies of at its start, that have no effect on it, or that workers refuse."""
+    """Find settings that kill an exactly-once task at its start, have no effect on it, or are refused by workers."""
     for name, (is_refused, good) in _DEADLY.items():
         override, setting = f"producer.override.{name}", f"producer.{name}"
         source = override if connector.config.get(override) else setting

@@ -1,4 +1,4 @@
-"""The terminal that one screen has for itself, from `with` on: every way out leaves it as it was.
+"""The terminal, taken over by one screen from `with` on; every exit restores it.
 
 Signals only wake the one who waits, in whose time everything is done: nothing is painted from a handler. Ctrl-C and
 SIGTERM stay what they are in the whole program, a KeyboardInterrupt.
@@ -27,7 +27,7 @@ _ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 class LiveTerminal:
-    """The alternate screen of the terminal that `out` is; keys come from `keyboard`, if that is a terminal."""
+    """The alternate screen of the terminal `out`; keys come from `keyboard`, if that is a terminal."""
 
     def __init__(self, out: IO[str], *, keyboard: IO[Any] | None = None, color: bool) -> None:
         self._out, self._keyboard = out, sys.stdin if keyboard is None else keyboard
@@ -57,11 +57,11 @@ class LiveTerminal:
         self.close()
 
     def close(self) -> None:
-        """Leaves the terminal as it was; what was pressed and not read is the shell's."""
+        """Restore the terminal; pressed keys that were not read go to the shell."""
         self._let_go()
 
     def size(self) -> tuple[int, int]:
-        """Columns and rows, as they are now."""
+        """Return the current number of columns and rows."""
         try:
             found = os.get_terminal_size(self._out.fileno())
         except OSError:
@@ -69,17 +69,17 @@ class LiveTerminal:
         return found.columns or _USUAL[0], found.lines or _USUAL[1]
 
     def show(self, rows: Sequence[ScreenRow]) -> None:
-        """Paints what changed."""
+        """Paint the rows that changed."""
         width, height = self.size()
         self._painter.paint(rows, width=width, height=height)
 
     def wake(self) -> None:
-        """Ends a wait, from any thread."""
+        """End a wait, from any thread."""
         with contextlib.suppress(OSError):  # full: it wakes anyway; closed: nobody waits
             os.write(self._wake_write, b"\0")
 
     def wait(self, seconds: float) -> list[str]:
-        """Waits for keys, a signal, a `wake` or the end of the time; returns the keys that were pressed.
+        """Wait for keys, a signal, a `wake` or the timeout; return the pressed keys.
 
         Ctrl-Z stops the process in here, with the terminal as it was, until it goes on.
         """
@@ -109,7 +109,7 @@ class LiveTerminal:
         return []
 
     def _stop(self) -> None:
-        """As if it had no screen: the shell has the terminal until `fg`."""
+        """Suspend the process like one without a screen: the shell has the terminal until `fg`."""
         self._give_back()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
@@ -125,7 +125,7 @@ class LiveTerminal:
         self._put(ENTER)
 
     def _give_back(self) -> None:
-        """The terminal may be gone: then there is nothing to be left as it was."""
+        """Restore the terminal; ignore errors, as it may be gone."""
         with contextlib.suppress(OSError, ValueError):
             self._put(LEAVE)
         if self._before is not None:
@@ -149,12 +149,12 @@ class LiveTerminal:
 
 
 def _pass_over(_signal: int, _frame: FrameType | None) -> None:
-    """The number is in the pipe; without a handler of Python's it would not be."""
+    """Ignore the signal: its number is in the pipe, but only if Python has a handler."""
 
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """A second Ctrl-C must not leave half of the terminal behind: it comes after this."""
+    """Block a second Ctrl-C while the terminal changes state; it takes effect afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     try:
         yield
