@@ -1,4 +1,4 @@
-"""`eosctl profile check`: connects to what a profile names, and compares the answers with what it expects."""
+"""The operation `eosctl profile check`: connects to what a profile names, and compares the answers to expectations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Found = Callable[[], tuple[str, str | None]]
 
 
 def check_target(app: App) -> Report:
-    """One row per cluster, group and worker: ok, wrong, or failed with the reason.
+    """Report one row per cluster, group and worker: ok, wrong, or failed with the reason.
 
     Exit 3 where something else answered than is expected; else, where nothing answers, the exit code of the first
     failure, and 7 where some do.

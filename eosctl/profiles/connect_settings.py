@@ -1,4 +1,4 @@
-"""How to reach workers over REST, and to show oneself to them, from where a Target's other values come from.
+"""Resolves the settings for access to workers over REST, from the same sources as a Target's other values.
 
 What one without a worker does not need is imported where something was said.
 """
@@ -24,7 +24,7 @@ _SECRETS = ("key_password", "password", "token")
 
 
 def connect_map_of(sources: Sources) -> tuple[tuple[ConnectMapping, ...], dict[str, str]]:
-    """`--connect-map`, and who said it."""
+    """Return the value of `--connect-map`, and its origin."""
     said = sources.first("connect_map", many=True)
     if said is None:
         return (), {}
@@ -36,7 +36,7 @@ def connect_map_of(sources: Sources) -> tuple[tuple[ConnectMapping, ...], dict[s
 def connect_access_of(
     sources: Sources, workers: Sequence[WorkerConfig], connect_map: Sequence[ConnectMapping]
 ) -> tuple[tuple[str, ...], ConnectAccess, dict[str, str]]:
-    """The given URLs, how to show oneself to workers, and who said what of it."""
+    """Return the given URLs, the credentials for workers, and the origins of both."""
     given = sources.first("connect_url", many=True)
     urls = _given_urls(given)
     said = _said(sources)
@@ -57,7 +57,7 @@ def connect_access_of(
 
 
 def _given_urls(given: Said | None) -> tuple[WorkerUrl, ...]:
-    """The URLs that were named; raises UsageError for a password in one on the command line."""
+    """Return the URLs that were named; raise UsageError for a password in one on the command line."""
     urls = _worker_urls(given.value if given else ())
     if given is not None and given.origin == "flag" and any(url.authorization for url in urls):
         raise UsageError(
@@ -68,7 +68,7 @@ def _given_urls(given: Said | None) -> tuple[WorkerUrl, ...]:
 
 
 def _said(sources: Sources) -> dict[str, Said]:
-    """What was said of how to show oneself, checked; raises UsageError, and RefusedError for a key others can read."""
+    """Return the given credentials, checked; raise UsageError, and RefusedError for a key that others can read."""
     texts = {name: sources.first(f"connect_{name}", within="connect") for name in _TEXTS}
     secrets = {name: sources.secret(f"connect_{name}", within="connect") for name in _SECRETS}
     said = {name: each for name, each in (texts | secrets).items() if each is not None}
@@ -82,7 +82,7 @@ def _said(sources: Sources) -> dict[str, Said]:
 
 
 def _checked(token: Said) -> Said:
-    """Raises InputFileError for what no header can hold: Python's own error would show it."""
+    """Raise InputFileError for a token that no header can hold, as Python's own error would show it."""
     from eosctl.core.clients.settings import Secret
     from eosctl.core.clients.tokens import checked_token
 
@@ -99,7 +99,7 @@ def _worker_urls(given: Collection[str]) -> tuple[WorkerUrl, ...]:
 
 
 def _authorizations(urls: Collection[WorkerUrl], connect_map: Sequence[ConnectMapping]) -> dict[str, Secret]:
-    """What URLs themselves carried, by the origins that they name and lead to."""
+    """Return the credentials in URLs, by the origins that these name and lead to."""
     carried = [(url, url.authorization) for url in urls if url.authorization is not None]
     if not carried:
         return {}

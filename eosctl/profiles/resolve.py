@@ -1,4 +1,4 @@
-"""The resolver: of each value is kept who said it. The one thing it runs is a profile's own `*_command`."""
+"""The resolver, which records the origin of each value. It runs nothing but a profile's own `*_command`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def resolve_target(
     files: NamedFiles,
     fetch_secrets: bool = True,
 ) -> Target:
-    """The Target, each value from: flag, `EOSCTL_*` environment, profile, worker config, default.
+    """Resolve the Target, each value from: flag, `EOSCTL_*` environment, profile, worker config, default.
 
     `flags` holds only what was given. Raises InputFileError for a file that is missing or malformed, UsageError for
     values that can't be or contradict each other, and RefusedError for a file that others can read or change.
@@ -77,7 +77,7 @@ def profile_target(
     *,
     files: NamedFiles,
 ) -> Target:
-    """The Target of one profile alone, as `TOPIC@PROFILE` names it.
+    """Resolve the Target of one profile alone, as in `TOPIC@PROFILE`.
 
     Of `flags` and `EOSCTL_*` only the config file counts: the others say where this command goes, not that profile.
     Raises what `resolve_target` raises.
@@ -112,7 +112,7 @@ def _unresolved(worker: WorkerConfig) -> Iterator[str]:
 def _client(
     sources: Sources, workers: Sequence[WorkerConfig]
 ) -> tuple[ClientSettings, ClientProperties | None, dict[str, str]]:
-    """Security settings from one place, and the bootstrap servers from the first that names some."""
+    """Return security settings from one source, and the bootstrap servers from the first source that has some."""
     origins: dict[str, str] = {}
     found, settings = None, ClientSettings(bootstrap_servers=())
     if workers or sources.first("command_config") is not None or sources.section("client"):
@@ -127,7 +127,7 @@ def _client(
 def _bootstrap_servers(
     own: tuple[str, ...], sources: Sources, workers: Sequence[WorkerConfig], origins: dict[str, str]
 ) -> tuple[str, ...]:
-    """Those of the settings themselves, `own`, or others; `origins` gets who said it."""
+    """Return the settings' `own` servers, or others; record their origin in `origins`."""
     said, client_origin = sources.first("bootstrap_server"), origins.get("command_config", "")
     if own and (said is None or (client_origin == "flag" and said.origin != "flag")):
         servers, origin = own, client_origin
@@ -143,7 +143,7 @@ def _bootstrap_servers(
 
 
 def _of_workers(name: str, workers: Sequence[WorkerConfig]) -> Said | None:
-    """What the worker configs say of `name`, of a topic what most of them say; raises UsageError when two disagree."""
+    """Return the worker configs' value of `name`, of a topic the most frequent; raise UsageError if they disagree."""
     said = [Said(value, each.properties.source) for each in workers if (value := getattr(each, name, None))]
     if name in DEFAULT_TOPICS:
         counts = Counter(each.value for each in said)
@@ -159,7 +159,7 @@ def _of_workers(name: str, workers: Sequence[WorkerConfig]) -> Said | None:
 
 
 def _disagreements(sources: Sources, workers: Sequence[WorkerConfig]) -> Iterator[str]:
-    """The topics that worker configs call by different names: a worker of the group has a wrong one, or is none of it.
+    """Yield the topics on which worker configs disagree: a worker of the group has a wrong one, or is not in the group.
 
     It is what checks are to find, so it keeps nobody from looking.
     """

@@ -1,4 +1,4 @@
-"""Where values come from: flags, `EOSCTL_*` environment and a profile, asked in that order; and secrets, fetched."""
+"""The sources of values, in order: flags, `EOSCTL_*` environment and a profile; and secrets, fetched."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECRET_SUFFIXES = ("_env", "_file", "_command")
 
 
 class Said(Struct, frozen=True):
-    """A value and who said it."""
+    """A value and its origin."""
 
     value: Any
     origin: str
@@ -28,7 +28,7 @@ class Said(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Sources:
-    """Everything a Target is made from. `profile` is filled in once it is known which one.
+    """The sources of a Target; `profile` is filled in once it is known.
 
     With `fetch_secrets` off, secrets are there as `***` and nothing is read or run for them: enough to show who says
     what.
@@ -42,7 +42,7 @@ class Sources:
     profile_origin: str = ""
 
     def first(self, name: str, *, many: bool = False, within: str | None = None) -> Said | None:
-        """Who says `name` first; nothing said, and an empty value, is None.
+        """Return the first value of `name`, with its origin; None if there is none, or an empty one.
 
         `within` is the section of the profile that has it as `name` without the section's own (`connect_ca`: `ca`).
         """
@@ -63,11 +63,11 @@ class Sources:
         return self.section(within).get(name.removeprefix(f"{within}_"))
 
     def section(self, name: str) -> dict[str, str]:
-        """A mapping inside the profile; raises InputFileError where it is something else."""
+        """Return a mapping inside the profile; raise InputFileError if it is something else."""
         return strings(self.profile.get(name), f"{self.profile_origin}: {name}")
 
     def secret(self, name: str, *, within: str) -> Said | None:
-        """A secret: `NAME_file` by flag, `EOSCTL_NAME` or `EOSCTL_NAME_FILE`, or one of the profile's three ways."""
+        """Return a secret: of flag `NAME_file`, `EOSCTL_NAME` or `EOSCTL_NAME_FILE`, or a suffixed key of the profile."""
         variable = f"EOSCTL_{name.upper()}"
         if not self.flags.get(f"{name}_file") and self.environ.get(variable):
             return Said(Secret(self.environ[variable]), f"env {variable}")
@@ -80,14 +80,14 @@ class Sources:
         return None
 
     def read_text(self, path: str) -> str:
-        """A file in UTF-8; raises InputFileError."""
+        """Read a file in UTF-8; raise InputFileError."""
         try:
             return self.files.read(path).decode("utf-8")
         except UnicodeDecodeError:
             raise InputFileError(f"{path} is not in UTF-8") from None  # the exception carries what is in the file
 
     def fetch(self, suffix: str, value: str, where: str) -> str:
-        """A secret from the environment, a file of one's own, or what a command prints; raises InputFileError."""
+        """Fetch a secret from the environment, a private file, or the output of a command; raise InputFileError."""
         if not self.fetch_secrets:
             return "***"
         if suffix == "_env":
@@ -104,13 +104,13 @@ class Sources:
 
 
 def as_list(value: object) -> tuple[str, ...]:
-    """A list, or a text of items with commas between them."""
+    """Convert a list, or comma-separated text, to a tuple."""
     items = value if isinstance(value, list | tuple) else split_list(str(value))
     return tuple(str(item) for item in items)
 
 
 def mapping(value: object, where: str) -> Section:
-    """`value` as a mapping, nothing as an empty one; raises InputFileError."""
+    """Return `value` as a mapping, None as an empty one; raise InputFileError."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -119,7 +119,7 @@ def mapping(value: object, where: str) -> Section:
 
 
 def strings(value: object, where: str) -> dict[str, str]:
-    """A mapping of scalars as text; YAML's true becomes `true`, as .properties files spell it."""
+    """Convert a mapping of scalars to text; YAML's true becomes `true`, as in .properties files."""
     return {
         str(key): str(item).lower() if isinstance(item, bool) else str(item)
         for key, item in mapping(value, where).items()

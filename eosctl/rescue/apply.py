@@ -1,4 +1,4 @@
-"""The steps of `rescue`, each with a deadline of its own, each safe to repeat after a kill."""
+"""The steps of `rescue`, each with a timeout of its own, each safe to repeat after a kill."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _POLL_S = 0.5
 
 
 def prepare_rescue(app: App, connector: str) -> Plan:
-    """The plan to heal a connector; raises as `plan_rescue`."""
+    """Prepare the plan to heal a connector; raise as `plan_rescue`."""
     plan = plan_rescue(app, connector)
     apply = partial(apply_rescue, app, plan) if plan.steps else None
     return Plan(partial(show_rescue, app, plan), f"Rescue {connector}?", apply, app.target)
 
 
 def apply_rescue(app: App, plan: RescuePlan) -> Report:
-    """Runs the steps in order and ends at the first that fails; Ctrl-C ends it too, with the same report.
+    """Run the steps in order until one fails; Ctrl-C ends it too, with the same report.
 
     Raises StalePlanError if the connector has changed, RefusedError while another eosctl rescues it.
     """
@@ -71,7 +71,7 @@ def _commit_offset(plan: RescuePlan) -> int | None:
 
 
 def _step(app: App, plan: RescuePlan, name: str, left: Left) -> Step[str]:
-    """One step with the whole timeout; `left` takes what it leaves behind, also when it fails."""
+    """Return one step, with the whole timeout; record in `left` what it leaves behind, even if it fails."""
 
     def before() -> Note:
         app.on_event(Event(f"{name}: {describe_step(plan, name)}"))
@@ -87,7 +87,7 @@ def _step(app: App, plan: RescuePlan, name: str, left: Left) -> Step[str]:
 
 
 def _wait(app: App, plan: RescuePlan, _left: Left) -> str:
-    """Waits until a round can't touch an id any more: it would fence tasks that have just started."""
+    """Wait until no fencing round touches an id any more: it would fence tasks that have just started."""
     began_s = app.clock.monotonic_s()
     age_s = app.clock.now_s() - plan.patient.scene.committed_ms / 1000
     left_s = min(max(0.0, ROUND_S - age_s), ROUND_S)
@@ -149,7 +149,7 @@ def _write(app: App, plan: RescuePlan, left: Left) -> str:
 
 
 def _ids_before(app: App, plan: RescuePlan) -> Mapping[str, Json]:
-    """The state of the failed tasks' ids: after the restart it shows which of them have taken theirs."""
+    """Return the state of the failed tasks' ids, by which `_watch` detects the tasks that have taken theirs."""
     failed = plan.patient.failed()
     ids = task_transactional_ids(app.target.require_group_id(), plan.connector, max(failed) + 1)
     before = _touched(plan.patient.where_ids_are(app), [ids[task] for task in failed])
@@ -157,13 +157,13 @@ def _ids_before(app: App, plan: RescuePlan) -> Mapping[str, Json]:
 
 
 def _restart(app: App, plan: RescuePlan, _left: Left) -> str:
-    """Asks the leader to restart the failed tasks."""
+    """Have the leader restart the failed tasks."""
     leader_worker(app).restart(plan.connector, only_failed=True)
     return counted(len(plan.patient.failed()), "failed task")
 
 
 def _watch(app: App, plan: RescuePlan, _left: Left) -> str:
-    """Waits for tasks that REST calls RUNNING and that have taken their ids: RUNNING alone is said too early."""
+    """Wait until all tasks are RUNNING in REST and have taken their ids: REST reports RUNNING too early."""
     begun = unfinished_rescue(plan.patient.journal, plan.patient.scene.connector)
     before = (begun.restarted if begun else None) or {}
     began_s = app.clock.monotonic_s()

@@ -1,4 +1,4 @@
-"""What the journal of `rescue` reports that the cluster can't: which tasks were restarted, and from where they started.
+"""Reads from the journal of `rescue` what the cluster can't show: restarted tasks, and their epochs before.
 
 REST calls a task RUNNING before it runs, so that after a kill only the epochs noted before the restart report which of
 them have taken their ids since.
@@ -20,7 +20,7 @@ Touched = Mapping[TransactionalId, tuple[ProducerId, int] | None]
 
 
 class UnfinishedRescue(Struct, frozen=True):
-    """A rescue that was begun and never ended: `done` maps steps to what they said, in order.
+    """A rescue that was begun and never ended: `done` maps steps to their details, in order.
 
     `commit_offset` tells the task set; `restarted` holds the ids of the tasks that were to be restarted, as they were.
     """
@@ -54,7 +54,7 @@ _ENTRIES: Mapping[str, type[_Begin | _Start | _Done | EndEntry]] = {
 
 
 def unfinished_rescue(journal: Journal, connector: ConnectorState) -> UnfinishedRescue | None:
-    """The rescue under way, as far as the file shows and is about the connector's newest task set; raises EosctlError.
+    """Return the unfinished rescue of the connector's newest task set, by the journal; raise EosctlError.
 
     A run that goes on with an earlier one adds to it.
     """

@@ -1,4 +1,4 @@
-"""rescue: does in seconds what Connect's own fencing round can't finish in its 90, and restarts the failed tasks.
+"""Plans a rescue: it completes in seconds a fencing round that exceeds Connect's 90 s, and restarts the failed tasks.
 
 Only for that one case, which `rules` recognises. Looks and decides; `apply` does it. What is to be done
 follows from the cluster as it is now and from the journal of a run that was cut off.
@@ -37,7 +37,7 @@ WAIT, FENCE, WRITE, RESTART, WATCH = STEPS = ("wait", "fence", "write", "restart
 
 
 class Patient(Struct, frozen=True):
-    """The connector, its tasks, and what is wrong with it; `begun` is a rescue of it that was cut off.
+    """The connector, its tasks, and their diagnosis; `begun` is an interrupted rescue of it.
 
     `round_over` reports whether all tasks are on the leader: then they failed with the round, which is over. A follower
     gives up after 30 s, while the leader goes on.
@@ -52,11 +52,11 @@ class Patient(Struct, frozen=True):
     at: Elsewhere | None = None
 
     def where_ids_are(self, app: App) -> App:
-        """The surroundings of the cluster that the tasks write to."""
+        """Return the App for the cluster that the tasks write to."""
         return app if self.at is None else self.at.there(app)
 
     def failed(self) -> list[int]:
-        """The tasks that are FAILED."""
+        """Return the tasks that are FAILED."""
         return [task.task for task in self.tasks if task.state == "FAILED"]
 
 
@@ -70,12 +70,12 @@ class RescuePlan(Struct, frozen=True):
 
     @property
     def verdict(self) -> RescueVerdict:
-        """What the diagnosis came to."""
+        """Return the verdict of the diagnosis."""
         return self.patient.diagnosis.verdict
 
 
 def plan_rescue(app: App, connector: str) -> RescuePlan:
-    """Examines the connector; raises RefusedError, with what was seen, where this is not a case for rescue."""
+    """Examine the connector and plan its rescue; raise RefusedError, with the observation, if rescue does not apply."""
     patient = examine(app, connector)
     if patient.diagnosis.verdict is RescueVerdict.OTHER:
         raise RefusedError(
@@ -107,7 +107,7 @@ def _steps(patient: Patient) -> tuple[str, ...]:
 
 
 def examine(app: App, name: str) -> Patient:
-    """The connector now; raises NotFoundError, RefusedError while the group is not stable, and what reading raises.
+    """Observe the connector; raise NotFoundError, RefusedError if the group is not stable, and what reading raises.
 
     Raises RefusedError, too, where the tasks write to a Kafka cluster to which eosctl can't go.
     """
@@ -138,7 +138,7 @@ def examine(app: App, name: str) -> Patient:
 
 
 def _tasks_of(app: App, name: str) -> Sequence[TaskStatus]:
-    """The tasks as REST shows them; raises RefusedError where a member may run one that REST shows as FAILED."""
+    """Return the tasks as REST reports them; raise RefusedError if a member may run one that REST reports as FAILED."""
     held = holders_now(app, [name])
     if (failure := held.silence or held.doubt) is not None:
         raise failure
@@ -153,7 +153,7 @@ def _tasks_of(app: App, name: str) -> Sequence[TaskStatus]:
 
 
 def require_unchanged(app: App, plan: RescuePlan) -> None:
-    """Raises StalePlanError unless connector, record and verdict are those of the plan."""
+    """Raise StalePlanError unless connector, record and verdict are those of the plan."""
     now, then = examine(app, plan.connector), plan.patient
     if (now.scene, now.diagnosis.verdict) != (then.scene, then.diagnosis.verdict):
         raise StalePlanError(
@@ -163,7 +163,7 @@ def require_unchanged(app: App, plan: RescuePlan) -> None:
 
 
 def describe_step(plan: RescuePlan, step: str) -> str:
-    """What the step will do."""
+    """Describe what the step will do."""
     patient, fence = plan.patient, plan.fence
     return {
         WAIT: f"until no round runs on the leader ({ROUND_S:g} s after the task commit, and ids at rest)",
@@ -175,5 +175,5 @@ def describe_step(plan: RescuePlan, step: str) -> str:
 
 
 def recorded_count(plan: RescuePlan) -> int:
-    """The number of tasks that the record is to say."""
+    """Return the task count to record."""
     return plan.patient.scene.connector.task_count or 0

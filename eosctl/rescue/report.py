@@ -1,4 +1,4 @@
-"""rescue as a whole: plan and result as rows of steps."""
+"""The report of a rescue: plan and result as rows of steps."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from eosctl.state.steps import Progress
 
 @dataclass(slots=True)
 class Left:
-    """What the steps leave behind, also those that fail."""
+    """The files and fenced ids that steps leave behind, even failed ones."""
 
     fence: FencePart | UnsetType = UNSET
     backup: str | UnsetType | None = UNSET
 
 
 def show_rescue(app: App, plan: RescuePlan) -> Report:
-    """The steps to come, and what an earlier run has done."""
+    """Report the steps to come, and what an earlier run has done."""
     said = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
     problems = [*_earlier(plan), *(plan.fence.problems if plan.fence else ())]
     return _report(app, RESCUE_PLAN, plan, said, data=_data(app, plan), problems=problems)
 
 
 def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, left: Left) -> Report:
-    """What became of every step."""
+    """Report the outcome of every step."""
     said = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
     said |= {step: ("done", detail) for step, detail in progress.done.items()}
     problems, error = _earlier(plan), progress.error
@@ -54,7 +54,7 @@ def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, left: 
 
 
 def _earlier(plan: RescuePlan) -> list[Problem]:
-    """What the journal tells of a run that was cut off, where there is still something to do."""
+    """Return the problem that an earlier run was interrupted, if there is still something to do."""
     begun = plan.patient.begun
     if begun is None or not plan.steps:
         return []
@@ -66,7 +66,7 @@ def _earlier(plan: RescuePlan) -> list[Problem]:
 
 
 def _rows(plan: RescuePlan, said: Mapping[str, tuple[str, str]]) -> Sequence[RescueRow]:
-    """Steps in order, those of an earlier run included; the numbers are the same in plan and result."""
+    """Return the steps in order, including an earlier run's; the numbers are the same in plan and result."""
     before = plan.patient.begun.done if plan.patient.begun and plan.steps else {}
     known = {**{step: ("done_before", detail) for step, detail in before.items()}, **said}
     steps = [step for step in STEPS if step in known]

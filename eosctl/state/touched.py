@@ -1,4 +1,6 @@
-"""What a write is about, by name: connectors, transactional ids, topics, workers, principals. For the audit log."""
+"""Collects the names that a write affects, for the audit log: connectors, transactional ids, topics, workers,
+principals.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ _OF_ARGUMENTS = {
 
 
 class Touched:
-    """Kind -> names, of what a plan is about to touch or a result touched; its rows are added one by one."""
+    """The affected names of a plan or a result, by kind; its rows are added one by one."""
 
     def __init__(self, report: Report, arguments: Mapping[str, object]) -> None:
         self._found: dict[str, set[str]] = {kind: set() for kind in KINDS}
@@ -45,7 +47,7 @@ class Touched:
             self._found[kind].update(names)
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """There may be millions: a lookup per member, and nothing else."""
+        """Add the names of a row; there may be millions, so this is only a lookup per member."""
         if row.get("action") in _UNTOUCHED or row.get("outcome") in _UNTOUCHED:
             return
         found = self._found
@@ -58,7 +60,7 @@ class Touched:
             found["connectors"].add(owner["connector"])
 
     def names(self) -> dict[str, Json]:
-        """Kind -> names, sorted; a kind without names is left out."""
+        """Return the names by kind, sorted, without empty kinds."""
         self._found["topics"] -= {GLOBAL, DEDICATED}
         touched: dict[str, Json] = {kind: sorted(names)[:_MOST] for kind, names in self._found.items() if names}
         left_out = sum(max(0, len(names) - _MOST) for names in self._found.values())
@@ -72,7 +74,7 @@ class Touched:
 
 
 def touched_in(entry: Mapping[str, object]) -> Mapping[str, Any]:
-    """The same of an entry of the audit log; of one that an older eosctl wrote, as far as its arguments show."""
+    """Return the names of an entry of the audit log; of an older eosctl's, as far as its arguments show them."""
     there = entry.get("touched")
     if isinstance(there, Mapping):
         others = {name: each for name, each in there.items() if name not in KINDS}

@@ -1,4 +1,4 @@
-"""Ends the transactions of a plan: judges each anew, writes its markers in order, and reads back what came of it."""
+"""Ends the transactions of a plan: judges each again, writes its markers in order, and reads back the result."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _LOST = 7  # the request may have been done
 
 
 def prepare_end(app: App, request: EndRequest) -> Plan:
-    """Make the plan to end what `request` names, in all of its partitions; raises as `plan_end`."""
+    """Prepare the plan to end what `request` selects, in all of its partitions; raise as `plan_end`."""
     return _prepared(app, plan_end(app, request))
 
 
 def prepare_abort_hanging(app: App, request: HangingRequest) -> Plan:
-    """Make the plan to abort all that hangs; without anything to abort it only shows so. Raises NotFoundError."""
+    """Prepare the plan to abort all hanging transactions; it only shows if there are none. Raise NotFoundError."""
     return _prepared(app, plan_abort_hanging(app, request))
 
 
@@ -68,7 +68,7 @@ def _prepared(app: App, plan: EndPlan) -> Plan:
 
 @dataclass(slots=True)
 class _Outcomes:
-    """What became of each partition; the faults of those that failed or whose answer was lost."""
+    """The outcome of each partition, and the faults of those that failed or whose answer was lost."""
 
     done: str
     said: dict[Identity, str] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class _Outcomes:
 
     @property
     def not_confirmed(self) -> str:
-        """The outcome of a marker that was written, and that nothing confirms."""
+        """The outcome of a marker that was written, and is not confirmed."""
         return f"{self.done}_not_confirmed"
 
 
@@ -111,7 +111,7 @@ def apply_end(app: App, plan: EndPlan) -> Report:
 
 
 def _keep_log(app: App, plan: EndPlan) -> str | None:
-    """Keep the records that show what was decided: the coordinators' log is compacted."""
+    """Keep the records that show the decision, as the coordinators' log is compacted."""
     if not plan.commit:
         return None
     records = [entry.record for entry in plan.log.entries]
@@ -119,7 +119,7 @@ def _keep_log(app: App, plan: EndPlan) -> str | None:
 
 
 def _end(admin: TransactionAdmin, plan: EndPlan, one: TransactionToEnd, outcomes: _Outcomes) -> None:
-    """Write the markers of one transaction, if it is as it was."""
+    """Write the markers of one transaction, if it has not changed."""
     if not _is_as_it_was(admin, plan, one, outcomes):
         return
     for part in one.parts:
@@ -165,7 +165,7 @@ def _is_as_it_was(admin: TransactionAdmin, plan: EndPlan, one: TransactionToEnd,
 
 
 def _left(one: TransactionToEnd, why: str, outcomes: _Outcomes, fault: KafkaFault | None = None) -> bool:
-    """Leave all of a transaction alone."""
+    """Mark all of a transaction as left alone."""
     for part in one.parts:
         outcomes.said[identity(part)] = why
         if fault is not None:
@@ -174,7 +174,7 @@ def _left(one: TransactionToEnd, why: str, outcomes: _Outcomes, fault: KafkaFaul
 
 
 def _read_back(app: App, parts: Sequence[ActiveProducer], outcomes: _Outcomes) -> None:
-    """Ask the leaders after the markers, in time of its own: only their word makes one `aborted` or `committed`."""
+    """Ask the leaders after the markers, with extra time: only they make one `aborted` or `committed`."""
     sent = [part for part in parts if outcomes.said.get(identity(part)) in (outcomes.not_confirmed, UNCONFIRMED)]
     if not sent:
         return
@@ -283,7 +283,7 @@ def _problem(
 
 
 def _failed(app: App, place: str, fault: KafkaFault, *, commit: bool) -> Problem:
-    """Say why the marker could not be written on a partition."""
+    """Return the problem of a marker that could not be written on a partition."""
     message = f"could not {'commit' if commit else 'abort'} on {place}: {fault}"
     if fault.code in AUTHORIZATION_CODES:
         hint = grant_hint("ALTER", "Cluster", [""], settings=app.target.client)

@@ -1,4 +1,4 @@
-"""Whose transactional ids are: by what is known of connectors and groups, else by what they look like."""
+"""The owners of transactional ids: by known connectors and groups, else by the form of the id."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def owners_of_ids(
 def _reads_in_several_ways(
     transactional_id: TransactionalId, group_id: str | None, owner: Owner, connectors: Collection[str]
 ) -> bool:
-    """Return whether more than the look of an id is needed; not where its connector is known to be of the group."""
+    """Decide whether the form of the id is ambiguous; it is not if its connector is known to be of the group."""
     if transactional_id.startswith(_LEADS) and may_be_task(transactional_id):
         return True
     if group_id is None or owner.kind != "task" or owner.connector in connectors:
@@ -77,5 +77,5 @@ def _reads_in_several_ways(
 
 
 def _readers(transactional_id: TransactionalId, group_id: str | None, groups: Collection[str]) -> list[str]:
-    """Return the groups that are there, the one that was named included, of which this can be the id of a task."""
+    """Return the existing groups, including the named one, to which this may be the id of a task."""
     return [each for each in groups_of_task(transactional_id) if each == group_id or each in groups]

@@ -1,4 +1,4 @@
-"""The two places where a watch is shown: the screen of a terminal, and a stream that gets a line per change."""
+"""The two displays of a watch: the screen of a terminal, and a stream with a line per change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eosctl.watch.screen import WatchView, drawn, followed, pressed
 
 
 class WatchScreen:
-    """The lines on a terminal's alternate screen, and the keys that somebody presses there."""
+    """The lines on a terminal's alternate screen, and the pressed keys."""
 
     def __init__(self, terminal: LiveTerminal) -> None:
         self._terminal = terminal
@@ -31,14 +31,14 @@ class WatchScreen:
         self._terminal.close()
 
     def show(self, watch: Watched, _changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int) -> None:
-        """Paints what changed; ages go on from one call to the next."""
+        """Paint what changed; update ages, too."""
         self._watched, self._now_s = watch, now_ms / 1000
         self._heading = Heading(heading, f"{(rfc3339(now_ms) or '')[11:19]}Z", waiting)
         self._view = followed(self._view, watch)
         self._paint()
 
     def wait(self, seconds: float) -> bool:
-        """Until a key, a resize or the end of the time; True after `q`."""
+        """Wait for a key, a resize or the timeout; return True after `q`."""
         for key in self._terminal.wait(seconds):
             self._view = pressed(self._view, key, self._watched)
         self._paint()
@@ -51,7 +51,7 @@ class WatchScreen:
 
 
 class ChangeStream:
-    """A row per change, for `print_row`; ends when nobody reads `out` any more."""
+    """A row per change, for `print_row`; it ends when the reader of `out` is gone."""
 
     def __init__(self, out: IO[str], print_row: Callable[[WatchRow], None], clock: Clock) -> None:
         self._out, self._print_row, self._clock = out, print_row, clock
@@ -61,10 +61,10 @@ class ChangeStream:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        """Nothing was taken."""
+        """Do nothing, as nothing was set up."""
 
     def show(self, _watch: Watched, changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int) -> None:
-        """Prints each change once."""
+        """Print each change once."""
         del heading, waiting
         try:
             for each in changed:
@@ -73,7 +73,7 @@ class ChangeStream:
             self._is_over = True
 
     def wait(self, seconds: float) -> bool:
-        """Sleeps; True where the reader is gone."""
+        """Sleep; return True if the reader is gone."""
         if self._is_over or _has_no_reader(self._out):
             return True
         self._clock.sleep_s(seconds)
@@ -81,7 +81,7 @@ class ChangeStream:
 
 
 def _has_no_reader(out: IO[str]) -> bool:
-    """Whether the other end of a pipe is closed: there may be nothing to print for hours, by which it would show."""
+    """Decide whether the other end of a pipe is closed, as there may be nothing to print for hours."""
     try:
         watched = select.poll()
         watched.register(out.fileno(), 0)

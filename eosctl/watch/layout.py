@@ -40,7 +40,7 @@ _MOST_EVIDENCE = 400  # characters of one member: an answer may hold thousands o
 
 
 class Heading(Struct, frozen=True):
-    """What stands above everything: the group, the time of day, and how far a wait is, if it is one."""
+    """The heading: the group, the time of day, and the progress of a wait, if any."""
 
     group: str
     clock: str
@@ -55,7 +55,9 @@ class Size(Struct, frozen=True):
 
 
 def table_screen(watch: Watched, heading: Heading, *, chosen: int, size: Size, now_s: float) -> list[ScreenRow]:
-    """Every line that fits, around the chosen one; what was not collected yet is told, so that nothing looks calm."""
+    """Return the rows of all lines that fit, around the chosen one; show uncollected sources, so that nothing looks
+    calm.
+    """
     width = min(size.columns, MOST_COLUMNS)
     lines, widths = [*watch.lines, *watch.gone], _widths(watch, width)
     top = [*_top(watch, heading, width, now_s), _header(widths) if lines else ScreenRow()]
@@ -73,7 +75,7 @@ def table_screen(watch: Watched, heading: Heading, *, chosen: int, size: Size, n
 
 
 def line_screen(line: WatchLine, *, scrolled: int, size: Size, now_s: float) -> tuple[list[ScreenRow], int]:
-    """What was found, the fix, whose command can be copied whole, and what `explain` says of the code.
+    """Return the rows of a finding, its fix, with a command to copy, and the explanation of its code.
 
     The rows, and how far they can be scrolled.
     """
@@ -97,7 +99,7 @@ def line_screen(line: WatchLine, *, scrolled: int, size: Size, now_s: float) -> 
 
 
 def help_screen(watch: Watched, *, scrolled: int, size: Size, now_s: float) -> tuple[list[ScreenRow], int]:
-    """The keys, what the columns say, and how each source is; and how far that can be scrolled."""
+    """Return the rows of keys, columns and sources, and how far they can be scrolled."""
     width = min(size.columns, MOST_COLUMNS)
     rows = [_title("Keys", width), *(row_of([TextSpan(f"{key:<14}{what}")], width) for key, what in _HELP), ScreenRow()]
     rows += [_title("Columns", width)]
@@ -127,7 +129,7 @@ def _calm_word(watch: Watched) -> TextSpan:
 
 
 def _oldest(watch: Watched, now_s: float) -> str:
-    """How old the oldest fact is, and which sources have none."""
+    """Return the age of the oldest fact, and the sources without one."""
     waits = [look.name for look in watch.looks if look.looked_s is None]
     looked = [look.looked_s for look in watch.looks if look.looked_s is not None]
     oldest = f"oldest fact: {_ago(now_s, min(looked))}" if looked else ""
@@ -136,7 +138,7 @@ def _oldest(watch: Watched, now_s: float) -> str:
 
 
 class _Widths(Struct, frozen=True):
-    """The cells of the columns: no subject on a narrow screen, where the sentence says it; no fix where it is below."""
+    """The widths of the columns; a narrow screen has none for the subject, which the message names, or for the fix."""
 
     all: int
     subject: int
@@ -185,7 +187,7 @@ def _line_rows(line: WatchLine, widths: _Widths, now_s: float, *, is_chosen: boo
 
 
 def _told(finding: Finding, *, has_subject: bool) -> str:
-    """What is wrong with what. One that stands for many says only how many: its code says what it is."""
+    """Format a finding, with its subject unless the row has one; a folded finding has its code instead."""
     if has_subject or "subjects" in finding.evidence:
         return f"{finding.code}: {finding.message}"
     return about_subject(finding.subject, finding.message)
@@ -197,7 +199,7 @@ def _severity(line: WatchLine) -> TextSpan:
 
 
 def _nothing(watch: Watched, width: int, now_s: float) -> list[ScreenRow]:
-    """In place of lines: what is looked at, so that a screen without any is no riddle."""
+    """Return the state of each source in place of lines, so that an empty screen is explained."""
     longest = max((width_of(shown(look.name)) for look in watch.looks), default=0)
     return [row_of([TextSpan("  "), *_source_spans(look, longest, now_s)], width) for look in watch.looks]
 
@@ -220,7 +222,7 @@ def _ago(now_s: float, at_s: float | None) -> str:
 
 
 def _fix_rows(line: WatchLine, width: int) -> list[ScreenRow]:
-    """The fix as it is, then its command alone, from the first column on."""
+    """Return the fix, then its command alone, from the first column on."""
     rows = [_title("Fix", width), *(row for text in lines_of(line.finding.fix) for row in folded(text, width))]
     if line.command in (line.finding.fix, "") or line.command.startswith("Nothing"):
         return rows
@@ -252,7 +254,7 @@ def _scrolled(rows: Sequence[ScreenRow], scrolled: int, size: Size) -> tuple[lis
 
 
 def _framed(top: Sequence[ScreenRow], body: Sequence[ScreenRow], foot: ScreenRow, height: int) -> list[ScreenRow]:
-    """The top, the rest below it, the keys in the last row; a screen that is too low loses the top first."""
+    """Combine the top, the body below it, and the keys in the last row; on a low screen, cut the top first."""
     room = max(height - 1, 1)
     above = [*top, *body]
     if len(above) > room:

@@ -1,4 +1,4 @@
-"""The operation behind `eosctl watch`: looks again and again, shows what that changes, and ends when it is to end.
+"""The operation of `eosctl watch`: looks repeatedly, shows the changes, and ends on request. Writes nothing to Kafka.
 
 It writes nothing to the cluster, and aborts nothing by itself: that stays a person's decision.
 """
@@ -32,7 +32,7 @@ _TICK_S = 0.5
 
 
 class WatchRequest(Struct, frozen=True):
-    """`until`: end once the group has been so for `for_s` without interruption; give up after `timeout_s`, if any.
+    """The options; `until`: end once that state has lasted for `for_s` uninterrupted; give up after `timeout_s`.
 
     `connector`: only what is about this one, and what is about none. `strict`: warnings count as errors do.
     """
@@ -47,23 +47,23 @@ class WatchRequest(Struct, frozen=True):
 
 
 class Display(Protocol):
-    """Where a watch is shown: a screen, or what gets a line per change."""
+    """The display of a watch: a screen, or a stream with a line per change."""
 
     def __enter__(self) -> object:
-        """Takes the place."""
+        """Set up the display."""
 
     def __exit__(self, *exc: object) -> None:
-        """Gives it back."""
+        """Restore what was there before."""
 
     def show(self, watch: Watched, changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int) -> None:
-        """Shows how it is now, and what changed since the last time."""
+        """Show the current lines, and what changed since the last time."""
 
     def wait(self, seconds: float) -> bool:
-        """Waits so long, or until there is something to do; True to end the watch."""
+        """Wait for the given time, or until there is something to do; return True to end the watch."""
 
 
 def run_watch(app: App, request: WatchRequest, display: Display) -> Report:
-    """Watches until somebody ends it, `until` holds, or the time is over; the lines that stand then are the rows.
+    """Watch until the user ends it, `until` holds, or the timeout; report the current lines as rows.
 
     Exit code: 0, or 3 for a finding that was waited for; 4 when the time is over, 130 when a wait is ended before.
     Raises UsageError where nothing says what to watch, NotFoundError for a group or a connector that is not there.
@@ -89,7 +89,7 @@ class _Watch:
         self._deadline = None if timeout_s is None else Deadline.after(timeout_s, app.clock)
 
     def until_the_end(self, display: Display) -> Report:
-        """Ctrl-C and SIGTERM leave the terminal as it was, and the lines."""
+        """Run the watch; Ctrl-C and SIGTERM restore the terminal, and still report the lines."""
         try:
             with display:
                 while True:
@@ -124,7 +124,7 @@ class _Watch:
         )
 
     def _require_there(self, overview: Overview) -> None:
-        """A name that is wrong from the start will never be right; one that goes later is a line."""
+        """Raise NotFoundError for a name that is wrong from the start; one that disappears later is a line."""
         doctor = overview.collected[DOCTOR]
         if doctor.facts is None and doctor.error == NotFoundError.code:
             raise NotFoundError(doctor.message, hint="Names are case-sensitive: check -g and -b.")
@@ -171,7 +171,7 @@ class _Watch:
         )
 
     def _ended(self) -> Report:
-        """Somebody ended it: that is what a watch is for, and not what a wait is for."""
+        """Report the end by the user: success for a plain watch, a failure for a wait."""
         if self._request.until is None:
             return self._report(ExitCode.OK)
         return self._failed(InterruptedByUserError(f"ended before it was {self._request.until}"))

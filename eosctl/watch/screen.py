@@ -1,4 +1,4 @@
-"""What the keys do: which line is chosen, which screen is shown, how far it is scrolled. Pure."""
+"""The effect of keys: the chosen line, the shown screen, and the scroll position. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEPS = {
 
 
 class WatchView(Struct, frozen=True):
-    """What somebody looks at: the table, a line or the help.
+    """The view of the user: the table, a line or the help.
 
     `chosen` is a line, which stays chosen while others come and go. `line` is shown as it was last, even when it went.
     """
@@ -37,12 +37,12 @@ class WatchView(Struct, frozen=True):
 
 
 def lines_of(watch: Watched) -> Sequence[WatchLine]:
-    """Every line that can be chosen."""
+    """Return every line that can be chosen."""
     return [*watch.lines, *watch.gone]
 
 
 def followed(view: WatchView, watch: Watched) -> WatchView:
-    """The view after the lines changed: a line that moves takes the choice along, one that goes leaves it there."""
+    """Update the view after a change of the lines: the choice follows a moved line; if one is gone, it stays in place."""
     lines = lines_of(watch)
     found = {line.key: number for number, line in enumerate(lines)}
     at = found.get(view.chosen, min(view.position, max(len(lines) - 1, 0))) if view.chosen else 0
@@ -53,7 +53,7 @@ def followed(view: WatchView, watch: Watched) -> WatchView:
 
 
 def pressed(view: WatchView, key: str, watch: Watched) -> WatchView:
-    """The view after a key."""
+    """Return the view after a key."""
     if key == keys.QUIT:
         return replace(view, quits=True)
     if key == keys.HELP:
@@ -77,7 +77,7 @@ def _in_the_table(view: WatchView, key: str, lines: Sequence[WatchLine]) -> Watc
 def drawn(
     view: WatchView, watch: Watched, heading: Heading, *, size: Size, now_s: float
 ) -> tuple[WatchView, list[ScreenRow]]:
-    """The rows to be shown, and the view with no more scrolled away than there is."""
+    """Return the rows to show, and the view with its scroll position limited."""
     if view.helps:
         rows, most = help_screen(watch, scrolled=view.scrolled, size=size, now_s=now_s)
     elif view.line is not None:

@@ -97,7 +97,7 @@ def support(connector: ObservedConnector, observation: Observation) -> Iterable[
 
 
 def _mirror_makers_errors(connector: ObservedConnector) -> tuple[str, ...]:
-    """Return what `MirrorSourceConnector.exactlyOnceSupport` (3.5 to 4.3) misses in its config; the others need none."""
+    """Return what `MirrorSourceConnector.exactlyOnceSupport` (3.5 to 4.3) misses in its config; others need none."""
     levels = (connector.config.get(f"{prefix}{_ISOLATION}") for prefix in ("source.consumer.", "source.", "consumer."))
     level = next((each for each in levels if each is not None), None)
     if not is_class(connector.config, MIRROR_SOURCE) or level == "read_committed":

@@ -1,4 +1,4 @@
-"""What follows from the ids of one application and from what coordinators say of some of them. Pure."""
+"""Facts about an application, derived from its ids and from the coordinators' descriptions of some of them. Pure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _GREW_BY, _GREW_PERCENT = 50, 10
 
 
 class BrokerLimits(Struct, frozen=True):
-    """The strictest value at any broker, for any may coordinate an id; None where none could be read."""
+    """The strictest value of each limit at any broker, as any may coordinate an id; None if unreadable."""
 
     max_timeout_ms: int | None = None
     expiration_ms: int | None = None
 
 
 class ApplicationFacts(Struct, frozen=True):
-    """An application, with what its described ids show.
+    """An application, with facts from its described ids.
 
     `last_started_ms` is when the newest transaction of any of them began; `expires_ms` follows from it: brokers keep
     ids that nobody uses for `transactional.id.expiration.ms` after their last use, which may have been later.
@@ -62,7 +62,7 @@ def facts_of(
     *,
     now_ms: int,
 ) -> ApplicationFacts:
-    """`before` is how many ids each application had at the last look; None where there was none."""
+    """Derive the facts; `before` is the number of ids per application at the last look, None if there was none."""
     ids = [each.transactional_id for each in application.ids]
     found = [state for name in ids if (state := described.get(name)) is not None]
     open_ones = [each for each in found if each.state in OPEN_STATES and each.started_ms is not None]
@@ -90,7 +90,7 @@ def facts_of(
 
 
 def remarks_of(facts: ApplicationFacts, limits: BrokerLimits) -> list[Code]:
-    """What is worth a word, in the order of `codes.REMARKS`."""
+    """Return the remarks that apply, in the order of `codes.REMARKS`."""
     return list(_remarks(facts, limits))
 
 

@@ -1,4 +1,4 @@
-"""What is asked of a cluster about its applications: ids, groups, topics, settings, and some ids in more detail."""
+"""Gathers the input of `txn applications`: ids, groups, topics, settings, and the descriptions of some ids."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _AT_ONCE = 10_000
 
 
 class IdsOfCluster(Struct, frozen=True):
-    """The ids of a cluster, and by what they are read."""
+    """The ids of a cluster, and the knowledge by which they are read."""
 
     cluster_id: str
     listings: TransactionListings
@@ -48,7 +48,7 @@ class IdsOfCluster(Struct, frozen=True):
 
 
 def look_at_cluster(app: App, admin: TransactionAdmin) -> IdsOfCluster:
-    """One listing of all ids, the groups and topics; what may not be read is a warning, and proves nothing then."""
+    """List all ids, the groups and the topics; warn of what may not be read, which then proves nothing."""
     cluster_id = admin.cluster_id()
     listings = admin.list_transactions()
     problems: list[Problem] = []
@@ -66,7 +66,7 @@ def _transaction_version(admin: TransactionAdmin) -> int | None:
 
 
 def _known(app: App, admin: TransactionAdmin, problems: list[Problem]) -> KnownOfCluster:
-    """The group that was named counts as there: its workers may be down."""
+    """Return the known groups and topics; the named group counts as existing, as its workers may be down."""
     named = {app.target.group_id: frozenset[str]()} if app.target.group_id else {}
     try:
         groups = admin.list_groups()
@@ -80,7 +80,7 @@ def _known(app: App, admin: TransactionAdmin, problems: list[Problem]) -> KnownO
 
 
 def _connectors_of(admin: TransactionAdmin, group_id: str) -> frozenset[str]:
-    """Those that the members hold; none where that is not known, so that nothing is proven."""
+    """Return the connectors that the members hold; none if that is unknown, so that nothing is proven."""
     try:
         group = connect_group(admin.describe_group(group_id))
     except EosctlError:
@@ -89,7 +89,7 @@ def _connectors_of(admin: TransactionAdmin, group_id: str) -> frozenset[str]:
 
 
 def broker_limits(app: App, problems: list[Problem]) -> BrokerLimits:
-    """Both settings, as far as they may be read; what may not is a warning."""
+    """Read both settings as far as permitted; add a warning for what is not."""
     try:
         with app.topics() as store:
             found = [_smallest(store.broker_settings(name)) for name in (MAX_TIMEOUT, EXPIRATION)]
@@ -111,7 +111,7 @@ def _unread(what: str, error: EosctlError) -> Problem:
 def describe_some(
     app: App, admin: TransactionAdmin, applications: Sequence[AnApplication], *, everything: bool
 ) -> tuple[Described, dict[TransactionalId, KafkaFault]]:
-    """Each id that has a transaction open, and `SAMPLE` others of each application, or `everything`.
+    """Describe each id with an open transaction, and `SAMPLE` others of each application, or `everything`.
 
     Ids that are gone meanwhile are left out of both answers.
     """

@@ -1,4 +1,4 @@
-"""What a transactional id can be: each way in which a known product may have made it. Pure.
+"""The readings of a transactional id: each way in which a known product may have constructed it. Pure.
 
 Sources: Connect `Worker.taskTransactionalId` and `DistributedConfig.transactionalProducerId` (Kafka 3.3 to 4.4); Flink
 `TransactionalIdFactory` (connector 1.14 to 4.0) and `TransactionalIdsGenerator` (the older FlinkKafkaProducer); Streams
@@ -37,7 +37,7 @@ _MOST = 2**31 - 1
 
 
 class IdReading(NamedTuple):
-    """One way to read an id. `name` is what all ids of the application share; two ids of one name are one application.
+    """One reading of an id; `name` is common to all ids of the application, and identifies it.
 
     `first` and `second` are the numbers in it: subtask and checkpoint of a Flink sink, subtopology and partition of
     Streams. `sure`: the cluster shows that there is such an application; else only the shape of the id says so.
@@ -54,7 +54,7 @@ class IdReading(NamedTuple):
 
 
 class KnownOfCluster(Struct, frozen=True):
-    """What the cluster has, by which readings are proven.
+    """The groups and topics of the cluster, which prove readings.
 
     `connect_groups` maps a Connect group to the connectors that its members hold. `other_groups` are the other groups
     (Streams: the application.id is one). `topics` are the topics with their numbers of partitions.
@@ -66,7 +66,7 @@ class KnownOfCluster(Struct, frozen=True):
 
 
 def readings_of(transactional_id: TransactionalId, known: KnownOfCluster) -> tuple[IdReading, ...]:
-    """Every way in which the id can be read, in a fixed order; none where no product makes such ids.
+    """Return every reading of the id, in a fixed order; none if no product constructs such ids.
 
     A reading that the cluster proves leaves only those that it proves, too. Where a number at the end is all that
     there is to read (Spring's ids, and those of a FlinkKafkaProducer with a prefix of its own), any other way to read
@@ -82,7 +82,7 @@ def readings_of(transactional_id: TransactionalId, known: KnownOfCluster) -> tup
 
 
 def _of_connect(transactional_id: TransactionalId, known: KnownOfCluster) -> Iterator[IdReading]:
-    """A leader's id, or that of a task of each group whose name it begins with.
+    """Yield readings as the id of a leader, or of a task of each group whose name is a prefix.
 
     A leader of a group that is not there (any more) only where no group can have such a task.
     """
@@ -117,7 +117,7 @@ def _by_shape(transactional_id: TransactionalId, known: KnownOfCluster) -> Itera
 
 
 def _spring_listener(transactional_id: TransactionalId, known: KnownOfCluster) -> IdReading | None:
-    """`prefix` + `group.topic.partition` of a group and a topic that the cluster has; the longest topic wins."""
+    """Read `prefix` + `group.topic.partition` with an existing group and topic; the longest topic wins."""
     head, dot, partition = transactional_id.rpartition(".")
     number = whole_number(partition)
     if not dot or number is None or not known.topics:
@@ -135,7 +135,7 @@ def _spring_listener(transactional_id: TransactionalId, known: KnownOfCluster) -
 
 
 def _numbered(transactional_id: TransactionalId) -> Iterator[IdReading]:
-    """A prefix and a number: Spring's own way, and a FlinkKafkaProducer's where a dash stands between them."""
+    """Yield readings as a prefix and a number: Spring's, and a FlinkKafkaProducer's if separated by a dash."""
     match = _ENDS_IN_NUMBER.fullmatch(transactional_id)
     if match is None or not match[1] or int(match[2]) > _MOST or _UUID.fullmatch(transactional_id):
         return

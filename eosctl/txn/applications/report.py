@@ -1,4 +1,4 @@
-"""txn applications: one row per application that has transactional ids. Reads only; it keeps what it counted."""
+"""The operation `txn applications`: one row per application with transactional ids. Reads only; keeps the counts."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _MOST_NAMED = 5
 
 
 class ApplicationsRequest(Struct, frozen=True):
-    """`describe_all` asks for every id, not for a few of each application; `remember` keeps what was counted."""
+    """The options: `describe_all` describes every id, not a sample per application; `remember` keeps the counts."""
 
     describe_all: bool = False
     remember: bool = True
 
 
 def list_applications(app: App, request: ApplicationsRequest) -> Report:
-    """One row per application; exit 7 where a coordinator can't be asked, whose ids are then in no row."""
+    """Report one row per application; exit with 7 if a coordinator can't be asked, as its ids are in no row then."""
     with app.transactions() as admin:
         cluster = look_at_cluster(app, admin)
         applications = applications_of(cluster.listings.found, cluster.known)
@@ -115,7 +115,7 @@ def _summary(rows: Sequence[ApplicationRow], cluster: IdsOfCluster, before: Seen
 
 
 def _remarks(facts: Sequence[ApplicationFacts], limits: BrokerLimits) -> Iterator[Problem]:
-    """One warning per remark, which names the applications that it is about."""
+    """Yield one warning per remark, with the names of the applications."""
     for code in codes.REMARKS:
         names = [each.application.name for each in facts if code in remarks_of(each, limits)]
         if names:
@@ -125,7 +125,7 @@ def _remarks(facts: Sequence[ApplicationFacts], limits: BrokerLimits) -> Iterato
 
 
 def _not_described(faults: Mapping[TransactionalId, KafkaFault]) -> Iterator[Problem]:
-    """One warning for all ids that no coordinator described, with the first reason."""
+    """Yield one warning for all ids that no coordinator described, with the first reason."""
     if faults:
         (why, *_) = faults.values()
         message = f"{counted(len(faults), 'transactional id')} could not be described: {why}"
@@ -133,7 +133,7 @@ def _not_described(faults: Mapping[TransactionalId, KafkaFault]) -> Iterator[Pro
 
 
 def _kept(app: App, cluster: IdsOfCluster, applications: Sequence[AnApplication]) -> Iterator[Problem]:
-    """Keeps what was counted, unless some ids are missing: they would look new at the next look."""
+    """Keep the counts, unless some ids are missing: they would look new at the next look."""
     if cluster.listings.missing:
         return
     counts = {each.key(): len(each.ids) for each in applications}

@@ -1,4 +1,4 @@
-"""Which application has which transactional ids: readings become applications, the rest goes by common prefixes. Pure.
+"""Groups transactional ids by application: by their readings, and ids without one by common prefixes. Pure.
 
 An id that can be read in several ways makes its application `ambiguous`, with all that it could be: nothing is guessed.
 One pass over the ids; what is held for each is its place in a list, and a number or two of a Flink sink.
@@ -30,7 +30,7 @@ _SINGLES = 20
 
 @dataclass(slots=True)
 class _Numbers:
-    """The second numbers of the ids of one subtask: no list of them is held."""
+    """The second numbers of one subtask's ids, summarized without a list of them."""
 
     count: int = 0
     lowest: int = 2**63
@@ -61,7 +61,7 @@ class _Tally:
 
 
 class AnApplication(Struct, frozen=True):
-    """Transactional ids that belong together, and what uses them as far as that is known.
+    """Transactional ids that belong together, and the product that uses them, as far as known.
 
     `could_be` has more than one reading only where the kind is `ambiguous`. `firsts` is how many different first
     numbers (tasks, subtasks, threads, subtopologies) the ids have, `highest` the highest last number among them.
@@ -78,7 +78,7 @@ class AnApplication(Struct, frozen=True):
 
     @property
     def reading(self) -> IdReading | None:
-        """The only way in which the ids can be read."""
+        """The reading of the ids, if there is only one."""
         return self.could_be[0] if len(self.could_be) == 1 else None
 
     @property
@@ -87,16 +87,16 @@ class AnApplication(Struct, frozen=True):
         return self.reading.guarantee if self.reading is not None else None
 
     def key(self) -> str:
-        """The same application at another look."""
+        """Return the key that identifies the application at another look."""
         return f"{self.kind}:{self.guarantee or ''}:{self.name}"
 
     def open(self) -> list[TransactionListing]:
-        """The ids that have a transaction open."""
+        """Return the ids with an open transaction."""
         return [each for each in self.ids if each.state in OPEN_STATES]
 
 
 def applications_of(listings: Iterable[TransactionListing], known: KnownOfCluster) -> list[AnApplication]:
-    """The applications that the ids belong to, by kind and name; those without any reading by their common prefix."""
+    """Group the ids by application, by kind and name; group ids without any reading by their common prefix."""
     tallies: dict[Key, _Tally] = {}
     rest: list[TransactionListing] = []
     for listing in listings:
@@ -127,7 +127,7 @@ def _application(tally: _Tally) -> AnApplication:
 
 
 def _sink_or_spring(tally: _Tally) -> tuple[tuple[IdReading, ...], Naming | None]:
-    """A Flink sink's numbers begin at 1 (INCREMENTING: checkpoints) or at 0 (POOLING: places in the pool).
+    """Distinguish a Flink sink's numbers, from 1 (INCREMENTING: checkpoints) or 0 (POOLING: slots), from Spring's.
 
     Numbers that begin at 0 and have no gap are what Spring makes, too, with a prefix for each instance that ends in the
     instance's number. Where some subtask began later, or has a gap, it can only be Flink: pools grow without gaps, but
@@ -140,7 +140,7 @@ def _sink_or_spring(tally: _Tally) -> tuple[tuple[IdReading, ...], Naming | None
 
 
 def _by_prefix(listings: list[TransactionListing]) -> list[AnApplication]:
-    """Ids that no product makes: by what they have in common up to a separator."""
+    """Group ids without a reading by their common prefix up to a separator."""
     listings.sort(key=lambda each: each.transactional_id)
     runs = _runs(listings, 0, len(listings), at=0)
     singles = [lower for lower, upper in runs if upper - lower == 1]
@@ -156,7 +156,7 @@ def _unknown(listings: Sequence[TransactionListing]) -> AnApplication:
 
 
 def common_prefix(first: str, last: str) -> str:
-    """What two ids have in common at their beginning; of sorted ids, the first and the last have it of all."""
+    """Return the common prefix of two ids; for sorted ids, that of the first and the last is common to all."""
     for at, (one, other) in enumerate(zip(first, last, strict=False)):
         if one != other:
             return first[:at]
@@ -164,7 +164,7 @@ def common_prefix(first: str, last: str) -> str:
 
 
 def _runs(listings: Sequence[TransactionListing], lower: int, upper: int, *, at: int) -> list[tuple[int, int]]:
-    """Slices of sorted ids that share a prefix: it grows word by word, until more than half of the ids differ."""
+    """Return slices of sorted ids that share a prefix; extend it word by word until over half of the ids differ."""
     work, found = [(lower, upper, at)], []
     while work:
         lower, upper, at = work.pop()
@@ -182,7 +182,7 @@ def _runs(listings: Sequence[TransactionListing], lower: int, upper: int, *, at:
 
 
 def _words(listings: Sequence[TransactionListing], lower: int, upper: int, at: int) -> list[tuple[int, int, int]]:
-    """The slices of ids that agree on the next word, too, each with where that one ends."""
+    """Return the slices of ids that agree on the next word, too, each with the end of that word."""
     found: list[tuple[int, int, int]] = []
     begin, word = lower, _next_word(listings[lower].transactional_id, at)
     for number in range(lower + 1, upper):
@@ -194,13 +194,13 @@ def _words(listings: Sequence[TransactionListing], lower: int, upper: int, at: i
 
 
 def _next_word(transactional_id: TransactionalId, at: int) -> str:
-    """From `at` up to the next separator, or to the end: an id without one there differs from all others."""
+    """Return the text from `at` to the next separator, or to the end: an id without one there is unique."""
     match = _SEPARATED.match(transactional_id, at)
     return match[0] if match is not None else transactional_id[at:]
 
 
 def sharing(applications: Sequence[AnApplication]) -> dict[str, list[str]]:
-    """Key of an application -> names of the others that it shares a prefix with, where one may disturb the other.
+    """Map each application's key to others that share its prefix, if one may disturb the other.
 
     Flink's POOLING aborts every open transaction on its topics whose id begins with its prefix, be it of another job
     (`TransactionAbortStrategyImpl.LISTING`, connector 4.0). Two products under one name are two applications; the two
@@ -221,13 +221,13 @@ def sharing(applications: Sequence[AnApplication]) -> dict[str, list[str]]:
 
 
 def _may_abort_by_prefix(application: AnApplication) -> bool:
-    """Jobs of the other strategy, INCREMENTING, abort ids of their own subtasks only."""
+    """Decide whether the application may abort by prefix; INCREMENTING jobs abort ids of their own subtasks only."""
     could_be = {each.product for each in application.could_be}
     return "flink-sink" in could_be and application.naming != "incrementing"
 
 
 def sample(ids: Sequence[TransactionListing], most: int) -> Sequence[TransactionListing]:
-    """At most so many of the ids, evenly spread over them, the first one among them."""
+    """Return at most `most` of the ids, evenly spread, including the first."""
     if len(ids) <= most:
         return ids
     return [ids[number * len(ids) // most] for number in range(most)]
