@@ -35,10 +35,10 @@ _MARGIN_S = 30.0
 def check_connect_route(app: App, request: FenceRequest) -> None:
     """Raise UsageError or UnsupportedError for a request that the endpoint can't serve, RefusedError unless STOPPED.
 
-    Raises RefusedError, too, for a leader that nobody named: it may not have the signature.
+    Raises RefusedError, too, for a leader that was not named, as it may not get the signature.
 
-    REST may show tasks long after they ended: members of the group that hold none disprove it. Tasks that REST shows no
-    more, and that have not ended yet, are `find_liveness`'s.
+    REST may report tasks long after they ended: members of the group that hold none disprove it. Tasks that REST
+    reports no more, and that have not ended yet, are left to `find_liveness`.
     """
     others = (request.prefix, request.pattern, request.tasks)
     if request.connector is None or request.transactional_ids or any(other is not None for other in others):
@@ -88,7 +88,7 @@ def fence_through_connect(
 
     `there` leads to the cluster that the connector's tasks write to.
 
-    Raises what the worker's last answer was, after the answers for ids that were fenced all the same.
+    Raises the worker's last failure, after the answers for ids that were fenced all the same.
     """
     failure = put_fence(app, connector)
     with there.transactions() as admin:
@@ -104,7 +104,7 @@ def fence_through_connect(
 def put_fence(app: App, connector: str) -> EosctlError | None:
     """Have the leader fence; return the failure, if any. Retry once, for a just replaced key or a just taken leader id.
 
-    Not so what comes late: that round has fenced ids, and a second one would begin at the first of them.
+    A late failure is not retried: that round has fenced ids, and a second one would begin at the first of them.
     """
     worker = leader_worker(app)
     failure: EosctlError | None = None

@@ -1,8 +1,8 @@
 """Decides whether running tasks, of any group, hold the ids that are to be fenced.
 
-The members of a group tell which tasks they may run, and REST which of those have failed. What a flag sets aside is not
-asked for: with --live no worker is asked, as all that members may run counts as running; with --unknown-liveness
-nothing is waited for; with both, nobody is asked anything.
+The members of a group report which tasks they may run, and REST which of those have failed. Flags limit the questions:
+with --live no worker is asked, as all tasks that members may run count as running; with --unknown-liveness nothing is
+waited for; with both, nothing is asked.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _QUICK_S = 5.0
 class Liveness(Struct, frozen=True):
     """The ids that running tasks hold, and the ids of tasks of which it is unknown whether they run.
 
-    `problems` is what else to know; `connectors` are those of the group that was named, as far as they were heard of,
-    and `gone` is that group where it has no members. `groups` are the Connect groups that can be seen; None: unknown.
+    `problems` are further problems; `connectors` are the known ones of the group that was named, and `gone` is that
+    group if it has no members. `groups` are the visible Connect groups; None: unknown.
     """
 
     by_id: Mapping[TransactionalId, LiveTask] = {}

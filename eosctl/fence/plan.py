@@ -1,7 +1,7 @@
-"""fence: gather the ids and their states, plan, and fence them through their coordinators.
+"""Gathers the ids and their states, plans, and fences them through their coordinators.
 
-`Admin.fenceProducers` from a shell, plus the checks that Java leaves to its caller. `fence_connect`, the way through
-Connect's own endpoint, is imported by who asks for it.
+Corresponds to `Admin.fenceProducers`, plus the checks that Java leaves to its caller. `fence_connect`, the route
+through Connect's own endpoint, is imported only where it is used.
 """
 
 from __future__ import annotations
@@ -114,11 +114,10 @@ def _where(app: App, gathered: Gathered) -> App:
 def plan_fence(app: App, request: FenceRequest, known: Mapping[str, ConnectorState] | None = None) -> FencePlan:
     """Find the ids, describe them and check who holds them.
 
-    `known` are the connectors of the config topic, if it has just been read.
-    Raises RefusedError for leader ids (without `allow_leader`), for ids of tasks that run (without `live`) or may run
-    (without `unknown_liveness`), for what Flink may have prepared (without `discard_prepared`), NotFoundError for a
-    group that was never there, and what gathering raises: UsageError, NotFoundError, UnreachableError,
-    UnauthorizedError.
+    `known` are the connectors of the config topic, if it has just been read. Raises RefusedError for leader ids
+    (without `allow_leader`), for ids of tasks that run (without `live`) or may run (without `unknown_liveness`), for
+    data that Flink may have prepared (without `discard_prepared`), NotFoundError for a group that never existed, and
+    what gathering raises: UsageError, NotFoundError, UnreachableError, UnauthorizedError.
     """
     _check_route(app, request)
     gathered = gather_ids(app, request, known)
@@ -237,8 +236,8 @@ def prepare_fence(app: App, request: FenceRequest) -> Plan:
 def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -> Report:
     """Fence the ids of the plan and report each one; raise StalePlanError if a task took one of them meanwhile.
 
-    Raises RefusedError if nobody can say that any more. Never raises for one id, nor for what breaks half-way: rows
-    report. Ctrl-C ends it with the rows so far, exit 130.
+    Raises RefusedError if it is unknown whether a task has. Never raises for a single id, nor for a failure half-way:
+    the rows report those. Ctrl-C ends it with the rows so far, exit 130.
     """
     _recheck(app, plan)
     items = {item.transactional_id: item for item in plan.items}

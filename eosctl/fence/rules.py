@@ -161,7 +161,7 @@ def _plan_item(
 def may_be_leader(transactional_id: TransactionalId, owner: Owner, groups: Collection[str] | None = None) -> bool:
     """Decide whether a Connect leader may hold this id: the group's own, or one that looks like another group's.
 
-    What can be a task's id, too, can only be that of the leader of one of `groups`, where these are known.
+    An id that may be a task's, too, can only be the leader's of one of `groups`, if these are known.
     """
     if not transactional_id.startswith(_LEADS) or owner.kind == "task":
         return False
@@ -185,8 +185,8 @@ def may_be_prepared(
     """Return the items whose fencing may discard prepared data: open transactions under ids like Flink's.
 
     Flink commits a transaction after its checkpoint is complete; until then, and while the job is down, the transaction
-    stays open and is the only place where the records are. Coordinators report nothing of that, so that every open one
-    counts, and with `unseen` (states could not be asked for) every one. Tasks of `connectors` are none of Flink's.
+    stays open and is the only place where the records are. Coordinators do not report that, so every open transaction
+    counts, and with `unseen` (states could not be read) every id. Tasks of `connectors` are not Flink's.
     """
     return [
         item

@@ -107,7 +107,7 @@ def _silent(app: App, group: ConnectGroup | None, workers: Collection[WorkerId])
 def _may_run(app: App, held: TaskHolders, task: HeldTask) -> Problem | None:
     """Return a problem if the task may run: REST reports it neither RUNNING at a member nor FAILED.
 
-    What has failed, or has no worker, at one that is no member is what `fence` is for.
+    A task that has failed, or that a non-member runs, or that has no worker, is a case for `fence`.
     """
     if task.holding is Holding.UNKNOWN:
         return _stranger(app, task.status) if is_live(task.status) else None

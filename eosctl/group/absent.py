@@ -45,7 +45,7 @@ def doubt_about(
 ) -> str | None:
     """Return what `judge_absence` finds doubtful of a group without members, else None; raise NotFoundError as it does.
 
-    It is asked for `connectors`; None means all that are recorded. The error names the groups that exist.
+    The question is about `connectors`; None means all recorded ones. The error names the groups that exist.
     """
     if not _is_absent(group):
         return None
@@ -67,7 +67,8 @@ def _judged(app: App, group: ConnectGroup, known: Known, missing: str | None) ->
 def require_ever_there(app: App, known: Known = NOTHING_KNOWN) -> None:
     """Raise NotFoundError if the named group has left no trace: no member, no id, no connector.
 
-    For those who found nothing under it. What can't be asked is no evidence; neither is a group that was not named.
+    Called if nothing was found under the name. A source that can't be read is no evidence; a group that was not named
+    is not checked.
     """
     if app.target.group_id is None or app.target.client is None:
         return

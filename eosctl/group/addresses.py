@@ -28,7 +28,7 @@ _PARALLEL_LOOKUPS = 8
 class Routes(Struct, frozen=True):
     """The routes to the members: `urls` by member id, and `doubts`, why the answers there prove nothing of a member.
 
-    `unproven` are members of whom something else than their own word says where they are reached.
+    `unproven` are members whose address is given by something else than the member itself.
     """
 
     urls: Mapping[str, str] = {}

@@ -53,10 +53,10 @@ _Pair = tuple[ConnectMember | None, str | None]
 def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
     """Join the group's members with their workers' REST answers; an unreachable worker is a row too.
 
-    Without a Kafka cluster or a group id, the given URLs alone are asked. A given URL that no member advertises is
-    another way to one (a load balancer, a forwarded port), if what it answers says so, and else stands among the
-    members, with the reason as evidence. With `gone_ok` a group that the coordinator does not know is one without
-    members. Raises UsageError, NotFoundError and what Kafka's connection raises.
+    Without a Kafka cluster or a group id, the given URLs alone are asked. A given URL that no member advertises is a
+    route to some member (a load balancer, a forwarded port) if its answers show that; else it is listed among the
+    members, with the reason as evidence. With `gone_ok`, a group that the coordinator does not know is returned without
+    members. Raises UsageError, NotFoundError and the errors of the Kafka connection.
     """
     given = _given_urls(app)
     if given and (app.target.client is None or app.target.group_id is None):
@@ -85,8 +85,8 @@ def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
 def read_group(app: App, *, gone_ok: bool = False, wait: bool = True) -> tuple[ConnectGroup, str]:
     """Return the target's Connect group and the Kafka cluster id; with `wait`, give a rebalance a little time to end.
 
-    With `gone_ok` a group that the coordinator does not know is one in state Dead: its workers may be stopped since
-    long. Raises UsageError, NotFoundError, ProtocolError and what Kafka's connection raises.
+    With `gone_ok`, a group that the coordinator does not know is returned in state Dead: its workers may have been
+    stopped long ago. Raises UsageError, NotFoundError, ProtocolError and the errors of the Kafka connection.
     """
     group_id = app.target.require_group_id()
     asked_s = app.clock.monotonic_s()
@@ -274,8 +274,8 @@ def _proven(
 ) -> tuple[WorkerObservation, ...]:
     """Return the workers; discard a member's answers if another worker may have given them.
 
-    Where something else than the member says where it is reached (--connect-map, -u), another group's worker may be
-    there: its connectors show that.
+    If something else than the member defines its address (--connect-map, -u), another group's worker may be there,
+    which its connectors show.
     """
     members = {worker_id_of(member) for member in group.members}
     ours = _assigned(group)
@@ -319,7 +319,7 @@ def _judge_strangers(
 class _Members(Struct, frozen=True):
     """The members' view: their connectors (None: unknown), the workers that run them, and whether all are healthy.
 
-    Unless they are all on this machine (`is_local`), localhost is not what they call a worker.
+    Unless they are all on this machine (`is_local`), they do not know a worker as localhost.
     """
 
     connectors: frozenset[str] | None
@@ -366,7 +366,7 @@ def _workers(connectors: Mapping[str, ConnectorEntry]) -> dict[str, frozenset[Wo
 def _stays_outside(app: App, url: str) -> bool:
     """Check that the group stays Stable without the worker for longer than a just started worker takes to join.
 
-    What was seen of both may be a moment apart.
+    The observations of both may be a moment apart.
     """
     patience = Deadline.after(min(JOIN_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
     for _ in patience.rounds(_POLL_S):
@@ -379,8 +379,7 @@ def _stays_outside(app: App, url: str) -> bool:
 def observe_former_members(app: App, seen: GroupObservation, urls: Sequence[str]) -> tuple[WorkerObservation, ...]:
     """Observe the former members' URLs, judged like given ones; read the group anew.
 
-    Whoever has such an address now need not be a worker: credentials are for the caller to keep back. Raises as
-    `read_group`.
+    Another service may have such an address now, so callers must withhold credentials. Raises as `read_group`.
     """
     group, cluster_id = read_group(app, gone_ok=True, wait=False)
     there = {worker_id_of(member) for member in group.members}

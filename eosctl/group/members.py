@@ -22,10 +22,10 @@ _NO_URL = "NOTUSED"  # MirrorMaker.addHerder, 2.4 to 4.3
 class ConnectMember(Struct, frozen=True):
     """One worker in the group; `url`, `config_offset` and `owned` are None while the group is not stable.
 
-    `held` is what it may still run, although some of it is another's by now, or nobody's. Not `has_rest` is a worker of
-    a dedicated MirrorMaker: it has no REST interface, or (then it has a `url`) one for the others of its group alone.
-    `wanted_offset` is the config offset that a rebalance before told it, if it had not read as far when it joined
-    again: it could not, and asked for this one.
+    `held` is the work that it may still run, although some of it may belong to another member or to none by now.
+    `has_rest` is false for a worker of a dedicated MirrorMaker: it has no REST interface, or (if it has a `url`) one
+    for other members only. `wanted_offset` is the config offset of an earlier rebalance that it had not reached when it
+    joined again.
     """
 
     member_id: str

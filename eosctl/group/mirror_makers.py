@@ -1,7 +1,7 @@
 """Names for the workers of a dedicated MirrorMaker that advertise no URL: their host, and a number. Pure.
 
-A member id is another one after each restart, so a node is told by the host from which it is connected, and by its
-client id where that is not the one that MirrorMaker sets. Nodes of one host can only be counted.
+A member id changes with each restart, so a node is identified by the host that it connects from, and by its client id
+unless MirrorMaker sets that. Nodes of one host can only be counted.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class NodeMember(Struct, frozen=True):
 class KnownNodes(Struct, frozen=True):
     """The members of a group before a step (name -> member id), and the nodes that it has `restarted`.
 
-    Of those that are `alike` nothing shows which of a place's members they are: only that one of them went.
+    Nodes that are `alike` can't be mapped to members of their place: it is only known that one of them is gone.
     """
 
     members: Mapping[str, str | None]

@@ -58,8 +58,8 @@ def probe_config(plugin: str) -> dict[str, str]:
 def mode_of_validation(answer: Mapping[str, object]) -> Mode:
     """Read the mode from the answer to `probe_config`: enabled, not_enabled or unknown.
 
-    The number of errors says nothing. A connector may put its own verdict in place of the worker's; then the value
-    that was asked about is missing from the answer.
+    The number of errors proves nothing. A connector may replace the worker's verdict by its own; then the requested
+    value is missing from the answer.
     """
     value = _config_value(answer)
     errors = value.get("errors")
@@ -90,8 +90,8 @@ def _config_value(answer: Mapping[str, object]) -> Mapping[str, object]:
 class WorkerFileSettings(Struct, frozen=True):
     """The settings in a worker's .properties file; None if missing, or if only the worker can resolve it.
 
-    `unresolved` are the properties whose values refer to a config provider of the worker's. A `mirror_maker`'s says
-    nothing of where a worker is reached.
+    `unresolved` are the properties whose values refer to a config provider of the worker. A `mirror_maker`'s file has
+    no address of a worker.
     """
 
     path: str
@@ -123,8 +123,8 @@ def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFileSett
 def files_of(url: str | None, files: Sequence[WorkerFileSettings], *, group_id: str | None) -> list[WorkerFileSettings]:
     """Return the files that may belong to the worker at `url`: those with its host, else those without a host.
 
-    One that names the host and no port that is known may be of it too. A dedicated MirrorMaker's may be of each of the
-    group's workers, and no other is of one without a URL.
+    A file with the host and an unknown port may belong to it, too. A dedicated MirrorMaker's file may belong to each of
+    the group's workers; a worker without a URL has no other file.
     """
     of_group = [file for file in files if group_id is None or file.group_id in (None, group_id)]
     mirrored = [file for file in of_group if file.mirror_maker]

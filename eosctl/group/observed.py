@@ -101,7 +101,7 @@ class WorkerObservation(Struct, frozen=True):
 class GroupObservation(Struct, frozen=True):
     """A group and its workers; `state` is None when only REST was asked (no Kafka cluster or no group was named).
 
-    `ways_in` are given URLs that lead to one or another of the members, and are none of theirs.
+    `ways_in` are given URLs that lead to some member, and that no member advertises.
     """
 
     group_id: str | None

@@ -1,9 +1,9 @@
 """Decides whether a URL leads to a group, and whether two members' URLs may lead to one worker. Pure.
 
-No answer of Connect's REST interface names the worker that gives it, nor its group. But the workers of one group know
-the same connectors, and report on which members those run; and what answers at one address is taken for one worker, so
-that it proves none of the members that are reached there. Those are distinguished by the addresses from which they are
-connected to Kafka.
+No answer of Connect's REST interface identifies the worker that gives it, or its group. But the workers of one group
+know the same connectors, and report on which members those run; and whatever answers at one address is taken for one
+worker, so it proves none of the members that are reached there. Those are distinguished by the addresses from which
+they are connected to Kafka.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ def told_apart(
 ) -> dict[str, str]:
     """Map the ids of members that share a route to the given URL of their own, by the address they connect from.
 
-    `shared` are the ids of these members, `addresses` those of the given URLs' hosts. One of two members on one
-    address, and one with two given URLs, stay as they are; a name with the addresses of several members is none of
-    theirs.
+    `shared` are the ids of these members, `addresses` those of the given URLs' hosts. A member that shares its address
+    with another, or that has two given URLs, keeps its route; a name with the addresses of several members is the URL
+    of none.
     """
     there = list(members)
     at = Counter(_address(member.host.removeprefix("/")) for member in there)

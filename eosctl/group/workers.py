@@ -40,11 +40,12 @@ _NEWEST = (sys.maxsize, 0)
 
 
 class WorkerView(Struct, frozen=True):
-    """`health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is in sentences.
+    """The answers of a worker; `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is in
+    sentences.
 
-    `unloadable` are source plugins whose classes don't fit the worker, and what it says of each. `failure` is why
-    nothing is known of it: no answer, or none of a Connect worker. `plugins` are the classes of the connectors that it
-    lists, None where it did not.
+    `unloadable` are source plugins whose classes don't fit the worker, each with its message. `failure` is why nothing
+    is known of the worker: no answer, or not one of a Connect worker. `plugins` are the classes of the connectors that
+    it lists, None if it did not.
     """
 
     version: str | None = None
@@ -113,7 +114,7 @@ def _impatient(app: App, most_s: float = WORKER_PATIENCE_S) -> App:
 
 
 class Probe(Struct, frozen=True):
-    """enabled, not_enabled or unknown, and the sentence that says why; `unloadable` and `plugins` as in WorkerView."""
+    """The mode, enabled, not_enabled or unknown, and its `reason`; `unloadable` and `plugins` as in WorkerView."""
 
     mode: Mode
     reason: str
@@ -130,8 +131,8 @@ def probe_mode(worker: ConnectWorker) -> tuple[Mode, str]:
 def probe_worker(worker: ConnectWorker) -> Probe:
     """Validate `exactly.once.support=required` with a source plugin; nothing is created.
 
-    A plugin that gives its own verdict in place of the worker's is passed over, a few times. One that fails says
-    nothing of the worker, and the next one is tried: of a release other than the worker's, all may fail that are first.
+    A plugin that replaces the worker's verdict by its own is skipped, a few times. One that fails proves nothing of the
+    worker, and the next one is tried: with plugins of another release than the worker's, all of the first may fail.
     Raises what `plugins` raises.
     """
     listed = worker.plugins()

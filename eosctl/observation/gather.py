@@ -1,6 +1,6 @@
 """Gathers the input of gates and connector checks: workers, topics, transactions, connectors. Reads only.
 
-What can't be looked at is left out of the observation, with the reason; it never stops the rest.
+A part that can't be read is left out of the observation, with the reason; it never stops the rest.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def observe_upgrade(app: App, group: GroupObservation, target: Mode, *, validate
 def observe_connectors(app: App, group: GroupObservation, *, validate: bool = True) -> Observation:
     """Observe only what the connector checks judge; do not wait for open transactions.
 
-    Offsets topics are read only where a connector's offsets move to a Kafka cluster of its own. Of a dedicated
-    MirrorMaker, whose workers nobody can ask, configs and states come from its config and status topics.
+    Offsets topics are read only if a connector's offsets move to a Kafka cluster of its own. For a dedicated
+    MirrorMaker, whose workers can't be asked, configs and states come from its config and status topics.
     """
     observation = _with_connectors(app, group, _workers_only(app, group, Mode.ENABLED))
     if group.is_mirror_maker:
@@ -130,7 +130,7 @@ def _worker_files(app: App) -> Mapping[str, Mapping[str, str]]:
 def _absent_workers(app: App, group: GroupObservation) -> list[UpgradeWorker]:
     """Return the files given with -w that belong to no member: their workers are down, or were forgotten.
 
-    Of one whose address or group only its worker can resolve nobody can say so.
+    A file is left out if only its worker can resolve the address or the group.
     """
     files = [read_worker_file(path, values) for path, values in _worker_files(app).items()]
     urls = [member.url for member in group.members]

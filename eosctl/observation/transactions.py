@@ -1,6 +1,6 @@
 """Asks the coordinators, for gates and connector checks, where ids are, which are unknown, and who else has them.
 
-Reads only. Each part stands alone: what can't be asked leaves its part of the observation unseen, with the reason.
+Reads only. Each part stands alone: one that can't be asked stays unseen, with the reason.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _ids_to_fence(connector: ObservedConnector, observation: Observation) -> lis
 def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
     """Find ids of RUNNING source tasks that no coordinator knows; give just started tasks of enabled workers time.
 
-    For tasks so old that brokers may have forgotten their ids nobody waits.
+    Tasks so old that brokers may have forgotten their ids are not waited for.
     """
     unknown = running_ids(observation)
     running = _running_by_connector(observation).items()

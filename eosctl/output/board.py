@@ -2,8 +2,8 @@
 
 A rehearsal has a line for each fault.
 
-Lines that are done stay, in the table while it lives and on the terminal afterwards. It decides nothing: what the lines
-say comes with the events.
+Finished lines stay, in the table while it is live and on the terminal afterwards. It decides nothing: the content of
+the lines comes with the events.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def format_cell(value: object) -> str:
 class Column(msgspec.Struct, frozen=True):
     """A header and a dotted path into the row (`before.state`), or a function of the row.
 
-    An `optional` column is left out where it has nothing to say of any row.
+    An `optional` column is left out if it is empty in every row.
     """
 
     header: str
@@ -102,7 +102,7 @@ def summary_lines(report: Report) -> Iterable[str]:
 def _summary_pairs(key: str, value: object) -> list[str]:
     """Format one member of a summary; the members of `counts` join its own, those of others follow their name.
 
-    Counts of nothing at all are left out.
+    Counts without members are left out.
     """
     if not isinstance(value, Mapping):
         return [f"{key.replace('_', ' ')}: {format_cell(value)}"]
@@ -116,8 +116,7 @@ class View(msgspec.Struct, frozen=True):
     """The text layout of one kind of report; `empty` replaces a table without rows.
 
     `wide` are the further columns of `-o wide`, `wide_footer` its further closing lines; without `prose`, closing lines
-    are never folded. Of more than `most_rows` rows text shows the first ones only, and says so; the other formats
-    always have them all.
+    are never folded. Text shows at most `most_rows` rows, with a note; the other formats always have them all.
     """
 
     columns: tuple[Column, ...]

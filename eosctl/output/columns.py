@@ -1,6 +1,6 @@
 """Derives the columns of a kind's text, with descriptions, from its row's types.
 
-Nothing here knows a kind; `rows` says how a column is declared.
+Knows no particular kind; `rows` explains how a column is declared.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes a Report as JSON, YAML or NDJSON, for programs: the same members in the same order, nothing left out.
 
-JSON and YAML are one document each, also of a command that failed. NDJSON is the rows alone, one a line as they come:
-what went wrong is on stderr and in the exit code, so that a consumer never has to distinguish a row from anything else.
+JSON and YAML are one document each, also for a failed command. NDJSON has only the rows, one a line as they come:
+errors are on stderr and in the exit code, so that a consumer never has to distinguish a row from anything else.
 """
 
 from __future__ import annotations

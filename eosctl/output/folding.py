@@ -11,7 +11,7 @@ _PIECE = re.compile(r"[^,]*,+|[^,]+")
 def fold(line: str, width: int | None, *, hanging: str = "  ") -> list[str]:
     """Break `line` into lines of `width`, the further ones behind `hanging`; keep a longer piece whole.
 
-    What is to be pasted into a shell stays one line: an undo command, an assignment.
+    A line to be pasted into a shell stays one line: an undo command, an assignment.
     """
     if width is None or len(line) <= width or line.startswith(("undo: ", "export ")):
         return [line]

@@ -83,7 +83,7 @@ UnseenParts = Annotated[list[UnseenPart], "What could not be seen: where there i
 
 
 def unseen_parts(findings: Iterable[Finding], problems: Iterable[Problem] = ()) -> list[UnseenPart]:
-    """Return what could not be seen, each once: what findings say first, then what problems say."""
+    """Return what could not be seen, each once: by findings first, then by problems."""
     unseen = [(str(each.code), each.subject, each.message, each.fix) for each in findings if is_unseen(each)]
     unseen += [(str(each.code), "", each.message, each.hint or each.code.next) for each in problems if each.is_unseen]
     return [

@@ -106,7 +106,7 @@ def edited_config(sources: Sources, clock: Clock) -> Iterator[ConfigFile]:
 def load_profile(sources: Sources) -> Said | None:
     """Put the chosen profile into `sources` and return its name; without -p and --config there may be no file.
 
-    Raises InputFileError, and RefusedError where others can change the file: it says who gets which secrets.
+    Raises InputFileError, and RefusedError if others can change the file, as it decides who gets which secrets.
     """
     path, name = config_path(sources), sources.first("profile")
     try:

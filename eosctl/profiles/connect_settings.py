@@ -1,6 +1,6 @@
 """Resolves the settings for access to workers over REST, from the same sources as a Target's other values.
 
-What one without a worker does not need is imported where something was said.
+Modules that only a worker's settings need are imported once there are any.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Edits the config file as text, so that its comments and its spelling stay.
 
-Lines are spliced where the YAML parser says that a value stands, and the outcome is parsed again: where it is not
-exactly what was wanted (anchors, unusual layouts), nothing is changed.
+Lines are spliced at the positions that the YAML parser reports, and the outcome is parsed again: if it is not exactly
+the wanted one (anchors, unusual layouts), nothing is changed.
 """
 
 from __future__ import annotations

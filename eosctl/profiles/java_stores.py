@@ -1,6 +1,6 @@
 """Converts Java key and trust stores to PEM, which both kinds of Kafka client accept; opened content stays in memory.
 
-The format is told by what the file holds, whatever `ssl.*.type` says, as Java does since version 9.
+The content determines the format, whatever `ssl.*.type` is, as in Java since version 9.
 """
 
 from __future__ import annotations

@@ -104,9 +104,7 @@ def _values(target: Target) -> Iterator[_Shown]:
 
 
 def _fields(section: str, settings: ClientSettings | ConnectAccess, origin: str) -> Iterator[_Shown]:
-    """Yield the settings that differ from their defaults, except origins, which URLs show, and proxies, which have
-    rows.
-    """
+    """Yield the settings that differ from their defaults, except origins and proxies, which other rows show."""
     for each in fields(settings):
         value = getattr(settings, each.name)
         is_default = not value or value == each.default
@@ -163,8 +161,7 @@ def import_settings(
 ) -> Report:
     """Create a profile from a worker's or a client's properties file, named `source`; passwords stay in that file.
 
-    `group_id` and `servers` say which flow of a dedicated MirrorMaker's file is meant.
-    Raises InputFileError and UsageError.
+    `group_id` and `servers` select the flow in a dedicated MirrorMaker's file. Raises InputFileError and UsageError.
     """
     properties = parse_properties(text, source=source)
     path = str(Path(source).expanduser().absolute())

@@ -34,8 +34,8 @@ def resolve_target(
 ) -> Target:
     """Resolve the Target, each value from: flag, `EOSCTL_*` environment, profile, worker config, default.
 
-    `flags` holds only what was given. Raises InputFileError for a file that is missing or malformed, UsageError for
-    values that can't be or contradict each other, and RefusedError for a file that others can read or change.
+    `flags` holds only given ones. Raises InputFileError for a file that is missing or malformed, UsageError for invalid
+    or contradictory values, and RefusedError for a file that others can read or change.
     """
     sources = Sources(flags, environ, files, fetch_secrets)
     profile = load_profile(sources)
@@ -79,8 +79,8 @@ def profile_target(
 ) -> Target:
     """Resolve the Target of one profile alone, as in `TOPIC@PROFILE`.
 
-    Of `flags` and `EOSCTL_*` only the config file counts: the others say where this command goes, not that profile.
-    Raises what `resolve_target` raises.
+    Of `flags` and `EOSCTL_*` only the config file counts: the others are about the target of this command, not about
+    that profile. Raises what `resolve_target` raises.
     """
     said_here = {f"EOSCTL_{name.upper()}" for name in (*PROFILE_KEYS, *CONNECT_NAMES)}
     alone = {name: value for name, value in environ.items() if name not in said_here}
@@ -159,9 +159,9 @@ def _of_workers(name: str, workers: Sequence[WorkerConfig]) -> Said | None:
 
 
 def _disagreements(sources: Sources, workers: Sequence[WorkerConfig]) -> Iterator[str]:
-    """Yield the topics on which worker configs disagree: a worker of the group has a wrong one, or is not in the group.
+    """Yield the topics on which worker configs disagree: a worker of the group has a wrong one, or is of another.
 
-    It is what checks are to find, so it keeps nobody from looking.
+    Checks report it, so it does not stop a command.
     """
     for name, property_name in _TOPIC_PROPERTIES.items():
         taken = _of_workers(name, workers)

@@ -17,7 +17,7 @@ from eosctl.profiles.sources import SECRET_SUFFIXES, Sources
 def client_of_files(sources: Sources, workers: Sequence[WorkerConfig]) -> tuple[ClientProperties, str]:
     """Return the settings, and their origin: the settings file, the profile's `client`, or the first of `workers`.
 
-    One of them is there. Raises InputFileError, and what `require_private` raises.
+    At least one of them is given. Raises InputFileError, and what `require_private` raises.
     """
     file = sources.first("command_config")
     inline = _inline_client(sources)

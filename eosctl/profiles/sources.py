@@ -30,8 +30,7 @@ class Said(Struct, frozen=True):
 class Sources:
     """The sources of a Target; `profile` is filled in once it is known.
 
-    With `fetch_secrets` off, secrets are there as `***` and nothing is read or run for them: enough to show who says
-    what.
+    Without `fetch_secrets`, secrets are `***`, and nothing is read or run for them: enough to show origins.
     """
 
     flags: Mapping[str, Any]
@@ -67,7 +66,7 @@ class Sources:
         return strings(self.profile.get(name), f"{self.profile_origin}: {name}")
 
     def secret(self, name: str, *, within: str) -> Said | None:
-        """Return a secret: of flag `NAME_file`, `EOSCTL_NAME` or `EOSCTL_NAME_FILE`, or a suffixed key of the profile."""
+        """Return a secret: from flag `NAME_file`, `EOSCTL_NAME` or `EOSCTL_NAME_FILE`, or a key of the profile."""
         variable = f"EOSCTL_{name.upper()}"
         if not self.flags.get(f"{name}_file") and self.environ.get(variable):
             return Said(Secret(self.environ[variable]), f"env {variable}")

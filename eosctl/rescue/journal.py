@@ -1,7 +1,7 @@
 """Reads from the journal of `rescue` what the cluster can't show: restarted tasks, and their epochs before.
 
-REST calls a task RUNNING before it runs, so that after a kill only the epochs noted before the restart report which of
-them have taken their ids since.
+REST reports a task RUNNING before it runs, so after a kill only the epochs noted before the restart show which tasks
+have taken their ids since.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Touched = Mapping[TransactionalId, tuple[ProducerId, int] | None]
 class UnfinishedRescue(Struct, frozen=True):
     """A rescue that was begun and never ended: `done` maps steps to their details, in order.
 
-    `commit_offset` tells the task set; `restarted` holds the ids of the tasks that were to be restarted, as they were.
+    `commit_offset` identifies the task set; `restarted` holds the ids of the tasks to restart, with their state before.
     """
 
     commit_offset: int | None

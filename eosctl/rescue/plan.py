@@ -1,7 +1,7 @@
 """Plans a rescue: it completes in seconds a fencing round that exceeds Connect's 90 s, and restarts the failed tasks.
 
-Only for that one case, which `rules` recognises. Looks and decides; `apply` does it. What is to be done
-follows from the cluster as it is now and from the journal of a run that was cut off.
+Only for the one case that `rules` recognises. Observes and decides; `apply` executes. The steps follow from the current
+state of the cluster and from the journal of an interrupted run.
 """
 
 from __future__ import annotations

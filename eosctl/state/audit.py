@@ -83,8 +83,8 @@ class AuditLog(Struct, frozen=True):
     def record(self, action: AuditedCommand, plan: Report, apply: Callable[[], Report]) -> Report:
         """Call `apply` and add one line with its outcome, even if it raises; return its report.
 
-        Raises RefusedError before the write where nothing can be recorded, and what `apply` raises. Where only the
-        line could not be added, the report says so and is no success.
+        Raises RefusedError before the write if nothing can be recorded, and what `apply` raises. If only the line could
+        not be added, the report has a problem and is no success.
         """
         self.require_writable()
         with suppress(OSError):  # an earlier write is no reason to refuse this one
@@ -119,7 +119,7 @@ class AuditLog(Struct, frozen=True):
     def add_killed(self) -> list[NotOursError]:
         """Add the missing lines of writes whose process was killed, or could not add one.
 
-        Return what was left alone, for others could have put it there. Raises OSError.
+        Return the files that were left alone, as others could have put them there. Raises OSError.
         """
         others: list[NotOursError] = []
         paths = sorted(self.pending.glob("*.json"))
@@ -187,7 +187,7 @@ class AuditLog(Struct, frozen=True):
     def _failed(self, exc: BaseException, plan: Report) -> _Entry:
         """Return the outcome of an exception; record only the type of a foreign one, as its text may hold secrets.
 
-        What was begun may be there in part: the plan's undo stays, unless the plan was found stale before.
+        Part of the write may have happened: the plan's undo stays, unless the plan was found stale before.
         """
         if isinstance(exc, EosctlError):
             report = Report("error", exit_code=exc.exit_code, problems=[Problem.of(exc)])

@@ -101,7 +101,8 @@ def undo_command(path: Path) -> str:
 def read_backup(path: str) -> Iterator[BackupEntry]:
     """Read the entries of a backup; raise InputFileError with the file and the line, also for a file without any.
 
-    So it does at the end of one that is not what it was when it got its name, of which all lines may be sound.
+    Raises it, too, at the end of a file whose content does not match the digest in its name, even if all lines are
+    valid.
     """
     entry, sha256, named = None, hashlib.sha256(), _NAME.search(Path(path).name)
 

@@ -1,6 +1,6 @@
 """The operation `eosctl history`: the audit log as rows. It adds the lines of killed writes, and changes nothing else.
 
-What each write touched is told of entries, too, that older versions wrote.
+Shows what each write affected, also for entries of older versions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 def read_history(log: AuditLog, *, since_ms: int | None = None, command: str | None = None) -> Report:
     """Report the entries of `log`, oldest first, that began at `since_ms` or later, of `command` or its subcommands.
 
-    Lines that are no entries are counted and told. Raises EosctlError where the log can't be read.
+    Lines that are no entries are counted and reported. Raises EosctlError if the log can't be read.
     """
     try:
         problems = _add_killed(log)

@@ -1,8 +1,8 @@
 """A journal: the steps that a command has begun and ended, so that a killed run can be continued.
 
-JSON lines in one file, synced one by one, readable by its owner only. What an event means is its command's business: it
-has a class for each event that it reads again, whose members are those of the line. Members that came later have
-defaults, so that the journals of older versions are read.
+JSON lines in one file, synced one by one, readable by its owner only. Each command defines its events: it has a class
+for each event that it reads again, with the members of the line. Later members have defaults, so that the journals of
+older versions can be read.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Journal(Struct, frozen=True):
     def read(self, kinds: Mapping[str, type[T]]) -> list[T]:
         """Return the command's entries, each event as a value of its class; omit events without one.
 
-        Raises EosctlError where the file can't be read, or an entry is not what its class says.
+        Raises EosctlError if the file can't be read, or if an entry does not match its class.
         """
         found = [(number, kinds.get(str(entry.get("event"))), entry) for number, entry in enumerate(self.entries(), 1)]
         return [self._typed(number, kind, entry) for number, kind, entry in found if kind is not None]

@@ -1,7 +1,7 @@
 """Executes steps with a journal: a feature supplies its steps, and the journal entries of each.
 
-The lock is held, what the plan was made from is checked again, the work begins, and each step is in the journal before
-and after it. Ctrl-C and errors end it with what was done until then; everything else passes through, like a kill.
+Takes the lock, checks again what the plan is based on, and writes a journal entry before and after each step. Ctrl-C
+and errors end the work with the result so far; everything else passes through, like a kill.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Step(Struct, Generic[Done], frozen=True):
 class Progress(Struct, Generic[Done], frozen=True):
     """The progress of a work: the result of each completed step, by name, and the error that ended it.
 
-    `failed` is the step that did not end; None where the error came between two steps. `problems` are those of closing.
+    `failed` is the step that did not end; None if the error came between two steps. `problems` are those of closing.
     """
 
     done: Mapping[str, Done]
@@ -65,10 +65,9 @@ class Progress(Struct, Generic[Done], frozen=True):
 class Work(Struct, Generic[Done], frozen=True):
     """Steps under one lock; the next step is requested after the one before has ended and is in the journal.
 
-    `subject` is what the journal's lock keeps others from; `locks` are further ones. `recheck` raises where the plan
-    does not hold any more. `begin` returns the first entry. `close` ends the journal in a way of its own; without it
-    the journal is closed where every step ended. `journal` None: the cluster alone shows how far such a work came, and
-    none of its steps has an entry.
+    `subject` is what the journal's lock protects; `locks` are further ones. `recheck` raises if the plan does not hold
+    any more. `begin` returns the first entry. `close` closes the journal in a special way; by default it is closed if
+    every step ended. `journal` None: the cluster alone shows the progress, and steps have no entries.
     """
 
     steps: Callable[[], Iterable[Step[Done]]]

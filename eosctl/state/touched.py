@@ -1,6 +1,4 @@
-"""Collects the names that a write affects, for the audit log: connectors, transactional ids, topics, workers,
-principals.
-"""
+"""Collects the names that a write affects: connectors, transactional ids, topics, workers, principals."""
 
 from __future__ import annotations
 

@@ -84,9 +84,9 @@ class _Outcomes:
 def apply_end(app: App, plan: EndPlan) -> Report:
     """End each transaction, its partitions one after the other; after one that fails, the rest of it is not reached.
 
-    Raises StalePlanError for another cluster, and where none of them is open as it was any more; where some are, the
-    others are `stale`. Those that can't be judged are `not_checked` and left alone. Never raises once a marker was
-    sent: see the rows. After Ctrl-C the others are `not_reached`.
+    Raises StalePlanError for another cluster, and if none of them is open unchanged; if some are, the others are
+    `stale`. Transactions that can't be judged are `not_checked` and left alone. Never raises once a marker was sent:
+    the rows report that. After Ctrl-C the others are `not_reached`.
     """
     outcomes = _Outcomes("committed" if plan.commit else "aborted")
     backup = _keep_log(app, plan)
@@ -136,7 +136,7 @@ def _end(admin: TransactionAdmin, plan: EndPlan, one: TransactionToEnd, outcomes
 def _marker(admin: TransactionAdmin, part: ActiveProducer, *, commit: bool) -> KafkaFault | None:
     """Write the marker with the epoch of the transaction: a leader refuses it once the producer has a newer one there.
 
-    That of a coordinator, from KIP-890 on one epoch higher, would end what the producer has just begun.
+    A coordinator's epoch, one higher from KIP-890 on, would end what the producer has just begun.
     """
     try:
         return admin.write_marker(part, commit=commit)

@@ -50,7 +50,7 @@ def is_silent(
 ) -> bool:
     """Decide whether its last record's time is further from now than any transaction may last.
 
-    A time as far ahead is the source's own, and says nothing of when the record was written.
+    A time that far ahead is set by the source, and says nothing about when the record was written.
     """
     return abs(now_ms - producer.last_timestamp_ms) > max_transaction_timeout_ms
 

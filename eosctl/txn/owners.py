@@ -31,9 +31,9 @@ def owners_of_ids(
 ) -> Mapping[TransactionalId, Owner]:
     """Return the owner of each id; `connectors` are all that the group is known to have, `running` some of them.
 
-    Every task id of a group `connect-cluster`, the name that many distributions give, looks like a leader's id too, and
-    those of a group `connect-cluster-eu` look like its own: for ids that read in several ways the Connect `groups` are
-    asked for, where the caller does not know them, and the config topic is read where that leaves it open.
+    Every task id of a group `connect-cluster`, the name that many distributions use, looks like a leader's id, too, and
+    those of a group `connect-cluster-eu` look like its own: for ambiguous ids the Connect `groups` are listed, if the
+    caller does not know them, and the config topic is read if that is not enough.
     """
     group_id = app.target.group_id
     owners = {each: owner_of(each, group_id, connectors) for each in ids}

@@ -127,10 +127,10 @@ def _producer_row(
 class HangingLook(Struct, frozen=True):
     """The result of one look at partitions and coordinators.
 
-    `partitions` is how many were looked at, `candidates` how many transactions are open for too long, `hanging` those
-    that no coordinator accounts for: of these, and younger ones of which its state proves it. Nothing is claimed of the
-    partitions of `faults`, of the transactions in `ownerless`, of the ids in `silent`, and of those that `listings`
-    lacks.
+    `partitions` and `candidates` are the numbers of checked partitions and of transactions that are open for too long.
+    `hanging` are those that no coordinator accounts for: of these, and younger ones if their coordinator's state proves
+    it. Nothing is claimed of the partitions of `faults`, of the transactions in `ownerless`, of the ids in `silent`,
+    and of those that `listings` lacks.
     """
 
     cluster_id: str
@@ -163,8 +163,8 @@ def look_for_hanging(app: App, topic: str | None, *, older_than_ms: int) -> Hang
     """Find hanging transactions of one topic or (None) of all, as in KIP-664; see `find_hanging`.
 
     Starts from the partitions, as `TransactionsCommand find-hanging` does: a coordinator that has forgotten a
-    transaction can't be asked for it. What hangs is open before and after the coordinators were asked: one that ended
-    meanwhile looks like it.
+    transaction can't be asked for it. Hanging ones must be open before and after the coordinators are asked, as one
+    that ends meanwhile looks the same.
     """
     now_ms, limit = app.clock.now_ms(), older_than_ms
     with app.transactions() as admin:

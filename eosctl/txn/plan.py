@@ -1,8 +1,7 @@
 """The plans of `txn abort` and `txn complete`: transactions to end, each in all of its partitions.
 
-A transaction that its coordinator still knows is ended by fencing its id: a marker that is written behind the
-coordinator's back leaves the two at odds. What forbids to end one is in its rows, with the flag that waives exactly
-that.
+A transaction that its coordinator still knows is ended by fencing its id: a marker written without the coordinator
+leaves the two inconsistent. The reasons not to end one are in its rows, with the flag that waives exactly that.
 """
 
 from __future__ import annotations
@@ -75,8 +74,8 @@ class HangingRequest(Struct, frozen=True):
 class EndPlan(Struct, frozen=True):
     """The transactions to end, and the observations behind the decision.
 
-    `stable` are the last stable offsets of their partitions as far as they are known; `look` is what found the
-    transactions, where none was named.
+    `stable` are the known last stable offsets of their partitions; `look` is the look that found the transactions, if
+    none was named.
     """
 
     cluster_id: str
@@ -307,7 +306,7 @@ def _no_such_transaction(request: EndRequest) -> NotFoundError:
 def marker_ranks(app: App, topics: Collection[str]) -> Mapping[str, int]:
     """Return the rank of each topic's markers: offsets topics last, and before them other compacted topics.
 
-    As far as it can be known: what can't be asked is no reason not to end a transaction.
+    As far as known: a failed request is no reason not to end a transaction.
     """
     compacted: set[str] = set()
     offsets = {CONSUMER_OFFSETS, app.target.offset_topic}

@@ -82,7 +82,7 @@ class LogEntry(Struct, frozen=True):
 class LogLook(Struct, frozen=True):
     """The records of `__transaction_state` about some producer ids, in the order of the log.
 
-    `unread` says why there may be others that were not read.
+    `unread` is why there may be other records that were not read.
     """
 
     entries: Sequence[LogEntry] = ()
@@ -137,7 +137,7 @@ def identity(part: ActiveProducer) -> Identity:
 def in_order(parts: Iterable[ActiveProducer], ranks: Mapping[str, int]) -> tuple[ActiveProducer, ...]:
     """Return the partitions in the order of their markers: topics with offsets, of the highest rank, come last.
 
-    Workers and tasks that start wait for the offsets topic, so that nobody goes on before all else has ended.
+    Workers and tasks wait for the offsets topic at their start, so none of them goes on before all else has ended.
     """
     return tuple(sorted(parts, key=lambda part: (ranks.get(part.topic, 0), place_of(part))))
 

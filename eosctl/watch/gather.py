@@ -1,6 +1,6 @@
 """Converts the collector's facts to what a watch shows: findings and their age, optionally of one connector.
 
-Each source is looked at by itself; of what stops them all there is one line. Reads only.
+Each source is looked at by itself; a common cause of failure is one line. Reads only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The screens of a watch as rows of a terminal: the table, one line in full, and the help. Pure.
 
-A screen of any size gets something: what does not fit is scrolled to, or cut with an ellipsis.
+A screen of any size is served: what does not fit is scrolled to, or cut with an ellipsis.
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ class Size(Struct, frozen=True):
 
 
 def table_screen(watch: Watched, heading: Heading, *, chosen: int, size: Size, now_s: float) -> list[ScreenRow]:
-    """Return the rows of all lines that fit, around the chosen one; show uncollected sources, so that nothing looks
-    calm.
-    """
+    """Return the rows of all lines that fit, around the chosen one; list uncollected sources, lest it look calm."""
     width = min(size.columns, MOST_COLUMNS)
     lines, widths = [*watch.lines, *watch.gone], _widths(watch, width)
     top = [*_top(watch, heading, width, now_s), _header(widths) if lines else ScreenRow()]

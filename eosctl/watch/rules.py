@@ -34,9 +34,9 @@ _COMMAND = re.compile(r"(?:eosctl|kafka-[a-z-]+\.sh|kubectl|systemctl|curl) \S")
 class SourceLook(Struct, frozen=True):
     """A source's findings, of its newest successful look, which ended at `looked_s` (None: none yet).
 
-    `error` is the code of what is wrong with the source now, and `message` says it; `is_stale`: what it says is too old
-    to count. `owns` are codes of which it alone knows best: what another source says of them is older than it.
-    `unseen` counts the parts of it that could not be looked at, though the look as a whole succeeded.
+    `error` is the code of the source's current failure, and `message` explains it; `is_stale`: its findings are too old
+    to count. `owns` are the codes for which it is authoritative: other sources' findings of them are older. `unseen`
+    counts its parts that could not be looked at, although the look as a whole succeeded.
     """
 
     name: str
@@ -86,8 +86,8 @@ class LineChange(Struct, frozen=True):
 class Watched(Struct, frozen=True):
     """The current findings, and those that have just gone; `state` has lasted since `state_since_s`.
 
-    `lines` and `gone` are for people, worst first: many findings alike are one line. `found` and `went` have each for
-    itself.
+    `lines` and `gone` are for people, worst first: many findings alike are one line. `found` and `went` have each one
+    separately.
     """
 
     looks: Sequence[SourceLook] = ()
@@ -151,7 +151,7 @@ def changes(before: Watched, after: Watched) -> list[LineChange]:
 def state_of(lines: Iterable[WatchLine], looks: Sequence[SourceLook], *, strict: bool) -> State:
     """Return the state; it is calm only if every source is known now, as an unavailable one may hide anything.
 
-    So does a finding of what could not be seen. That a check could not run counts with its source.
+    A finding that something could not be seen counts like that. A check that could not run counts with its source.
     """
     bad, findings = (ERROR, WARNING) if strict else (ERROR,), [line.finding for line in lines]
     if any(finding.severity in bad for finding in findings):

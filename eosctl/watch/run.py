@@ -34,7 +34,7 @@ _TICK_S = 0.5
 class WatchRequest(Struct, frozen=True):
     """The options; `until`: end once that state has lasted for `for_s` uninterrupted; give up after `timeout_s`.
 
-    `connector`: only what is about this one, and what is about none. `strict`: warnings count as errors do.
+    `connector`: only what is about this one, or about none. `strict`: warnings count as errors do.
     """
 
     interval_s: float = DEFAULT_INTERVAL_S
@@ -65,8 +65,8 @@ class Display(Protocol):
 def run_watch(app: App, request: WatchRequest, display: Display) -> Report:
     """Watch until the user ends it, `until` holds, or the timeout; report the current lines as rows.
 
-    Exit code: 0, or 3 for a finding that was waited for; 4 when the time is over, 130 when a wait is ended before.
-    Raises UsageError where nothing says what to watch, NotFoundError for a group or a connector that is not there.
+    Exit code: 0, or 3 for a finding that was waited for; 4 at the timeout, 130 if a wait is ended before. Raises
+    UsageError without a target, NotFoundError for a group or a connector that does not exist.
     """
     app.target.require_client()
     app.target.require_group_id()

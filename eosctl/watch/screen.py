@@ -42,7 +42,7 @@ def lines_of(watch: Watched) -> Sequence[WatchLine]:
 
 
 def followed(view: WatchView, watch: Watched) -> WatchView:
-    """Update the view after a change of the lines: the choice follows a moved line; if one is gone, it stays in place."""
+    """Update the view after a change of the lines: the choice follows a moved line, and stays in place otherwise."""
     lines = lines_of(watch)
     found = {line.key: number for number, line in enumerate(lines)}
     at = found.get(view.chosen, min(view.position, max(len(lines) - 1, 0))) if view.chosen else 0

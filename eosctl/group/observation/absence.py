@@ -60,8 +60,8 @@ class Recorded(Struct, frozen=True):
 class Traces(Struct, frozen=True):
     """The traces of a memberless group, for some of its `connectors`; a field is None if it can't be known.
 
-    `ids` are all that the coordinators know, `recorded` is what `config_topic` has, and `others` the other Connect
-    groups that have members. `files` are the group ids of the worker files that name this config topic, by their paths.
+    `ids` are all that the coordinators know, `recorded` is the content of `config_topic`, and `others` are the other
+    Connect groups with members. `files` are the group ids of the worker files that name this config topic, by path.
     """
 
     connectors: Collection[str]
@@ -74,7 +74,7 @@ class Traces(Struct, frozen=True):
     def missing(self, group_id: str) -> str | None:
         """Return which traces are missing; None if there is a trace of the group.
 
-        Its traces are ids, and a config topic with the connector, unless that is to be seen as another group's.
+        Traces are ids, and a config topic with the connector, unless it appears to be another group's.
         """
         if self.has_ids(group_id):
             return None

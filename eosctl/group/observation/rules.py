@@ -105,7 +105,7 @@ def observed_connectors(entries: Mapping[str, ConnectorEntry]) -> tuple[Observed
 class Quiet(Struct, frozen=True):
     """The time in which a RUNNING task has committed nothing; `since_start`: it has not committed since its start.
 
-    When a task was started nobody reports: then it is the age of its connector's task set.
+    The start time of a task is not reported: the age of its connector's task set is used then.
     """
 
     quiet_ms: int
@@ -134,10 +134,11 @@ class TimedOut(Struct, frozen=True):
 class OwnCluster(Struct, frozen=True):
     """The Kafka cluster that a connector's config names, as far as it was seen; `servers` as the config spells them.
 
-    `ids_unseen` is why its transactional ids could not be looked at there, if so. `topic` is the offsets topic that
-    its tasks have there with exactly-once alone; None where the config names one. `lacking` is how many offsets of the
-    global topic are not in it; None where that was not looked at, or could not be, which `topic_unseen` says. The same
-    of `max_timeout_ms`, the longest transaction timeout that the brokers there accept, and `max_timeout_unseen`.
+    `ids_unseen` is why its transactional ids could not be looked up there, if so. `topic` is the offsets topic that its
+    tasks have there with exactly-once only; None if the config names one. `lacking` is the number of offsets of the
+    global topic that are missing from it; None if that was not checked, or could not be (`topic_unseen`).
+    `max_timeout_ms` is the longest transaction timeout that the brokers there accept; None as explained by
+    `max_timeout_unseen`.
     """
 
     servers: str
@@ -160,8 +161,8 @@ class WorkerFile(Struct, frozen=True):
 class RightsSeen(Struct, frozen=True):
     """The result of checking the cluster's ACLs against the rights that the target takes, as in `acls check`.
 
-    `judged` is how many there are, None where the brokers have no authorizer. `lacking` are certainly not given;
-    what is `unsure` depends on what ACLs don't report (super users, hosts, logins of a connector's own).
+    `judged` is the number of rights, None if the brokers have no authorizer. `lacking` are certainly missing; `unsure`
+    depend on facts that ACLs don't report (super users, hosts, logins of a connector's own).
     """
 
     judged: int | None = None
@@ -170,9 +171,10 @@ class RightsSeen(Struct, frozen=True):
 
 
 class Observation(Struct, frozen=True):
-    """Everything that was seen of a group; None where it could not be looked at, with the reason in `unseen`.
+    """The observation of a group; a field is None if it could not be observed, with the reason in `unseen`.
 
-    `forbidden` are those parts of `unseen` to which one lacks the right. Of OTHER_GROUPS the rest was seen then.
+    `forbidden` are the parts of `unseen` for which a right is missing. If OTHER_GROUPS is one, its visible part was
+    observed.
 
     `config_read` is the config topic as committed, `config_state` what it comes to.
     `topics` holds the internal topics and the connectors' own offsets topics. `crowding` is, per source connector,

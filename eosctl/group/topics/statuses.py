@@ -72,8 +72,8 @@ def status_history(records: Iterable[Record]) -> dict[Work, list[WrittenStatus]]
 class Departure(Struct, frozen=True):
     """A worker that is no member, and left without recording that its work has ended: it was killed or cut off.
 
-    `left` is the work that is still said to be RUNNING on it, `moved` how much others have said to run since, the last
-    of it at `moved_ms`.
+    `left` is the work whose status is still RUNNING on it, `moved` the amount that runs on other workers since, the
+    last of it at `moved_ms`.
     """
 
     worker: WorkerId
@@ -91,7 +91,7 @@ def departures(
 ) -> list[Departure]:
     """Return the workers that left that way, unless their work was taken over before `since_ms`.
 
-    A worker that is stopped says UNASSIGNED of what it runs. Statuses of connectors that are gone do not count.
+    A worker that is stopped writes UNASSIGNED for its work. Statuses of deleted connectors do not count.
     """
     left: dict[WorkerId, list[Work]] = {}
     moved: dict[WorkerId, list[int]] = {}
@@ -157,7 +157,7 @@ def _tasks(name: str, numbers: Iterable[int], statuses: Mapping[Work, Mapping[st
 def version_at(owned: Iterable[Work], statuses: Mapping[Work, Mapping[str, object]]) -> str | None:
     """Return the version that MirrorMaker's own connectors report where they run: its Kafka's (4.1 and newer).
 
-    None where no work says it, or where it is said in two ways.
+    Return None if no status has a version, or if they differ.
     """
     told = {str(each["version"]) for work in owned if (each := statuses.get(work, {})).get("version")}
     return told.pop() if len(told) == 1 else None

@@ -1,7 +1,7 @@
 """Client settings that affect a connector's exactly-once tasks: some kill them, some are ignored by Connect. Pure.
 
-An idempotent producer refuses some settings (`ProducerConfig.postProcessAndValidateIdempotenceConfigs`). What
-exactly-once needs Connect sets itself, with a line in the worker's log (`ConnectUtils.ensureProperty`).
+An idempotent producer refuses some settings (`ProducerConfig.postProcessAndValidateIdempotenceConfigs`). Connect
+overrides others that exactly-once requires, with a line in the worker's log (`ConnectUtils.ensureProperty`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Finds RUNNING tasks that commit nothing, and workers that hang with all their tasks.
 
-A task that writes transactions tells by its transactional id; of others only the connector's newest offset tells. An
-idle source commits nothing either, and that can't be distinguished from outside: it is information. One whose
+A task that writes transactions is judged by its transactional id, any other one by the connector's newest offset. An
+idle source commits nothing either, which can't be distinguished from outside: it is information. A task whose
 transaction was aborted at its timeout can't commit any more, and that is an error.
 """
 

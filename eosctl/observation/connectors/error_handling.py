@@ -14,7 +14,7 @@ _TOLERANCE = "errors.tolerance"
 def tolerance(connector: ObservedConnector, _observation: Observation) -> Iterable[Finding]:
     """Find settings that drop records: a source has no dead letter queue, and later offsets are committed.
 
-    It is what its user chose, and so no warning.
+    The user chose it, so it is no warning.
     """
     if connector.config.get(_TOLERANCE, "").strip().lower() != "all":
         return

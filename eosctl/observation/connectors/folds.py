@@ -1,6 +1,6 @@
 """Folds many findings of one kind into one, and findings under their common cause, so that `doctor` is readable.
 
-Nothing is lost to a program: the one that stands for many has the subjects of all, a cause what follows from it.
+Programs lose nothing: a folded finding has the subjects of all, a cause has the findings that follow from it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _BY_NAME = {
 def fold_alike(findings: Iterable[Finding]) -> list[Finding]:
     """Replace more than MOST_ALIKE findings with the same code, topic and remedy by one, with a count and examples.
 
-    Where the remedies differ each is an act of its own, and each stays; more than MOST_ACTS that differ by their
-    subject alone are one, with the first as an example. Some are told by their names alone.
+    Findings with different remedies need an action each, so each stays; but more than MOST_ACTS that differ by their
+    subject alone become one, with the first as an example. Some codes are folded to a list of names.
     """
     by_name = _fold(findings, _act_by_name, 1, _named)
     same_act = _fold(by_name, _act, MOST_ALIKE, _folded)

@@ -1,6 +1,6 @@
 """Settings of a connector, most of them numbers: from its config, else the workers' files, else Kafka's default. Pure.
 
-What is set and can't be read as Kafka reads it is not known: it is a finding, and never the default.
+A setting that can't be read as Kafka reads it is unknown: it is a finding, and never the default.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Paints rows on a terminal's alternate screen: only those that changed, all at once, so that nothing flickers.
 
-Codes: ECMA-48 and xterm's control sequences; terminals without synchronized output (mode 2026) pass over it.
+Codes: ECMA-48 and xterm's control sequences; terminals without synchronized output (mode 2026) ignore it.
 """
 
 from __future__ import annotations

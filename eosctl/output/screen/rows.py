@@ -1,6 +1,6 @@
 """The rows of a screen: spans of styled text, cut and folded by terminal cells. Pure.
 
-What comes from outside is made printable here: no row can steer the terminal.
+Text from outside is made printable here: no row can control the terminal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TextSpan(Struct, frozen=True):
 class ScreenRow(Struct, frozen=True):
     """One row of the screen.
 
-    `flows` says that its text goes on in the next row: who marks both with the mouse copies one line.
+    `flows`: its text goes on in the next row, so that both are copied as one line.
     """
 
     spans: tuple[TextSpan, ...] = ()

@@ -1,7 +1,7 @@
 """The terminal, taken over by one screen from `with` on; every exit restores it.
 
-Signals only wake the one who waits, in whose time everything is done: nothing is painted from a handler. Ctrl-C and
-SIGTERM stay what they are in the whole program, a KeyboardInterrupt.
+Signals only wake the waiting thread, which does all work: nothing is painted from a handler. As elsewhere in the
+program, Ctrl-C and SIGTERM raise KeyboardInterrupt.
 """
 
 from __future__ import annotations

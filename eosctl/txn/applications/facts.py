@@ -32,9 +32,9 @@ class BrokerLimits(Struct, frozen=True):
 class ApplicationFacts(Struct, frozen=True):
     """An application, with facts from its described ids.
 
-    `last_started_ms` is when the newest transaction of any of them began; `expires_ms` follows from it: brokers keep
-    ids that nobody uses for `transactional.id.expiration.ms` after their last use, which may have been later.
-    `shares` are the names of applications with the same prefix, `grown_by` counts ids since the last look.
+    `last_started_ms` is the start of the newest transaction of any of them; `expires_ms` follows from it: brokers keep
+    unused ids for `transactional.id.expiration.ms` after their last use, which may have been later. `shares` are the
+    names of applications with the same prefix, `grown_by` counts ids since the last look.
     """
 
     application: AnApplication

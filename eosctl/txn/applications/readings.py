@@ -40,7 +40,7 @@ class IdReading(NamedTuple):
     """One reading of an id; `name` is common to all ids of the application, and identifies it.
 
     `first` and `second` are the numbers in it: subtask and checkpoint of a Flink sink, subtopology and partition of
-    Streams. `sure`: the cluster shows that there is such an application; else only the shape of the id says so.
+    Streams. `sure`: the cluster shows that such an application exists; else only the form of the id does.
     """
 
     product: Product
@@ -68,9 +68,8 @@ class KnownOfCluster(Struct, frozen=True):
 def readings_of(transactional_id: TransactionalId, known: KnownOfCluster) -> tuple[IdReading, ...]:
     """Return every reading of the id, in a fixed order; none if no product constructs such ids.
 
-    A reading that the cluster proves leaves only those that it proves, too. Where a number at the end is all that
-    there is to read (Spring's ids, and those of a FlinkKafkaProducer with a prefix of its own), any other way to read
-    the id counts for more.
+    If the cluster proves any readings, only those remain. A reading as a mere prefix and number (of Spring, or of a
+    FlinkKafkaProducer with a custom prefix) counts only if there is no other.
     """
     found = [*_of_connect(transactional_id, known), *_by_shape(transactional_id, known)]
     if is_own_id(transactional_id):
@@ -84,7 +83,7 @@ def readings_of(transactional_id: TransactionalId, known: KnownOfCluster) -> tup
 def _of_connect(transactional_id: TransactionalId, known: KnownOfCluster) -> Iterator[IdReading]:
     """Yield readings as the id of a leader, or of a task of each group whose name is a prefix.
 
-    A leader of a group that is not there (any more) only where no group can have such a task.
+    The leader of a group that does not exist (any more) is yielded only if no group can have such a task.
     """
     leads = transactional_id.removeprefix(_LEADS) if transactional_id.startswith(_LEADS) else ""
     if leads in known.connect_groups:

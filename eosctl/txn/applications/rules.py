@@ -1,7 +1,7 @@
 """Groups transactional ids by application: by their readings, and ids without one by common prefixes. Pure.
 
-An id that can be read in several ways makes its application `ambiguous`, with all that it could be: nothing is guessed.
-One pass over the ids; what is held for each is its place in a list, and a number or two of a Flink sink.
+An id with several readings makes its application `ambiguous`, with all of them: nothing is guessed. One pass over the
+ids; each takes a list item, and a number or two for a Flink sink.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ def _application(tally: _Tally) -> AnApplication:
 def _sink_or_spring(tally: _Tally) -> tuple[tuple[IdReading, ...], Naming | None]:
     """Distinguish a Flink sink's numbers, from 1 (INCREMENTING: checkpoints) or 0 (POOLING: slots), from Spring's.
 
-    Numbers that begin at 0 and have no gap are what Spring makes, too, with a prefix for each instance that ends in the
-    instance's number. Where some subtask began later, or has a gap, it can only be Flink: pools grow without gaps, but
-    expired ids of a former pool leave some.
+    Spring, too, constructs numbers that begin at 0 without a gap, if each instance's prefix ends in its number. If some
+    subtask began later, or has a gap, it can only be Flink: pools grow without gaps, but expired ids of a former pool
+    leave some.
     """
     (sink,) = tally.readings
     if all(each.gapless_from_0() for each in tally.subtasks.values()):
