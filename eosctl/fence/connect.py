@@ -49,11 +49,11 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
     leader = leader_worker(app)
     app.target.connect.require_trust(leader.url, SIGNATURE)
     refuse_unreachable(request.connector, leader)
-    there = leader.connectors()
-    entry = there.get(request.connector)
+    shown = leader.connectors()
+    entry = shown.get(request.connector)
     if entry is None:
-        raise unknown_connector(f"there is no connector {request.connector}", request.connector, there)
-    left = holders_of_shown(app, [request.connector], there).left(request.connector)
+        raise unknown_connector(f"there is no connector {request.connector}", request.connector, shown)
+    left = holders_of_shown(app, [request.connector], shown).left(request.connector)
     if entry.state != "STOPPED" or any(task.status is not None for task in left):
         tasks = counted(len(entry.tasks), "task")
         raise RefusedError(

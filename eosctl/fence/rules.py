@@ -248,11 +248,13 @@ def read_back(item: FenceItem, now: TransactionDescription | KafkaFault | None) 
         return item
     if is_fence(item.before, now):
         return _with(item, FenceOutcome.FENCED, after=(now.producer_id, now.producer_epoch), confirmed_by="read_back")
-    said = (
+    state_text = (
         f"{now.state}, producer {now.producer_id}, epoch {now.producer_epoch}, timeout {now.transaction_timeout_ms} ms"
     )
     lost = item.fault or KafkaFault(7, "REQUEST_TIMED_OUT", "no answer in time")
-    return _with(item, FenceOutcome.UNCONFIRMED, fault=KafkaFault(lost.code, lost.name, f"{lost.message}; now {said}"))
+    return _with(
+        item, FenceOutcome.UNCONFIRMED, fault=KafkaFault(lost.code, lost.name, f"{lost.message}; now {state_text}")
+    )
 
 
 def _with(

@@ -91,10 +91,10 @@ def _doubt(app: App, held: TaskHolders) -> Problem | None:
     """Return why the group does not report who may run what."""
     if held.doubt is None:
         return None
-    told = held.doubt.message
+    message = held.doubt.message
     if held.group is None:
-        told = f"the members of group {app.target.group_id} are unknown: {told}"
-    return liveness_unknown(told, held.doubt.hint)
+        message = f"the members of group {app.target.group_id} are unknown: {message}"
+    return liveness_unknown(message, held.doubt.hint)
 
 
 def _silent(app: App, group: ConnectGroup | None, workers: Collection[WorkerId]) -> Mapping[WorkerId, EosctlError]:
@@ -113,19 +113,19 @@ def _may_run(app: App, held: TaskHolders, task: HeldTask) -> Problem | None:
         return _stranger(app, task.status) if is_live(task.status) else None
     if task.holding is not Holding.HELD:
         return None
-    at, group, group_id = worker_id_of(task.holders[0]), held.group, app.target.group_id
+    worker, group, group_id = worker_id_of(task.holders[0]), held.group, app.target.group_id
     if group is not None and group.is_mirror_maker:
-        message = f"worker {at} of group {group_id} may run their tasks: it {NO_REST}"
+        message = f"worker {worker} of group {group_id} may run their tasks: it {NO_REST}"
         return liveness_unknown(message, "Stop the nodes of the MirrorMaker first; without a member no task runs.")
-    told = "the workers that were asked did not report them" if held.silence is None else held.silence.message
+    reason = "the workers that were asked did not report them" if held.silence is None else held.silence.message
     hint = "Compare -u and -g." if held.silence is None else held.silence.hint
     if held.is_stopped(task.connector):
-        told = "the connector is STOPPED, and the worker has not let go of them"
+        reason = "the connector is STOPPED, and the worker has not let go of them"
         hint = "Run again in some seconds."
     elif task.status is not None and task.status.state == BEFORE_ITS_START:
-        told = f"REST says {task.status.state} until a task has started, and it has its producer before"
+        reason = f"REST says {task.status.state} until a task has started, and it has its producer before"
         hint = "Run again when they are RUNNING or FAILED, or stop the connectors first."
-    return liveness_unknown(f"worker {at} of group {group_id} may run their tasks: {told}", hint)
+    return liveness_unknown(f"worker {worker} of group {group_id} may run their tasks: {reason}", hint)
 
 
 def _died(app: App, task: LiveTask, silence: EosctlError) -> Problem:
@@ -137,7 +137,7 @@ def _died(app: App, task: LiveTask, silence: EosctlError) -> Problem:
     )
 
 
-def _stranger(app: App, told: TaskStatus | None) -> Problem:
-    worker = "a worker" if told is None else f"worker {told.worker_id}"
+def _stranger(app: App, status: TaskStatus | None) -> Problem:
+    worker = "a worker" if status is None else f"worker {status.worker_id}"
     message = f"{worker} runs tasks of these names, and is no member of group {app.target.group_id}"
     return liveness_unknown(message, "Compare -u and -g.")

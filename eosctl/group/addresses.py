@@ -38,15 +38,15 @@ class Routes(Struct, frozen=True):
 
 def routes_of(app: App, members: Iterable[ConnectMember], given: Collection[str]) -> Routes:
     """Return the routes to the members with a REST interface; `given` are the normalised URLs of -u."""
-    there = [member for member in members if member.has_rest]
-    own = {each.member_id: url for each in there if (url := normalised(each.url)) is not None}
-    routes = _routes(app, there, own, {})
+    with_rest = [member for member in members if member.has_rest]
+    own = {each.member_id: url for each in with_rest if (url := normalised(each.url)) is not None}
+    routes = _routes(app, with_rest, own, {})
     if len(routes) <= 1:
         return Routes(own, {}, _unproven(routes))
     addresses = _addresses_of(app, (*(each.reached for each in routes), *given))
     shared = {each.member_id for together in shared_routes(routes, addresses) for each in together}
-    apart = told_apart(there, shared, given, addresses)
-    routes = _routes(app, there, own, apart)
+    apart = told_apart(with_rest, shared, given, addresses)
+    routes = _routes(app, with_rest, own, apart)
     doubts = {each.member_id: doubt_of(together) for together in shared_routes(routes, addresses) for each in together}
     return Routes({**own, **apart}, doubts, _unproven(routes))
 

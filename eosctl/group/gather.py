@@ -284,10 +284,12 @@ def _proven(
         member_id, url = worker.member_id or "", worker.url or ""
         doubt = routes.doubts.get(member_id, "")
         if not doubt and member_id in routes.unproven and worker.failure is None:
-            told = connectors_at(app, given.get(url, url))
-            way, said = (Way.UNKNOWN, "") if told is None else judge_way(_workers(told), ours=ours, members=members)
+            connectors = connectors_at(app, given.get(url, url))
+            way, explanation = (
+                (Way.UNKNOWN, "") if connectors is None else judge_way(_workers(connectors), ours=ours, members=members)
+            )
             if way is Way.ELSEWHERE:
-                what = f"does not answer there itself: what answers {said}"
+                what = f"does not answer there itself: what answers {explanation}"
                 return worker.in_doubt(f"{url}: {what}").of_another_group(what)
         return worker.in_doubt(doubt) if doubt else worker
 
@@ -303,11 +305,11 @@ def _judge_strangers(
     members = [worker for worker in workers if worker.member_id is not None]
     urls = [worker.url for worker in members if worker.failure is None]
     answers = (connectors_at(app, given.get(url, url)) for url in urls if url is not None)
-    told = next((found for found in answers if found is not None), None)
-    ours = _assigned(group) if told is None else frozenset(told)
+    connectors = next((found for found in answers if found is not None), None)
+    ours = _assigned(group) if connectors is None else frozenset(connectors)
     is_local = all(is_this_machine(each.client_host or "") for each in members)
     healthy = all(each.health == HEALTHY and not each.doubt for each in members)
-    seen = _Members(ours, runs_on(told or {}), healthy=healthy, is_local=is_local)
+    seen = _Members(ours, runs_on(connectors or {}), healthy=healthy, is_local=is_local)
     kept: list[WorkerObservation] = []
     ways: list[WorkerObservation] = []
     for worker in workers:
@@ -348,15 +350,15 @@ def _judge_stranger(
     if theirs is None:
         return worker, False
     members = {worker_id_of(member) for member in group.members}
-    way, said = judge_way(_workers(theirs), ours=seen.connectors, members=members)
+    way, explanation = judge_way(_workers(theirs), ours=seen.connectors, members=members)
     if way is Way.ELSEWHERE:
-        return worker.of_another_group(f"is no member of the group {group.group_id} and {said}"), False
+        return worker.of_another_group(f"is no member of the group {group.group_id} and {explanation}"), False
     is_known = seen.is_local or not is_loopback_url(worker.url)
     named = seen.running_on | runs_on(theirs) if is_known else frozenset()
     why = why_none_of_the_members(worker.url, worker.health, running_on=named, members_healthy=seen.healthy)
     if why is not None and _stays_outside(app, worker.url):
         return worker.not_a_member(f"it is not a member of the group {group.group_id}: {why}"), False
-    return replace(worker, evidence=(*worker.evidence, said)), way is Way.IN
+    return replace(worker, evidence=(*worker.evidence, explanation)), way is Way.IN
 
 
 def _workers(connectors: Mapping[str, ConnectorEntry]) -> dict[str, frozenset[WorkerId]]:
@@ -382,8 +384,8 @@ def observe_former_members(app: App, seen: GroupObservation, urls: Sequence[str]
     Another service may have such an address now, so callers must withhold credentials. Raises as `read_group`.
     """
     group, cluster_id = read_group(app, gone_ok=True, wait=False)
-    there = {worker_id_of(member) for member in group.members}
-    former: list[_Pair] = [(None, url) for url in urls if worker_id_of_url(url) not in there]
+    present = {worker_id_of(member) for member in group.members}
+    former: list[_Pair] = [(None, url) for url in urls if worker_id_of_url(url) not in present]
     workers = [*seen.members, *_observe(app, former, {}, kafka_cluster_id=cluster_id)]
     return tuple(each for each in _judge_strangers(app, group, workers, {})[0] if (None, each.url) in former)
 

@@ -17,8 +17,8 @@ def with_groups_there(app: App, error: NotFoundError) -> NotFoundError:
     except EosctlError:
         return error
     groups = [name for name, kind in listed.items() if kind == PROTOCOL_TYPE]
-    said = groups_there(app.target.require_group_id(), groups, app.target.require_client().bootstrap_servers)
-    return NotFoundError(error.message, hint=f"{said} {error.hint or ''}".rstrip())
+    existing = groups_there(app.target.require_group_id(), groups, app.target.require_client().bootstrap_servers)
+    return NotFoundError(error.message, hint=f"{existing} {error.hint or ''}".rstrip())
 
 
 def list_connect_groups(app: App) -> tuple[frozenset[str] | None, EosctlError | None]:

@@ -76,11 +76,13 @@ class KnownNodes(Struct, frozen=True):
     restarted: tuple[str, ...] = ()
     alike: frozenset[str] = frozenset()
 
-    def now(self, there: Collection[str]) -> dict[str, str | None]:
+    def now(self, present: Collection[str]) -> dict[str, str | None]:
         """Return `members`, with names swapped so that missing members belong to nodes that were `restarted`."""
         named = dict(self.members)
-        for name in (each for each in self.restarted if named.get(each) in there and each in self.alike):
-            gone = (each for each in sorted(self.alike) if are_alike(name, each) and _has_gone(named.get(each), there))
+        for name in (each for each in self.restarted if named.get(each) in present and each in self.alike):
+            gone = (
+                each for each in sorted(self.alike) if are_alike(name, each) and _has_gone(named.get(each), present)
+            )
             other = next(gone, None)
             if other is not None:
                 named[name], named[other] = named[other], named[name]
@@ -104,8 +106,8 @@ def _numbered(place: str) -> Iterator[str]:
     return (str(NodeName(first.host, first.client_id, number)) for number in count(1))
 
 
-def _has_gone(member_id: str | None, there: Collection[str]) -> bool:
-    return member_id is not None and member_id not in there
+def _has_gone(member_id: str | None, present: Collection[str]) -> bool:
+    return member_id is not None and member_id not in present
 
 
 def are_alike(name: str, other: str) -> bool:

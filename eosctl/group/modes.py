@@ -146,10 +146,10 @@ class Refined(Struct, frozen=True):
 def mode_of_files(files: Sequence[WorkerFileSettings]) -> Refined:
     """Derive the mode from the files alone, for a worker that no request reaches."""
     modes = {file.mode for file in files}
-    said = tuple(f"{file.path} says {file.mode or 'what only the worker can resolve'}" for file in files)
+    evidence = tuple(f"{file.path} says {file.mode or 'what only the worker can resolve'}" for file in files)
     if len(modes) != 1 or None in modes:
-        return Refined(Mode.UNKNOWN, said)
-    return Refined(Mode(str(modes.pop())), tuple(f"{text}, which no request can confirm" for text in said))
+        return Refined(Mode.UNKNOWN, evidence)
+    return Refined(Mode(str(modes.pop())), tuple(f"{text}, which no request can confirm" for text in evidence))
 
 
 def refine_mode(probed: Mode, files: Sequence[WorkerFileSettings]) -> Refined:
@@ -159,22 +159,22 @@ def refine_mode(probed: Mode, files: Sequence[WorkerFileSettings]) -> Refined:
     )
     files = [file for file in files if file.mode is not None]
     if untold:
-        told = refine_mode(probed, files)
-        return replace(told, said=(*told.said, *untold))
-    said = tuple(f"{file.path} says {file.mode}" for file in files)
+        refined = refine_mode(probed, files)
+        return replace(refined, said=(*refined.said, *untold))
+    evidence = tuple(f"{file.path} says {file.mode}" for file in files)
     modes = {str(file.mode) for file in files}
     if len(modes) != 1:
-        return _contradicted(probed, (f"files disagree: {', '.join(said)}",)) if said else Refined(probed)
+        return _contradicted(probed, (f"files disagree: {', '.join(evidence)}",)) if evidence else Refined(probed)
     mode = modes.pop()
     if probed is Mode.NOT_ENABLED and mode in (Mode.PREPARING, Mode.DISABLED):
-        return Refined(Mode(mode), said)
+        return Refined(Mode(mode), evidence)
     if probed is Mode.UNKNOWN:
-        return Refined(probed, tuple(f"{text}, which nothing confirms" for text in said))
+        return Refined(probed, tuple(f"{text}, which nothing confirms" for text in evidence))
     if probed.value == mode:
-        return Refined(probed, said)
+        return Refined(probed, evidence)
     otherwise = "but the worker runs otherwise: it was not restarted since, or reads another file"
-    return _contradicted(probed, tuple(f"{text}, {otherwise}" for text in said))
+    return _contradicted(probed, tuple(f"{text}, {otherwise}" for text in evidence))
 
 
-def _contradicted(probed: Mode, said: tuple[str, ...]) -> Refined:
-    return Refined(probed, said, contradiction="; ".join(said))
+def _contradicted(probed: Mode, evidence: tuple[str, ...]) -> Refined:
+    return Refined(probed, evidence, contradiction="; ".join(evidence))

@@ -132,8 +132,8 @@ class GroupObservation(Struct, frozen=True):
             for each in self.members
             if each.node is not None and each.member_id is not None
         ]
-        there = {each.member_id for each in mute}
-        names = name_nodes(mute, known.now(there) if self.stable else known.members)
+        present = {each.member_id for each in mute}
+        names = name_nodes(mute, known.now(present) if self.stable else known.members)
         members = (replace(each, node=names.get(each.member_id or "", each.node)) for each in self.members)
         return replace(self, members=tuple(sorted(members, key=lambda each: each.name)))
 

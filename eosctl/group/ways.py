@@ -116,17 +116,17 @@ def told_apart(
     with another, or that has two given URLs, keeps its route; a name with the addresses of several members is the URL
     of none.
     """
-    there = list(members)
-    at = Counter(_address(member.host.removeprefix("/")) for member in there)
+    listed = list(members)
+    members_at = Counter(_address(member.host.removeprefix("/")) for member in listed)
     urls: dict[str, list[str]] = {}
     for url in given:
-        of_members = {_address(each) for each in addresses.get(urlsplit(url).hostname or "", ())} & at.keys()
+        of_members = {_address(each) for each in addresses.get(urlsplit(url).hostname or "", ())} & members_at.keys()
         if len(of_members) == 1:
             urls.setdefault(of_members.pop(), []).append(url)
     found = {}
-    for member in there:
+    for member in listed:
         address = _address(member.host.removeprefix("/"))
-        if member.member_id in shared and at[address] == 1 and len(urls.get(address, ())) == 1:
+        if member.member_id in shared and members_at[address] == 1 and len(urls.get(address, ())) == 1:
             found[member.member_id] = urls[address][0]
     return found
 

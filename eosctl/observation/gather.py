@@ -79,8 +79,8 @@ def observe_connectors(app: App, group: GroupObservation, *, validate: bool = Tr
 
 def mirror_maker_setting(app: App) -> str:
     """Return the name of the mode setting in the files of MirrorMaker's nodes, as far as they are known."""
-    told = {each.mode_setting for each in app.target.worker_configs} - {CONNECT_SETTING}
-    return told.pop() if len(told) == 1 else MIRROR_MAKER_SETTING
+    settings = {each.mode_setting for each in app.target.worker_configs} - {CONNECT_SETTING}
+    return settings.pop() if len(settings) == 1 else MIRROR_MAKER_SETTING
 
 
 def _workers_only(app: App, group: GroupObservation, target: Mode) -> Observation:

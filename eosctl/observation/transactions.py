@@ -51,8 +51,8 @@ def with_transactions(app: App, observation: Observation) -> Observation:
     asked = _asked(app, replace(observation, connectors=tuple(here)), parts)
     asked = replace(asked, connectors=observation.connectors)
     places, _why_not_there = task_clusters(app, {each.name: each.config for each in observation.sources()})
-    for there, names in places:
-        asked = _with_tasks_there(there, asked, names)
+    for cluster_app, names in places:
+        asked = _with_tasks_there(cluster_app, asked, names)
     return asked
 
 
@@ -136,8 +136,8 @@ def _ids_to_fence(connector: ObservedConnector, observation: Observation) -> lis
     """Return the ids that the next reconfiguration fences: of the recorded tasks, or of the current ones if more."""
     count = len(connector.tasks())
     state = observation.config_state
-    if state is not None and (there := state.connectors.get(connector.name)) is not None:
-        count = max(count, there.task_count_record or 0)
+    if state is not None and (recorded := state.connectors.get(connector.name)) is not None:
+        count = max(count, recorded.task_count_record or 0)
     return task_transactional_ids(observation.group_id or "", connector.name, min(count, MAX_LISTED_IDS))
 
 
@@ -177,10 +177,10 @@ def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) ->
         )
         if since_ms >= 0:
             quiet[transactional_id] = Quiet(max(0, now_ms - since_ms), since_start=began_ms is None)
-    told = [each for each in described.values() if isinstance(each, TransactionDescription)]
-    stamps = [at_ms for each in told for at_ms in (each.started_ms, each.last_started_ms) if at_ms is not None]
+    found = [each for each in described.values() if isinstance(each, TransactionDescription)]
+    stamps = [at_ms for each in found for at_ms in (each.started_ms, each.last_started_ms) if at_ms is not None]
     seen = replace(observation, quiet=quiet, ongoing=ongoing, coordinators_ms=max(stamps, default=None))
-    return with_timed_out(app, seen, told)
+    return with_timed_out(app, seen, found)
 
 
 def running_ids(observation: Observation) -> list[TransactionalId]:

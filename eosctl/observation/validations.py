@@ -47,8 +47,10 @@ def with_validations(app: App, observation: Observation) -> Observation:
         return observation
     worker = replace(app, deadline=app.deadline.half()).worker(url)
     configs = {each.name: each.config for each in sources} if is_trusted else _own_configs(worker)
-    told = side_by_side(lambda each: _validate(worker, configs.get(each.name, {})), sources, most=PARALLEL_VALIDATIONS)
-    answers = {each.name: answer for each, answer in zip(sources, told, strict=True)}
+    results = side_by_side(
+        lambda each: _validate(worker, configs.get(each.name, {})), sources, most=PARALLEL_VALIDATIONS
+    )
+    answers = {each.name: answer for each, answer in zip(sources, results, strict=True)}
     connectors = tuple(_with_answers(each, answers.get(each.name)) for each in observation.connectors)
     return replace(observation, connectors=connectors)
 
@@ -84,15 +86,15 @@ def _validate(worker: ConnectWorker, config: Mapping[str, str]) -> _Answers | No
     except (EosctlError, KeyError):
         return None
     configs = answer.get("configs")
-    told = [mapping_of(each) for each in (configs if isinstance(configs, list) else [])]
-    values = [mapping_of(each.get("value")) for each in told]
+    entries = [mapping_of(each) for each in (configs if isinstance(configs, list) else [])]
+    values = [mapping_of(each.get("value")) for each in entries]
     errors = {str(value.get("name")): _texts(value.get("errors")) for value in values}
-    return _Answers(errors, redefines_offsets_topic=any(map(_redefines, told)))
+    return _Answers(errors, redefines_offsets_topic=any(map(_redefines, entries)))
 
 
-def _redefines(told: Mapping[str, object]) -> bool:
+def _redefines(entry: Mapping[str, object]) -> bool:
     """Decide whether the connector defines an `offsets.storage.topic` of its own, which replaces Connect's."""
-    definition = mapping_of(told.get("definition"))
+    definition = mapping_of(entry.get("definition"))
     documentation = definition.get("documentation")
     of_another = isinstance(documentation, str) and not documentation.startswith(_OFFSETS_TOPIC_DOC)
     return definition.get("name") == OFFSETS_TOPIC and of_another

@@ -55,8 +55,8 @@ class ConfigFile(Struct, frozen=True):
 
 def config_path(sources: Sources) -> str:
     """Return the path of the config file: --config, $EOSCTL_CONFIG, else below $XDG_CONFIG_HOME."""
-    said = sources.first("config")
-    return said.value if said else f"{sources.environ.get('XDG_CONFIG_HOME') or '~/.config'}/eosctl/config.yaml"
+    given = sources.first("config")
+    return given.value if given else f"{sources.environ.get('XDG_CONFIG_HOME') or '~/.config'}/eosctl/config.yaml"
 
 
 def parse_config(text: str, path: str) -> ConfigFile:

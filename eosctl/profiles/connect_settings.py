@@ -25,12 +25,12 @@ _SECRETS = ("key_password", "password", "token")
 
 def connect_map_of(sources: Sources) -> tuple[tuple[ConnectMapping, ...], dict[str, str]]:
     """Return the value of `--connect-map`, and its origin."""
-    said = sources.first("connect_map", many=True)
-    if said is None:
+    given = sources.first("connect_map", many=True)
+    if given is None:
         return (), {}
     from eosctl.core.workers.connect_map import parse_connect_map
 
-    return parse_connect_map(said.value), {"connect_map": said.origin}
+    return parse_connect_map(given.value), {"connect_map": given.origin}
 
 
 def connect_access_of(
@@ -39,18 +39,18 @@ def connect_access_of(
     """Return the given URLs, the credentials for workers, and the origins of both."""
     given = sources.first("connect_url", many=True)
     urls = _given_urls(given)
-    said = _said(sources)
+    credentials = _said(sources)
     trust = sources.first("connect_trust_discovered", within="connect")
     known = [*urls, *_worker_urls([each.rest_url for each in workers if each.rest_url])]
     access = ConnectAccess(
-        **{name: each.value for name, each in said.items()},
+        **{name: each.value for name, each in credentials.items()},
         trust_discovered=trust is not None and trust.value.lower() not in ("false", "no", "0"),
         named=frozenset(url.origin for url in known),
         named_hosts=frozenset(origin for each in connect_map for origin in each.named_origins()),
         of_urls=_authorizations(urls, connect_map),
         proxies=proxies_of(sources.environ),
     )
-    about = {f"connect.{name}": each for name, each in said.items()}
+    about = {f"connect.{name}": each for name, each in credentials.items()}
     about |= {"connect.trust_discovered": trust} if trust else {}
     about |= {"connect_url": given} if given else {}
     return tuple(url.text for url in urls), access, {name: each.origin for name, each in about.items()}
@@ -71,14 +71,14 @@ def _said(sources: Sources) -> dict[str, Said]:
     """Return the given credentials, checked; raise UsageError, and RefusedError for a key that others can read."""
     texts = {name: sources.first(f"connect_{name}", within="connect") for name in _TEXTS}
     secrets = {name: sources.secret(f"connect_{name}", within="connect") for name in _SECRETS}
-    said = {name: each for name, each in (texts | secrets).items() if each is not None}
-    if "token" in said:
-        said["token"] = _checked(said["token"])
-    _check_access(said)
-    private = said.get("key") or said.get("certificate")
+    credentials = {name: each for name, each in (texts | secrets).items() if each is not None}
+    if "token" in credentials:
+        credentials["token"] = _checked(credentials["token"])
+    _check_access(credentials)
+    private = credentials.get("key") or credentials.get("certificate")
     if private is not None:
         sources.files.require_private(private.value, "a private key")
-    return said
+    return credentials
 
 
 def _checked(token: Said) -> Said:
@@ -112,12 +112,12 @@ def _authorizations(urls: Collection[WorkerUrl], connect_map: Sequence[ConnectMa
     }
 
 
-def _check_access(said: Mapping[str, Said]) -> None:
-    token, password = said.get("token"), said.get("password")
+def _check_access(credentials: Mapping[str, Said]) -> None:
+    token, password = credentials.get("token"), credentials.get("password")
     if token is not None and password is not None:
         raise UsageError(f"Connect gets a token ({token.origin}) and a password ({password.origin}); give one of them")
-    if (password is None) != ("username" not in said) and token is None:
+    if (password is None) != ("username" not in credentials) and token is None:
         missing = "password (--connect-password-file)" if password is None else "username (--connect-username)"
         raise UsageError(f"the user of Connect's REST interface has no {missing}")
-    if "key" in said and "certificate" not in said:
+    if "key" in credentials and "certificate" not in credentials:
         raise UsageError("a key for Connect's REST interface needs its certificate (--connect-certificate)")

@@ -41,12 +41,12 @@ def resolve_target(
     profile = load_profile(sources)
     workers_said = sources.first("worker_config", many=True) or Said((), "")
     workers = _workers(sources, workers_said.value)
-    said = {name: sources.first(name) or _of_workers(name, workers) for name in ("group_id", *DEFAULT_TOPICS)}
+    found_values = {name: sources.first(name) or _of_workers(name, workers) for name in ("group_id", *DEFAULT_TOPICS)}
     disagreements = tuple(_disagreements(sources, workers))
-    said |= {name: said[name] or Said(value, "default") for name, value in DEFAULT_TOPICS.items()}
-    said |= {"audit_log": sources.first("audit_log"), "profile": profile}
-    values = {name: each.value for name, each in said.items() if each is not None}
-    origins = {name: each.origin for name, each in said.items() if each is not None}
+    found_values |= {name: found_values[name] or Said(value, "default") for name, value in DEFAULT_TOPICS.items()}
+    found_values |= {"audit_log": sources.first("audit_log"), "profile": profile}
+    values = {name: each.value for name, each in found_values.items() if each is not None}
+    origins = {name: each.origin for name, each in found_values.items() if each is not None}
     client, found, client_origins = _client(sources, workers)
     connect_map, map_origins = connect_map_of(sources)
     urls, access, access_origins = connect_access_of(sources, workers, connect_map)
@@ -128,15 +128,15 @@ def _bootstrap_servers(
     own: tuple[str, ...], sources: Sources, workers: Sequence[WorkerConfig], origins: dict[str, str]
 ) -> tuple[str, ...]:
     """Return the settings' `own` servers, or others; record their origin in `origins`."""
-    said, client_origin = sources.first("bootstrap_server"), origins.get("command_config", "")
-    if own and (said is None or (client_origin == "flag" and said.origin != "flag")):
+    given, client_origin = sources.first("bootstrap_server"), origins.get("command_config", "")
+    if own and (given is None or (client_origin == "flag" and given.origin != "flag")):
         servers, origin = own, client_origin
-    elif said is not None:
-        servers, origin = split_list(said.value), said.origin
+    elif given is not None:
+        servers, origin = split_list(given.value), given.origin
     else:
         found = _of_workers("bootstrap_servers", workers)
         servers, origin = (found.value, found.origin) if found else ((), "")
-    if not servers and said is None:
+    if not servers and given is None:
         return ()
     origins["bootstrap_server"] = origin
     return checked_servers(servers, origin)
@@ -144,18 +144,18 @@ def _bootstrap_servers(
 
 def _of_workers(name: str, workers: Sequence[WorkerConfig]) -> Said | None:
     """Return the worker configs' value of `name`, of a topic the most frequent; raise UsageError if they disagree."""
-    said = [Said(value, each.properties.source) for each in workers if (value := getattr(each, name, None))]
+    values = [Said(value, each.properties.source) for each in workers if (value := getattr(each, name, None))]
     if name in DEFAULT_TOPICS:
-        counts = Counter(each.value for each in said)
-        return max(said, key=lambda each: counts[each.value], default=None)
-    for other in said[1:]:
-        if other.value != said[0].value:
+        counts = Counter(each.value for each in values)
+        return max(values, key=lambda each: counts[each.value], default=None)
+    for other in values[1:]:
+        if other.value != values[0].value:
             raise UsageError(
-                f"the worker configs disagree on {name}: {said[0].value} in {said[0].origin}, "
+                f"the worker configs disagree on {name}: {values[0].value} in {values[0].origin}, "
                 f"{other.value} in {other.origin}",
                 hint="Name workers of one Connect cluster only.",
             )
-    return said[0] if said else None
+    return values[0] if values else None
 
 
 def _disagreements(sources: Sources, workers: Sequence[WorkerConfig]) -> Iterator[str]:

@@ -46,12 +46,12 @@ class Sources:
         `within` is the section of the profile that has it as `name` without the section's own (`connect_ca`: `ca`).
         """
         variable = f"EOSCTL_{name.upper()}"
-        said = (
+        candidates = (
             Said(self.flags.get(name), "flag"),
             Said(self.environ.get(variable), f"env {variable}"),
             Said(self._of_profile(name, within), self.profile_origin),
         )
-        for each in said:
+        for each in candidates:
             if each.value:
                 return Said(as_list(each.value), each.origin) if many else Said(str(each.value), each.origin)
         return None
@@ -71,11 +71,11 @@ class Sources:
         if not self.flags.get(f"{name}_file") and self.environ.get(variable):
             return Said(Secret(self.environ[variable]), f"env {variable}")
         for suffix in ("_file", "_env", "_command"):
-            said = self.first(f"{name}{suffix}", within=within)
-            if said is not None:
-                of_profile = said.origin == self.profile_origin
+            given = self.first(f"{name}{suffix}", within=within)
+            if given is not None:
+                of_profile = given.origin == self.profile_origin
                 key = f"{within}: {name.removeprefix(f'{within}_')}" if of_profile else name
-                return Said(Secret(self.fetch(suffix, said.value, f"{said.origin}: {key}{suffix}")), said.origin)
+                return Said(Secret(self.fetch(suffix, given.value, f"{given.origin}: {key}{suffix}")), given.origin)
         return None
 
     def read_text(self, path: str) -> str:

@@ -82,7 +82,7 @@ def _step(app: App, plan: RescuePlan, name: str, left: Left) -> Step[str]:
         name,
         run=lambda: _RUN[name](app.with_whole_timeout(), plan, left),
         before=before,
-        after=lambda said: Note("done", {"step": name, "detail": said}),
+        after=lambda detail: Note("done", {"step": name, "detail": detail}),
     )
 
 
@@ -94,11 +94,11 @@ def _wait(app: App, plan: RescuePlan, _left: Left) -> str:
     patient_app = replace(app, deadline=Deadline.after(2 * ROUND_S + app.deadline.timeout_s, app.clock))
     patient_app.deadline.sleep(left_s)
     ids = plan.fence.wanted() if plan.fence else []
-    there = plan.patient.where_ids_are(patient_app)
-    touched = _touched(there, ids)
+    ids_app = plan.patient.where_ids_are(patient_app)
+    touched = _touched(ids_app, ids)
     while True:
         patient_app.deadline.sleep(_STILL_S)
-        now = _touched(there, ids)
+        now = _touched(ids_app, ids)
         if now == touched:
             return f"waited {app.clock.monotonic_s() - began_s:.0f} s: no id was touched in the last {_STILL_S:g} s"
         patient_app.deadline.check("waiting for the leader's fencing round to end")

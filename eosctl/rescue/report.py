@@ -31,25 +31,25 @@ class Left:
 
 def show_rescue(app: App, plan: RescuePlan) -> Report:
     """Report the steps to come, and what an earlier run has done."""
-    said = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
+    outcomes = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
     problems = [*_earlier(plan), *(plan.fence.problems if plan.fence else ())]
-    return _report(app, RESCUE_PLAN, plan, said, data=_data(app, plan), problems=problems)
+    return _report(app, RESCUE_PLAN, plan, outcomes, data=_data(app, plan), problems=problems)
 
 
 def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, left: Left) -> Report:
     """Report the outcome of every step."""
-    said = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
-    said |= {step: ("done", detail) for step, detail in progress.done.items()}
+    outcomes = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
+    outcomes |= {step: ("done", detail) for step, detail in progress.done.items()}
     problems, error = _earlier(plan), progress.error
     if progress.failed is not None:
-        said[progress.failed] = ("failed", describe_step(plan, progress.failed))
+        outcomes[progress.failed] = ("failed", describe_step(plan, progress.failed))
     if error is not None:
         during = f"{progress.failed}: " if progress.failed else ""
         problems.append(Problem(error.code, during + error.message, error.hint))
         problems.append(Problem(codes.RESCUE_AGAIN, "the steps after it were not done", codes.RESCUE_AGAIN.next))
     problems += progress.problems
-    told = RescueResultData(**structs.asdict(_data(app, plan)), fence=left.fence, backup=left.backup)
-    report = _report(app, RESCUE_RESULT, plan, said, data=told, problems=problems)
+    data = RescueResultData(**structs.asdict(_data(app, plan)), fence=left.fence, backup=left.backup)
+    report = _report(app, RESCUE_RESULT, plan, outcomes, data=data, problems=problems)
     return replace(report, exit_code=progress.exit_code(touched=bool(progress.done)))
 
 
@@ -65,10 +65,10 @@ def _earlier(plan: RescuePlan) -> list[Problem]:
     return [Problem(codes.RESCUE_UNFINISHED, message)]
 
 
-def _rows(plan: RescuePlan, said: Mapping[str, tuple[str, str]]) -> Sequence[RescueRow]:
+def _rows(plan: RescuePlan, outcomes: Mapping[str, tuple[str, str]]) -> Sequence[RescueRow]:
     """Return the steps in order, including an earlier run's; the numbers are the same in plan and result."""
     before = plan.patient.begun.done if plan.patient.begun and plan.steps else {}
-    known = {**{step: ("done_before", detail) for step, detail in before.items()}, **said}
+    known = {**{step: ("done_before", detail) for step, detail in before.items()}, **outcomes}
     steps = [step for step in STEPS if step in known]
     return [
         RescueRow(step=number, action=step, detail=known[step][1], outcome=known[step][0])
@@ -80,14 +80,14 @@ def _report(
     app: App,
     kind: Kind,
     plan: RescuePlan,
-    said: Mapping[str, tuple[str, str]],
+    outcomes: Mapping[str, tuple[str, str]],
     *,
     data: RescueData,
     problems: Sequence[Problem],
 ) -> Report:
     return Report(
         kind=kind,
-        rows=_rows(plan, said),
+        rows=_rows(plan, outcomes),
         summary=RescueSummary(connector=plan.connector, verdict=plan.verdict.value, tasks=len(plan.patient.tasks)),
         data=data,
         target={"kafka_cluster_id": plan.patient.scene.cluster_id, "group_id": app.target.group_id},

@@ -20,8 +20,8 @@ def require_expected(expect: Mapping[str, str], found: Mapping[str, object]) -> 
     for name, (what, check) in _MEANING.items():
         wanted = expect.get(name)
         if wanted is not None and found.get(name) != wanted:
-            there = f"is {found[name]}" if found.get(name) else "is not known here"
+            actual = f"is {found[name]}" if found.get(name) else "is not known here"
             raise RefusedError(
-                f"{what} {there}, and the profile expects {wanted}; nothing was written",
+                f"{what} {actual}, and the profile expects {wanted}; nothing was written",
                 hint=f"{check}, or expect.{name} of the profile: eosctl profile show --origin",
             )

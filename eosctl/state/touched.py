@@ -64,19 +64,19 @@ class Touched:
         left_out = sum(max(0, len(names) - _MOST) for names in self._found.values())
         return touched | ({"left_out": left_out} if left_out else {})
 
-    def _add_members(self, kinds: Mapping[str, str], there: Mapping[str, object]) -> None:
+    def _add_members(self, kinds: Mapping[str, str], members: Mapping[str, object]) -> None:
         for member, kind in kinds.items():
-            value = there.get(member)
+            value = members.get(member)
             names = value if isinstance(value, list | tuple) else [value]
             self._found[kind].update(name for name in names if isinstance(name, str))
 
 
 def touched_in(entry: Mapping[str, object]) -> Mapping[str, Any]:
     """Return the names of an entry of the audit log; of an older eosctl's, as far as its arguments show them."""
-    there = entry.get("touched")
-    if isinstance(there, Mapping):
-        others = {name: each for name, each in there.items() if name not in KINDS}
-        named = {kind: there[kind] for kind in KINDS if isinstance(there.get(kind), list)}
+    recorded = entry.get("touched")
+    if isinstance(recorded, Mapping):
+        others = {name: each for name, each in recorded.items() if name not in KINDS}
+        named = {kind: recorded[kind] for kind in KINDS if isinstance(recorded.get(kind), list)}
         return {kind: [str(name) for name in names] for kind, names in named.items()} | others
     arguments = entry.get("arguments")
     return Touched(Report("entry"), arguments if isinstance(arguments, Mapping) else {}).names()

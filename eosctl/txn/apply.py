@@ -154,8 +154,10 @@ def _is_as_it_was(admin: TransactionAdmin, plan: EndPlan, one: TransactionToEnd,
     silent = next((answer for answer in answers.values() if isinstance(answer, KafkaFault)), None)
     if silent is not None:
         return _left(one, NOT_CHECKED, outcomes, silent)
-    there = {identity(each) for answer in answers.values() if not isinstance(answer, KafkaFault) for each in answer}
-    if not there.issuperset(map(identity, one.parts)):
+    open_parts = {
+        identity(each) for answer in answers.values() if not isinstance(answer, KafkaFault) for each in answer
+    }
+    if not open_parts.issuperset(map(identity, one.parts)):
         return _left(one, STALE, outcomes)
     now = plan.judge(one.parts, Coordination(listings, described, plan.log))
     new = now.left(plan.waived)
@@ -252,31 +254,31 @@ def _problems(app: App, plan: EndPlan, outcomes: _Outcomes) -> list[Problem]:
     for one in plan.wanted():
         shown: set[str] = set()
         for part in one.parts:
-            said, fault = outcomes.said.get(identity(part), NOT_REACHED), outcomes.faults.get(identity(part))
-            problem = _problem(app, plan, one, part, said, fault)
-            if problem is not None and not (said in (STALE, NOT_CHECKED) and said in shown):
+            outcome, fault = outcomes.said.get(identity(part), NOT_REACHED), outcomes.faults.get(identity(part))
+            problem = _problem(app, plan, one, part, outcome, fault)
+            if problem is not None and not (outcome in (STALE, NOT_CHECKED) and outcome in shown):
                 problems.append(problem)
-            shown.add(said)
+            shown.add(outcome)
     return problems
 
 
 def _problem(
-    app: App, plan: EndPlan, one: TransactionToEnd, part: ActiveProducer, said: str, fault: KafkaFault | None
+    app: App, plan: EndPlan, one: TransactionToEnd, part: ActiveProducer, outcome: str, fault: KafkaFault | None
 ) -> Problem | None:
     place = f"{part.topic}-{part.partition}"
-    if said == FAILED and fault is not None:
+    if outcome == FAILED and fault is not None:
         return _failed(app, place, fault, commit=plan.commit)
-    if said == STALE:
+    if outcome == STALE:
         message = f"{named(one)} has ended in part, or a coordinator accounts for it again: nothing was written"
         return Problem(StalePlanError.code, message, _AGAIN)
-    if said == NOT_CHECKED:
+    if outcome == NOT_CHECKED:
         message = f"whether {named(one)} is as it was is not known, so nothing was written: {fault}"
         return Problem(codes.NOT_CHECKED, message, _AGAIN)
-    if said == UNCONFIRMED:
+    if outcome == UNCONFIRMED:
         return Problem(
             UnconfirmedError.code, f"whether the marker was written on {place} is not known: {fault}", _AGAIN
         )
-    if said.endswith("_not_confirmed"):
+    if outcome.endswith("_not_confirmed"):
         message = f"the marker was written, and nothing confirms that {place} has it"
         return Problem(UnconfirmedError.code, message, _AGAIN)
     return None

@@ -284,8 +284,8 @@ def _unseen(
     hidden: str | None,
 ) -> list[str]:
     faults = {place: answer for place in sorted(places) if isinstance(answer := answers[place], KafkaFault)}
-    there = {place: fault for place, fault in faults.items() if fault.code != UNKNOWN_TOPIC_OR_PARTITION}
-    texts = [f"{topic}-{partition}: {fault}" for (topic, partition), fault in there.items()]
+    unread = {place: fault for place, fault in faults.items() if fault.code != UNKNOWN_TOPIC_OR_PARTITION}
+    texts = [f"{topic}-{partition}: {fault}" for (topic, partition), fault in unread.items()]
     more = [f"{len(texts) - _MOST_NAMED} more"] if len(texts) > _MOST_NAMED else []
     return [*texts[:_MOST_NAMED], *more, *([hidden] if hidden else ())]
 

@@ -234,12 +234,12 @@ def plan_abort_hanging(app: App, request: HangingRequest) -> EndPlan:
         listings, described = ask_coordinators(admin, [one.producer for one in look.hanging])
         log = read_log_about(app, [producer_id for producer_id, _epoch in writers])
         found = look_for_parts(admin, list(writers), log)
-    there = [parts for parts in found.of.values() if not hanging.isdisjoint(map(identity, parts))]
-    ranks = marker_ranks(app, {part.topic for parts in there for part in parts})
+    transactions = [parts for parts in found.of.values() if not hanging.isdisjoint(map(identity, parts))]
+    ranks = marker_ranks(app, {part.topic for parts in transactions for part in parts})
     known = Coordination(listings, described, log)
     judged = [
         plan.judge(in_order(map(_ready, parts), ranks), known, unseen=found.unseen[writer_of_part(parts[0])])
-        for parts in there
+        for parts in transactions
     ]
     judged.sort(key=lambda one: min(map(identity, one.parts)))
     stable, _unread = stable_offsets(app, [part for one in judged for part in one.parts])

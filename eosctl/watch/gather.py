@@ -110,9 +110,9 @@ def _names(finding: Finding, connectors: Collection[str]) -> bool:
     """Decide whether the finding is about one of these connectors, by its subject, its evidence or its message."""
     if not connectors:
         return False
-    told = {finding.subject, finding.subject.rpartition("/")[0], *re.split(r"[\s,;:()]+", finding.message)}
-    told |= {part.rpartition("/")[0] for part in told}
-    return not told.isdisjoint(connectors) or not _evidence_names(finding.evidence).isdisjoint(connectors)
+    words = {finding.subject, finding.subject.rpartition("/")[0], *re.split(r"[\s,;:()]+", finding.message)}
+    words |= {part.rpartition("/")[0] for part in words}
+    return not words.isdisjoint(connectors) or not _evidence_names(finding.evidence).isdisjoint(connectors)
 
 
 def _evidence_names(evidence: Mapping[str, object]) -> set[str]:

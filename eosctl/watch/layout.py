@@ -166,7 +166,7 @@ def _header(widths: _Widths) -> ScreenRow:
 
 def _line_rows(line: WatchLine, widths: _Widths, now_s: float, *, is_chosen: bool) -> list[ScreenRow]:
     finding, subject = line.finding, widths.subject
-    told = shown(_told(finding, has_subject=bool(subject)))
+    text = shown(_told(finding, has_subject=bool(subject)))
     ago_s = line.since_s if line.gone_s is None else line.gone_s
     spans = [
         TextSpan("> " if is_chosen else "  "), _severity(line), TextSpan(_GAP),
@@ -174,10 +174,10 @@ def _line_rows(line: WatchLine, widths: _Widths, now_s: float, *, is_chosen: boo
         TextSpan(fit(shown(finding.subject), subject) + _GAP if subject else ""),
     ]  # fmt: skip
     if widths.fix:
-        what = TextSpan(fit(told, widths.what) + _GAP)
+        what = TextSpan(fit(text, widths.what) + _GAP)
         rows = [row_of([*spans, what, TextSpan(cut(shown(line.command), widths.fix))], widths.all)]
     else:
-        rows = [row_of([*spans, TextSpan(cut(told, widths.what))], widths.all)]
+        rows = [row_of([*spans, TextSpan(cut(text, widths.what))], widths.all)]
         rows.append(row_of([TextSpan(_BELOW), TextSpan("fix: ", "dim"), TextSpan(shown(line.command))], widths.all))
     if line.gone_s is not None:
         rows = [row.styled("dim") for row in rows]

@@ -142,10 +142,10 @@ def changes(before: Watched, after: Watched) -> list[LineChange]:
     changed = [
         line for key, line in after.found.items() if key in was and _gist(was[key].finding) != _gist(line.finding)
     ]
-    told = [LineChange("appeared", line) for line in _folded(appeared)]
-    told += [LineChange("changed", line) for line in _folded(changed)]
-    told.sort(key=lambda each: SEVERITIES.index(each.line.finding.severity))
-    return told + [LineChange("gone", line) for line in _folded([line for line in after.went if line.key in was])]
+    found = [LineChange("appeared", line) for line in _folded(appeared)]
+    found += [LineChange("changed", line) for line in _folded(changed)]
+    found.sort(key=lambda each: SEVERITIES.index(each.line.finding.severity))
+    return found + [LineChange("gone", line) for line in _folded([line for line in after.went if line.key in was])]
 
 
 def state_of(lines: Iterable[WatchLine], looks: Sequence[SourceLook], *, strict: bool) -> State:

@@ -95,10 +95,10 @@ class Traces(Struct, frozen=True):
 
         Without such a topic it is enough that members of another group have a connector of that name.
         """
-        there = self.there()
-        shown = self._by_file(group_id) or self._by_members(there)
+        recorded = self.there()
+        shown = self._by_file(group_id) or self._by_members(recorded)
         if shown is None and not self.has_ids(group_id):
-            shown = self._by_ids(group_id, there)
+            shown = self._by_ids(group_id, recorded)
             if self.recorded is None and (members := self._by_members(self.connectors)) is not None:
                 return f"{self._about_topic()} that shows its owner: {members}"
         return None if shown is None else f"topic {self.config_topic} seems to be another group's: {shown}"
@@ -112,15 +112,15 @@ class Traces(Struct, frozen=True):
             return None
         return next(f"{source} has group.id={theirs}" for source, theirs in self.files.items())
 
-    def _by_members(self, there: Collection[str]) -> str | None:
+    def _by_members(self, connectors: Collection[str]) -> str | None:
         for other, group in sorted((self.others or {}).items()):
-            name = next((name for name in there if name in group.connectors), None)
+            name = next((name for name in connectors if name in group.connectors), None)
             if name is not None and (self.recorded is None or self.recorded.may_be_read_by(group)):
                 return f"members of group {other} have connector {name}"
         return None
 
-    def _by_ids(self, group_id: str, there: Collection[str]) -> str | None:
-        ends = tuple(f"-{name}" for name in there)
+    def _by_ids(self, group_id: str, connectors: Collection[str]) -> str | None:
+        ends = tuple(f"-{name}" for name in connectors)
         for each in sorted(self.ids or ()) if ends else ():
             foreign = not each.startswith(f"{group_id}-") and may_be_task(each)
             if foreign and each.rpartition("-")[0].endswith(ends):

@@ -39,10 +39,10 @@ def override_policy(
     files: Sequence[Mapping[str, str]], versions: Collection[tuple[int, int]] = ()
 ) -> OverridePolicy | None:
     """Return the common policy of all workers with these files; None if they differ, or if it is a custom class."""
-    said = {(file.get(POLICY, ""), file.get(ALLOWLIST, "")) for file in files}
-    if len(said) != 1 or any(is_reference(value) for pair in said for value in pair):
+    settings = {(file.get(POLICY, ""), file.get(ALLOWLIST, "")) for file in files}
+    if len(settings) != 1 or any(is_reference(value) for pair in settings for value in pair):
         return None
-    [(policy, allowlist)] = said
+    [(policy, allowlist)] = settings
     name = policy or _default(versions)
     simple = name.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy").lower()
     known: Mapping[str, Collection[str] | None] = {

@@ -81,9 +81,9 @@ def observed_connector(name: str, entry: ConnectorEntry) -> ObservedConnector:
         name=name,
         type=entry.type,
         config=entry.config,
-        states={part: said.state for part, said in parts.items()},
-        workers={part: said.worker_id for part, said in parts.items() if said.worker_id},
-        traces={part: said.trace for part, said in parts.items() if said.trace},
+        states={part: status.state for part, status in parts.items()},
+        workers={part: status.worker_id for part, status in parts.items() if status.worker_id},
+        traces={part: status.trace for part, status in parts.items() if status.trace},
     )
 
 
@@ -93,13 +93,13 @@ def observed_connectors(entries: Mapping[str, ConnectorEntry]) -> tuple[Observed
     The last status of a task that is no more, UNASSIGNED, may be written after the leader has deleted it, and stays: it
     is left out.
     """
-    there = {
+    current = {
         name: replace(
             entry, tasks=tuple(each for each in entry.tasks if each.state != "UNASSIGNED" or each.task in entry.wanted)
         )
         for name, entry in sorted(entries.items())
     }
-    return tuple(observed_connector(name, entry) for name, entry in there.items())
+    return tuple(observed_connector(name, entry) for name, entry in current.items())
 
 
 class Quiet(Struct, frozen=True):

@@ -64,8 +64,8 @@ def status_history(records: Iterable[Record]) -> dict[Work, list[WrittenStatus]]
         if value is None:
             found.pop(work, None)
         else:
-            said = read_part(value)
-            found.setdefault(work, []).append(WrittenStatus(at_ms, said.state, said.worker_id, said.trace))
+            status = read_part(value)
+            found.setdefault(work, []).append(WrittenStatus(at_ms, status.state, status.worker_id, status.trace))
     return found
 
 
@@ -95,11 +95,11 @@ def departures(
     """
     left: dict[WorkerId, list[Work]] = {}
     moved: dict[WorkerId, list[int]] = {}
-    for work, told in sorted(history.items()):
+    for work, statuses in sorted(history.items()):
         if work[0] not in connectors:
             continue
         running = WorkerId("")
-        for each in told:
+        for each in statuses:
             worker = each.worker_id
             if running and worker and worker != running:
                 moved.setdefault(running, []).append(each.at_ms)
@@ -150,8 +150,8 @@ def connectors_as_written(
 
 
 def _tasks(name: str, numbers: Iterable[int], statuses: Mapping[Work, Mapping[str, object]]) -> Iterator[TaskStatus]:
-    told = ((number, statuses.get((name, number))) for number in sorted(numbers))
-    return (read_task(number, status) for number, status in told if status is not None)
+    found = ((number, statuses.get((name, number))) for number in sorted(numbers))
+    return (read_task(number, status) for number, status in found if status is not None)
 
 
 def version_at(owned: Iterable[Work], statuses: Mapping[Work, Mapping[str, object]]) -> str | None:
@@ -159,5 +159,5 @@ def version_at(owned: Iterable[Work], statuses: Mapping[Work, Mapping[str, objec
 
     Return None if no status has a version, or if they differ.
     """
-    told = {str(each["version"]) for work in owned if (each := statuses.get(work, {})).get("version")}
-    return told.pop() if len(told) == 1 else None
+    versions = {str(each["version"]) for work in owned if (each := statuses.get(work, {})).get("version")}
+    return versions.pop() if len(versions) == 1 else None

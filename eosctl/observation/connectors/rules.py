@@ -82,10 +82,10 @@ def support(connector: ObservedConnector, observation: Observation) -> Iterable[
         if _NO_API in text:
             if not required and pruned_class(connector.config) in NEED_NO_SUPPORT:
                 continue
-            said = f"{name} does not declare whether it supports exactly-once"
+            sentence = f"{name} does not declare whether it supports exactly-once"
             more = "it requires it, and Connect refuses that" if required else "it is taken on trust"
             yield Finding(
-                codes.SUPPORT_UNDECLARED, severity, name, f"{said}: {more}",
+                codes.SUPPORT_UNDECLARED, severity, name, f"{sentence}: {more}",
                 f"Read its documentation; {PROPERTY}=required is refused, requested is taken on trust.",
             )  # fmt: skip
         elif NOT_ENABLED_TEXT not in text:
@@ -162,14 +162,14 @@ def interval(connector: ObservedConnector, observation: Observation) -> Iterable
 
 def broker_maximum(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """Check that brokers accept the transaction timeout; above theirs, tasks fail with InvalidTransactionTimeout."""
-    there = observation.own_clusters.get(connector.name)
+    own = observation.own_clusters.get(connector.name)
     here = observation.client.bootstrap_servers if observation.client is not None else ()
-    if there is None and own_brokers(connector.config, here=here) is not None:
+    if own is None and own_brokers(connector.config, here=here) is not None:
         return  # without a Kafka cluster no other one is looked at, and nothing of this is known of any connector
-    if there is not None and _accepted_there(connector, observation):
+    if own is not None and _accepted_there(connector, observation):
         return
     limit = transaction_timeout(connector, observation)
-    maximum_ms = observation.max_transaction_timeout_ms if there is None else there.max_timeout_ms
+    maximum_ms = observation.max_transaction_timeout_ms if own is None else own.max_timeout_ms
     if limit.number is None:
         yield limit.unknown(connector.name)
     elif maximum_ms is None:
@@ -192,12 +192,12 @@ def _accepted_there(connector: ObservedConnector, observation: Observation) -> b
 
 
 def _maximum_unknown(connector: ObservedConnector, observation: Observation, limit_ms: int) -> Iterable[Finding]:
-    there = observation.own_clusters.get(connector.name)
-    if there is None and BROKER_SETTINGS in observation.forbidden and limit_ms <= DEFAULT_BROKER_MAXIMUM_MS:
+    own = observation.own_clusters.get(connector.name)
+    if own is None and BROKER_SETTINGS in observation.forbidden and limit_ms <= DEFAULT_BROKER_MAXIMUM_MS:
         yield _maximum_forbidden(observation)
         return
-    whose = "brokers" if there is None else f"the brokers that {connector.name} names ({there.servers})"
-    why = observation.why_unseen(BROKER_SETTINGS) if there is None else there.max_timeout_unseen or there.ids_unseen
+    whose = "brokers" if own is None else f"the brokers that {connector.name} names ({own.servers})"
+    why = observation.why_unseen(BROKER_SETTINGS) if own is None else own.max_timeout_unseen or own.ids_unseen
     yield Finding(
         codes.BROKER_MAXIMUM_UNKNOWN, WARNING, connector.name,
         f"whether {whose} accept a transaction timeout of {limit_ms} ms is not known: {why}",
