@@ -36,7 +36,7 @@ from eosctl.task_counts.record import Scene, find_connector, scene_of
 WAIT, FENCE, WRITE, RESTART, WATCH = STEPS = ("wait", "fence", "write", "restart", "watch")
 
 
-class Patient(Struct, frozen=True):
+class RescueState(Struct, frozen=True):
     """The connector, its tasks, and their diagnosis; `begun` is an interrupted rescue of it.
 
     `round_over` reports whether all tasks are on the leader: then they failed with the round, which is over. A follower
@@ -61,52 +61,52 @@ class Patient(Struct, frozen=True):
 
 
 class RescuePlan(Struct, frozen=True):
-    """The steps that heal the patient, in order; none for a healthy one."""
+    """The steps that heal the connector, in order; none for a healthy one."""
 
     connector: str
-    patient: Patient
+    state: RescueState
     steps: tuple[str, ...]
     fence: FencePlan | None = None
 
     @property
     def verdict(self) -> RescueVerdict:
         """Return the verdict of the diagnosis."""
-        return self.patient.diagnosis.verdict
+        return self.state.diagnosis.verdict
 
 
 def plan_rescue(app: App, connector: str) -> RescuePlan:
     """Examine the connector and plan its rescue; raise RefusedError, with the observation, if rescue does not apply."""
-    patient = examine(app, connector)
-    if patient.diagnosis.verdict is RescueVerdict.OTHER:
+    state = examine(app, connector)
+    if state.diagnosis.verdict is RescueVerdict.OTHER:
         raise RefusedError(
-            f"this is no case for rescue: {connector} has {patient.diagnosis.seen}{_done_then(patient)}",
+            f"this is no case for rescue: {connector} has {state.diagnosis.seen}{_done_then(state)}",
             hint="rescue is for a connector all of whose tasks are FAILED in zombie fencing. If some still wait for a "
             f"round (REST calls them RUNNING), let it end; or {stopped_instead(connector)}. Otherwise `eosctl doctor` "
             "shows why the tasks failed.",
         )
-    if RESTART in _steps(patient):
+    if RESTART in _steps(state):
         refuse_unreachable(connector, leader_worker(app))
-    fence = plan_recorded(app, patient.scene.connector) if patient.diagnosis.verdict is RescueVerdict.FENCE else None
-    return RescuePlan(connector, patient, _steps(patient), fence)
+    fence = plan_recorded(app, state.scene.connector) if state.diagnosis.verdict is RescueVerdict.FENCE else None
+    return RescuePlan(connector, state, _steps(state), fence)
 
 
-def _done_then(patient: Patient) -> str:
-    if patient.begun is None:
+def _done_then(state: RescueState) -> str:
+    if state.begun is None:
         return ""
-    return f" (a rescue was begun before and not finished; done then: {', '.join(patient.begun.done) or 'nothing'})"
+    return f" (a rescue was begun before and not finished; done then: {', '.join(state.begun.done) or 'nothing'})"
 
 
-def _steps(patient: Patient) -> tuple[str, ...]:
-    wait = () if patient.round_over else (WAIT,)
+def _steps(state: RescueState) -> tuple[str, ...]:
+    wait = () if state.round_over else (WAIT,)
     return {
         RescueVerdict.FENCE: (*wait, FENCE, WRITE, RESTART, WATCH),
         RescueVerdict.RESTART: (RESTART, WATCH),
         RescueVerdict.WATCH: (WATCH,),
         RescueVerdict.HEALTHY: (),
-    }[patient.diagnosis.verdict]
+    }[state.diagnosis.verdict]
 
 
-def examine(app: App, name: str) -> Patient:
+def examine(app: App, name: str) -> RescueState:
     """Observe the connector; raise NotFoundError, RefusedError if the group is not stable, and what reading raises.
 
     Raises RefusedError, too, where the tasks write to a Kafka cluster to which eosctl can't go.
@@ -126,7 +126,7 @@ def examine(app: App, name: str) -> Patient:
     leader = parse_worker_url(group.leader_url).text if group.leader_url else ""
     journal = journal_of(app, "rescue", name, cluster_id=cluster_id)
     begun = unfinished_rescue(journal, connector)
-    return Patient(
+    return RescueState(
         scene=scene_of(topic, connector, group),
         tasks=tasks,
         diagnosis=diagnose(connector, tasks, restarted=begun is not None and begun.restarted is not None),
@@ -154,7 +154,7 @@ def _tasks_of(app: App, name: str) -> Sequence[TaskStatus]:
 
 def require_unchanged(app: App, plan: RescuePlan) -> None:
     """Raise StalePlanError unless connector, record and verdict are those of the plan."""
-    now, then = examine(app, plan.connector), plan.patient
+    now, then = examine(app, plan.connector), plan.state
     if (now.scene, now.diagnosis.verdict) != (then.scene, then.diagnosis.verdict):
         raise StalePlanError(
             f"since the plan was made, {plan.connector} changed: it has {now.diagnosis.seen}; no record was written",
@@ -164,16 +164,16 @@ def require_unchanged(app: App, plan: RescuePlan) -> None:
 
 def describe_step(plan: RescuePlan, step: str) -> str:
     """Describe what the step will do."""
-    patient, fence = plan.patient, plan.fence
+    state, fence = plan.state, plan.fence
     return {
         WAIT: f"until no round runs on the leader ({ROUND_S:g} s after the task commit, and ids at rest)",
         FENCE: counted(len(fence.wanted()) if fence else 0, "recorded id"),
         WRITE: f"the task-count record {recorded_count(plan)}",
-        RESTART: counted(len(patient.failed()), "failed task"),
+        RESTART: counted(len(state.failed()), "failed task"),
         WATCH: "until each task runs under its own id",
     }[step]
 
 
 def recorded_count(plan: RescuePlan) -> int:
     """Return the task count to record."""
-    return plan.patient.scene.connector.task_count or 0
+    return plan.state.scene.connector.task_count or 0

@@ -22,7 +22,7 @@ from eosctl.state.steps import Progress
 
 
 @dataclass(slots=True)
-class Left:
+class RescueOutput:
     """The files and fenced ids that steps leave behind, even failed ones."""
 
     fence: FencePart | UnsetType = UNSET
@@ -36,7 +36,7 @@ def show_rescue(app: App, plan: RescuePlan) -> Report:
     return _report(app, RESCUE_PLAN, plan, outcomes, data=_data(app, plan), problems=problems)
 
 
-def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, left: Left) -> Report:
+def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, output: RescueOutput) -> Report:
     """Report the outcome of every step."""
     outcomes = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
     outcomes |= {step: ("done", detail) for step, detail in progress.done.items()}
@@ -48,14 +48,14 @@ def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, left: 
         problems.append(Problem(error.code, during + error.message, error.hint))
         problems.append(Problem(codes.RESCUE_AGAIN, "the steps after it were not done", codes.RESCUE_AGAIN.next))
     problems += progress.problems
-    data = RescueResultData(**structs.asdict(_data(app, plan)), fence=left.fence, backup=left.backup)
+    data = RescueResultData(**structs.asdict(_data(app, plan)), fence=output.fence, backup=output.backup)
     report = _report(app, RESCUE_RESULT, plan, outcomes, data=data, problems=problems)
     return replace(report, exit_code=progress.exit_code(touched=bool(progress.done)))
 
 
 def _earlier(plan: RescuePlan) -> list[Problem]:
     """Return the problem that an earlier run was interrupted, if there is still something to do."""
-    begun = plan.patient.begun
+    begun = plan.state.begun
     if begun is None or not plan.steps:
         return []
     message = (
@@ -67,7 +67,7 @@ def _earlier(plan: RescuePlan) -> list[Problem]:
 
 def _rows(plan: RescuePlan, outcomes: Mapping[str, tuple[str, str]]) -> Sequence[RescueRow]:
     """Return the steps in order, including an earlier run's; the numbers are the same in plan and result."""
-    before = plan.patient.begun.done if plan.patient.begun and plan.steps else {}
+    before = plan.state.begun.done if plan.state.begun and plan.steps else {}
     known = {**{step: ("done_before", detail) for step, detail in before.items()}, **outcomes}
     steps = [step for step in STEPS if step in known]
     return [
@@ -88,15 +88,15 @@ def _report(
     return Report(
         kind=kind,
         rows=_rows(plan, outcomes),
-        summary=RescueSummary(connector=plan.connector, verdict=plan.verdict.value, tasks=len(plan.patient.tasks)),
+        summary=RescueSummary(connector=plan.connector, verdict=plan.verdict.value, tasks=len(plan.state.tasks)),
         data=data,
-        target={"kafka_cluster_id": plan.patient.scene.cluster_id, "group_id": app.target.group_id},
+        target={"kafka_cluster_id": plan.state.scene.cluster_id, "group_id": app.target.group_id},
         problems=problems,
     )
 
 
 def _data(app: App, plan: RescuePlan) -> RescueData:
-    config = plan.patient.scene.connector.config or {}
+    config = plan.state.scene.connector.config or {}
     policy = override_policy([worker.properties.values for worker in app.target.worker_configs])
     cure = {name: value for name, value in cure_of(policy).items() if plan.steps and str(config.get(name)) != value}
-    return RescueData(seen=plan.patient.diagnosis.seen, cure=cure, journal=str(plan.patient.journal.path))
+    return RescueData(seen=plan.state.diagnosis.seen, cure=cure, journal=str(plan.state.journal.path))
