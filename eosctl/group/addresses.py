@@ -18,7 +18,7 @@ from eosctl.core.workers.url import normalised
 from eosctl.deadline import Deadline
 from eosctl.errors import UsageError
 from eosctl.group.members import ConnectMember
-from eosctl.group.ways import Route, doubt_of, shared_routes, told_apart
+from eosctl.group.ways import Route, doubt_of, shared_routes, urls_by_address
 from eosctl.machine.side_by_side import side_by_side
 
 _PATIENCE_S = 3.0
@@ -45,7 +45,7 @@ def routes_of(app: App, members: Iterable[ConnectMember], given: Collection[str]
         return Routes(own, {}, _unproven(routes))
     addresses = _addresses_of(app, (*(each.reached for each in routes), *given))
     shared = {each.member_id for together in shared_routes(routes, addresses) for each in together}
-    apart = told_apart(with_rest, shared, given, addresses)
+    apart = urls_by_address(with_rest, shared, given, addresses)
     routes = _routes(app, with_rest, own, apart)
     doubts = {each.member_id: doubt_of(together) for together in shared_routes(routes, addresses) for each in together}
     return Routes({**own, **apart}, doubts, _unproven(routes))

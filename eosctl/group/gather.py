@@ -29,7 +29,7 @@ from eosctl.group.members import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMembe
 from eosctl.group.mirror_makers import KnownNodes
 from eosctl.group.modes import Refined, files_of, mode_of_files, read_worker_file, refine_mode
 from eosctl.group.observed import GroupObservation, WorkerObservation
-from eosctl.group.ways import HEALTHY, UNHEALTHY, Way, judge_way, runs_on, why_none_of_the_members
+from eosctl.group.ways import HEALTHY, UNHEALTHY, Destination, classify_url, runs_on, why_none_of_the_members
 from eosctl.group.workers import PARALLEL_WORKERS, STANDALONE, WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
 from eosctl.machine.side_by_side import side_by_side
 from eosctl.report import Problem
@@ -285,10 +285,12 @@ def _proven(
         doubt = routes.doubts.get(member_id, "")
         if not doubt and member_id in routes.unproven and worker.failure is None:
             connectors = connectors_at(app, given.get(url, url))
-            way, explanation = (
-                (Way.UNKNOWN, "") if connectors is None else judge_way(_workers(connectors), ours=ours, members=members)
+            destination, explanation = (
+                (Destination.UNKNOWN, "")
+                if connectors is None
+                else classify_url(_workers(connectors), ours=ours, members=members)
             )
-            if way is Way.ELSEWHERE:
+            if destination is Destination.ELSEWHERE:
                 what = f"does not answer there itself: what answers {explanation}"
                 return worker.in_doubt(f"{url}: {what}").of_another_group(what)
         return worker.in_doubt(doubt) if doubt else worker
@@ -350,15 +352,15 @@ def _judge_stranger(
     if theirs is None:
         return worker, False
     members = {worker_id_of(member) for member in group.members}
-    way, explanation = judge_way(_workers(theirs), ours=seen.connectors, members=members)
-    if way is Way.ELSEWHERE:
+    destination, explanation = classify_url(_workers(theirs), ours=seen.connectors, members=members)
+    if destination is Destination.ELSEWHERE:
         return worker.of_another_group(f"is no member of the group {group.group_id} and {explanation}"), False
     is_known = seen.is_local or not is_loopback_url(worker.url)
     named = seen.running_on | runs_on(theirs) if is_known else frozenset()
     why = why_none_of_the_members(worker.url, worker.health, running_on=named, members_healthy=seen.healthy)
     if why is not None and _stays_outside(app, worker.url):
         return worker.not_a_member(f"it is not a member of the group {group.group_id}: {why}"), False
-    return replace(worker, evidence=(*worker.evidence, explanation)), way is Way.IN
+    return replace(worker, evidence=(*worker.evidence, explanation)), destination is Destination.IN
 
 
 def _workers(connectors: Mapping[str, ConnectorEntry]) -> dict[str, frozenset[WorkerId]]:

@@ -26,7 +26,7 @@ Connectors = Mapping[str, Collection[str]]
 
 
 @unique
-class Way(Enum):
+class Destination(Enum):
     """The worker behind a URL: a member of the group, a worker of another group, or unknown."""
 
     IN = auto()
@@ -104,7 +104,7 @@ def doubt_of(shared: Sequence[Route]) -> str:
 THEMSELVES = "by which each machine means itself"
 
 
-def told_apart(
+def urls_by_address(
     members: Iterable[ConnectMember],
     shared: Collection[str],
     given: Iterable[str],
@@ -139,20 +139,22 @@ def _address(host: str) -> str:
         return host
 
 
-def judge_way(theirs: Connectors, *, ours: Collection[str] | None, members: Collection[str]) -> tuple[Way, str]:
+def classify_url(
+    theirs: Connectors, *, ours: Collection[str] | None, members: Collection[str]
+) -> tuple[Destination, str]:
     """Judge a URL and explain it; `ours` are the connectors of the group, None if unknown.
 
     `members` are the group's workers as `host:port`.
     """
     on_members = any(not set(members).isdisjoint(workers) for workers in theirs.values())
     if ours is not None and theirs and set(ours) == set(theirs):
-        return Way.IN, "it knows the same connectors as the group's members: another way to one of them"
+        return Destination.IN, "it knows the same connectors as the group's members: another way to one of them"
     if on_members and (ours is None or not set(ours).isdisjoint(theirs)):
-        return Way.IN, "its connectors run on members of the group: another way to one of them"
+        return Destination.IN, "its connectors run on members of the group: another way to one of them"
     if ours is None or (not ours and not theirs):
-        return Way.UNKNOWN, "there is no connector that would show whether it is another way to a member"
+        return Destination.UNKNOWN, "there is no connector that would show whether it is another way to a member"
     only_there, only_here = sorted(set(theirs) - set(ours)), sorted(set(ours) - set(theirs))
-    return Way.ELSEWHERE, (
+    return Destination.ELSEWHERE, (
         f"knows other connectors (only there: {', '.join(only_there) or 'none'}; only in the group: "
         f"{', '.join(only_here) or 'none'})"
     )
