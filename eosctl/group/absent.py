@@ -18,17 +18,17 @@ from eosctl.errors import EosctlError, NotFoundError, RefusedError
 from eosctl.group.gather import answering_url, read_group
 from eosctl.group.listing import with_groups_there
 from eosctl.group.members import DEAD, EMPTY, ConnectGroup, connect_group
-from eosctl.group.observation.absence import OtherGroup, Recorded, Traces, judge_absence
+from eosctl.group.observation.absence import GroupEvidence, OtherGroup, Recorded, judge_absence
 
 _ANSWER_S = 5.0
 
 
 class Known(Struct, frozen=True):
-    """The traces that the caller has read already; a field that is None is looked up.
+    """The evidence that the caller has read already; a field that is None is looked up.
 
-    `may_be_new`: the group's workers may have never been started: it has no ids, and if no group has members on this
-    cluster it needs no traces. `ask_workers`: a worker that was named and answers is of the group that is really meant,
-    and matters; else ids of the group are all that matters.
+    `may_be_new`: the group's workers may never have been started: it has no ids, and if no group has members on this
+    cluster it needs no evidence. `ask_workers`: a named worker that answers belongs to the intended group, and counts;
+    else only ids of the group count.
     """
 
     ids: Collection[TransactionalId] | None = None
@@ -37,11 +37,11 @@ class Known(Struct, frozen=True):
     ask_workers: bool = True
 
 
-NOTHING_KNOWN = Known()
+NO_EVIDENCE = Known()
 
 
 def doubt_about(
-    app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known = NOTHING_KNOWN
+    app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known = NO_EVIDENCE
 ) -> str | None:
     """Return what `judge_absence` finds doubtful of a group without members, else None; raise NotFoundError as it does.
 
@@ -50,7 +50,7 @@ def doubt_about(
     if not _is_absent(group):
         return None
     missing = None
-    if group.state == DEAD and not _traces(app, connectors, known).has_ids(group.group_id):
+    if group.state == DEAD and not _evidence(app, connectors, known).has_ids(group.group_id):
         missing = _missing(_looked_up(app, group, connectors, known), group, known, asked=connectors)
     return _judged(app, group, known, missing)
 
@@ -64,8 +64,8 @@ def _judged(app: App, group: ConnectGroup, known: Known, missing: str | None) ->
         raise with_groups_there(app, error) from error
 
 
-def require_ever_there(app: App, known: Known = NOTHING_KNOWN) -> None:
-    """Raise NotFoundError if the named group has left no trace: no member, no id, no connector.
+def require_ever_there(app: App, known: Known = NO_EVIDENCE) -> None:
+    """Raise NotFoundError if the named group has left no evidence: no member, no id, no connector.
 
     Called if nothing was found under the name. A source that can't be read is no evidence; a group that was not named
     is not checked.
@@ -98,18 +98,16 @@ def _asked(app: App, known: Known) -> Known | None:
     return replace(known, ids=ids, recorded=recorded)
 
 
-def refuse_never_there(
-    app: App, group: ConnectGroup, connectors: Collection[str], known: Known = NOTHING_KNOWN
-) -> None:
+def refuse_never_there(app: App, group: ConnectGroup, connectors: Collection[str], known: Known = NO_EVIDENCE) -> None:
     """Raise NotFoundError for a memberless group that never existed, RefusedError for one with an answering worker."""
     if not _is_absent(group):
         return
-    traces = _traces(app, connectors, known)
-    if traces.has_ids(group.group_id) and not known.ask_workers:
+    evidence = _evidence(app, connectors, known)
+    if evidence.has_ids(group.group_id) and not known.ask_workers:
         return
-    traces = _looked_up(app, group, connectors, known)
+    evidence = _looked_up(app, group, connectors, known)
     try:
-        doubt = _judged(app, group, known, _missing(traces, group, known, asked=connectors))
+        doubt = _judged(app, group, known, _missing(evidence, group, known, asked=connectors))
     except NotFoundError as error:
         raise NotFoundError(f"{error.message}; nothing was written", hint=error.hint) from error
     if doubt is not None and group.state == EMPTY:
@@ -117,7 +115,7 @@ def refuse_never_there(
             f"{doubt}; nothing was written",
             hint="Compare -g with group.id of the worker. One that has just started joins within a second.",
         )
-    if (theirs := traces.theirs(group.group_id)) is not None:
+    if (theirs := evidence.other_owner(group.group_id)) is not None:
         raise RefusedError(
             f"the group {group.group_id} has no member, and {theirs}; nothing was written",
             hint="Compare -g and --config-topic with group.id and config.storage.topic of the workers.",
@@ -128,31 +126,33 @@ def _is_absent(group: ConnectGroup) -> bool:
     return group.state in (EMPTY, DEAD) and not group.members
 
 
-def _traces(app: App, connectors: Collection[str] | None, known: Known) -> Traces:
-    """Return the traces that are known without asking."""
+def _evidence(app: App, connectors: Collection[str] | None, known: Known) -> GroupEvidence:
+    """Return the evidence that is known without asking."""
     files = {
         config.properties.source: config.group_id
         for config in app.target.worker_configs
         if config.group_id is not None and config.config_topic == app.target.config_topic
     }
-    return Traces(connectors or (), known.ids, app.target.config_topic, known.recorded, files=files)
+    return GroupEvidence(connectors or (), known.ids, app.target.config_topic, known.recorded, files=files)
 
 
-def _looked_up(app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known) -> Traces:
-    """Return all traces that can be known; ask the members before reading the topic, which then has all they read."""
+def _looked_up(app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known) -> GroupEvidence:
+    """Return all available evidence; ask the members before reading the topic, which then has all that they read."""
     others = _other_groups(app, group.group_id)
     recorded = recorded_of(app) if known.recorded is None else known.recorded
     asked = connectors if connectors is not None else recorded.connectors if recorded else ()
     ids = known.ids
     if ids is None and not (known.may_be_new and group.state == EMPTY):  # it has none, and others may have their own
         ids = _known_ids(app)
-    return replace(_traces(app, asked, known), ids=ids, recorded=recorded, others=others)
+    return replace(_evidence(app, asked, known), ids=ids, recorded=recorded, others=others)
 
 
-def _missing(traces: Traces, group: ConnectGroup, known: Known, *, asked: Collection[str] | None) -> str | None:
-    none_runs = traces.others == {} or (asked is None and traces.others is None)  # a reader takes it that none does
-    is_new = known.may_be_new and none_runs and (asked is None or not traces.there())
-    return None if group.state == EMPTY or is_new else traces.missing(group.group_id)
+def _missing(
+    evidence: GroupEvidence, group: ConnectGroup, known: Known, *, asked: Collection[str] | None
+) -> str | None:
+    none_runs = evidence.others == {} or (asked is None and evidence.others is None)  # a reader takes it that none does
+    is_new = known.may_be_new and none_runs and (asked is None or not evidence.recorded_connectors())
+    return None if group.state == EMPTY or is_new else evidence.missing(group.group_id)
 
 
 def _known_ids(app: App) -> list[TransactionalId] | None:

@@ -57,8 +57,8 @@ class Recorded(Struct, frozen=True):
         return group.config_offset is None or self.newest_commit < group.config_offset <= self.end
 
 
-class Traces(Struct, frozen=True):
-    """The traces of a memberless group, for some of its `connectors`; a field is None if it can't be known.
+class GroupEvidence(Struct, frozen=True):
+    """The evidence of a memberless group, for some of its `connectors`; a field is None if it can't be known.
 
     `ids` are all that the coordinators know, `recorded` is the content of `config_topic`, and `others` are the other
     Connect groups with members. `files` are the group ids of the worker files that name this config topic, by path.
@@ -72,14 +72,14 @@ class Traces(Struct, frozen=True):
     files: Mapping[str, str] = {}
 
     def missing(self, group_id: str) -> str | None:
-        """Return which traces are missing; None if there is a trace of the group.
+        """Return which evidence is missing; None if the group has left any.
 
-        Traces are ids, and a config topic with the connector, unless it appears to be another group's.
+        Evidence is ids, and a config topic with the connector, unless it appears to be another group's.
         """
         if self.has_ids(group_id):
             return None
-        theirs = self.theirs(group_id)
-        if self.there() and theirs is None:
+        theirs = self.other_owner(group_id)
+        if self.recorded_connectors() and theirs is None:
             return None
         ids = "no transactional id is its leader's or a task's of it"
         ids = "transactional ids can't be listed" if self.ids is None else ids
@@ -90,12 +90,12 @@ class Traces(Struct, frozen=True):
         named = frozenset((*self.connectors, *(self.recorded.connectors if self.recorded else ())))
         return any(_is_of(each, group_id, named) for each in self.ids or ())
 
-    def theirs(self, group_id: str) -> str | None:
+    def other_owner(self, group_id: str) -> str | None:
         """Return the evidence that the config topic, with these connectors, belongs to another group.
 
         Without such a topic it is enough that members of another group have a connector of that name.
         """
-        recorded = self.there()
+        recorded = self.recorded_connectors()
         shown = self._by_file(group_id) or self._by_members(recorded)
         if shown is None and not self.has_ids(group_id):
             shown = self._by_ids(group_id, recorded)
@@ -103,7 +103,7 @@ class Traces(Struct, frozen=True):
                 return f"{self._about_topic()} that shows its owner: {members}"
         return None if shown is None else f"topic {self.config_topic} seems to be another group's: {shown}"
 
-    def there(self) -> list[str]:
+    def recorded_connectors(self) -> list[str]:
         """Return the connectors that the config topic has, too."""
         return sorted(set(self.connectors) & set(self.recorded.connectors if self.recorded else ()))
 
@@ -157,7 +157,7 @@ def _is_of(transactional_id: TransactionalId, group_id: str, connectors: Collect
 def judge_absence(group_id: str, *, state: str, answering: str | None, missing: str | None) -> str | None:
     """Return what is doubtful about a group without members, as a sentence; None if its workers are just stopped.
 
-    `answering` is the URL of a worker that was named for it and is up, `missing` what its Traces lack. Raises
+    `answering` is the URL of a worker that was named for it and is up, `missing` what its GroupEvidence lack. Raises
     NotFoundError where the group was most likely never there, or is not that worker's.
     """
     if state == DEAD and answering is not None:
