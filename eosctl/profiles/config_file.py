@@ -14,7 +14,7 @@ from eosctl.deadline import Clock, Deadline
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import arguments
 from eosctl.machine.files import followed, make_folder
-from eosctl.profiles.sources import SECRET_SUFFIXES, Said, Section, Sources, as_list, mapping, strings
+from eosctl.profiles.sources import SECRET_SUFFIXES, ResolvedValue, Section, Sources, as_list, mapping, strings
 from eosctl.state.audit_file import lock_now
 from eosctl.target import DEFAULT_TOPICS
 
@@ -103,7 +103,7 @@ def edited_config(sources: Sources, clock: Clock) -> Iterator[ConfigFile]:
         os.close(folder)
 
 
-def load_profile(sources: Sources) -> Said | None:
+def load_profile(sources: Sources) -> ResolvedValue | None:
     """Put the chosen profile into `sources` and return its name; without -p and --config there may be no file.
 
     Raises InputFileError, and RefusedError if others can change the file, as it decides who gets which secrets.
@@ -120,7 +120,7 @@ def load_profile(sources: Sources) -> Said | None:
             f"there is no profile {name.value}: {exc.message}",
             hint=f"Make it: eosctl profile set {arguments(name.value)} bootstrap_server=HOST:PORT",
         ) from exc
-    chosen = name or (Said(file.current, path) if file.current else None)
+    chosen = name or (ResolvedValue(file.current, path) if file.current else None)
     if chosen is not None:
         sources.profile, sources.profile_origin = file.profile(chosen.value), f"profile {chosen.value}"
         if sources.fetch_secrets:

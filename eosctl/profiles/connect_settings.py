@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.proxies import proxies_of
 from eosctl.errors import UsageError
-from eosctl.profiles.sources import Said, Sources
+from eosctl.profiles.sources import ResolvedValue, Sources
 
 if TYPE_CHECKING:
     from eosctl.core.clients.settings import Secret
@@ -39,7 +39,7 @@ def connect_access_of(
     """Return the given URLs, the credentials for workers, and the origins of both."""
     given = sources.first("connect_url", many=True)
     urls = _given_urls(given)
-    credentials = _said(sources)
+    credentials = _credentials(sources)
     trust = sources.first("connect_trust_discovered", within="connect")
     known = [*urls, *_worker_urls([each.rest_url for each in workers if each.rest_url])]
     access = ConnectAccess(
@@ -56,7 +56,7 @@ def connect_access_of(
     return tuple(url.text for url in urls), access, {name: each.origin for name, each in about.items()}
 
 
-def _given_urls(given: Said | None) -> tuple[WorkerUrl, ...]:
+def _given_urls(given: ResolvedValue | None) -> tuple[WorkerUrl, ...]:
     """Return the URLs that were named; raise UsageError for a password in one on the command line."""
     urls = _worker_urls(given.value if given else ())
     if given is not None and given.origin == "flag" and any(url.authorization for url in urls):
@@ -67,13 +67,13 @@ def _given_urls(given: Said | None) -> tuple[WorkerUrl, ...]:
     return urls
 
 
-def _said(sources: Sources) -> dict[str, Said]:
+def _credentials(sources: Sources) -> dict[str, ResolvedValue]:
     """Return the given credentials, checked; raise UsageError, and RefusedError for a key that others can read."""
     texts = {name: sources.first(f"connect_{name}", within="connect") for name in _TEXTS}
     secrets = {name: sources.secret(f"connect_{name}", within="connect") for name in _SECRETS}
     credentials = {name: each for name, each in (texts | secrets).items() if each is not None}
     if "token" in credentials:
-        credentials["token"] = _checked(credentials["token"])
+        credentials["token"] = _checked_token(credentials["token"])
     _check_access(credentials)
     private = credentials.get("key") or credentials.get("certificate")
     if private is not None:
@@ -81,13 +81,13 @@ def _said(sources: Sources) -> dict[str, Said]:
     return credentials
 
 
-def _checked(token: Said) -> Said:
+def _checked_token(token: ResolvedValue) -> ResolvedValue:
     """Raise InputFileError for a token that no header can hold, as Python's own error would show it."""
     from eosctl.core.clients.settings import Secret
     from eosctl.core.clients.tokens import checked_token
 
     where = f"the token for Connect's REST interface ({token.origin})"
-    return Said(Secret(checked_token(token.value.reveal(), where)), token.origin)
+    return ResolvedValue(Secret(checked_token(token.value.reveal(), where)), token.origin)
 
 
 def _worker_urls(given: Collection[str]) -> tuple[WorkerUrl, ...]:
@@ -112,7 +112,7 @@ def _authorizations(urls: Collection[WorkerUrl], connect_map: Sequence[ConnectMa
     }
 
 
-def _check_access(credentials: Mapping[str, Said]) -> None:
+def _check_access(credentials: Mapping[str, ResolvedValue]) -> None:
     token, password = credentials.get("token"), credentials.get("password")
     if token is not None and password is not None:
         raise UsageError(f"Connect gets a token ({token.origin}) and a password ({password.origin}); give one of them")

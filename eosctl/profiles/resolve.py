@@ -15,7 +15,7 @@ from eosctl.errors import UsageError
 from eosctl.machine.files import NamedFiles
 from eosctl.profiles.config_file import CONNECT_NAMES, PROFILE_KEYS, load_profile
 from eosctl.profiles.connect_settings import connect_access_of, connect_map_of
-from eosctl.profiles.sources import Said, Sources, as_list
+from eosctl.profiles.sources import ResolvedValue, Sources, as_list
 from eosctl.target import DEFAULT_TOPICS, Target
 
 if TYPE_CHECKING:
@@ -39,11 +39,13 @@ def resolve_target(
     """
     sources = Sources(flags, environ, files, fetch_secrets)
     profile = load_profile(sources)
-    workers_said = sources.first("worker_config", many=True) or Said((), "")
+    workers_said = sources.first("worker_config", many=True) or ResolvedValue((), "")
     workers = _workers(sources, workers_said.value)
     found_values = {name: sources.first(name) or _of_workers(name, workers) for name in ("group_id", *DEFAULT_TOPICS)}
     disagreements = tuple(_disagreements(sources, workers))
-    found_values |= {name: found_values[name] or Said(value, "default") for name, value in DEFAULT_TOPICS.items()}
+    found_values |= {
+        name: found_values[name] or ResolvedValue(value, "default") for name, value in DEFAULT_TOPICS.items()
+    }
     found_values |= {"audit_log": sources.first("audit_log"), "profile": profile}
     values = {name: each.value for name, each in found_values.items() if each is not None}
     origins = {name: each.origin for name, each in found_values.items() if each is not None}
@@ -142,9 +144,9 @@ def _bootstrap_servers(
     return checked_servers(servers, origin)
 
 
-def _of_workers(name: str, workers: Sequence[WorkerConfig]) -> Said | None:
+def _of_workers(name: str, workers: Sequence[WorkerConfig]) -> ResolvedValue | None:
     """Return the worker configs' value of `name`, of a topic the most frequent; raise UsageError if they disagree."""
-    values = [Said(value, each.properties.source) for each in workers if (value := getattr(each, name, None))]
+    values = [ResolvedValue(value, each.properties.source) for each in workers if (value := getattr(each, name, None))]
     if name in DEFAULT_TOPICS:
         counts = Counter(each.value for each in values)
         return max(values, key=lambda each: counts[each.value], default=None)

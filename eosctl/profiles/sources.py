@@ -19,7 +19,7 @@ Section = Mapping[str, Any]
 SECRET_SUFFIXES = ("_env", "_file", "_command")
 
 
-class Said(Struct, frozen=True):
+class ResolvedValue(Struct, frozen=True):
     """A value and its origin."""
 
     value: Any
@@ -40,20 +40,24 @@ class Sources:
     profile: Section = field(default_factory=dict)
     profile_origin: str = ""
 
-    def first(self, name: str, *, many: bool = False, within: str | None = None) -> Said | None:
+    def first(self, name: str, *, many: bool = False, within: str | None = None) -> ResolvedValue | None:
         """Return the first value of `name`, with its origin; None if there is none, or an empty one.
 
         `within` is the section of the profile that has it as `name` without the section's own (`connect_ca`: `ca`).
         """
         variable = f"EOSCTL_{name.upper()}"
         candidates = (
-            Said(self.flags.get(name), "flag"),
-            Said(self.environ.get(variable), f"env {variable}"),
-            Said(self._of_profile(name, within), self.profile_origin),
+            ResolvedValue(self.flags.get(name), "flag"),
+            ResolvedValue(self.environ.get(variable), f"env {variable}"),
+            ResolvedValue(self._of_profile(name, within), self.profile_origin),
         )
         for each in candidates:
             if each.value:
-                return Said(as_list(each.value), each.origin) if many else Said(str(each.value), each.origin)
+                return (
+                    ResolvedValue(as_list(each.value), each.origin)
+                    if many
+                    else ResolvedValue(str(each.value), each.origin)
+                )
         return None
 
     def _of_profile(self, name: str, within: str | None) -> object:
@@ -65,17 +69,19 @@ class Sources:
         """Return a mapping inside the profile; raise InputFileError if it is something else."""
         return strings(self.profile.get(name), f"{self.profile_origin}: {name}")
 
-    def secret(self, name: str, *, within: str) -> Said | None:
+    def secret(self, name: str, *, within: str) -> ResolvedValue | None:
         """Return a secret: from flag `NAME_file`, `EOSCTL_NAME` or `EOSCTL_NAME_FILE`, or a key of the profile."""
         variable = f"EOSCTL_{name.upper()}"
         if not self.flags.get(f"{name}_file") and self.environ.get(variable):
-            return Said(Secret(self.environ[variable]), f"env {variable}")
+            return ResolvedValue(Secret(self.environ[variable]), f"env {variable}")
         for suffix in ("_file", "_env", "_command"):
             given = self.first(f"{name}{suffix}", within=within)
             if given is not None:
                 of_profile = given.origin == self.profile_origin
                 key = f"{within}: {name.removeprefix(f'{within}_')}" if of_profile else name
-                return Said(Secret(self.fetch(suffix, given.value, f"{given.origin}: {key}{suffix}")), given.origin)
+                return ResolvedValue(
+                    Secret(self.fetch(suffix, given.value, f"{given.origin}: {key}{suffix}")), given.origin
+                )
         return None
 
     def read_text(self, path: str) -> str:
