@@ -71,7 +71,7 @@ class _Outcomes:
     """The outcome of each partition, and the faults of those that failed or whose answer was lost."""
 
     done: str
-    said: dict[Identity, str] = field(default_factory=dict)
+    by_part: dict[Identity, str] = field(default_factory=dict)
     faults: dict[Identity, KafkaFault] = field(default_factory=dict)
     interrupted: bool = False
 
@@ -101,7 +101,7 @@ def apply_end(app: App, plan: EndPlan) -> Report:
         except KeyboardInterrupt:
             outcomes.interrupted = True
     parts = [part for one in wanted for part in one.parts]
-    if set(outcomes.said.values()) == {STALE} and len(outcomes.said) == len(parts):
+    if set(outcomes.by_part.values()) == {STALE} and len(outcomes.by_part) == len(parts):
         raise StalePlanError(
             "the transaction has ended, or its producer has gone on, since the plan was made; nothing was written"
         )
@@ -123,13 +123,13 @@ def _end(admin: TransactionAdmin, plan: EndPlan, one: TransactionToEnd, outcomes
     if not _is_as_it_was(admin, plan, one, outcomes):
         return
     for part in one.parts:
-        outcomes.said[identity(part)] = UNCONFIRMED  # until there is an answer
+        outcomes.by_part[identity(part)] = UNCONFIRMED  # until there is an answer
         fault = _marker(admin, part, commit=plan.commit)
         if fault is None:
-            outcomes.said[identity(part)] = outcomes.not_confirmed
+            outcomes.by_part[identity(part)] = outcomes.not_confirmed
             continue
         outcomes.faults[identity(part)] = fault
-        outcomes.said[identity(part)] = UNCONFIRMED if fault.code in LOST_ANSWER_CODES else FAILED
+        outcomes.by_part[identity(part)] = UNCONFIRMED if fault.code in LOST_ANSWER_CODES else FAILED
         return  # the offsets come last: they must not end before the records
 
 
@@ -169,7 +169,7 @@ def _is_as_it_was(admin: TransactionAdmin, plan: EndPlan, one: TransactionToEnd,
 def _left(one: TransactionToEnd, why: str, outcomes: _Outcomes, fault: KafkaFault | None = None) -> bool:
     """Mark all of a transaction as left alone."""
     for part in one.parts:
-        outcomes.said[identity(part)] = why
+        outcomes.by_part[identity(part)] = why
         if fault is not None:
             outcomes.faults[identity(part)] = fault
     return False
@@ -177,7 +177,7 @@ def _left(one: TransactionToEnd, why: str, outcomes: _Outcomes, fault: KafkaFaul
 
 def _read_back(app: App, parts: Sequence[ActiveProducer], outcomes: _Outcomes) -> None:
     """Ask the leaders after the markers, with extra time: only they make one `aborted` or `committed`."""
-    sent = [part for part in parts if outcomes.said.get(identity(part)) in (outcomes.not_confirmed, UNCONFIRMED)]
+    sent = [part for part in parts if outcomes.by_part.get(identity(part)) in (outcomes.not_confirmed, UNCONFIRMED)]
     if not sent:
         return
     try:
@@ -191,7 +191,7 @@ def _read_back(app: App, parts: Sequence[ActiveProducer], outcomes: _Outcomes) -
             # the epoch may be a higher one: a marker raises it
             open_now = {(each.producer_id, each.txn_start_offset) for each in answer}
             if (part.producer_id, part.txn_start_offset) not in open_now:
-                outcomes.said[identity(part)] = outcomes.done
+                outcomes.by_part[identity(part)] = outcomes.done
 
 
 def _result(
@@ -236,7 +236,7 @@ def _row(
     after: Mapping[Partition, int],
 ) -> EndedRow:
     unreached = REFUSED if one.left(plan.waived) else NOT_REACHED
-    outcome = outcomes.said.get(identity(part), unreached)
+    outcome = outcomes.by_part.get(identity(part), unreached)
     fault = outcomes.faults.get(identity(part)) if outcome != outcomes.done else None
     return EndedRow(
         **asdict(row(app, plan, one, part)),
@@ -254,7 +254,7 @@ def _problems(app: App, plan: EndPlan, outcomes: _Outcomes) -> list[Problem]:
     for one in plan.wanted():
         shown: set[str] = set()
         for part in one.parts:
-            outcome, fault = outcomes.said.get(identity(part), NOT_REACHED), outcomes.faults.get(identity(part))
+            outcome, fault = outcomes.by_part.get(identity(part), NOT_REACHED), outcomes.faults.get(identity(part))
             problem = _problem(app, plan, one, part, outcome, fault)
             if problem is not None and not (outcome in (STALE, NOT_CHECKED) and outcome in shown):
                 problems.append(problem)

@@ -10,7 +10,7 @@ from eosctl.codes import Code
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import OPEN_STATES, TransactionDescription
 from eosctl.txn import codes
-from eosctl.txn.applications.rules import AnApplication
+from eosctl.txn.applications.rules import ApplicationIds
 
 Described = Mapping[TransactionalId, TransactionDescription]
 BYTES_PER_ID = 300
@@ -37,7 +37,7 @@ class ApplicationFacts(Struct, frozen=True):
     names of applications with the same prefix, `grown_by` counts ids since the last look.
     """
 
-    application: AnApplication
+    application: ApplicationIds
     described: int
     open: int
     oldest_id: TransactionalId | None
@@ -54,7 +54,7 @@ class ApplicationFacts(Struct, frozen=True):
 
 
 def facts_of(
-    application: AnApplication,
+    application: ApplicationIds,
     described: Described,
     limits: BrokerLimits,
     before: Mapping[str, int] | None,

@@ -26,8 +26,8 @@ from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem
 from eosctl.txn import codes
 from eosctl.txn.applications.facts import BrokerLimits, Described
-from eosctl.txn.applications.readings import KnownOfCluster
-from eosctl.txn.applications.rules import AnApplication, sample
+from eosctl.txn.applications.readings import ClusterFacts
+from eosctl.txn.applications.rules import ApplicationIds, sample
 
 MAX_TIMEOUT = "transaction.max.timeout.ms"
 EXPIRATION = "transactional.id.expiration.ms"
@@ -36,25 +36,25 @@ SAMPLE = 20
 _AT_ONCE = 10_000
 
 
-class IdsOfCluster(Struct, frozen=True):
+class ClusterIds(Struct, frozen=True):
     """The ids of a cluster, and the knowledge by which they are read."""
 
     cluster_id: str
     listings: TransactionListings
-    known: KnownOfCluster
+    known: ClusterFacts
     limits: BrokerLimits
     transaction_version: int | None
     problems: tuple[Problem, ...] = ()
 
 
-def look_at_cluster(app: App, admin: TransactionAdmin) -> IdsOfCluster:
+def look_at_cluster(app: App, admin: TransactionAdmin) -> ClusterIds:
     """List all ids, the groups and the topics; warn of what may not be read, which then proves nothing."""
     cluster_id = admin.cluster_id()
     listings = admin.list_transactions()
     problems: list[Problem] = []
     known = _known(app, admin, problems)
     limits = broker_limits(app, problems)
-    return IdsOfCluster(cluster_id, listings, known, limits, _transaction_version(admin), tuple(problems))
+    return ClusterIds(cluster_id, listings, known, limits, _transaction_version(admin), tuple(problems))
 
 
 def _transaction_version(admin: TransactionAdmin) -> int | None:
@@ -65,7 +65,7 @@ def _transaction_version(admin: TransactionAdmin) -> int | None:
     return transaction_version(features) if features else None
 
 
-def _known(app: App, admin: TransactionAdmin, problems: list[Problem]) -> KnownOfCluster:
+def _known(app: App, admin: TransactionAdmin, problems: list[Problem]) -> ClusterFacts:
     """Return the known groups and topics; the named group counts as existing, as its workers may be down."""
     named = {app.target.group_id: frozenset[str]()} if app.target.group_id else {}
     try:
@@ -74,9 +74,9 @@ def _known(app: App, admin: TransactionAdmin, problems: list[Problem]) -> KnownO
         connect = {name: _connectors_of(admin, name) for name, kind in groups.items() if kind == PROTOCOL_TYPE}
     except EosctlError as error:
         problems.append(_unread("groups and topics", error))
-        return KnownOfCluster(named)
+        return ClusterFacts(named)
     others = frozenset(name for name, kind in groups.items() if kind != PROTOCOL_TYPE)
-    return KnownOfCluster({**named, **connect}, others, topics)
+    return ClusterFacts({**named, **connect}, others, topics)
 
 
 def _connectors_of(admin: TransactionAdmin, group_id: str) -> frozenset[str]:
@@ -109,7 +109,7 @@ def _unread(what: str, error: EosctlError) -> Problem:
 
 
 def describe_some(
-    app: App, admin: TransactionAdmin, applications: Sequence[AnApplication], *, everything: bool
+    app: App, admin: TransactionAdmin, applications: Sequence[ApplicationIds], *, everything: bool
 ) -> tuple[Described, dict[TransactionalId, KafkaFault]]:
     """Describe each id with an open transaction, and `SAMPLE` others of each application, or `everything`.
 
@@ -129,7 +129,7 @@ def describe_some(
     return described, faults
 
 
-def _chosen(application: AnApplication, *, everything: bool) -> Sequence[TransactionListing]:
+def _chosen(application: ApplicationIds, *, everything: bool) -> Sequence[TransactionListing]:
     if everything:
         return application.ids
     open_ids = application.open()

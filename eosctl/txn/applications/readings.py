@@ -53,7 +53,7 @@ class IdReading(NamedTuple):
     sure: bool = False
 
 
-class KnownOfCluster(Struct, frozen=True):
+class ClusterFacts(Struct, frozen=True):
     """The groups and topics of the cluster, which prove readings.
 
     `connect_groups` maps a Connect group to the connectors that its members hold. `other_groups` are the other groups
@@ -65,7 +65,7 @@ class KnownOfCluster(Struct, frozen=True):
     topics: Mapping[str, int] = {}
 
 
-def readings_of(transactional_id: TransactionalId, known: KnownOfCluster) -> tuple[IdReading, ...]:
+def readings_of(transactional_id: TransactionalId, known: ClusterFacts) -> tuple[IdReading, ...]:
     """Return every reading of the id, in a fixed order; none if no product constructs such ids.
 
     If the cluster proves any readings, only those remain. A reading as a mere prefix and number (of Spring, or of a
@@ -80,7 +80,7 @@ def readings_of(transactional_id: TransactionalId, known: KnownOfCluster) -> tup
     return proven or tuple(found)
 
 
-def _of_connect(transactional_id: TransactionalId, known: KnownOfCluster) -> Iterator[IdReading]:
+def _of_connect(transactional_id: TransactionalId, known: ClusterFacts) -> Iterator[IdReading]:
     """Yield readings as the id of a leader, or of a task of each group whose name is a prefix.
 
     The leader of a group that does not exist (any more) is yielded only if no group can have such a task.
@@ -98,7 +98,7 @@ def _of_connect(transactional_id: TransactionalId, known: KnownOfCluster) -> Ite
         yield IdReading("connect", transactional_id, leads)
 
 
-def _by_shape(transactional_id: TransactionalId, known: KnownOfCluster) -> Iterator[IdReading]:
+def _by_shape(transactional_id: TransactionalId, known: ClusterFacts) -> Iterator[IdReading]:
     if listener := _spring_listener(transactional_id, known):
         yield listener
     if not transactional_id[-1:].isdigit():
@@ -115,7 +115,7 @@ def _by_shape(transactional_id: TransactionalId, known: KnownOfCluster) -> Itera
         yield IdReading("flink-sink", match[1], first=int(match[2]), second=int(match[3]))
 
 
-def _spring_listener(transactional_id: TransactionalId, known: KnownOfCluster) -> IdReading | None:
+def _spring_listener(transactional_id: TransactionalId, known: ClusterFacts) -> IdReading | None:
     """Read `prefix` + `group.topic.partition` with an existing group and topic; the longest topic wins."""
     head, dot, partition = transactional_id.rpartition(".")
     number = whole_number(partition)

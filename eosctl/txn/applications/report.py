@@ -13,14 +13,14 @@ from eosctl.core.wording import counted, rfc3339
 from eosctl.report import Problem, Report
 from eosctl.txn import codes
 from eosctl.txn.applications.facts import ApplicationFacts, BrokerLimits, facts_of, remarks_of
-from eosctl.txn.applications.gather import IdsOfCluster, describe_some, look_at_cluster
+from eosctl.txn.applications.gather import ClusterIds, describe_some, look_at_cluster
 from eosctl.txn.applications.rows import (
     TXN_APPLICATIONS,
     ApplicationRow,
     ApplicationsSummary,
     ReadingPart,
 )
-from eosctl.txn.applications.rules import AnApplication, applications_of, sharing
+from eosctl.txn.applications.rules import ApplicationIds, applications_of, sharing
 from eosctl.txn.applications.seen import Seen, keep_seen, read_seen
 from eosctl.txn.report import hidden_ids_warning, missing_ids_problems, txn_report
 
@@ -100,7 +100,7 @@ def _row(facts: ApplicationFacts, limits: BrokerLimits) -> ApplicationRow:
     )
 
 
-def _summary(rows: Sequence[ApplicationRow], cluster: IdsOfCluster, before: Seen | None) -> ApplicationsSummary:
+def _summary(rows: Sequence[ApplicationRow], cluster: ClusterIds, before: Seen | None) -> ApplicationsSummary:
     return ApplicationsSummary(
         applications=len(rows),
         ids=sum(row.ids for row in rows),
@@ -132,7 +132,7 @@ def _not_described(faults: Mapping[TransactionalId, KafkaFault]) -> Iterator[Pro
         yield Problem(codes.NOT_CHECKED, message, "Fix that, then run again.")
 
 
-def _kept(app: App, cluster: IdsOfCluster, applications: Sequence[AnApplication]) -> Iterator[Problem]:
+def _kept(app: App, cluster: ClusterIds, applications: Sequence[ApplicationIds]) -> Iterator[Problem]:
     """Keep the counts, unless some ids are missing: they would look new at the next look."""
     if cluster.listings.missing:
         return

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import OPEN_STATES, TransactionListing
-from eosctl.txn.applications.readings import Guarantee, IdReading, KnownOfCluster, Product, readings_of
+from eosctl.txn.applications.readings import ClusterFacts, Guarantee, IdReading, Product, readings_of
 
 ApplicationKind = Literal[
     "connect", "flink-sink", "flink-producer", "kafka-streams", "spring", "eosctl", "ambiguous", "unknown"
@@ -60,7 +60,7 @@ class _Tally:
             numbers.add(reading.second if reading.second is not None else reading.first)
 
 
-class AnApplication(Struct, frozen=True):
+class ApplicationIds(Struct, frozen=True):
     """Transactional ids that belong together, and the product that uses them, as far as known.
 
     `could_be` has more than one reading only where the kind is `ambiguous`. `firsts` is how many different first
@@ -95,7 +95,7 @@ class AnApplication(Struct, frozen=True):
         return [each for each in self.ids if each.state in OPEN_STATES]
 
 
-def applications_of(listings: Iterable[TransactionListing], known: KnownOfCluster) -> list[AnApplication]:
+def applications_of(listings: Iterable[TransactionListing], known: ClusterFacts) -> list[ApplicationIds]:
     """Group the ids by application, by kind and name; group ids without any reading by their common prefix."""
     tallies: dict[Key, _Tally] = {}
     rest: list[TransactionListing] = []
@@ -113,7 +113,7 @@ def applications_of(listings: Iterable[TransactionListing], known: KnownOfCluste
     return sorted(found, key=lambda each: (each.name, each.kind, each.guarantee or "", each.could_be))
 
 
-def _application(tally: _Tally) -> AnApplication:
+def _application(tally: _Tally) -> ApplicationIds:
     readings = tally.readings
     naming: Naming | None = None
     if len(readings) == 1 and readings[0].product == "flink-sink":
@@ -123,7 +123,7 @@ def _application(tally: _Tally) -> AnApplication:
     highest = max((each.highest for each in numbers), default=None)
     firsts = len(tally.subtasks) or None
     sure = len(readings) == 1 and readings[0].sure
-    return AnApplication(kind, readings[0].name, tally.ids, readings, sure, naming, firsts, highest)
+    return ApplicationIds(kind, readings[0].name, tally.ids, readings, sure, naming, firsts, highest)
 
 
 def _sink_or_spring(tally: _Tally) -> tuple[tuple[IdReading, ...], Naming | None]:
@@ -139,7 +139,7 @@ def _sink_or_spring(tally: _Tally) -> tuple[tuple[IdReading, ...], Naming | None
     return (sink,), "pooling" if any(each.lowest == 0 for each in tally.subtasks.values()) else "incrementing"
 
 
-def _by_prefix(listings: list[TransactionListing]) -> list[AnApplication]:
+def _by_prefix(listings: list[TransactionListing]) -> list[ApplicationIds]:
     """Group ids without a reading by their common prefix up to a separator."""
     listings.sort(key=lambda each: each.transactional_id)
     runs = _runs(listings, 0, len(listings), at=0)
@@ -150,9 +150,9 @@ def _by_prefix(listings: list[TransactionListing]) -> list[AnApplication]:
     return [*found, _unknown([listings[lower] for lower in singles])]
 
 
-def _unknown(listings: Sequence[TransactionListing]) -> AnApplication:
+def _unknown(listings: Sequence[TransactionListing]) -> ApplicationIds:
     first, last = listings[0].transactional_id, listings[-1].transactional_id
-    return AnApplication("unknown", common_prefix(first, last), listings)
+    return ApplicationIds("unknown", common_prefix(first, last), listings)
 
 
 def common_prefix(first: str, last: str) -> str:
@@ -199,7 +199,7 @@ def _next_word(transactional_id: TransactionalId, at: int) -> str:
     return match[0] if match is not None else transactional_id[at:]
 
 
-def sharing(applications: Sequence[AnApplication]) -> dict[str, list[str]]:
+def sharing(applications: Sequence[ApplicationIds]) -> dict[str, list[str]]:
     """Map each application's key to others that share its prefix, if one may disturb the other.
 
     Flink's POOLING aborts every open transaction on its topics whose id begins with its prefix, be it of another job
@@ -207,7 +207,7 @@ def sharing(applications: Sequence[AnApplication]) -> dict[str, list[str]]:
     guarantees of Streams under one name are one that is being upgraded.
     """
     found: dict[str, list[str]] = {}
-    around: list[AnApplication] = []
+    around: list[ApplicationIds] = []
     for each in sorted(applications, key=lambda one: one.name):
         while around and not each.name.startswith(around[-1].name):
             around.pop()
@@ -220,7 +220,7 @@ def sharing(applications: Sequence[AnApplication]) -> dict[str, list[str]]:
     return found
 
 
-def _may_abort_by_prefix(application: AnApplication) -> bool:
+def _may_abort_by_prefix(application: ApplicationIds) -> bool:
     """Decide whether the application may abort by prefix; INCREMENTING jobs abort ids of their own subtasks only."""
     could_be = {each.product for each in application.could_be}
     return "flink-sink" in could_be and application.naming != "incrementing"
