@@ -82,16 +82,16 @@ def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[P
 
 
 def fence_through_connect(
-    app: App, connector: str, before: Mapping[TransactionalId, TransactionDescription | None], *, there: App
+    app: App, connector: str, before: Mapping[TransactionalId, TransactionDescription | None], *, ids_app: App
 ) -> Iterator[FenceAnswer]:
     """Send a signed `PUT /connectors/C/fence`, and read its effect from the coordinators.
 
-    `there` leads to the cluster that the connector's tasks write to.
+    `ids_app` is for the cluster that the connector's tasks write to.
 
     Raises the worker's last failure, after the answers for ids that were fenced all the same.
     """
     failure = put_fence(app, connector)
-    with there.transactions() as admin:
+    with ids_app.transactions() as admin:
         now = admin.describe_transactions(list(before))
     for transactional_id, old in before.items():
         answer = _compare(transactional_id, old, now.get(transactional_id))

@@ -49,14 +49,14 @@ from eosctl.fence.rules import (
     Described,
     FenceItem,
     FenceOutcome,
+    after_answer,
     blocked_leaders,
     blocked_live,
     may_be_prepared,
     newly_live,
     plan_items,
     read_back,
-    settled,
-    unanswered,
+    without_answer,
 )
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report
@@ -247,7 +247,7 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
         for answer in _with_progress(
             app, (route or _route(app, plan))(plan.where(app), plan.wanted()), total=len(plan.wanted())
         ):
-            items[answer.transactional_id] = settled(items[answer.transactional_id], answer)
+            items[answer.transactional_id] = after_answer(items[answer.transactional_id], answer)
     except KeyboardInterrupt:
         interrupted = True
         _mark_unanswered(items, KafkaFault(-1, "INTERRUPTED", "interrupted before the answer came"))
@@ -277,7 +277,9 @@ def _route(app: App, plan: FencePlan) -> FenceRoute:
         from eosctl.fence.connect import fence_through_connect
 
         before = {item.transactional_id: item.before for item in plan.items}
-        return lambda there, ids: fence_through_connect(app, connector, {one: before[one] for one in ids}, there=there)
+        return lambda ids_app, ids: fence_through_connect(
+            app, connector, {one: before[one] for one in ids}, ids_app=ids_app
+        )
     return _with_producers if plan.request.via == "producer" else partial(_natively, plan)
 
 
@@ -362,7 +364,7 @@ def _recheck_prepared(plan: FencePlan, admin: TransactionAdmin) -> None:
 def _mark_unanswered(items: dict[TransactionalId, FenceItem], fault: KafkaFault) -> None:
     for transactional_id, item in items.items():
         if item.outcome is FenceOutcome.WOULD_FENCE:
-            items[transactional_id] = unanswered(item, fault)
+            items[transactional_id] = without_answer(item, fault)
 
 
 def _ask_again(app: App, items: dict[TransactionalId, FenceItem]) -> None:

@@ -10,7 +10,7 @@ from eosctl.app import App
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import TransactionDescription
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnconfirmedError
-from eosctl.fence.rows import FENCE_PLAN, Described, Fenced, FenceRow, FenceSummary, Running
+from eosctl.fence.rows import FENCE_PLAN, DescribedState, FencedState, FenceRow, FenceSummary, RunningTask
 from eosctl.fence.rules import FenceItem, FenceOutcome, count_outcomes
 from eosctl.output.rows import Kind
 from eosctl.report import Problem, Report
@@ -49,17 +49,17 @@ def fence_row(item: FenceItem, *, now_ms: int) -> FenceRow:
         coordinator=None if item.coordinator is None else item.coordinator.node_id,
         owner=owner_part(item.owner),
         before=None if item.before is None else _before(item.before, now_ms),
-        after=None if item.after is None else Fenced(producer_id=item.after[0], producer_epoch=item.after[1]),
+        after=None if item.after is None else FencedState(producer_id=item.after[0], producer_epoch=item.after[1]),
         outcome=item.outcome,
         confirmed_by=item.confirmed_by,
         already_fenced=item.already_fenced,
-        live=None if item.live is None else Running(worker=item.live.worker),
+        live=None if item.live is None else RunningTask(worker=item.live.worker),
         error=None if item.fault is None else error_cell(item.fault),
     )
 
 
-def _before(state: TransactionDescription, now_ms: int) -> Described:
-    return Described(
+def _before(state: TransactionDescription, now_ms: int) -> DescribedState:
+    return DescribedState(
         state=str(state.state),
         producer_id=state.producer_id,
         producer_epoch=state.producer_epoch,

@@ -11,7 +11,7 @@ from eosctl.report import Report
 from eosctl.txn.parts import OwnerPart, ShownCoordinator, ShownEpoch, ShownId, ShownProducerId, ShownTimeout, open_for
 
 
-class Described(Printed):
+class DescribedState(Printed):
     """The state of an id, as its coordinator reports it."""
 
     state: Annotated[str, "The state of its transaction, as its coordinator says."]
@@ -25,14 +25,14 @@ class Described(Printed):
         return open_for(self.state, self.age_ms)
 
 
-class Fenced(Printed):
+class FencedState(Printed):
     """The state of an id after fencing."""
 
     producer_id: Annotated[int, "The producer id after fencing.", Header("NEW-PRODUCER-ID")]
     producer_epoch: Annotated[int, "The epoch after fencing.", Header("NEW-EPOCH")]
 
 
-class Running(Printed):
+class RunningTask(Printed):
     """The worker that runs a task now."""
 
     worker: Annotated[str, "The worker that runs the task now; fencing makes the task fail.", Header("RUNNING-ON")]
@@ -44,14 +44,16 @@ class FenceRow(Printed):
     transactional_id: ShownId
     coordinator: ShownCoordinator | None
     owner: Annotated[OwnerPart, "The owner of the transactional id."]
-    before: Annotated[Described | None, "The id before it was fenced; null where its coordinator does not know it."]
-    after: Annotated[Fenced | None, "The id after it was fenced; null where it was not."]
+    before: Annotated[
+        DescribedState | None, "The id before it was fenced; null where its coordinator does not know it."
+    ]
+    after: Annotated[FencedState | None, "The id after it was fenced; null where it was not."]
     outcome: Annotated[FenceOutcome, "What fencing will do with the id, or what came of it."]
     confirmed_by: Annotated[
         str | None, "Whether the coordinator's `answer` said so, or a `read_back` after it was lost."
     ]
     already_fenced: Annotated[bool, "Whether the id was fenced before, and not used since."]
-    live: Annotated[Running | None, "The task that uses the id and runs now."]
+    live: Annotated[RunningTask | None, "The task that uses the id and runs now."]
     error: Annotated[KafkaError | None, "Why the id could not be fenced, or described."]
 
     @Header("OUTCOME")

@@ -216,7 +216,7 @@ def newly_live(items: Iterable[FenceItem], live: Mapping[TransactionalId, LiveTa
     ]
 
 
-def settled(item: FenceItem, answer: FenceAnswer) -> FenceItem:
+def after_answer(item: FenceItem, answer: FenceAnswer) -> FenceItem:
     """Return the item after its coordinator's answer."""
     at = answer.coordinator or item.coordinator
     if answer.fault is None and answer.producer_id is not None and answer.producer_epoch is not None:
@@ -226,7 +226,7 @@ def settled(item: FenceItem, answer: FenceAnswer) -> FenceItem:
     return _with(item, FenceOutcome.FAILED if certain else FenceOutcome.UNCONFIRMED, fault=answer.fault, coordinator=at)
 
 
-def unanswered(item: FenceItem, fault: KafkaFault) -> FenceItem:
+def without_answer(item: FenceItem, fault: KafkaFault) -> FenceItem:
     """Mark an item as unconfirmed: no answer came, so it is unknown whether the id was fenced."""
     return _with(item, FenceOutcome.UNCONFIRMED, fault=fault)
 

@@ -4,7 +4,7 @@ A feature declares in its `rows.py` what it prints, and nothing else says it aga
 
     class FenceRow(Printed):
         transactional_id: Annotated[str, "The transactional id."]
-        before: Annotated[Described | None, "The id before it was fenced; null where no coordinator knows it."]
+        before: Annotated[DescribedState | None, "The id before it was fenced; null where no coordinator knows it."]
         note: Annotated[str, "Left out of JSON where it is UNSET."] | UnsetType = UNSET
 
         def open_for(self) -> str | None:
