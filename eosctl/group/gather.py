@@ -27,7 +27,7 @@ from eosctl.group.addresses import Routes, routes_of
 from eosctl.group.listing import with_groups_there
 from eosctl.group.members import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
 from eosctl.group.mirror_makers import KnownNodes
-from eosctl.group.modes import Refined, files_of, mode_of_files, read_worker_file, refine_mode
+from eosctl.group.modes import RefinedMode, files_of, mode_of_files, read_worker_file, refine_mode
 from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.group.ways import HEALTHY, UNHEALTHY, Destination, classify_url, runs_on, why_none_of_the_members
 from eosctl.group.workers import PARALLEL_WORKERS, STANDALONE, WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
@@ -194,7 +194,7 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
         connectors=None,
         tasks=None,
         mode=refined.mode,
-        evidence=(*view.evidence, *_place_in_group(pair, view, kafka_cluster_id), *refined.said),
+        evidence=(*view.evidence, *_place_in_group(pair, view, kafka_cluster_id), *refined.evidence),
         problems=tuple(_problems_of(url, view, refined, kafka_cluster_id)),
         failure=view.failure,
         plugins=view.plugins,
@@ -221,7 +221,7 @@ def _as_member(alone: WorkerObservation, member: ConnectMember) -> WorkerObserva
     )
 
 
-def _mode_by_files(app: App, pair: _Pair, view: WorkerView) -> Refined:
+def _mode_by_files(app: App, pair: _Pair, view: WorkerView) -> RefinedMode:
     """Return the worker's mode, by its own answers and by the files that may be its own."""
     member, url = pair
     given = [config.properties for config in app.target.worker_configs]
@@ -248,7 +248,7 @@ def _is_elsewhere(view: WorkerView, kafka_cluster_id: str | None) -> bool:
 
 
 def _problems_of(
-    url: str | None, view: WorkerView, refined: Refined, kafka_cluster_id: str | None
+    url: str | None, view: WorkerView, refined: RefinedMode, kafka_cluster_id: str | None
 ) -> Iterator[Problem]:
     if _is_elsewhere(view, kafka_cluster_id):
         message = f"the worker at {url} uses Kafka cluster {view.kafka_cluster_id}, not {kafka_cluster_id}"

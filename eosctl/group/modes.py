@@ -135,24 +135,24 @@ def files_of(url: str | None, files: Sequence[WorkerFileSettings], *, group_id: 
     return exact or [file for file in of_group if file.host is None and file.port == parts.port]
 
 
-class Refined(Struct, frozen=True):
+class RefinedMode(Struct, frozen=True):
     """The mode that probe and files prove together, the evidence that the files add, and their errors."""
 
     mode: Mode
-    said: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
     contradiction: str | None = None
 
 
-def mode_of_files(files: Sequence[WorkerFileSettings]) -> Refined:
+def mode_of_files(files: Sequence[WorkerFileSettings]) -> RefinedMode:
     """Derive the mode from the files alone, for a worker that no request reaches."""
     modes = {file.mode for file in files}
     evidence = tuple(f"{file.path} says {file.mode or 'what only the worker can resolve'}" for file in files)
     if len(modes) != 1 or None in modes:
-        return Refined(Mode.UNKNOWN, evidence)
-    return Refined(Mode(str(modes.pop())), tuple(f"{text}, which no request can confirm" for text in evidence))
+        return RefinedMode(Mode.UNKNOWN, evidence)
+    return RefinedMode(Mode(str(modes.pop())), tuple(f"{text}, which no request can confirm" for text in evidence))
 
 
-def refine_mode(probed: Mode, files: Sequence[WorkerFileSettings]) -> Refined:
+def refine_mode(probed: Mode, files: Sequence[WorkerFileSettings]) -> RefinedMode:
     """Combine probe and files; a file never overrules the probe, as a worker may run with an older version of it."""
     untold = tuple(
         f"{file.path}: only the worker can resolve its {CONNECT_SETTING}" for file in files if file.mode is None
@@ -160,21 +160,21 @@ def refine_mode(probed: Mode, files: Sequence[WorkerFileSettings]) -> Refined:
     files = [file for file in files if file.mode is not None]
     if untold:
         refined = refine_mode(probed, files)
-        return replace(refined, said=(*refined.said, *untold))
+        return replace(refined, evidence=(*refined.evidence, *untold))
     evidence = tuple(f"{file.path} says {file.mode}" for file in files)
     modes = {str(file.mode) for file in files}
     if len(modes) != 1:
-        return _contradicted(probed, (f"files disagree: {', '.join(evidence)}",)) if evidence else Refined(probed)
+        return _contradicted(probed, (f"files disagree: {', '.join(evidence)}",)) if evidence else RefinedMode(probed)
     mode = modes.pop()
     if probed is Mode.NOT_ENABLED and mode in (Mode.PREPARING, Mode.DISABLED):
-        return Refined(Mode(mode), evidence)
+        return RefinedMode(Mode(mode), evidence)
     if probed is Mode.UNKNOWN:
-        return Refined(probed, tuple(f"{text}, which nothing confirms" for text in evidence))
+        return RefinedMode(probed, tuple(f"{text}, which nothing confirms" for text in evidence))
     if probed.value == mode:
-        return Refined(probed, evidence)
+        return RefinedMode(probed, evidence)
     otherwise = "but the worker runs otherwise: it was not restarted since, or reads another file"
     return _contradicted(probed, tuple(f"{text}, {otherwise}" for text in evidence))
 
 
-def _contradicted(probed: Mode, evidence: tuple[str, ...]) -> Refined:
-    return Refined(probed, evidence, contradiction="; ".join(evidence))
+def _contradicted(probed: Mode, evidence: tuple[str, ...]) -> RefinedMode:
+    return RefinedMode(probed, evidence, contradiction="; ".join(evidence))

@@ -20,7 +20,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, EosctlError, UnauthorizedError
 from eosctl.group.members import DEAD, ConnectGroup, connect_group
 from eosctl.group.observation.id_collisions import our_ids, rival_groups
-from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector, OngoingTransaction, Quiet
+from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector, OngoingTransaction, QuietTask
 from eosctl.group.protocol import Work
 from eosctl.observation.connectors.exactly_once import is_forgotten_by_now
 from eosctl.observation.timed_out import with_timed_out
@@ -176,7 +176,7 @@ def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) ->
             began_ms if began_ms is not None else observation.task_sets_ms.get(connector_of[transactional_id], -1)
         )
         if since_ms >= 0:
-            quiet[transactional_id] = Quiet(max(0, now_ms - since_ms), since_start=began_ms is None)
+            quiet[transactional_id] = QuietTask(max(0, now_ms - since_ms), since_start=began_ms is None)
     found = [each for each in described.values() if isinstance(each, TransactionDescription)]
     stamps = [at_ms for each in found for at_ms in (each.started_ms, each.last_started_ms) if at_ms is not None]
     seen = replace(observation, quiet=quiet, ongoing=ongoing, coordinators_ms=max(stamps, default=None))

@@ -102,7 +102,7 @@ def observed_connectors(entries: Mapping[str, ConnectorEntry]) -> tuple[Observed
     return tuple(observed_connector(name, entry) for name, entry in current.items())
 
 
-class Quiet(Struct, frozen=True):
+class QuietTask(Struct, frozen=True):
     """The time in which a RUNNING task has committed nothing; `since_start`: it has not committed since its start.
 
     The start time of a task is not reported: the age of its connector's task set is used then.
@@ -210,7 +210,7 @@ class Observation(Struct, frozen=True):
     max_transaction_timeout_ms: int | None = None
     crowding: Mapping[str, int] | None = None
     unknown_ids: frozenset[TransactionalId] | None = None
-    quiet: Mapping[TransactionalId, Quiet] = {}
+    quiet: Mapping[TransactionalId, QuietTask] = {}
     ongoing: Mapping[TransactionalId, OngoingTransaction] = {}
     timed_out: Mapping[TransactionalId, TimedOut | None] = {}
     committed_ms: Mapping[str, int] = {}

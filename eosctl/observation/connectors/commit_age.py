@@ -13,7 +13,7 @@ from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import TransactionalId, task_transactional_id
 from eosctl.core.wording import counted
 from eosctl.foreign import arguments
-from eosctl.group.observation.rules import ABORTS, Observation, ObservedConnector, Quiet
+from eosctl.group.observation.rules import ABORTS, Observation, ObservedConnector, QuietTask
 from eosctl.observation.connectors import codes
 from eosctl.observation.connectors.folds import under_cause
 from eosctl.observation.connectors.number_settings import boundary_setting, commit_interval, flush_interval
@@ -113,7 +113,7 @@ def offset_age(connector: ObservedConnector, observation: Observation) -> Iterab
 def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Finding]:
     """Replace the findings of a worker's tasks by one warning, if their connectors' tasks commit on other workers."""
     quiet = {each.subject: each for each in findings if each.code == codes.NOTHING_COMMITTED}
-    tasks: dict[str, dict[str, Quiet]] = {}
+    tasks: dict[str, dict[str, QuietTask]] = {}
     for connector in observation.sources():
         for task in connector.running():
             transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
@@ -136,7 +136,7 @@ def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Fin
     return [*causes, *(each for each in findings if quiet.get(each.subject) is not each or each.subject not in folded)]
 
 
-def _stopped_together(quiet: Collection[Quiet]) -> bool:
+def _stopped_together(quiet: Collection[QuietTask]) -> bool:
     """Decide whether all of them have committed something, and for the last time at about the same moment."""
     ages_ms = [each.quiet_ms for each in quiet]
     return max(ages_ms) - min(ages_ms) <= _TOGETHER_MS and not any(each.since_start for each in quiet)
