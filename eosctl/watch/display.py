@@ -11,8 +11,8 @@ from eosctl.deadline import Clock
 from eosctl.output.screen.terminal import LiveTerminal
 from eosctl.watch.layout import Heading, Size
 from eosctl.watch.rows import WatchRow, watch_row
-from eosctl.watch.rules import LineChange, Watched
-from eosctl.watch.screen import WatchView, drawn, followed, pressed
+from eosctl.watch.rules import LineChange, WatchState
+from eosctl.watch.screen import WatchView, follow_lines, press_key, render
 
 
 class WatchScreen:
@@ -20,7 +20,7 @@ class WatchScreen:
 
     def __init__(self, terminal: LiveTerminal) -> None:
         self._terminal = terminal
-        self._view, self._watched = WatchView(), Watched()
+        self._view, self._watched = WatchView(), WatchState()
         self._heading, self._now_s = Heading("", ""), 0.0
 
     def __enter__(self) -> WatchScreen:
@@ -30,23 +30,25 @@ class WatchScreen:
     def __exit__(self, *_exc: object) -> None:
         self._terminal.close()
 
-    def show(self, watch: Watched, _changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int) -> None:
+    def show(
+        self, watch: WatchState, _changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int
+    ) -> None:
         """Paint what changed; update ages, too."""
         self._watched, self._now_s = watch, now_ms / 1000
         self._heading = Heading(heading, f"{(rfc3339(now_ms) or '')[11:19]}Z", waiting)
-        self._view = followed(self._view, watch)
+        self._view = follow_lines(self._view, watch)
         self._paint()
 
     def wait(self, seconds: float) -> bool:
         """Wait for a key, a resize or the timeout; return True after `q`."""
         for key in self._terminal.wait(seconds):
-            self._view = pressed(self._view, key, self._watched)
+            self._view = press_key(self._view, key, self._watched)
         self._paint()
         return self._view.quits
 
     def _paint(self) -> None:
         size = Size(*self._terminal.size())
-        self._view, rows = drawn(self._view, self._watched, self._heading, size=size, now_s=self._now_s)
+        self._view, rows = render(self._view, self._watched, self._heading, size=size, now_s=self._now_s)
         self._terminal.show(rows)
 
 
@@ -63,7 +65,9 @@ class ChangeStream:
     def __exit__(self, *_exc: object) -> None:
         """Do nothing, as nothing was set up."""
 
-    def show(self, _watch: Watched, changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int) -> None:
+    def show(
+        self, _watch: WatchState, changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int
+    ) -> None:
         """Print each change once."""
         del heading, waiting
         try:

@@ -18,7 +18,7 @@ from eosctl.output.cells import duration
 from eosctl.output.parts import about_subject
 from eosctl.output.screen.rows import ScreenRow, TextSpan, cut, fit, folded, pasted, row_of, shown, sides, width_of
 from eosctl.report import plain
-from eosctl.watch.rules import SourceLook, Watched, WatchLine
+from eosctl.watch.rules import SourceLook, WatchLine, WatchState
 
 MOST_COLUMNS = 200
 SUBJECT_FROM, ONE_ROW_FROM = 110, 160
@@ -54,7 +54,7 @@ class Size(Struct, frozen=True):
     rows: int
 
 
-def table_screen(watch: Watched, heading: Heading, *, chosen: int, size: Size, now_s: float) -> list[ScreenRow]:
+def table_screen(watch: WatchState, heading: Heading, *, chosen: int, size: Size, now_s: float) -> list[ScreenRow]:
     """Return the rows of all lines that fit, around the chosen one; list uncollected sources, lest it look calm."""
     width = min(size.columns, MOST_COLUMNS)
     lines, widths = [*watch.lines, *watch.gone], _widths(watch, width)
@@ -96,7 +96,7 @@ def line_screen(line: WatchLine, *, scrolled: int, size: Size, now_s: float) -> 
     return _scrolled(rows, scrolled, size)
 
 
-def help_screen(watch: Watched, *, scrolled: int, size: Size, now_s: float) -> tuple[list[ScreenRow], int]:
+def help_screen(watch: WatchState, *, scrolled: int, size: Size, now_s: float) -> tuple[list[ScreenRow], int]:
     """Return the rows of keys, columns and sources, and how far they can be scrolled."""
     width = min(size.columns, MOST_COLUMNS)
     rows = [_title("Keys", width), *(row_of([TextSpan(f"{key:<14}{what}")], width) for key, what in _HELP), ScreenRow()]
@@ -109,7 +109,7 @@ def help_screen(watch: Watched, *, scrolled: int, size: Size, now_s: float) -> t
     return _scrolled(rows, scrolled, size)
 
 
-def _top(watch: Watched, heading: Heading, width: int, now_s: float) -> list[ScreenRow]:
+def _top(watch: WatchState, heading: Heading, width: int, now_s: float) -> list[ScreenRow]:
     counts = Counter(line.finding.severity for line in watch.lines)
     found = [TextSpan(counted(counts[each], each), _STYLES.get(each, "")) for each in SEVERITIES if counts[each]]
     spans = [span for each in found for span in (each, TextSpan(", "))][:-1] or [_calm_word(watch)]
@@ -120,13 +120,13 @@ def _top(watch: Watched, heading: Heading, width: int, now_s: float) -> list[Scr
     ]
 
 
-def _calm_word(watch: Watched) -> TextSpan:
+def _calm_word(watch: WatchState) -> TextSpan:
     if watch.state == "calm":
         return TextSpan("Nothing is wrong.", "green")
     return TextSpan("Nothing is known to be wrong.")
 
 
-def _oldest(watch: Watched, now_s: float) -> str:
+def _oldest(watch: WatchState, now_s: float) -> str:
     """Return the age of the oldest fact, and the sources without one."""
     waits = [look.name for look in watch.looks if look.looked_s is None]
     looked = [look.looked_s for look in watch.looks if look.looked_s is not None]
@@ -144,7 +144,7 @@ class _Widths(Struct, frozen=True):
     fix: int
 
 
-def _widths(watch: Watched, width: int) -> _Widths:
+def _widths(watch: WatchState, width: int) -> _Widths:
     lines = (*watch.lines, *watch.gone)
     longest = max((width_of(shown(line.finding.subject)) for line in lines), default=0)
     subject = max(_LEAST_SUBJECT, min(longest, _MOST_SUBJECT, width // 4)) if width >= SUBJECT_FROM else 0
@@ -196,7 +196,7 @@ def _severity(line: WatchLine) -> TextSpan:
     return TextSpan(f"{word:<{_SEVERITY}}", _STYLES.get(word, ""))
 
 
-def _nothing(watch: Watched, width: int, now_s: float) -> list[ScreenRow]:
+def _nothing(watch: WatchState, width: int, now_s: float) -> list[ScreenRow]:
     """Return the state of each source in place of lines, so that an empty screen is explained."""
     longest = max((width_of(shown(look.name)) for look in watch.looks), default=0)
     return [row_of([TextSpan("  "), *_source_spans(look, longest, now_s)], width) for look in watch.looks]

@@ -83,7 +83,7 @@ class LineChange(Struct, frozen=True):
     line: WatchLine
 
 
-class Watched(Struct, frozen=True):
+class WatchState(Struct, frozen=True):
     """The current findings, and those that have just gone; `state` has lasted since `state_since_s`.
 
     `lines` and `gone` are for people, worst first: many findings alike are one line. `found` and `went` have each one
@@ -121,7 +121,7 @@ def not_collected(source: str, error: str, message: str) -> Finding:
     )  # fmt: skip
 
 
-def watched(before: Watched, looks: Sequence[SourceLook], now_s: float, *, strict: bool) -> Watched:
+def next_state(before: WatchState, looks: Sequence[SourceLook], now_s: float, *, strict: bool) -> WatchState:
     """Return the lines after another look."""
     lines = _worst_first(_lines(before, _without_superseded(looks), now_s), looks)
     found = {line.key: line for line in lines}
@@ -129,10 +129,10 @@ def watched(before: Watched, looks: Sequence[SourceLook], now_s: float, *, stric
     went += [line for line in before.went if now_s - (line.gone_s or 0) < GONE_FOR_S and line.key not in found]
     state = state_of(lines, looks, strict=strict)
     since_s = before.state_since_s if state == before.state and before.looks else now_s
-    return Watched(tuple(looks), _folded(lines), _folded(went), state, since_s, found, went)
+    return WatchState(tuple(looks), _folded(lines), _folded(went), state, since_s, found, went)
 
 
-def changes(before: Watched, after: Watched) -> list[LineChange]:
+def changes(before: WatchState, after: WatchState) -> list[LineChange]:
     """Return what appeared, changed and went, worst first; a growing number in a message is no change.
 
     Many findings alike that appear or go at once are one line.
@@ -159,7 +159,7 @@ def state_of(lines: Iterable[WatchLine], looks: Sequence[SourceLook], *, strict:
     return "calm" if looks and not unproven(findings) and all(look.is_known for look in looks) else "unknown"
 
 
-def _lines(before: Watched, looks: Sequence[SourceLook], now_s: float) -> list[WatchLine]:
+def _lines(before: WatchState, looks: Sequence[SourceLook], now_s: float) -> list[WatchLine]:
     """Match findings to existing lines; match several of one code and subject by their content, not their order."""
     was: dict[tuple[str, str], list[WatchLine]] = {}
     for line in before.found.values():

@@ -25,7 +25,7 @@ from eosctl.output.cells import duration
 from eosctl.report import Problem, Report
 from eosctl.watch.gather import DOCTOR, group_sentence, known_connectors, looks_of, watched_sources
 from eosctl.watch.rows import WATCH, WatchSummary, watch_row
-from eosctl.watch.rules import LineChange, Watched, changes, watched
+from eosctl.watch.rules import LineChange, WatchState, changes, next_state
 
 DEFAULT_INTERVAL_S = 15.0
 _TICK_S = 0.5
@@ -55,7 +55,9 @@ class Display(Protocol):
     def __exit__(self, *exc: object) -> None:
         """Restore what was there before."""
 
-    def show(self, watch: Watched, changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int) -> None:
+    def show(
+        self, watch: WatchState, changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int
+    ) -> None:
         """Show the current lines, and what changed since the last time."""
 
     def wait(self, seconds: float) -> bool:
@@ -84,7 +86,7 @@ class _Watch:
 
     def __init__(self, app: App, request: WatchRequest, overview: Callable[[], Overview]) -> None:
         self._app, self._request, self._overview = app, request, overview
-        self._watched, self._was_there = Watched(), False
+        self._watched, self._was_there = WatchState(), False
         timeout_s = request.timeout_s if request.until else None
         self._deadline = None if timeout_s is None else Deadline.after(timeout_s, app.clock)
 
@@ -114,7 +116,7 @@ class _Watch:
             connector=request.connector,
             ignore=request.ignore,
         )
-        before, self._watched = self._watched, watched(self._watched, looks, now_s, strict=request.strict)
+        before, self._watched = self._watched, next_state(self._watched, looks, now_s, strict=request.strict)
         display.show(
             self._watched,
             changes(before, self._watched),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eosctl.output.screen import keys
 from eosctl.output.screen.rows import ScreenRow
 from eosctl.watch.layout import Heading, Size, help_screen, line_screen, table_screen
-from eosctl.watch.rules import LineKey, Watched, WatchLine
+from eosctl.watch.rules import LineKey, WatchLine, WatchState
 
 _STEPS = {
     keys.UP: -1,
@@ -36,12 +36,12 @@ class WatchView(Struct, frozen=True):
     quits: bool = False
 
 
-def lines_of(watch: Watched) -> Sequence[WatchLine]:
+def lines_of(watch: WatchState) -> Sequence[WatchLine]:
     """Return every line that can be chosen."""
     return [*watch.lines, *watch.gone]
 
 
-def followed(view: WatchView, watch: Watched) -> WatchView:
+def follow_lines(view: WatchView, watch: WatchState) -> WatchView:
     """Update the view after a change of the lines: the choice follows a moved line, and stays in place otherwise."""
     lines = lines_of(watch)
     found = {line.key: number for number, line in enumerate(lines)}
@@ -52,7 +52,7 @@ def followed(view: WatchView, watch: Watched) -> WatchView:
     return replace(view, position=at, line=line)
 
 
-def pressed(view: WatchView, key: str, watch: Watched) -> WatchView:
+def press_key(view: WatchView, key: str, watch: WatchState) -> WatchView:
     """Return the view after a key."""
     if key == keys.QUIT:
         return replace(view, quits=True)
@@ -74,8 +74,8 @@ def _in_the_table(view: WatchView, key: str, lines: Sequence[WatchLine]) -> Watc
     return replace(view, position=at, chosen=lines[at].key if key in _STEPS else view.chosen)
 
 
-def drawn(
-    view: WatchView, watch: Watched, heading: Heading, *, size: Size, now_s: float
+def render(
+    view: WatchView, watch: WatchState, heading: Heading, *, size: Size, now_s: float
 ) -> tuple[WatchView, list[ScreenRow]]:
     """Return the rows to show, and the view with its scroll position limited."""
     if view.helps:
