@@ -21,7 +21,7 @@ from eosctl.fence.rows import fence_part
 from eosctl.group.leader import leader_worker
 from eosctl.plan import Plan
 from eosctl.report import Json, Report
-from eosctl.rescue.journal import Touched, unfinished_rescue
+from eosctl.rescue.journal import IdStates, unfinished_rescue
 from eosctl.rescue.plan import (
     FENCE,
     RESTART,
@@ -95,17 +95,17 @@ def _wait(app: App, plan: RescuePlan, _output: RescueOutput) -> str:
     patient_app.deadline.sleep(left_s)
     ids = plan.fence.wanted() if plan.fence else []
     ids_app = plan.state.where_ids_are(patient_app)
-    touched = _touched(ids_app, ids)
+    states = _id_states(ids_app, ids)
     while True:
         patient_app.deadline.sleep(_STILL_S)
-        now = _touched(ids_app, ids)
-        if now == touched:
+        now = _id_states(ids_app, ids)
+        if now == states:
             return f"waited {app.clock.monotonic_s() - began_s:.0f} s: no id was touched in the last {_STILL_S:g} s"
         patient_app.deadline.check("waiting for the leader's fencing round to end")
-        touched = now
+        states = now
 
 
-def _touched(app: App, ids: Sequence[TransactionalId]) -> Touched:
+def _id_states(app: App, ids: Sequence[TransactionalId]) -> IdStates:
     with app.transactions() as admin:
         described = admin.describe_transactions(ids)
     return {transactional_id: _epoch(described.get(transactional_id)) for transactional_id in ids}
@@ -152,7 +152,7 @@ def _ids_before(app: App, plan: RescuePlan) -> Mapping[str, Json]:
     """Return the state of the failed tasks' ids, by which `_watch` detects the tasks that have taken theirs."""
     failed = plan.state.failed()
     ids = task_transactional_ids(app.target.require_group_id(), plan.connector, max(failed) + 1)
-    before = _touched(plan.state.where_ids_are(app), [ids[task] for task in failed])
+    before = _id_states(plan.state.where_ids_are(app), [ids[task] for task in failed])
     return {"restarted": {each: None if epoch is None else list(epoch) for each, epoch in before.items()}}
 
 
@@ -172,7 +172,7 @@ def _watch(app: App, plan: RescuePlan, _output: RescueOutput) -> str:
         tasks = entry.tasks if entry is not None else ()
         failed = [task for task in tasks if task.state == "FAILED"]
         if tasks and all(task.state == "RUNNING" for task in tasks):
-            now = _touched(plan.state.where_ids_are(app), list(before))
+            now = _id_states(plan.state.where_ids_are(app), list(before))
             idle = [each for each, epoch in now.items() if epoch is None or epoch == before[each]]
             if not idle:
                 return f"RUNNING: {counted(len(tasks), 'task')}, seen after {app.clock.monotonic_s() - began_s:.1f} s"

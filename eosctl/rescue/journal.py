@@ -15,7 +15,7 @@ from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.state.journal import EndEntry, Journal
 
-Touched = Mapping[TransactionalId, tuple[ProducerId, int] | None]
+IdStates = Mapping[TransactionalId, tuple[ProducerId, int] | None]
 """Transactional id -> producer id and epoch; None for an id that no coordinator knows."""
 
 
@@ -28,7 +28,7 @@ class UnfinishedRescue(Struct, frozen=True):
     commit_offset: int | None
     began_ms: int
     done: Mapping[str, str] = {}
-    restarted: Touched | None = None
+    restarted: IdStates | None = None
 
 
 class _Begin(Struct, frozen=True):
@@ -37,7 +37,7 @@ class _Begin(Struct, frozen=True):
 
 
 class _Start(Struct, frozen=True):
-    restarted: Touched | None = None
+    restarted: IdStates | None = None
 
 
 class _Done(Struct, frozen=True):

@@ -28,7 +28,7 @@ from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.machine.files import NotOursError, open_own, own_folder, sync_directory
 from eosctl.report import Json, Problem, Report, plain
 from eosctl.state.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
-from eosctl.state.touched import Touched
+from eosctl.state.touched import AffectedNames
 from eosctl.target import Target
 
 KILLED, INTERRUPTED, REFUSED = "killed", "interrupted", "refused"
@@ -284,7 +284,7 @@ class _Rows(Struct, frozen=True):
 
 def _look_at(report: Report, member: str, action: AuditedCommand, *, whole: Digest | None = None) -> _Rows:
     """Read each row once, also for the digest of the `whole`: there may be 100,000, each made on access."""
-    touched, of_member = Touched(report, _plain_arguments(action.arguments)), Digest()
+    touched, of_member = AffectedNames(report, _plain_arguments(action.arguments)), Digest()
     for row in map(plain, report.rows):
         touched.add(row)
         if whole is not None:

@@ -30,7 +30,7 @@ _OF_ARGUMENTS = {
 }
 
 
-class Touched:
+class AffectedNames:
     """The affected names of a plan or a result, by kind; its rows are added one by one."""
 
     def __init__(self, report: Report, arguments: Mapping[str, object]) -> None:
@@ -60,9 +60,9 @@ class Touched:
     def names(self) -> dict[str, Json]:
         """Return the names by kind, sorted, without empty kinds."""
         self._found["topics"] -= {GLOBAL, DEDICATED}
-        touched: dict[str, Json] = {kind: sorted(names)[:_MOST] for kind, names in self._found.items() if names}
+        affected: dict[str, Json] = {kind: sorted(names)[:_MOST] for kind, names in self._found.items() if names}
         left_out = sum(max(0, len(names) - _MOST) for names in self._found.values())
-        return touched | ({"left_out": left_out} if left_out else {})
+        return affected | ({"left_out": left_out} if left_out else {})
 
     def _add_members(self, kinds: Mapping[str, str], members: Mapping[str, object]) -> None:
         for member, kind in kinds.items():
@@ -79,4 +79,4 @@ def touched_in(entry: Mapping[str, object]) -> Mapping[str, Any]:
         named = {kind: recorded[kind] for kind in KINDS if isinstance(recorded.get(kind), list)}
         return {kind: [str(name) for name in names] for kind, names in named.items()} | others
     arguments = entry.get("arguments")
-    return Touched(Report("entry"), arguments if isinstance(arguments, Mapping) else {}).names()
+    return AffectedNames(Report("entry"), arguments if isinstance(arguments, Mapping) else {}).names()
