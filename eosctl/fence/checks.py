@@ -124,7 +124,7 @@ def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
     """Return one restart command per connector whose running tasks are fenced, with the URL of its worker."""
     from eosctl.core.workers.url import parse_worker_url
 
-    given = [parse_worker_url(url).text for url in app.target.connect_urls]  # without the credentials it may carry
+    given = [parse_worker_url(url).text for url in app.target.connect_urls]  # without any credentials
     workers = {
         item.live.connector: given[0] if given and item.live.group_id is None else f"http://{item.live.worker}"
         for item in items

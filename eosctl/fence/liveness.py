@@ -68,12 +68,12 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId
     gone: ConnectGroup | None = None
     named = [app.target.group_id] if app.target.group_id else []
     for group_id in dict.fromkeys([*named, *sorted(groups or ())]):
-        prefix = f"{group_id}-"  # of 100,000 ids, quicker than by task_of alone
+        prefix = f"{group_id}-"  # for 100,000 ids this is faster than task_of alone
         its_own = (each for each in ids if each.startswith(prefix))
         works = {each: work for each in its_own if (work := task_of(each, group_id)) is not None}
         if not works:
             continue
-        from eosctl.fence.running import tasks_of  # most ids are of no group that is there
+        from eosctl.fence.running import tasks_of  # most ids belong to no existing group
 
         waits = not request.unknown_liveness and (groups is None or group_id in groups)  # a forgotten one is not listed
         tasks = tasks_of(_at_group(app, group_id), request, frozenset(works.values()), waits=waits)
@@ -127,7 +127,7 @@ def _may_run_hidden(group_id: str, hidden: Mapping[str, KafkaFault]) -> Problem:
 
 def _with_part_of_the_time(app: App, request: FenceRequest) -> App:
     """Limit the deadline, so that silent groups leave time to report that, or to fence."""
-    part_s = math.ceil(app.deadline.remaining_s() * 5) / 10  # a half, in words that a message can say
+    part_s = math.ceil(app.deadline.remaining_s() * 5) / 10  # a half, rounded for messages
     part_s = min(part_s, _QUICK_S) if request.unknown_liveness else part_s
     return replace(app, deadline=Deadline.after(part_s, app.clock))
 

@@ -14,7 +14,7 @@ from eosctl.core.java.numbers import LONG_BITS, java_number
 from eosctl.group.observation.override_policy import OverridePolicy
 
 FORWARD_S = 30.0
-"""How long a follower waits for the leader's round before its task fails."""
+"""The time for which a follower waits for the leader's round before its task fails."""
 SLOW_S = 10.0
 _BACKOFF_MS = 100
 _BACKOFF_MAX_MS = 1000

@@ -150,7 +150,9 @@ def _looked_up(app: App, group: ConnectGroup, connectors: Collection[str] | None
 def _missing(
     evidence: GroupEvidence, group: ConnectGroup, known: Known, *, asked: Collection[str] | None
 ) -> str | None:
-    none_runs = evidence.others == {} or (asked is None and evidence.others is None)  # a reader takes it that none does
+    none_runs = evidence.others == {} or (
+        asked is None and evidence.others is None
+    )  # for a reader, unknown counts as none
     is_new = known.may_be_new and none_runs and (asked is None or not evidence.recorded_connectors())
     return None if group.state == EMPTY or is_new else evidence.missing(group.group_id)
 
@@ -173,7 +175,7 @@ def recorded_of(app: App) -> Recorded | None:
 
 def _recorded(app: App) -> Recorded | None:
     """Read the connectors of the config topic; return None if there is none, raise if it can't be read."""
-    from eosctl.group.topics.config_reader import find_config_topic  # most commands meet no absent group
+    from eosctl.group.topics.config_reader import find_config_topic  # rarely needed
 
     with app.topics() as store:
         found = find_config_topic(app, store)

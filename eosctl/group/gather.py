@@ -94,7 +94,7 @@ def read_group(app: App, *, gone_ok: bool = False, wait: bool = True) -> tuple[C
         raw = admin.describe_group(group_id)
         while wait and app.clock.monotonic_s() - asked_s < _PATIENCE_S.get(raw.state, REBALANCE_PATIENCE_S):
             if app.deadline.remaining_s() <= 2 * _POLL_S:
-                break  # a look that has no time fails, and reports less than the one before
+                break  # a further request without time would fail
             app.deadline.sleep(_POLL_S)
             raw = admin.describe_group(group_id)
         cluster_id = admin.cluster_id()

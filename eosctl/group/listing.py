@@ -9,7 +9,7 @@ from eosctl.errors import EosctlError, NotFoundError
 
 def with_groups_there(app: App, error: NotFoundError) -> NotFoundError:
     """Add the existing groups to the error as a hint, if they can be listed."""
-    from eosctl.group.observation.absence import groups_there  # most commands meet no absent group
+    from eosctl.group.observation.absence import groups_there  # rarely needed
 
     try:
         with app.transactions() as admin:

@@ -13,7 +13,7 @@ STABLE = "Stable"
 EMPTY = "Empty"
 DEAD = "Dead"
 UNSIGNED_PROTOCOLS = ("default", "compatible")
-"""Without session keys (KIP-507): workers do not sign what they ask of each other; `default` is eager."""
+"""Protocols without session keys (KIP-507): workers do not sign their requests to each other; `default` is eager."""
 
 
 _NO_URL = "NOTUSED"  # MirrorMaker.addHerder, 2.4 to 4.3
@@ -99,7 +99,7 @@ def _member(raw: RawGroupMember, leader: str | None, *, stable: bool) -> Connect
     newest_offset = metadata.config_offset if assignment is None else assignment.config_offset
     before = -1 if metadata.current is None else metadata.current.config_offset
     wanted = before if before > metadata.config_offset else None
-    if wanted is not None:  # what the leader tells such a member is not what it has read
+    if wanted is not None:  # the assigned offset is not the one that it has read
         newest_offset = metadata.config_offset
     owned, held = owned_work(metadata, assignment), held_work(metadata, assignment)
     url = None if metadata.url == _NO_URL else metadata.url

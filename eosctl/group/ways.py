@@ -22,7 +22,7 @@ from eosctl.core.workers.url import is_loopback_url, is_this_machine
 from eosctl.group.members import ConnectMember
 
 Connectors = Mapping[str, Collection[str]]
-"""Connector -> the workers, `host:port`, that it and its tasks are on."""
+"""Connector -> the workers, `host:port`, of it and its tasks."""
 
 
 @unique
@@ -74,7 +74,7 @@ def shared_routes(routes: Sequence[Route], addresses: Mapping[str, Collection[st
     left, found = list(routes), []
     while left:
         together = [left.pop(0)]
-        for route in together:  # grows meanwhile
+        for route in together:  # grows during the loop
             met = [other for other in left if route.meets(other, addresses)]
             left = [other for other in left if other not in met]
             together += met
@@ -161,7 +161,7 @@ def classify_url(
 
 
 HEALTHY, UNHEALTHY, STARTING = "healthy", "unhealthy", "starting"
-"""What GET /health reports."""
+"""The answers of GET /health."""
 
 
 def runs_on(connectors: Mapping[str, ConnectorEntry]) -> frozenset[WorkerId]:

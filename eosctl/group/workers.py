@@ -29,12 +29,12 @@ from eosctl.machine.side_by_side import side_by_side
 from eosctl.ports import ConnectWorker
 
 WORKER_PATIENCE_S = 15.0  # a worker may take 10 s for the verdict on its own health
-ROOT_PATIENCE_S = 8.0  # which version it is a worker knows by heart
+ROOT_PATIENCE_S = 8.0  # a worker answers its version at once
 PARALLEL_WORKERS = 32
 STANDALONE = "a standalone worker, which is of no group and does not know exactly-once"
 _PROBE_ATTEMPTS = 3
 _MOST_FAILURES = 20
-"""So many plugins may fail before no more are tried: each takes a request, and some a log line of the worker."""
+"""The number of failures after which no more plugins are tried: each takes a request, and some a worker's log line."""
 K = TypeVar("K")
 _NEWEST = (sys.maxsize, 0)
 

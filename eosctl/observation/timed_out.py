@@ -19,7 +19,7 @@ from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.group.observation.rules import ABORTS, Observation, TimedOut
 
 MOST_RECORDS = 200_000
-"""So many of the newest records of a partition of `__transaction_state` are read."""
+"""The number of newest records that are read of a partition of `__transaction_state`."""
 _READ_S = 10.0
 
 

@@ -29,10 +29,10 @@ from eosctl.task_counts.rules import MAX_LISTED_IDS
 from eosctl.txn.hanging import is_forgotten
 
 START_PATIENCE_S = 5.0
-"""How long a RUNNING task may have no transactional id: REST says so before the task has begun."""
+"""The time for which a RUNNING task may lack a transactional id: REST reports RUNNING before the task begins."""
 _POLL_S = 0.5
 _NOTHING_COMMITTED = (TransactionState.EMPTY, TransactionState.COMPLETE_ABORT)
-"""What a producer's id is in before its first commit; an aborted transaction is none."""
+"""The states of a producer's id before its first commit; an aborted transaction is no commit."""
 
 MAX_TIMEOUT_SETTING = "transaction.max.timeout.ms"
 _Part = Callable[[App, TransactionAdmin, Observation], Observation]

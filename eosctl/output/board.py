@@ -89,7 +89,7 @@ class Board:
         from rich.text import Text
 
         wait = self._wait_lines(console, options.max_width)
-        is_last = not self._live.is_started  # told by rich itself: a redraw in between would go above the screen
+        is_last = not self._live.is_started  # rich notices it itself: a redraw in between would go above the screen
         room = len(self._lines) if is_last else max(1, console.size.height - len(wait) - _OTHER_LINES)
         first, last = _window([line.state for line in self._lines.values()], room)
         yield self._table(first, last)

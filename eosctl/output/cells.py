@@ -24,7 +24,7 @@ def format_cell(value: object) -> str:
     """Format a value as one cell: `-` for null, yes/no, text as is, an object's `cell()`, anything else as JSON."""
     if value is None or value is msgspec.UNSET:
         return "-"
-    if type(value) is int:  # listings have hundreds of thousands of cells: what most of them are comes first
+    if type(value) is int:  # the most frequent type first: listings have hundreds of thousands of cells
         return str(value)
     if isinstance(value, bool):
         return "yes" if value else "no"

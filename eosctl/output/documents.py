@@ -20,7 +20,7 @@ from eosctl.report import Report, plain
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # dumps makes an encoder per call
 _quick_encode = msgspec.json.Encoder().encode
 _BLOCK = 1 << 16  # characters that are written at once: a call per row takes as long as making it
-_MANY_ROWS = 100  # from here on it pays to look at the types of rows first
+_MANY_ROWS = 100  # the number of rows from which a check of their types pays off
 
 
 def write_json(report: Report, stream: IO[str]) -> None:

@@ -12,7 +12,7 @@ from eosctl.output.rows import Text
 from eosctl.report import Report
 
 _MOST_FOLLOWING = 6
-"""So many consequences are shown in full; of more, what they are."""
+"""The largest number of consequences that are shown in full; of more, only the codes are."""
 
 
 class ShownFinding(Protocol):

@@ -23,7 +23,7 @@ class LogFile(io.TextIOWrapper):
         """Open the file for appending; raise EosctlError."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         try:
-            is_device = path.exists() and not path.is_file()  # /dev/stderr, or a pipe: no file to be made
+            is_device = path.exists() and not path.is_file()  # /dev/stderr, or a pipe: create no file
             descriptor = os.open(path, flags) if is_device else open_own(path, flags)
         except OSError as exc:
             hint = getattr(exc, "hint", "--log-file needs a file in a directory that exists.")

@@ -13,7 +13,7 @@ from eosctl.output.rows import Header, Printed
 from eosctl.report import Problem
 
 Counts = dict[str, int]
-"""How many of each."""
+"""A number per name."""
 Severity = Literal["error", "warning", "info"]
 
 

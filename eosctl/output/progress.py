@@ -43,7 +43,7 @@ class ProgressMessages:
         self._display: Any = None
         self._board: Board | None = None
         self._jobs: dict[str, _Job] = {}
-        self._one_at_a_time = RLock()  # threads that work side by side tell of it here
+        self._one_at_a_time = RLock()  # parallel threads report here
 
     def __call__(self, event: Event) -> None:
         with self._one_at_a_time:

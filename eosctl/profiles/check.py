@@ -11,7 +11,7 @@ from eosctl.profiles.rows import PROFILE_CHECK, Check, CheckRow, CheckStatus, Pr
 from eosctl.report import Problem, Report
 
 _Found = Callable[[], tuple[str, str | None]]
-"""Asks, and returns what there is and what is wrong with it."""
+"""A check: returns the answer, and what is wrong with it."""
 
 
 def check_target(app: App) -> Report:

@@ -40,7 +40,7 @@ def with_stores(client: ClientProperties, files: NamedFiles) -> ClientSettings:
     for store in client.stores:
         data = files.read(store.location)
         if data.lstrip().startswith(b"-----BEGIN"):
-            continue  # PEM in spite of its name: read where it lies
+            continue  # PEM in spite of its name: used in place
         try:
             opened = _open(data, store)
         except ValueError as exc:

@@ -44,7 +44,7 @@ _SECTIONS = ("client", "connect", "expect")
 _LISTS = ("connect_url", "connect_map", "worker_config", "ignore")
 _NOT_SHOWN = ("bootstrap_servers", "named", "named_hosts", "of_urls", "proxies")
 _Shown = tuple[str, Json, str]
-"""The name of a value, the value fit to be shown, and who said it."""
+"""The name of a value, its printable form, and its origin."""
 
 
 def list_profiles(file: ConfigFile) -> Report:

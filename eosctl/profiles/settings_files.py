@@ -80,7 +80,7 @@ def _inline_client(sources: Sources) -> Properties | None:
         return None
     values: dict[str, str] = {}
     for key, value in settings.items():
-        is_secret = key != TOKEN_COMMAND  # which is kept, to be run again and again
+        is_secret = key != TOKEN_COMMAND  # which is kept, as it runs repeatedly
         suffix = next((suffix for suffix in SECRET_SUFFIXES if is_secret and key.endswith(suffix)), None)
         name = key.removesuffix(suffix) if suffix else key
         values[name] = sources.fetch(suffix, value, f"{where}: {key}") if suffix else value

@@ -14,7 +14,7 @@ from eosctl.errors import InputFileError
 from eosctl.machine.files import NamedFiles
 
 Section = Mapping[str, Any]
-"""A mapping of the config file, as YAML has it: a profile, or a part of one."""
+"""A mapping of the config file as parsed: a profile, or a part of one."""
 
 SECRET_SUFFIXES = ("_env", "_file", "_command")
 

@@ -186,7 +186,7 @@ _BEFORE: Mapping[str, Callable[[App, RescuePlan], Mapping[str, Json]]] = {
     WRITE: _still_the_same,
     RESTART: _ids_before,
 }
-"""What is looked at just before a step, for the entry of its beginning."""
+"""The observations just before a step, for the entry of its beginning."""
 
 _RUN: Mapping[str, Callable[[App, RescuePlan, RescueOutput], str]] = {
     WAIT: _wait,

@@ -135,10 +135,10 @@ class AuditLog(Struct, frozen=True):
                 others.append(exc)
                 continue
             except FileNotFoundError:
-                continue  # another eosctl was quicker
+                continue  # another eosctl was faster
             with open(descriptor, "rb") as file:
                 if not lock_now(file.fileno()) or os.fstat(file.fileno()).st_nlink == 0:
-                    continue  # still at work, or another eosctl was quicker
+                    continue  # still at work, or another eosctl was faster
                 entry = entry_in(file.read())
                 entry.pop("log", None)  # older versions named it
                 if entry and not any(line["id"] == entry["id"] for line in read_entries(self.path).entries):
@@ -291,7 +291,7 @@ def _look_at(report: Report, member: str, action: AuditedCommand, *, whole: Dige
             whole.add(row)
         if member in row:
             of_member.add(row[member])
-    is_known = not of_member.is_empty and report.touches is None  # the first rows do not tell of the others
+    is_known = not of_member.is_empty and report.touches is None  # the first rows do not represent the others
     return _Rows(touched.names(), str(of_member) if is_known else None)
 
 

@@ -80,7 +80,7 @@ def lock_now(descriptor: int) -> bool:
     for _ in range(_LOOKS):
         if _lock(descriptor, fcntl.LOCK_EX):
             return True
-        if not _lock(descriptor, fcntl.LOCK_SH):  # beside one that looks there is room
+        if not _lock(descriptor, fcntl.LOCK_SH):  # granted beside a process that only checks
             return False
         time.sleep(_LOOK_S)
     return False

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 Piece = TypeVar("Piece")
 MOST_LINES = 100_000
-"""Keys of a backup that is NDJSON."""
+"""The largest number of keys in a backup that is NDJSON."""
 _DIGITS = 8
-"""Of the digest of its content in a backup's name."""
+"""The digits in a backup's name of the digest of its content."""
 _NAME = re.compile(rf"-\d{{8}}T\d{{9}}Z-([0-9a-f]{{{_DIGITS}}})(?:-\d+)?\.ndjson$")
 
 

@@ -30,7 +30,7 @@ from eosctl.state.audit_file import is_locked, lock_now
 
 T = TypeVar("T")
 _HOLD = "hold"
-"""The event that says which process took the lock; none of the command's."""
+"""The event of taking the lock, with the process id; it is not the command's."""
 
 
 class _Hold(Struct, frozen=True):

@@ -10,7 +10,7 @@ from eosctl.report import Json, Report, plain
 
 KINDS = ("connectors", "transactional_ids", "topics", "workers", "principals")
 _MOST = 1000
-"""Of each kind; a bulk write touches more ids than anybody reads, and `left_out` counts the others."""
+"""The largest number of names per kind; `left_out` counts the others, as a bulk write affects very many ids."""
 _UNTOUCHED = {"keep", "kept", "conflict", "skipped_unknown", "done_before", "not_reached"}
 # member of a row -> its kind
 _OF_ROWS = {

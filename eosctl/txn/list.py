@@ -68,7 +68,7 @@ def list_transactions(app: App, wanted: ListFilter) -> Report:
     """
     with app.transactions() as admin:
         listings = _list_here(app, admin, wanted) if wanted.client_side else _list_there(admin, wanted)
-        cluster_id = admin.cluster_id()  # known from the listing by now
+        cluster_id = admin.cluster_id()  # known since the listing
     found = sorted(listings.found, key=lambda each: each.transactional_id)
     owners = owners_of_ids(app, [each.transactional_id for each in found])
     rows = [_listing_row(each, owners[each.transactional_id]) for each in found]

@@ -26,7 +26,7 @@ from eosctl.txn.rules import LogEntry, LogLook
 
 _BAD_SHOWN = 10
 MOST_RECENT = 20_000
-"""So many offsets at the end of a partition have the last minutes of an id, unless its coordinator is very busy."""
+"""The offsets at the end of a partition that cover an id's last minutes, unless its coordinator is very busy."""
 
 
 class LogRequest(Struct, frozen=True):

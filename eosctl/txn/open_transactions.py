@@ -18,7 +18,7 @@ Place = tuple[str, int]
 """A topic and one of its partitions."""
 
 Stuck = Sequence[tuple[str, Bounds]]
-"""Topics and partitions of theirs, with an LSO behind the end."""
+"""Partitions, by topic, with an LSO before the end."""
 
 
 def find_open_transactions(app: App, stuck: Stuck) -> tuple[list[OpenTransaction], list[Problem]]:

@@ -48,7 +48,7 @@ def owners_of_ids(
     if group_id is not None and not known and (leads or any(len(some) > 1 for some in readers.values())):
         from eosctl.group.absent import recorded_of  # most ids read one way only
 
-        recorded = recorded_of(replace(app, deadline=app.deadline.half()))  # whose an id is is not worth all the time
+        recorded = recorded_of(replace(app, deadline=app.deadline.half()))  # leave time for other work
         known = frozenset(recorded.connectors if recorded else ())
     everything = known | running if known else known
     for each in several:

@@ -46,8 +46,8 @@ from eosctl.txn.rows import (
 from eosctl.txn.rules import LogLook, Writer, decision_in_log, identity, writer_of_part
 from eosctl.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 
-_NOBODYS_TOPIC = "eosctl-nobody-has-this-topic"
-"""Who may DESCRIBE this one may do so because of a right to all topics."""
+_UNUSED_TOPIC = "eosctl-nobody-has-this-topic"
+"""A topic name that nobody uses: a principal that may DESCRIBE it has a right to all topics."""
 _MOST_NAMED = 3
 
 
@@ -293,7 +293,7 @@ def _unseen(
 def why_topics_are_hidden(admin: TransactionAdmin) -> str | None:
     """Return why brokers may leave topics out; None for a principal that may DESCRIBE any (`DENY` rules aside)."""
     try:
-        admin.topic_partitions([_NOBODYS_TOPIC])
+        admin.topic_partitions([_UNUSED_TOPIC])
     except UnauthorizedError:
         return "brokers show only topics that this principal may DESCRIBE"
     return None

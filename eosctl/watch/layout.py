@@ -22,7 +22,7 @@ from eosctl.watch.rules import SourceLook, WatchLine, WatchState
 
 MOST_COLUMNS = 200
 SUBJECT_FROM, ONE_ROW_FROM = 110, 160
-"""From so many columns on, a line has its subject and its code apart, and its command beside it and not below."""
+"""The numbers of columns from which a line has a separate subject, and its command beside instead of below it."""
 _SEVERITY, _TIME, _GAP = 8, 5, "  "
 _LEAST_SUBJECT, _MOST_SUBJECT = 7, 40
 _BELOW = " " * 5

@@ -23,7 +23,7 @@ from eosctl.txn.codes import NOT_CHECKED
 ChangeWord = Literal["appeared", "changed", "gone"]
 State = Literal["calm", "finding", "unknown"]
 GONE_FOR_S = 60.0
-"""For so long a line that is gone stays on the screen: whoever repaired it sees that it worked."""
+"""The time for which a line that is gone stays on the screen, so that the success of a repair is visible."""
 _NUMBER = re.compile(r"\d[\d.,]*")
 _LOOKS_ONLY = frozenset({"describe", "list", "show", "get", "diff", "check", "verify", "lint", "log", "producers",
                          "hanging", "explain", "status", "trace", "generate", "doctor", "metrics"})  # fmt: skip

@@ -17,7 +17,7 @@ from eosctl.errors import NotFoundError
 from eosctl.foreign import shell_word
 from eosctl.group.members import DEAD
 
-if TYPE_CHECKING:  # most commands meet no group without members
+if TYPE_CHECKING:  # rarely needed
     from eosctl.core.configs.fold import ConfigState
     from eosctl.core.records import TopicRead
 

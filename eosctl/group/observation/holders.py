@@ -11,7 +11,7 @@ from eosctl.group.observed import GroupObservation
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 
 Assigned = Mapping[str, Sequence[Work]]
-"""How REST calls a member -> what the group has assigned to it."""
+"""Worker id of a member -> its assigned work."""
 
 
 def part_name(task: int) -> str:

@@ -15,7 +15,7 @@ from eosctl.core.java.numbers import whole_number
 from eosctl.group.protocol import Work
 
 GroupWork = Mapping[str, tuple[Work, ...] | None]
-"""Group id -> what its members run, (connector, task); None where the group exists and that can't be known now."""
+"""Group id -> the work of its members, (connector, task); None if the group exists and its work is unknown now."""
 
 
 class Reading(Struct, frozen=True):

@@ -23,9 +23,9 @@ OLDEST_VERSION = (3, 3)
 """The first Kafka release with exactly-once source support."""
 OTHER_GROUPS, BROKER_SETTINGS = "other groups", "broker settings"
 VALIDATION, CONNECTOR_STATES = "validation", "states of connectors"
-"""What `Observation.unseen` calls the connectors' verdicts on their own configs, and what they do now."""
+"""The keys in `Observation.unseen` of the connectors' verdicts on their own configs, and of their states."""
 ABORTS = "aborted transactions"
-"""What `Observation.unseen` calls the ends of transactions in the coordinators' log."""
+"""The key in `Observation.unseen` of the ends of transactions in the coordinators' log."""
 STARTING = frozenset({"UNASSIGNED", "RESTARTING"})
 """The states of a part that a worker may be about to start: `AbstractStatus.State` of Connect 4.3.1."""
 

@@ -22,8 +22,8 @@ from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 
 _CONNECTOR = "status-connector-"
 _TASK = re.compile(r"status-task-(?P<name>.+)-(?P<number>[0-9]+)", re.DOTALL)
-_UNTOLD: Mapping[str, object] = {"state": "UNASSIGNED"}
-"""What REST reports of a connector of which there is no record."""
+_NO_STATUS: Mapping[str, object] = {"state": "UNASSIGNED"}
+"""REST's status of a connector without a record."""
 
 
 def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]:
@@ -140,7 +140,7 @@ def connectors_as_written(
         name: ConnectorEntry(
             type=plugin_type(each.config),
             config={key: str(value) for key, value in each.config.items() if value is not None},
-            itself=None if statuses is None else read_part(statuses.get((name, CONNECTOR_ITSELF), _UNTOLD)),
+            itself=None if statuses is None else read_part(statuses.get((name, CONNECTOR_ITSELF), _NO_STATUS)),
             tasks=tuple(_tasks(name, each.task_ids, statuses or {})),
             wanted=tuple(sorted(each.task_ids)),
         )

@@ -23,14 +23,14 @@ _DEADLY: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "retries": (lambda value: java_number(value) == 0, "2147483647"),
     _IN_FLIGHT: (lambda value: (java_number(value) or 0) > 5, "5"),
 }
-"""Setting of the producer -> whether a value is refused, and one that is not."""
+"""Setting of the producer -> a predicate for refused values, and an accepted value."""
 _NUMBERS = frozenset({"retries", _IN_FLIGHT})
 _IGNORED: Mapping[str, tuple[str, str]] = {
     "producer.override.enable.idempotence": ("false", "true"),
     "producer.override.transactional.id": ("", "an id of Connect's own"),
     "consumer.override.isolation.level": ("read_uncommitted", "read_committed"),
 }
-"""Override -> the value that is not taken (empty: any), and what is taken in its place."""
+"""Override -> the ignored value (empty: any), and the value used instead."""
 
 
 def client_overrides(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:

@@ -19,9 +19,9 @@ from eosctl.observation.connectors.folds import under_cause
 from eosctl.observation.connectors.number_settings import boundary_setting, commit_interval, flush_interval
 
 QUIET_MS = 300_000
-"""For so long a task may commit nothing before it is said; one that commits by the clock, twice its interval."""
+"""The time without a commit after which a task is reported; for boundary `interval`, at least twice the interval."""
 _TOGETHER_MS = 60_000
-"""The tasks of a worker that hangs stop at one time; those whose sources are idle, each at its own."""
+"""The tasks of a hanging worker stop within this time; those of idle sources stop independently."""
 
 
 def commit_age(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:

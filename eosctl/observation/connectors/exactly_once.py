@@ -20,7 +20,7 @@ from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors import codes
 
 IDS_KEPT_MS = 7 * 24 * 3_600_000
-"""Brokers' default of transactional.id.expiration.ms: for so long they know an id that is not used."""
+"""Brokers' default of transactional.id.expiration.ms, after which they forget an unused id."""
 
 
 class TaskVerdict(Struct, frozen=True):

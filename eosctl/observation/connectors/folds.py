@@ -14,15 +14,15 @@ from eosctl.core.findings import Finding
 from eosctl.foreign import shell_word
 
 MOST_ACTS = 10
-"""So many remedies that differ by their subject alone are shown each for itself."""
+"""The largest number of remedies, different in their subject alone, that are shown separately."""
 MOST_ALIKE = 3
-"""So many findings alike are shown each for itself; of more than that, as many are examples."""
+"""The largest number of similar findings that are shown separately; of more, as many are examples."""
 _MOST_NAMED = 10
 _BY_NAME = {
     "few_replicas": ("topics", "have too few replicas: a lost broker may lose them"),
     "orphan": ("deleted connectors", "have a task-count record, which Connect keeps"),
 }
-"""What two are one of already, by the code: the names are all that differs."""
+"""Codes of which even two findings are folded, as only the names differ."""
 
 
 def fold_alike(findings: Iterable[Finding]) -> list[Finding]:

@@ -45,7 +45,7 @@ DEFAULT_BROKER_MAXIMUM_MS = 900_000
 
 _ISOLATION = "isolation.level"
 NEED_NO_SUPPORT = frozenset({"MirrorHeartbeat", "MirrorCheckpoint"})
-"""MirrorMaker's connectors that copy nothing: what they write twice does no harm (KIP-618 leaves them out)."""
+"""MirrorMaker's connectors that copy nothing: duplicates of theirs do no harm (KIP-618 leaves them out)."""
 _NEEDS_SETTINGS = "Needs DESCRIBE_CONFIGS on the cluster; the default of transaction.max.timeout.ms"
 _NO_API = "does not implement the API required for preflight validation"
 
@@ -165,7 +165,7 @@ def broker_maximum(connector: ObservedConnector, observation: Observation) -> It
     own = observation.own_clusters.get(connector.name)
     here = observation.client.bootstrap_servers if observation.client is not None else ()
     if own is None and own_brokers(connector.config, here=here) is not None:
-        return  # without a Kafka cluster no other one is looked at, and nothing of this is known of any connector
+        return  # without a Kafka cluster, own clusters are not observed either
     if own is not None and _accepted_there(connector, observation):
         return
     limit = transaction_timeout(connector, observation)

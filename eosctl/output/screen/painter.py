@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from eosctl.output.screen.rows import ScreenRow, width_of
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J"
-"""The alternate screen, empty, without a cursor; what is too long is cut there and not wrapped."""
+"""Switch to the alternate screen, empty, without a cursor; long lines are cut, not wrapped."""
 LEAVE = "\x1b[m\x1b[?7h\x1b[?25h\x1b[?1049l"
-"""The screen that was there before, as it was."""
+"""Switch back to the screen of before."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _CLEAR, _REST_OF_ROW = "\x1b[2J", "\x1b[K"
 _WRAP_ON, _WRAP_OFF = "\x1b[?7h", "\x1b[?7l"

@@ -75,7 +75,7 @@ class LiveTerminal:
 
     def wake(self) -> None:
         """End a wait, from any thread."""
-        with contextlib.suppress(OSError):  # full: it wakes anyway; closed: nobody waits
+        with contextlib.suppress(OSError):  # full: it wakes anyway; closed: there is no waiter
             os.write(self._wake_write, b"\0")
 
     def wait(self, seconds: float) -> list[str]:
@@ -91,9 +91,9 @@ class LiveTerminal:
     def _read_keys(self, keyboard: int) -> list[str]:
         try:
             data = os.read(keyboard, 4096)
-        except OSError:  # in the background of a terminal that nobody has any more
+        except OSError:  # in the background of a terminal that is gone
             data = b""
-        if not data:  # nobody is left who could press a key
+        if not data:  # no key can be pressed any more
             self._selector.unregister(keyboard)
             return [QUIT]
         return keys_of(data.decode("utf-8", "replace"))

@@ -14,10 +14,10 @@ from eosctl.txn.applications.rules import ApplicationIds
 
 Described = Mapping[TransactionalId, TransactionDescription]
 BYTES_PER_ID = 300
-"""What a coordinator holds of an idle id beside its characters: TransactionMetadata, its lock, its set of partitions
+"""A coordinator's memory for an idle id besides its characters: TransactionMetadata, its lock, its set of partitions
 and its place in the map (a broker of Kafka 4.3.1 with 20,000 ids more, by a histogram of its heap)."""
 _EXPIRES_SOON = 0.25
-"""What is left of the time for which brokers keep an idle id when its end is worth a word."""
+"""The remaining share of the time for which brokers keep an idle id, below which that is reported."""
 _NEVER_MS = 2**31 - 1
 _GREW_BY, _GREW_PERCENT = 50, 10
 

@@ -32,7 +32,7 @@ from eosctl.txn.applications.rules import ApplicationIds, sample
 MAX_TIMEOUT = "transaction.max.timeout.ms"
 EXPIRATION = "transactional.id.expiration.ms"
 SAMPLE = 20
-"""So many idle ids of each application are described, unless all are asked for."""
+"""The number of idle ids that are described of each application, unless all are requested."""
 _AT_ONCE = 10_000
 
 

@@ -25,7 +25,7 @@ Key = tuple[tuple[Product, str], ...]
 
 _SEPARATED = re.compile(r"[^-_.:/]*[-_.:/]+")
 _SINGLES = 20
-"""So many ids that share nothing with any other are rows of their own; more are one row without a name."""
+"""The largest number of ids without a common prefix that are rows of their own; more are one row without a name."""
 
 
 @dataclass(slots=True)
