@@ -22,7 +22,7 @@ def refuse_leaders(items: Sequence[FenceItem]) -> None:
     if not items:
         return
     raise RefusedError(
-        f"{_some(item.transactional_id for item in items)} may be the id of a Connect leader",
+        f"{_join_names(item.transactional_id for item in items)} may be the id of a Connect leader",
         hint="A leader that loses it fails its next write to the config topic, and can stay stuck until a rebalance. "
         f"If that is what you want, add {Waiver.ALLOW_LEADER}. Ids of a Connect task: name them with --connector.",
     )
@@ -35,9 +35,9 @@ def refuse_live(items: Sequence[FenceItem]) -> None:
         return
     connectors = sorted({task.connector for task in tasks})
     raise RefusedError(
-        f"cannot fence {_some(item.transactional_id for item in items)}: {tasks_text(tasks)} now",
+        f"cannot fence {_join_names(item.transactional_id for item in items)}: {tasks_text(tasks)} now",
         hint=f"A fenced task goes FAILED at its next commit and Connect does not restart it. "
-        f"Stop {_some(connectors)} first, or add {Waiver.LIVE} and restart the tasks afterwards.",
+        f"Stop {_join_names(connectors)} first, or add {Waiver.LIVE} and restart the tasks afterwards.",
     )
 
 
@@ -50,7 +50,7 @@ def refuse_unknown(items: Sequence[FenceItem], unknown: Mapping[TransactionalId,
     problem = unknown[tasks[0]]
     do = problem.hint or "Name a worker that answers with -u."
     raise RefusedError(
-        f"cannot fence {_some(tasks)}: {problem.message}",
+        f"cannot fence {_join_names(tasks)}: {problem.message}",
         hint=f"{do} If the tasks may fail, add {Waiver.UNKNOWN_LIVENESS}: a fenced task goes FAILED at its next commit "
         "and Connect does not restart it.",
     )
@@ -61,7 +61,7 @@ def refuse_prepared(items: Sequence[FenceItem]) -> None:
     if not items:
         return
     raise RefusedError(
-        f"cannot fence {_some(item.transactional_id for item in items)}: {PREPARED}",
+        f"cannot fence {_join_names(item.transactional_id for item in items)}: {PREPARED}",
         hint="Let the job restore from its last checkpoint, which commits them; or, if their data may be lost, add "
         f"{Waiver.DISCARD_PREPARED}. Ids of a Connect task: name them with --connector.",
     )
@@ -69,7 +69,7 @@ def refuse_prepared(items: Sequence[FenceItem]) -> None:
 
 def tasks_text(tasks: Sequence[LiveTask]) -> str:
     """Describe which worker runs which task, for a message."""
-    return _some(_task_text(task) for task in tasks)
+    return _join_names(_task_text(task) for task in tasks)
 
 
 def _task_text(task: LiveTask) -> str:
@@ -77,7 +77,7 @@ def _task_text(task: LiveTask) -> str:
     return f"worker {task.worker}{where} runs task {task.task} of connector {task.connector}"
 
 
-def _some(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     """Join the first few names, and count the rest."""
     listed = list(names)
     more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
@@ -96,7 +96,7 @@ def cautions(
         cautions.append(
             Problem(
                 code=codes.PREPARED_TRANSACTIONS,
-                message=f"fencing {_some(item.transactional_id for item in prepared)} may lose data: {PREPARED}",
+                message=f"fencing {_join_names(item.transactional_id for item in prepared)} may lose data: {PREPARED}",
                 hint="What Flink has checkpointed and not yet committed can't be written again by it.",
             )
         )

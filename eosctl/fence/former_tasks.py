@@ -31,11 +31,11 @@ def fence_former_tasks(app: App, connector: str, *, tasks: int, where: App | Non
     count = max(tasks, recorded_count(recorded_connectors(app), connector) or 0)
     ids = task_transactional_ids(app.target.require_group_id(), connector, count)
     try:
-        fenced, faults = _natively(where or app, ids)
+        fenced, faults = _fence_natively(where or app, ids)
     except UnsupportedError:
-        return _through_leader(app, connector)
+        return _fence_through_leader(app, connector)
     if any(fault.name == _AUTHORIZATION_FAILED for fault in faults.values()):
-        return _through_leader(app, connector)
+        return _fence_through_leader(app, connector)
     if faults:
         transactional_id, fault = next(iter(faults.items()))
         raise EosctlError(
@@ -46,7 +46,7 @@ def fence_former_tasks(app: App, connector: str, *, tasks: int, where: App | Non
     return f"{counted(len(fenced), 'id')} of its tasks fenced" if fenced else ""
 
 
-def _natively(
+def _fence_natively(
     app: App, ids: Sequence[TransactionalId]
 ) -> tuple[list[TransactionalId], dict[TransactionalId, KafkaFault]]:
     """Fence the ids that coordinators know; return the fenced ones, and the faults of the others."""
@@ -64,7 +64,7 @@ def _is_unknown(state: object) -> bool:
     return isinstance(state, KafkaFault) and state.code == TRANSACTIONAL_ID_NOT_FOUND
 
 
-def _through_leader(app: App, connector: str) -> str:
+def _fence_through_leader(app: App, connector: str) -> str:
     """Have the leader fence the recorded ids, unless it is not enabled: then tasks have no ids."""
     if probe_mode(leader_worker(app))[0] is Mode.NOT_ENABLED:
         return ""

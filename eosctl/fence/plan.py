@@ -259,7 +259,7 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
     else:
         _mark_unanswered(items, KafkaFault(-1, "NO_ANSWER", "no answer came for this id"))
     if not interrupted:
-        _ask_again(plan.where(app), items)
+        _confirm_lost(plan.where(app), items)
     report = fence_report(app, FENCE_RESULT, list(items.values()), cluster_id=plan.home_id, problems=problems)
     if interrupted:
         return replace(report, exit_code=ExitCode.INTERRUPTED)
@@ -280,10 +280,10 @@ def _route(app: App, plan: FencePlan) -> FenceRoute:
         return lambda ids_app, ids: fence_through_connect(
             app, connector, {one: before[one] for one in ids}, ids_app=ids_app
         )
-    return _with_producers if plan.request.via == "producer" else partial(_natively, plan)
+    return _fence_with_producers if plan.request.via == "producer" else partial(_fence_natively, plan)
 
 
-def _natively(plan: FencePlan, app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
+def _fence_natively(plan: FencePlan, app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
     """Fence through the coordinators; ask those first that were found for the plan."""
     if not ids:
         return
@@ -292,7 +292,7 @@ def _natively(plan: FencePlan, app: App, ids: Sequence[TransactionalId]) -> Iter
         yield from admin.fence(ids, transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS, coordinators=known)
 
 
-def _with_producers(app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
+def _fence_with_producers(app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
     """Fence with one librdkafka producer per id."""
     from eosctl.kafka.transactions.producer_fencing import fence_with_producers
 
@@ -367,7 +367,7 @@ def _mark_unanswered(items: dict[TransactionalId, FenceItem], fault: KafkaFault)
             items[transactional_id] = without_answer(item, fault)
 
 
-def _ask_again(app: App, items: dict[TransactionalId, FenceItem]) -> None:
+def _confirm_lost(app: App, items: dict[TransactionalId, FenceItem]) -> None:
     """Ask the coordinators for the state of unconfirmed ids, with a few seconds of extra time."""
     lost = [item.transactional_id for item in items.values() if item.outcome is FenceOutcome.UNCONFIRMED]
     if not lost:

@@ -221,14 +221,16 @@ def after_answer(item: FenceItem, answer: FenceAnswer) -> FenceItem:
     at = answer.coordinator or item.coordinator
     if answer.fault is None and answer.producer_id is not None and answer.producer_epoch is not None:
         after = (answer.producer_id, answer.producer_epoch)
-        return _with(item, FenceOutcome.FENCED, after=after, confirmed_by="answer", coordinator=at)
+        return _with_outcome(item, FenceOutcome.FENCED, after=after, confirmed_by="answer", coordinator=at)
     certain = answer.confirmed or answer.attempts == 0  # what was never sent did not happen
-    return _with(item, FenceOutcome.FAILED if certain else FenceOutcome.UNCONFIRMED, fault=answer.fault, coordinator=at)
+    return _with_outcome(
+        item, FenceOutcome.FAILED if certain else FenceOutcome.UNCONFIRMED, fault=answer.fault, coordinator=at
+    )
 
 
 def without_answer(item: FenceItem, fault: KafkaFault) -> FenceItem:
     """Mark an item as unconfirmed: no answer came, so it is unknown whether the id was fenced."""
-    return _with(item, FenceOutcome.UNCONFIRMED, fault=fault)
+    return _with_outcome(item, FenceOutcome.UNCONFIRMED, fault=fault)
 
 
 def is_fence(before: TransactionDescription | None, now: TransactionDescription) -> bool:
@@ -247,17 +249,19 @@ def read_back(item: FenceItem, now: TransactionDescription | KafkaFault | None) 
     if not isinstance(now, TransactionDescription):
         return item
     if is_fence(item.before, now):
-        return _with(item, FenceOutcome.FENCED, after=(now.producer_id, now.producer_epoch), confirmed_by="read_back")
+        return _with_outcome(
+            item, FenceOutcome.FENCED, after=(now.producer_id, now.producer_epoch), confirmed_by="read_back"
+        )
     state_text = (
         f"{now.state}, producer {now.producer_id}, epoch {now.producer_epoch}, timeout {now.transaction_timeout_ms} ms"
     )
     lost = item.fault or KafkaFault(7, "REQUEST_TIMED_OUT", "no answer in time")
-    return _with(
+    return _with_outcome(
         item, FenceOutcome.UNCONFIRMED, fault=KafkaFault(lost.code, lost.name, f"{lost.message}; now {state_text}")
     )
 
 
-def _with(
+def _with_outcome(
     item: FenceItem,
     outcome: FenceOutcome,
     *,

@@ -65,9 +65,17 @@ def tasks_of(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits:
         for work, task in held.tasks.items()
         if task.holding is Holding.RUNS and task.status is not None
     }
-    may_run = {work: problem for work, task in held.tasks.items() if (problem := _may_run(app, held, task)) is not None}
-    silent = _silent(app, group, {task.worker for task in running.values()})
-    may_run |= {work: _died(app, task, silent[task.worker]) for work, task in running.items() if task.worker in silent}
+    may_run = {
+        work: problem
+        for work, task in held.tasks.items()
+        if (problem := _liveness_problem(app, held, task)) is not None
+    }
+    silent = _silent_workers(app, group, {task.worker for task in running.values()})
+    may_run |= {
+        work: _killed_worker_problem(app, task, silent[task.worker])
+        for work, task in running.items()
+        if task.worker in silent
+    }
     running = {work: task for work, task in running.items() if task.worker not in silent}
     return RunningTasks(running, may_run, doubt, known, gone)
 
@@ -97,20 +105,22 @@ def _doubt(app: App, held: TaskHolders) -> Problem | None:
     return liveness_unknown(message, held.doubt.hint)
 
 
-def _silent(app: App, group: ConnectGroup | None, workers: Collection[WorkerId]) -> Mapping[WorkerId, EosctlError]:
+def _silent_workers(
+    app: App, group: ConnectGroup | None, workers: Collection[WorkerId]
+) -> Mapping[WorkerId, EosctlError]:
     """Return those of `workers` that do not answer, and why; the others report outdated states of their tasks."""
     given = {parse_worker_url(url).text: url for url in app.target.connect_urls}
     at = {worker_id_of_url(url): url for url in (urls_of(group) if group else ())}
     return silences_of(app, {worker: given.get(at[worker], at[worker]) for worker in workers if worker in at})
 
 
-def _may_run(app: App, held: TaskHolders, task: HeldTask) -> Problem | None:
+def _liveness_problem(app: App, held: TaskHolders, task: HeldTask) -> Problem | None:
     """Return a problem if the task may run: REST reports it neither RUNNING at a member nor FAILED.
 
     A task that has failed, or that a non-member runs, or that has no worker, is a case for `fence`.
     """
     if task.holding is Holding.UNKNOWN:
-        return _stranger(app, task.status) if is_live(task.status) else None
+        return _stranger_problem(app, task.status) if is_live(task.status) else None
     if task.holding is not Holding.HELD:
         return None
     worker, group, group_id = worker_id_of(task.holders[0]), held.group, app.target.group_id
@@ -128,7 +138,7 @@ def _may_run(app: App, held: TaskHolders, task: HeldTask) -> Problem | None:
     return liveness_unknown(f"worker {worker} of group {group_id} may run their tasks: {reason}", hint)
 
 
-def _died(app: App, task: LiveTask, silence: EosctlError) -> Problem:
+def _killed_worker_problem(app: App, task: LiveTask, silence: EosctlError) -> Problem:
     """Return the problem of a killed worker's task: the group counts the worker for a while, REST has its old state."""
     return liveness_unknown(
         f"worker {task.worker} of group {app.target.group_id} has them, and does not answer: {silence.message}",
@@ -137,7 +147,7 @@ def _died(app: App, task: LiveTask, silence: EosctlError) -> Problem:
     )
 
 
-def _stranger(app: App, status: TaskStatus | None) -> Problem:
+def _stranger_problem(app: App, status: TaskStatus | None) -> Problem:
     worker = "a worker" if status is None else f"worker {status.worker_id}"
     message = f"{worker} runs tasks of these names, and is no member of group {app.target.group_id}"
     return liveness_unknown(message, "Compare -u and -g.")

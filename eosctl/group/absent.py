@@ -51,11 +51,11 @@ def doubt_about(
         return None
     missing = None
     if group.state == DEAD and not _evidence(app, connectors, known).has_ids(group.group_id):
-        missing = _missing(_looked_up(app, group, connectors, known), group, known, asked=connectors)
-    return _judged(app, group, known, missing)
+        missing = _missing(_look_up(app, group, connectors, known), group, known, asked=connectors)
+    return _judge(app, group, known, missing)
 
 
-def _judged(app: App, group: ConnectGroup, known: Known, missing: str | None) -> str | None:
+def _judge(app: App, group: ConnectGroup, known: Known, missing: str | None) -> str | None:
     quick = replace(app, deadline=Deadline.after(min(_ANSWER_S, app.deadline.remaining_s() / 2), app.clock))
     answering = answering_url(quick) if known.ask_workers else None
     try:
@@ -76,7 +76,7 @@ def require_ever_there(app: App, known: Known = NO_EVIDENCE) -> None:
         group, _cluster_id = read_group(app, gone_ok=True, wait=False)
         if group.state == DEAD and app.target.connect_urls:  # its worker may be about to join
             group, _cluster_id = read_group(app, gone_ok=True)
-        asked = _asked(app, known) if group.state == DEAD else known
+        asked = _ask_sources(app, known) if group.state == DEAD else known
         if asked is not None:
             doubt_about(app, group, None, asked)
     except NotFoundError:
@@ -85,7 +85,7 @@ def require_ever_there(app: App, known: Known = NO_EVIDENCE) -> None:
         return
 
 
-def _asked(app: App, known: Known) -> Known | None:
+def _ask_sources(app: App, known: Known) -> Known | None:
     """Complete `known` from the coordinators and the config topic; return None if neither can be asked now.
 
     Brokers that come back answer for groups before they do for transactions and topics.
@@ -105,9 +105,9 @@ def refuse_never_there(app: App, group: ConnectGroup, connectors: Collection[str
     evidence = _evidence(app, connectors, known)
     if evidence.has_ids(group.group_id) and not known.ask_workers:
         return
-    evidence = _looked_up(app, group, connectors, known)
+    evidence = _look_up(app, group, connectors, known)
     try:
-        doubt = _judged(app, group, known, _missing(evidence, group, known, asked=connectors))
+        doubt = _judge(app, group, known, _missing(evidence, group, known, asked=connectors))
     except NotFoundError as error:
         raise NotFoundError(f"{error.message}; nothing was written", hint=error.hint) from error
     if doubt is not None and group.state == EMPTY:
@@ -136,7 +136,7 @@ def _evidence(app: App, connectors: Collection[str] | None, known: Known) -> Gro
     return GroupEvidence(connectors or (), known.ids, app.target.config_topic, known.recorded, files=files)
 
 
-def _looked_up(app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known) -> GroupEvidence:
+def _look_up(app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known) -> GroupEvidence:
     """Return all available evidence; ask the members before reading the topic, which then has all that they read."""
     others = _other_groups(app, group.group_id)
     recorded = recorded_of(app) if known.recorded is None else known.recorded

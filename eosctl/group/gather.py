@@ -68,7 +68,7 @@ def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
     advertised = {url for _member, url in pairs}
     pairs += [(None, url) for url in given if url not in advertised]
     seen_alone = _observe(app, pairs, given, kafka_cluster_id=cluster_id)
-    members, ways_in = _judge_strangers(app, group, _proven(app, group, seen_alone, routes, given), given)
+    members, ways_in = _judge_strangers(app, group, _discard_unproven(app, group, seen_alone, routes, given), given)
     seen = GroupObservation(
         group_id=group.group_id,
         kafka_cluster_id=cluster_id,
@@ -265,7 +265,7 @@ def _problems_of(
         yield Problem(codes.FILE_CONTRADICTS_PROBE, message, hint)
 
 
-def _proven(
+def _discard_unproven(
     app: App,
     group: ConnectGroup,
     workers: Sequence[WorkerObservation],

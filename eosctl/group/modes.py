@@ -164,7 +164,7 @@ def refine_mode(probed: Mode, files: Sequence[WorkerFileSettings]) -> RefinedMod
     evidence = tuple(f"{file.path} says {file.mode}" for file in files)
     modes = {str(file.mode) for file in files}
     if len(modes) != 1:
-        return _contradicted(probed, (f"files disagree: {', '.join(evidence)}",)) if evidence else RefinedMode(probed)
+        return _contradiction(probed, (f"files disagree: {', '.join(evidence)}",)) if evidence else RefinedMode(probed)
     mode = modes.pop()
     if probed is Mode.NOT_ENABLED and mode in (Mode.PREPARING, Mode.DISABLED):
         return RefinedMode(Mode(mode), evidence)
@@ -173,8 +173,8 @@ def refine_mode(probed: Mode, files: Sequence[WorkerFileSettings]) -> RefinedMod
     if probed.value == mode:
         return RefinedMode(probed, evidence)
     otherwise = "but the worker runs otherwise: it was not restarted since, or reads another file"
-    return _contradicted(probed, tuple(f"{text}, {otherwise}" for text in evidence))
+    return _contradiction(probed, tuple(f"{text}, {otherwise}" for text in evidence))
 
 
-def _contradicted(probed: Mode, evidence: tuple[str, ...]) -> RefinedMode:
+def _contradiction(probed: Mode, evidence: tuple[str, ...]) -> RefinedMode:
     return RefinedMode(probed, evidence, contradiction="; ".join(evidence))

@@ -48,7 +48,7 @@ def with_transactions(app: App, observation: Observation) -> Observation:
     if reason is not None:
         return observation.without(parts, reason)
     here = [each for each in observation.connectors or () if each.name not in observation.own_clusters]
-    asked = _asked(app, replace(observation, connectors=tuple(here)), parts)
+    asked = _ask_parts(app, replace(observation, connectors=tuple(here)), parts)
     asked = replace(asked, connectors=observation.connectors)
     places, _why_not_there = task_clusters(app, {each.name: each.config for each in observation.sources()})
     for cluster_app, names in places:
@@ -56,7 +56,7 @@ def with_transactions(app: App, observation: Observation) -> Observation:
     return asked
 
 
-def _asked(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Observation:
+def _ask_parts(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Observation:
     """Add each part on its own: one that can't be asked stays unseen."""
     try:
         with app.transactions() as admin:
@@ -76,7 +76,7 @@ def _with_tasks_there(app: App, observation: Observation, names: Collection[str]
     theirs = tuple(each for each in observation.connectors or () if each.name in names)
     seen = replace(observation, connectors=theirs, crowding=None, unknown_ids=None, quiet={}, ongoing={}, unseen={})
     seen = replace(seen, timed_out={})
-    seen = _asked(app, seen, _OF_TASKS)
+    seen = _ask_parts(app, seen, _OF_TASKS)
     if seen.crowding is None or seen.unknown_ids is None:
         reason = next(iter(seen.unseen.values()))
         unseen = {name: replace(observation.own_clusters[name], ids_unseen=reason) for name in names}

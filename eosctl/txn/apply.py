@@ -150,23 +150,25 @@ def _is_as_it_was(admin: TransactionAdmin, plan: EndPlan, one: TransactionToEnd,
         answers = admin.describe_producers(sorted(map(place_of, one.parts)), only_open=True)
         listings, described = ask_coordinators(admin, one.parts)
     except EosctlError as error:
-        return _left(one, NOT_CHECKED, outcomes, KafkaFault(_LOST, error.code.upper(), error.message))
+        return _leave_alone(one, NOT_CHECKED, outcomes, KafkaFault(_LOST, error.code.upper(), error.message))
     silent = next((answer for answer in answers.values() if isinstance(answer, KafkaFault)), None)
     if silent is not None:
-        return _left(one, NOT_CHECKED, outcomes, silent)
+        return _leave_alone(one, NOT_CHECKED, outcomes, silent)
     open_parts = {
         identity(each) for answer in answers.values() if not isinstance(answer, KafkaFault) for each in answer
     }
     if not open_parts.issuperset(map(identity, one.parts)):
-        return _left(one, STALE, outcomes)
+        return _leave_alone(one, STALE, outcomes)
     now = plan.judge(one.parts, Coordination(listings, described, plan.log))
     new = now.left(plan.waived)
     if codes.COORDINATOR_UNREAD in new:
-        return _left(one, NOT_CHECKED, outcomes, KafkaFault(_LOST, "COORDINATOR_UNREAD", new[codes.COORDINATOR_UNREAD]))
-    return not new or _left(one, STALE, outcomes)
+        return _leave_alone(
+            one, NOT_CHECKED, outcomes, KafkaFault(_LOST, "COORDINATOR_UNREAD", new[codes.COORDINATOR_UNREAD])
+        )
+    return not new or _leave_alone(one, STALE, outcomes)
 
 
-def _left(one: TransactionToEnd, why: str, outcomes: _Outcomes, fault: KafkaFault | None = None) -> bool:
+def _leave_alone(one: TransactionToEnd, why: str, outcomes: _Outcomes, fault: KafkaFault | None = None) -> bool:
     """Mark all of a transaction as left alone."""
     for part in one.parts:
         outcomes.by_part[identity(part)] = why

@@ -67,7 +67,7 @@ def table_screen(watch: WatchState, heading: Heading, *, chosen: int, size: Size
         row
         for number, line in enumerate(lines[first : first + fitting], start=first)
         for row in _line_rows(line, widths, now_s, is_chosen=number == chosen)
-    ] or _nothing(watch, width, now_s)
+    ] or _source_rows(watch, width, now_s)
     foot = f"{first + 1}-{min(first + fitting, len(lines))} of {len(lines)}" if len(lines) > fitting else ""
     return _framed(top, body, sides([TextSpan(_KEYS, "dim")], [TextSpan(foot, "dim")], width), size.rows)
 
@@ -166,7 +166,7 @@ def _header(widths: _Widths) -> ScreenRow:
 
 def _line_rows(line: WatchLine, widths: _Widths, now_s: float, *, is_chosen: bool) -> list[ScreenRow]:
     finding, subject = line.finding, widths.subject
-    text = shown(_told(finding, has_subject=bool(subject)))
+    text = shown(_finding_text(finding, has_subject=bool(subject)))
     ago_s = line.since_s if line.gone_s is None else line.gone_s
     spans = [
         TextSpan("> " if is_chosen else "  "), _severity(line), TextSpan(_GAP),
@@ -184,7 +184,7 @@ def _line_rows(line: WatchLine, widths: _Widths, now_s: float, *, is_chosen: boo
     return [row.styled("reverse") if is_chosen and not number else row for number, row in enumerate(rows)]
 
 
-def _told(finding: Finding, *, has_subject: bool) -> str:
+def _finding_text(finding: Finding, *, has_subject: bool) -> str:
     """Format a finding, with its subject unless the row has one; a folded finding has its code instead."""
     if has_subject or "subjects" in finding.evidence:
         return f"{finding.code}: {finding.message}"
@@ -196,7 +196,7 @@ def _severity(line: WatchLine) -> TextSpan:
     return TextSpan(f"{word:<{_SEVERITY}}", _STYLES.get(word, ""))
 
 
-def _nothing(watch: WatchState, width: int, now_s: float) -> list[ScreenRow]:
+def _source_rows(watch: WatchState, width: int, now_s: float) -> list[ScreenRow]:
     """Return the state of each source in place of lines, so that an empty screen is explained."""
     longest = max((width_of(shown(look.name)) for look in watch.looks), default=0)
     return [row_of([TextSpan("  "), *_source_spans(look, longest, now_s)], width) for look in watch.looks]

@@ -29,7 +29,7 @@ _NO_STATUS: Mapping[str, object] = {"state": "UNASSIGNED"}
 def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]:
     """Return the newest state of each connector and task: `state`, `worker_id`, `trace` and, since 4.1, `version`."""
     found: dict[Work, Mapping[str, object]] = {}
-    for work, _at_ms, value in _told(records):
+    for work, _at_ms, value in _read_records(records):
         if value is None:
             found.pop(work, None)
         else:
@@ -37,7 +37,7 @@ def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]
     return found
 
 
-def _told(records: Iterable[Record]) -> Iterator[tuple[Work, int, Mapping[str, object] | None]]:
+def _read_records(records: Iterable[Record]) -> Iterator[tuple[Work, int, Mapping[str, object] | None]]:
     """Yield the subject, the timestamp and the status of each record; the status of a tombstone is None."""
     for record in records:
         work = _work_of(record.key)
@@ -60,7 +60,7 @@ def status_history(records: Iterable[Record]) -> dict[Work, list[WrittenStatus]]
     Compaction takes away all but the newest record of a key, only not in the segment to which is written.
     """
     found: dict[Work, list[WrittenStatus]] = {}
-    for work, at_ms, value in _told(records):
+    for work, at_ms, value in _read_records(records):
         if value is None:
             found.pop(work, None)
         else:

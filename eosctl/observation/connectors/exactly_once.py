@@ -38,11 +38,11 @@ YES = TaskVerdict(exactly_once=True)
 
 def task_verdict(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
     """Decide whether a task of a source connector is exactly-once."""
-    by_worker = _by_worker(connector, task, observation)
-    return _by_id(connector, task, observation) if by_worker.exactly_once else by_worker
+    by_worker = _verdict_by_worker(connector, task, observation)
+    return _verdict_by_id(connector, task, observation) if by_worker.exactly_once else by_worker
 
 
-def _by_worker(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
+def _verdict_by_worker(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
     """Judge by the mode of the worker that runs it; if that is unknown, all workers must have the same mode."""
     if observation.mirror_maker:
         return YES  # no worker of a dedicated MirrorMaker says its mode: its ids are all that there is
@@ -66,7 +66,7 @@ def _of_mode(worker: UpgradeWorker) -> TaskVerdict:
     return TaskVerdict(False, f"{worker.name} is {worker.mode}", _UPGRADE)
 
 
-def _by_id(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
+def _verdict_by_id(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
     """Judge by its transactional id: an exactly-once task has one from its start on, until it is idle for long."""
     unseen = ids_unseen(connector, observation)
     needs = "Needs -b, -g, and DESCRIBE on the transactional ids."

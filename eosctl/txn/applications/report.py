@@ -51,10 +51,10 @@ def list_applications(app: App, request: ApplicationsRequest) -> Report:
     problems = [
         *hidden_ids_warning(app, rows),
         *cluster.problems,
-        *_remarks(facts, cluster.limits),
+        *_remark_warnings(facts, cluster.limits),
         *_not_described(faults),
         *missing_ids_problems(cluster.listings),
-        *(_kept(app, cluster, applications) if request.remember else ()),
+        *(_keep_counts(app, cluster, applications) if request.remember else ()),
     ]
     return txn_report(
         app,
@@ -114,7 +114,7 @@ def _summary(rows: Sequence[ApplicationRow], cluster: ClusterIds, before: Seen |
     )
 
 
-def _remarks(facts: Sequence[ApplicationFacts], limits: BrokerLimits) -> Iterator[Problem]:
+def _remark_warnings(facts: Sequence[ApplicationFacts], limits: BrokerLimits) -> Iterator[Problem]:
     """Yield one warning per remark, with the names of the applications."""
     for code in codes.REMARKS:
         names = [each.application.name for each in facts if code in remarks_of(each, limits)]
@@ -132,7 +132,7 @@ def _not_described(faults: Mapping[TransactionalId, KafkaFault]) -> Iterator[Pro
         yield Problem(codes.NOT_CHECKED, message, "Fix that, then run again.")
 
 
-def _kept(app: App, cluster: ClusterIds, applications: Sequence[ApplicationIds]) -> Iterator[Problem]:
+def _keep_counts(app: App, cluster: ClusterIds, applications: Sequence[ApplicationIds]) -> Iterator[Problem]:
     """Keep the counts, unless some ids are missing: they would look new at the next look."""
     if cluster.listings.missing:
         return
