@@ -1,7 +1,7 @@
 """Fencing through Connect's own endpoint (`--via connect`).
 
-It makes the leader do what it does before it starts tasks: fence the recorded ids and write the
-task-count record. It needs the connector STOPPED, so that nothing is left to fence when it resumes.
+The leader does what it does before it starts tasks: it fences the recorded ids and writes the task-count record. The
+connector must be STOPPED, so that nothing is left to fence when it resumes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fencing of the ids of a stopped connector's former tasks, so that none of them can commit an offset any more.
 
-A worker gives up on a task that does not end in time, and one that was frozen may come back: both may hold a producer.
+A worker gives up on a task that does not end in time, and a frozen one may resume: both may hold a producer.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _AUTHORIZATION_FAILED = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 def fence_former_tasks(app: App, connector: str, *, tasks: int, where: App | None = None) -> str:
     """Fence natively, or else through the leader, and return what was done; `tasks` is the last known number of tasks.
 
-    `where` leads to the brokers that its ids are on, if those are not the group's. Ids that no coordinator knows were
-    never used: workers without exactly-once support have none. Raises EosctlError where an id may still be used.
+    `where` is for the brokers of its ids, if those are not the group's. Ids that no coordinator knows were never used:
+    workers without exactly-once support have none. Raises EosctlError if an id may still be used.
     """
     count = max(tasks, recorded_count(recorded_connectors(app), connector) or 0)
     ids = task_transactional_ids(app.target.require_group_id(), connector, count)

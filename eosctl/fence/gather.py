@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class FenceRequest(Struct, frozen=True):
     """The selection of ids; `tasks` overrides the task-count record of `connector`; `via`: native, connect or producer.
 
-    `live`, `unknown_liveness`, `discard_prepared`, `allow_leader` and `create_unknown` set one check aside each.
+    `live`, `unknown_liveness`, `discard_prepared`, `allow_leader` and `create_unknown` waive one check each.
     """
 
     transactional_ids: tuple[TransactionalId, ...] = ()
@@ -44,7 +44,7 @@ class FenceRequest(Struct, frozen=True):
 class Gathered(Struct, frozen=True):
     """The ids in a stable order; `task_count_record` is set where the ids were derived from it.
 
-    `at` leads to the Kafka cluster where they are, if that is one of the connector's own.
+    `at` is the Kafka cluster of the ids, if the connector has one of its own.
     """
 
     ids: Sequence[TransactionalId]
@@ -101,7 +101,7 @@ def _matcher(request: FenceRequest) -> Callable[[str], bool]:
 def _matching_ids(app: App, matches: Callable[[str], bool]) -> tuple[list[TransactionalId], list[Problem]]:
     """List the ids that match, of all that this principal may see; filter here, as brokers before 4.1 can't.
 
-    And a problem for each coordinator that can't be asked: then there may be more.
+    Return also a problem for each coordinator that can't be asked, as there may be more ids.
     """
     from eosctl.txn.report import missing_ids_problems
 

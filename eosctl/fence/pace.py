@@ -36,7 +36,7 @@ def pause_ms(
 ) -> int:
     """Return the milliseconds between two ids of one coordinator; a connector's overrides precede worker settings.
 
-    `oldest_version` of the workers; None counts as 3.7 or newer, where the backoff grows up to its maximum.
+    `oldest_version` is that of the workers; None counts as 3.7 or newer, where the backoff grows up to its maximum.
     """
     backoff_ms = _setting("retry.backoff.ms", config, worker, _BACKOFF_MS)
     if backoff_ms == 0 or (oldest_version is not None and oldest_version < _EXPONENTIAL_SINCE):

@@ -74,7 +74,7 @@ FenceRoute = Callable[[App, Sequence[TransactionalId]], Iterator[FenceAnswer]]
 class FencePlan(Struct, frozen=True):
     """The plan of a fencing, and the observations that it is based on.
 
-    `cluster_id` is that of the cluster where the ids are, `home_id` that of the group's own.
+    `cluster_id` is the id of the cluster with the ids, `home_id` the id of the group's own.
     """
 
     request: FenceRequest
@@ -310,8 +310,8 @@ def _with_progress(app: App, answers: Iterable[FenceAnswer], *, total: int) -> I
 def _recheck(app: App, plan: FencePlan) -> None:
     """Check that the plan still holds: same cluster, no task that may run since, same task-count record.
 
-    States and epochs may have moved: they do with every transaction, and fencing is right all the same; but not where
-    Flink may have prepared one meanwhile.
+    States and epochs may have moved: they do with every transaction, and fencing is right all the same, unless Flink
+    may have prepared a transaction meanwhile.
     """
     if plan.cluster_id:
         with plan.where(app).transactions() as admin:

@@ -82,7 +82,7 @@ class FenceItem(Struct, frozen=True):
     def already_fenced(self) -> bool:
         """Whether the id looks fenced by eosctl (or by Java's Admin with defaults), and untouched since.
 
-        Coordinators don't report when an idle id was last used, so its state and its timeout are the only mark.
+        Coordinators don't report when an idle id was last used, so its state and its timeout are the only evidence.
         """
         before = self.before
         return (

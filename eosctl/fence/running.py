@@ -115,7 +115,7 @@ def _silent_workers(
 
 
 def _liveness_problem(app: App, held: TaskHolders, task: HeldTask) -> Problem | None:
-    """Return a problem if the task may run: REST reports it neither RUNNING at a member nor FAILED.
+    """Return the problem that the task may run: REST reports it neither RUNNING at a member nor FAILED; else None.
 
     A task that has failed, or that a non-member runs, or that has no worker, is a case for `fence`.
     """

@@ -1,6 +1,7 @@
 """Decides whether a Connect group without members ever existed on this Kafka cluster.
 
-The workers of a group that is gone run nothing, and need no waiver; a mistyped group looks the same to its coordinator.
+The workers of a group that is gone run nothing, and need no waiver; but a mistyped group looks the same to its
+coordinator.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def require_ever_there(app: App, known: Known = NO_EVIDENCE) -> None:
 def _ask_sources(app: App, known: Known) -> Known | None:
     """Complete `known` from the coordinators and the config topic; return None if neither can be asked now.
 
-    Brokers that come back answer for groups before they do for transactions and topics.
+    Restarted brokers answer for groups before they do for transactions and topics.
     """
     ids = _known_ids(app) if known.ids is None else known.ids
     try:

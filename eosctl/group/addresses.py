@@ -1,7 +1,7 @@
 """The URLs at which the members of a group are asked, and the members that may share a worker's address.
 
-Names are looked up where there are several members, side by side, and in a part of the time that a command has; a name
-that can't be resolved shows nothing.
+Names are resolved only if there are several members, in parallel, and within a part of the command's time; a name that
+can't be resolved proves nothing.
 """
 
 from __future__ import annotations

@@ -109,8 +109,8 @@ def read_group(app: App, *, gone_ok: bool = False, wait: bool = True) -> tuple[C
 def discover_urls(app: App) -> list[str]:
     """Return the URLs of the group's workers: the given ones, else those that its members advertise.
 
-    Credentials are part of given URLs only, so none goes to a discovered one. Empty means that the group has no
-    member; members whose URLs are unknown raise UnreachableError. Else raises as `read_group`.
+    Only given URLs have credentials, so none is sent to a discovered one. Returns none if the group has no member.
+    Raises UnreachableError if the URLs of all members are unknown, else as `read_group`.
     """
     if app.target.connect_urls:
         return list(app.target.connect_urls)
@@ -139,7 +139,7 @@ def worker_id_of(member: ConnectMember) -> WorkerId:
 def in_turn(app: App, urls: Sequence[str]) -> Iterator[tuple[str, ConnectWorker]]:
     """Yield each URL and its worker, with a time limit that leaves time for the others.
 
-    A frozen worker takes requests and is silent: it must not use up the time in which the next one would answer.
+    A frozen worker accepts requests and does not answer: it must not use up the time in which the next one would.
     """
     for left, url in zip(range(len(urls), 0, -1), urls, strict=True):
         patience_s = min(WORKER_PATIENCE_S, app.deadline.remaining_s() / left)

@@ -1,7 +1,7 @@
 """The evidence, from outside, for a worker's `exactly.once.source.support`. Pure.
 
-Connect has no request that shows the mode. Validating a connector with `exactly.once.support=required` shows whether
-the worker that was asked is `enabled`; `preparing` and `disabled` answer alike, only a worker's file tells them apart.
+Connect has no request that returns the mode. Validating a connector with `exactly.once.support=required` shows whether
+the worker is `enabled`; `preparing` and `disabled` answer alike, and only a worker's file distinguishes them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LAST = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 def probe_plugins(plugins: Iterable[Mapping[str, object]]) -> list[str]:
     """Return the classes of the source plugins to validate with, best first.
 
-    One without a version may be one that the worker can't load.
+    A plugin without a version may be one that the worker can't load.
     """
     versions = {str(each.get("class")): each.get("version") for each in plugins if each.get("type") == "source"}
     order = {name: index for index, name in enumerate((*_HARMLESS, "", _LAST))}  # all others stand where "" does

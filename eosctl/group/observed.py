@@ -20,13 +20,13 @@ from eosctl.report import Problem
 class WorkerObservation(Struct, frozen=True):
     """One worker; `connectors` and `tasks` are None if the group was not stable, or not asked.
 
-    `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` says what `mode` and doubts rest on.
-    `config_lag` is None unless the config topic was read; `failure` is why the worker itself says nothing.
+    `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is the basis of `mode` and of doubts.
+    `config_lag` is None unless the config topic was read; `failure` is why the worker itself did not answer.
     `client_host` is the address from which the member is connected to its coordinator. `wanted_offset` is the config
-    offset that the group has told it and that it does not reach, if so. Workers of a dedicated MirrorMaker have no
-    REST interface for us (`has_rest`); one that advertises no URL is a `node`. `outside` is how it was seen that it
-    runs and is not a member, if so. `plugins` are the classes of the connectors that it lists.
-    `worker_id` is how REST calls a member, by the URL that it advertises.
+    offset that the group requires and that it does not reach, if so. Workers of a dedicated MirrorMaker have no REST
+    interface for us (`has_rest`); one that advertises no URL is a `node`. `outside` is the evidence that it runs
+    without being a member, if so. `plugins` are the classes of the connectors that it lists. `worker_id` is a member's
+    name in REST, by the URL that it advertises.
     """
 
     url: str | None
@@ -99,7 +99,7 @@ class WorkerObservation(Struct, frozen=True):
 
 
 class GroupObservation(Struct, frozen=True):
-    """A group and its workers; `state` is None when only REST was asked (no Kafka cluster or no group was named).
+    """A group and its workers; `state` is None if only REST was asked (no Kafka cluster or no group was named).
 
     `ways_in` are given URLs that lead to some member, and that no member advertises.
     """

@@ -56,8 +56,8 @@ class Route(Struct, frozen=True):
     def meets(self, other: Route, addresses: Mapping[str, Collection[str]]) -> bool:
         """Decide whether both may lead to one worker: same port, and same host or address.
 
-        Of different paths on one port it is not assumed: a worker has none, so a gateway goes by them. Names it need
-        not go by: a load balancer does not look at them.
+        Different paths on one port count as different workers: a worker has no paths, so a gateway routes by them.
+        Different names do not: a load balancer ignores them.
         """
         ours, theirs = urlsplit(self.reached), urlsplit(other.reached)
         if (ours.port, ours.path) != (theirs.port, theirs.path):
@@ -175,7 +175,7 @@ def why_none_of_the_members(
 ) -> str | None:
     """Explain why the worker at `url`, which knows the group's connectors, is no route to a member.
 
-    None where it may be a load balancer: that has no tasks, and reports the health of a member.
+    Return None if it may be a load balancer, which has no tasks, and reports the health of a member.
     """
     if health == STARTING:
         return None  # it is about to join

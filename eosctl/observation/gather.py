@@ -52,7 +52,7 @@ _POLL_S = 0.5
 def observe_upgrade(app: App, group: GroupObservation, target: Mode, *, validate: bool = True) -> Observation:
     """Observe all that gates judge; parts that can't be observed stay unseen, with the reason.
 
-    `validate`: workers validate each source connector, and some of those log in to their sources for it.
+    `validate`: have workers validate each source connector, for which some log in to their sources.
     """
     observation = _with_connectors(app, group, _workers_only(app, group, target))
     if group.is_mirror_maker:
@@ -167,7 +167,7 @@ def _with_descriptions(app: App, store: TopicReader, observation: Observation) -
 def _with_aborted_offsets(app: App, store: TopicReader, observation: Observation) -> Observation:
     """Add aborted offsets of the global topic; connectors' own topics are read as committed by default.
 
-    Where a worker is not enabled, it also reports when each connector committed an offset.
+    If a worker is not enabled, add also the time of each connector's newest offset.
     """
     topic = app.target.offset_topic
     uncommitted = store.read(topic, isolation="read_uncommitted", newest_per_key=True)
@@ -246,7 +246,7 @@ _TOPIC_PARTS: Mapping[str, _Part] = {
 def _with_connectors(app: App, group: GroupObservation, observation: Observation) -> Observation:
     """Add each worker's Kafka cluster, and the connectors as the first answering worker reports them.
 
-    Where no member can be reached, a load balancer that leads to one of them reports as much.
+    If no member can be reached, a load balancer in front of them serves as well.
     """
     reasons = [each.failure.message for each in group.members if each.failure and each.health == "unreachable"]
     cluster_ids: dict[str, str] = {}
@@ -273,7 +273,7 @@ def _connectors(worker: ConnectWorker) -> tuple[ObservedConnector, ...]:
 def _as_written(app: App, group: GroupObservation, observation: Observation) -> Observation:
     """Add the connectors, and the versions of workers, from the group's own topics, as far as they can be read.
 
-    Without its status topic a MirrorMaker's connectors are known, and their states are not.
+    Without the status topic, a MirrorMaker's connectors are known, but their states are not.
     """
     statuses: Mapping[Work, Mapping[str, object]] = {}
     try:

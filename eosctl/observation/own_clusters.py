@@ -27,7 +27,7 @@ from eosctl.offsets.switch.takeover import plan_takeover
 def with_own_clusters(app: App, observation: Observation) -> Observation:
     """Add the own clusters of source connectors, and which offsets their topics there lack.
 
-    Their topics are looked at only where exactly-once is still to come.
+    The topics are read only if exactly-once is not yet enabled.
     """
     if app.target.client is None:
         return observation

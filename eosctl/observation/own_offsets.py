@@ -17,8 +17,8 @@ from eosctl.ports import TopicReader
 def with_stale_offsets(app: App, store: TopicReader, observation: Observation) -> Observation:
     """Add the connectors whose own topic is older than the global one; read nothing if none has one.
 
-    Topics that do not exist, or are of another cluster, are judged elsewhere. Where a worker is enabled it is too
-    late: tasks have gone on from their own topics.
+    Topics that do not exist, or are on another cluster, are judged elsewhere. If a worker is enabled it is too late:
+    tasks have continued from their own topics.
     """
     own = {
         each.name: topic

@@ -1,7 +1,7 @@
 """Validates each source connector's config on a worker, to learn what the connector itself declares of exactly-once.
 
-A validation may log in to the connector's database and take seconds: they are made side by side, and after everything
-that is told faster.
+A validation may log in to the connector's database and take seconds: they run in parallel, and after all faster
+requests.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Answers(Struct, frozen=True):
 def with_validations(app: App, observation: Observation) -> Observation:
     """Add the objections of the first worker that answers; leave half of the remaining time for later steps.
 
-    A worker that nobody named is shown no more of the connectors' configs than it says itself.
+    A worker that was not named gets no more of the connectors' configs than it reports itself.
     """
     if observation.mirror_maker:
         return observation.without((VALIDATION,), f"each {NO_REST}")

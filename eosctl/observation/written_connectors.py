@@ -28,7 +28,7 @@ def written_connectors(
 ) -> WrittenConnectors:
     """Read the topics' current content; `state` is that of the config topic, if it has just been read.
 
-    Raises NotFoundError where there is no such topic, and what reading raises.
+    Raises NotFoundError if there is no such topic, and what reading raises.
     """
     if store is None:
         with app.topics() as opened:

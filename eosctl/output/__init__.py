@@ -15,7 +15,7 @@ _FOR_PROGRAMS = {"json": write_json, "yaml": write_yaml, "ndjson": write_ndjson}
 def render_report(report: Report, *, output: str, stream: IO[str], color: bool, most_rows: int | None = None) -> None:
     """Write `report` to `stream`; `output`: text, wide, json, yaml or ndjson; `color`: a terminal with colours.
 
-    Text stops after `most_rows` rows, and says so; the other formats always have all of them.
+    Text stops after `most_rows` rows, with a note; the other formats always have all of them.
     """
     write = _FOR_PROGRAMS.get(output)
     if write is not None:

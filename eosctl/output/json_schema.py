@@ -1,6 +1,6 @@
 """The JSON Schema (2020-12) of a kind of document, derived from the classes of its parts.
 
-Fields may be added to a kind: a member that no schema names is no fault.
+Fields may be added to a kind, so unknown members are allowed.
 """
 
 from __future__ import annotations

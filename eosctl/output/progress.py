@@ -1,6 +1,6 @@
 """Messages on stderr: text at once; progress as a live line on a terminal, else as one line every ten seconds.
 
-Where many go through the same steps, a terminal has a live table of them (board.py) in place of their sentences.
+If many subjects go through the same steps, a terminal shows a live table of them (board.py) instead of messages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Job:
 class ProgressMessages:
     """The listener that the command line gives to every operation; `live` allows a display that redraws itself.
 
-    Work that is over within two seconds is not spoken of.
+    Work that is over within two seconds is not reported.
     """
 
     def __init__(self, stream: IO[str], clock: Clock, *, live: bool, verbose: bool = False) -> None:

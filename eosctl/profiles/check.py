@@ -17,8 +17,8 @@ _Found = Callable[[], tuple[str, str | None]]
 def check_target(app: App) -> Report:
     """Report one row per cluster, group and worker: ok, wrong, or failed with the reason.
 
-    Exit 3 where something else answered than is expected; else, where nothing answers, the exit code of the first
-    failure, and 7 where some do.
+    Exit with 3 if an answer differs from the expected one; else, if nothing answers, with the first failure's exit
+    code, and with 7 if some do.
     """
     rows: list[CheckRow] = []
     failures: list[EosctlError] = []

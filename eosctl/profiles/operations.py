@@ -1,6 +1,6 @@
 """The operations of `eosctl profile`: the content of the config file, resolved values, and changes of the file.
 
-Secrets are shown as `***` and never written: the file says where they are.
+Secrets are shown as `***` and never written: the file has references to them.
 """
 
 from __future__ import annotations

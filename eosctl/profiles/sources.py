@@ -43,7 +43,8 @@ class Sources:
     def first(self, name: str, *, many: bool = False, within: str | None = None) -> ResolvedValue | None:
         """Return the first value of `name`, with its origin; None if there is none, or an empty one.
 
-        `within` is the section of the profile that has it as `name` without the section's own (`connect_ca`: `ca`).
+        `within` is the section of the profile that has it, where `name` lacks the section's prefix (`connect_ca`:
+        `ca`).
         """
         variable = f"EOSCTL_{name.upper()}"
         candidates = (

@@ -56,7 +56,7 @@ _ENTRIES: Mapping[str, type[_Begin | _Start | _Done | EndEntry]] = {
 def unfinished_rescue(journal: Journal, connector: ConnectorState) -> UnfinishedRescue | None:
     """Return the unfinished rescue of the connector's newest task set, by the journal; raise EosctlError.
 
-    A run that goes on with an earlier one adds to it.
+    A run that continues an earlier one adds to it.
     """
     begun: UnfinishedRescue | None = None
     for entry in journal.read(_ENTRIES):

@@ -39,8 +39,8 @@ WAIT, FENCE, WRITE, RESTART, WATCH = STEPS = ("wait", "fence", "write", "restart
 class RescueState(Struct, frozen=True):
     """The connector, its tasks, and their diagnosis; `begun` is an interrupted rescue of it.
 
-    `round_over` reports whether all tasks are on the leader: then they failed with the round, which is over. A follower
-    gives up after 30 s, while the leader goes on.
+    `round_over`: all tasks are on the leader, so they failed with the round, which is over. A follower gives up after
+    30 s, while the leader continues.
     """
 
     scene: Scene
@@ -109,7 +109,7 @@ def _steps(state: RescueState) -> tuple[str, ...]:
 def examine(app: App, name: str) -> RescueState:
     """Observe the connector; raise NotFoundError, RefusedError if the group is not stable, and what reading raises.
 
-    Raises RefusedError, too, where the tasks write to a Kafka cluster to which eosctl can't go.
+    Raises RefusedError, too, if the tasks write to a Kafka cluster that eosctl can't reach.
     """
     group, cluster_id = read_group(app, gone_ok=True)
     refuse_never_there(app, group, [name])

@@ -42,8 +42,8 @@ class Diagnosis(Struct, frozen=True):
 def diagnose(connector: ConnectorState, tasks: Sequence[TaskStatus], *, restarted: bool = False) -> Diagnosis:
     """Decide whether native fencing and a record heal this connector; `restarted` by an interrupted rescue.
 
-    While fencing is due (commit newer than record) no task of the newest set can have begun, so all of them must be
-    FAILED: one that REST calls RUNNING waits for a round, which would fence it later, when it really runs.
+    While fencing is due (commit newer than record), no task of the newest set can have begun, so all of them must be
+    FAILED: one that REST reports RUNNING waits for a round, which would fence it later, when it really runs.
     """
     seen = f"{describe_tasks(tasks)}; {_record_text(connector)}"
     return Diagnosis(_verdict(connector, tasks, restarted=restarted), seen)

@@ -1,9 +1,8 @@
 """The audit log: one JSON line for every write that was begun, with its outcome; `eosctl history` reads it.
 
-A write that a safety check refused has a line, too. A line is appended when its write is over. Until then the same
-entry lies in a file of its own under the state directory, locked by the process that writes: where the lock is free and
-the file still there, that process was killed, and the next eosctl adds the line with outcome `killed`. No secret may
-reach an entry.
+A write that a safety check refused has a line, too. A line is appended when its write is over. Until then the entry is
+in a file of its own under the state directory, locked by the writing process: if the lock is free and the file still
+exists, that process was killed, and the next eosctl adds the line with outcome `killed`. No secret may reach an entry.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class AuditedCommand(Struct, frozen=True):
 class AuditLog(Struct, frozen=True):
     """The log at `path`, which need not exist yet; `pending` is the directory of writes in progress.
 
-    `state_dir` is where both are, unless the user named the log.
+    `state_dir` holds both, unless the user named the log.
     """
 
     path: Path
@@ -318,7 +317,7 @@ def _user() -> str:
 def _plain_arguments(given: Mapping[str, object]) -> dict[str, Json]:
     """Convert arguments to JSON, without passwords.
 
-    Of settings (`--conf K=V`) values are shown that are known to be harmless, of commands the program.
+    Of settings (`--conf K=V`) only values known to be harmless are shown, of commands only the program.
     """
     return {name: _argument(name, value) for name, value in given.items()}
 

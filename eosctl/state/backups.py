@@ -1,7 +1,7 @@
 """Files that must survive: backups of what a write will replace, and exports; synced before use.
 
-A backup is a record file with two members more per line: `written`, the value that was put over it, so that `restore`
-can see whether someone else wrote since, and `cluster_id`. A line without `offset` is a key that had no record.
+A backup is a record file with two more members per line: `written`, the value written over it, so that `restore` can
+detect later writes of others, and `cluster_id`. A line without `offset` is a key that had no record.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NAME = re.compile(rf"-\d{{8}}T\d{{9}}Z-([0-9a-f]{{{_DIGITS}}})(?:-\d+)?\.ndjson
 def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) -> Path:
     """Store what `writes` will replace under the state directory, synced; return the new file's path.
 
-    More than MOST_LINES go into a Parquet file, as those of a migration do.
+    More than MOST_LINES records are stored in a Parquet file, as for a migration.
     """
     from eosctl.engine.backups.lines import backup_lines, few_at_once
     from eosctl.engine.planned import replaced
@@ -130,7 +130,7 @@ def read_backup(path: str) -> Iterator[BackupEntry]:
 def refuse_config(key: bytes | None, *, name: str) -> None:
     """Raise RefusedError for a record of Connect's own configuration, which may hold passwords.
 
-    `name` is the file that it is from.
+    `name` is the file of the record.
     """
     if is_config_key(key):
         raise RefusedError(

@@ -15,7 +15,7 @@ _MEANING = {
 def require_expected(expect: Mapping[str, str], found: Mapping[str, object]) -> None:
     """Raise RefusedError, with both ids, unless `found` has every id of `expect`; an unknown id is not equal.
 
-    The mode that is expected is for checks: an upgrade changes it.
+    The expected mode is not checked here, as an upgrade changes it.
     """
     for name, (what, check) in _MEANING.items():
         wanted = expect.get(name)

@@ -106,7 +106,7 @@ class Journal(Struct, frozen=True):
     def hold(self, what: str) -> Iterator[None]:
         """Keep every other eosctl on this machine from `what` meanwhile; the lock ends with the process.
 
-        Raises RefusedError where another one has it, EosctlError where the file can't be made.
+        Raises RefusedError if another one has it, EosctlError if the file can't be created.
         """
         try:
             descriptor = self._open()

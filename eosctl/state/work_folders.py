@@ -1,6 +1,6 @@
 """Temporary folders that a run removes; after a kill, the next run removes them.
 
-A lock tells a killed run's folder from one in use: it goes with the process.
+A lock, which ends with the process, distinguishes a killed run's folder from one in use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eosctl.machine.files import make_folder
 def work_folder(parent: Path, prefix: str) -> Iterator[Path]:
     """Create a folder in `parent` that is removed after the block unless renamed; first remove those of killed runs.
 
-    Raises EosctlError where it can't be made.
+    Raises EosctlError if it can't be created.
     """
     try:
         make_folder(parent)

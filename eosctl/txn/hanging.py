@@ -1,8 +1,8 @@
 """Finds hanging transactions of a partition: open there, and forgotten by every coordinator (KIP-664).
 
-A long-running transaction is not a hanging one: its coordinator will end it. Decided from what partition leaders and
-coordinators say, as `TransactionsCommand find-hanging` does (Kafka 3.0 to 4.4), and at once where the state of its
-coordinator proves that nothing will end it. A record's own time proves nothing: the source gave it.
+A long-running transaction is not a hanging one: its coordinator will end it. Decided by partition leaders and
+coordinators, as `TransactionsCommand find-hanging` does (Kafka 3.0 to 4.4), and at once if the state of its coordinator
+proves that it will not be ended. A record's own time proves nothing: the source sets it.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def is_silent(
 def nothing_will_end(producer: ActiveProducer, state: TransactionDescription) -> bool:
     """Decide whether the coordinator of the id has ended this very transaction, and forgotten the partition.
 
-    Its markers are written by then, so that a partition which is open after this answer will never get one: the
-    producer has a newer epoch, or the last transaction is complete.
+    Its markers are written by then, so a partition that is open after this answer will never get one: the producer has
+    a newer epoch, or the last transaction is complete.
     """
     if state.producer_id != producer.producer_id or (producer.topic, producer.partition) in state.partitions:
         return False
@@ -76,9 +76,10 @@ def find_hanging(
 ) -> list[HangingTransaction]:
     """Return the open transactions that no coordinator accounts for, by topic, partition and start offset.
 
-    Young ones only where the state of their coordinator proves it. Claims nothing for an id that could not be
-    described (no right to, say), nor for a producer without an id where ids may be missing from the listing: aborting
-    under a coordinator that still knows the transaction breaks it. `unjudged` and `without_owner` name those.
+    Young ones are returned only if the state of their coordinator proves it. Claims nothing for an id that could not be
+    described (for lack of rights, say), nor for a producer without an id if ids may be missing from the listing:
+    aborting under a coordinator that still knows the transaction breaks it. `unjudged` and `without_owner` return
+    those.
     """
     owners = {listing.producer_id: listing.transactional_id for listing in listings.found}
     found = []

@@ -160,8 +160,8 @@ def count_initialisations(
 ) -> Mapping[TransactionalId, int]:
     """Count the InitProducerIds of each id in `__transaction_state` since then: each leaves a record Empty.
 
-    Of each partition no more than the last MOST_RECENT offsets are read. Raises what reading raises, and EosctlError
-    where these do not reach back so far.
+    At most the last MOST_RECENT offsets of each partition are read. Raises what reading raises, and EosctlError if
+    these do not reach back far enough.
     """
     keys = dict.fromkeys(transactional_ids, 0)
     with app.topics() as store:

@@ -254,7 +254,7 @@ class OpenParts(Struct, frozen=True):
 def look_for_parts(admin: TransactionAdmin, writers: Collection[Writer], log: LogLook) -> OpenParts:
     """Find where these producer ids and epochs are open: in all visible partitions, and where the log has them.
 
-    A commit or an abort that the log has of one very transaction names all of its partitions.
+    If the log has a commit or an abort of exactly this transaction, it names all of its partitions.
     """
     decided = {writer: decision_in_log(log.entries, writer, ()) for writer in writers}
     named = {writer: one.partitions for writer, one in decided.items() if one is not None and one.proven}

@@ -50,7 +50,7 @@ _RANKS_S = 5.0
 class EndRequest(Struct, frozen=True):
     """The selection of a transaction on a partition: `start_offset`, or producer id, epoch and coordinator epoch.
 
-    `commit` writes COMMIT markers, as was decided, else ABORT markers; `waived` are the checks that are set aside.
+    `commit` writes COMMIT markers, as was decided, else ABORT markers; `waived` are the waived checks.
     """
 
     topic: str
@@ -198,7 +198,7 @@ def _hint(code: Code, one: TransactionToEnd) -> str:
 def plan_end(app: App, request: EndRequest) -> EndPlan:
     """Find the transaction, every partition where it is open, and the reasons not to end it.
 
-    Raises UsageError, NotFoundError when the partition has no such open transaction.
+    Raises UsageError, and NotFoundError if the partition has no such open transaction.
     """
     _check(request)
     place = (request.topic, request.partition)

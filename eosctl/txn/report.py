@@ -123,7 +123,7 @@ def txn_report(
 ) -> Report:
     """Build the report of one `txn` command; derive the exit code from the faults.
 
-    `judged`: how many questions were answered, where that is not the number of rows.
+    `judged` is the number of answered questions, if that is not the number of rows.
     """
     broken = list(faults)
     code = ExitCode.OK

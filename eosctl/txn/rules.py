@@ -1,7 +1,7 @@
 """Decides how an open transaction may be ended: its coordinator, its decision, and the reasons not to abort it.
 
-A transaction is one producer id and epoch, in every partition where these are open. Decisions only: what leaders,
-coordinators and their log say are arguments.
+A transaction is one producer id and epoch, in every partition where these are open. Decisions only: the answers of
+leaders, of coordinators and of their log are arguments.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ class Coordination(Struct, frozen=True):
 class TransactionToEnd(Struct, frozen=True):
     """One transaction and its open partitions, in the order of their markers.
 
-    `reason` is why it is hanging (None: it is not known to be), `refused` why it must not be ended: code -> in words.
+    `reason` is why it is hanging (None: not known to be), `refused` maps the codes of reasons not to end it to their
+    texts.
     """
 
     parts: tuple[ActiveProducer, ...]
@@ -239,7 +240,8 @@ def decision_in_log(entries: Iterable[LogEntry], writer: Writer, places: Collect
     """Return the coordinator's decision about a transaction of this producer id and epoch that is open at `places`.
 
     From KIP-890 on a coordinator raises the epoch when it decides: the transaction itself has the one before. Older
-    clients use one epoch for many transactions: then the newest that has one of the partitions may be another one.
+    clients use one epoch for many transactions, so the newest record with one of the partitions may be about another
+    one.
     """
     found: DecidedResult | None = None
     others = False  # the newest of these decisions is about other partitions

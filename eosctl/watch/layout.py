@@ -75,7 +75,7 @@ def table_screen(watch: WatchState, heading: Heading, *, chosen: int, size: Size
 def line_screen(line: WatchLine, *, scrolled: int, size: Size, now_s: float) -> tuple[list[ScreenRow], int]:
     """Return the rows of a finding, its fix, with a command to copy, and the explanation of its code.
 
-    The rows, and how far they can be scrolled.
+    Return also how far the rows can be scrolled.
     """
     width, finding = min(size.columns, MOST_COLUMNS), line.finding
     gone = f"; gone for {_ago(now_s, line.gone_s)}" if line.gone_s is not None else ""

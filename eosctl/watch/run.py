@@ -1,6 +1,6 @@
 """The operation of `eosctl watch`: looks repeatedly, shows the changes, and ends on request. Writes nothing to Kafka.
 
-It writes nothing to the cluster, and aborts nothing by itself: that stays a person's decision.
+It writes nothing to the cluster, and aborts nothing by itself: that is a decision for people.
 """
 
 from __future__ import annotations

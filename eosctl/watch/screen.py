@@ -25,7 +25,8 @@ _STEPS = {
 class WatchView(Struct, frozen=True):
     """The view of the user: the table, a line or the help.
 
-    `chosen` is a line, which stays chosen while others come and go. `line` is shown as it was last, even when it went.
+    `chosen` is a line that stays chosen while others come and go. `line` is shown in its last state, even if it is
+    gone.
     """
 
     chosen: LineKey | None = None

@@ -1,7 +1,7 @@
 """A Connect group without members: its workers are stopped, or it never existed on this Kafka cluster. Pure.
 
-A coordinator forgets a group some minutes after its last worker has gone, and then answers as for one that never was.
-A mistyped name may also be that of a group that is there and has no members, while the right one runs.
+A coordinator forgets a group some minutes after its last worker has gone, and then answers as for an unknown one. A
+mistyped name may also be that of an existing group without members, while the right one runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GROUPS_NAMED = 5
 class OtherGroup(Struct, frozen=True):
     """A Connect group with members: their connectors, and the offset to which they have read their config topic.
 
-    `config_offset` is None where they do not report: while they rebalance.
+    `config_offset` is None during a rebalance, when members do not report it.
     """
 
     connectors: Collection[str]
@@ -38,7 +38,7 @@ class OtherGroup(Struct, frozen=True):
 class Recorded(Struct, frozen=True):
     """The connectors of a config topic, the offset of the newest commit of tasks (-1: none), and the topic's end.
 
-    Each commit of tasks makes the members of its group rebalance, and report a config offset behind it.
+    After each commit of tasks, the members of its group rebalance and report a config offset behind it.
     """
 
     connectors: Collection[str] = ()
@@ -93,7 +93,7 @@ class GroupEvidence(Struct, frozen=True):
     def other_owner(self, group_id: str) -> str | None:
         """Return the evidence that the config topic, with these connectors, belongs to another group.
 
-        Without such a topic it is enough that members of another group have a connector of that name.
+        Without such a topic it is enough that members of another group run a connector of that name.
         """
         recorded = self.recorded_connectors()
         shown = self._by_file(group_id) or self._by_members(recorded)
@@ -157,8 +157,8 @@ def _is_of(transactional_id: TransactionalId, group_id: str, connectors: Collect
 def judge_absence(group_id: str, *, state: str, answering: str | None, missing: str | None) -> str | None:
     """Return what is doubtful about a group without members, as a sentence; None if its workers are just stopped.
 
-    `answering` is the URL of a worker that was named for it and is up, `missing` what its GroupEvidence lack. Raises
-    NotFoundError where the group was most likely never there, or is not that worker's.
+    `answering` is the URL of a named worker that is up, `missing` is what `GroupEvidence.missing` returns. Raises
+    NotFoundError if the group most likely never existed, or is not that worker's.
     """
     if state == DEAD and answering is not None:
         raise NotFoundError(

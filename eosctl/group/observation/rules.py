@@ -33,11 +33,11 @@ STARTING = frozenset({"UNASSIGNED", "RESTARTING"})
 class ObservedConnector(Struct, frozen=True):
     """A connector as Connect shows it; `support_errors` are those of a validation with exactly-once required.
 
-    `states` are the states of connector and tasks by name (`connector`, `task 0`), `traces` what those that failed
-    say, `workers` the host:port where each is. `support_errors` None: not asked. `boundary_errors` are the objections
-    to its `transaction.boundary`. `redefines_offsets_topic`: it has a property of its own called
-    `offsets.storage.topic`, which Connect reads all the same. `holders` are the host:port of the members to which the
-    group has assigned its parts, None where that is not known now.
+    `states` are the states of connector and tasks by name (`connector`, `task 0`), `traces` the traces of failed ones,
+    `workers` the host:port of each. `support_errors` None: not requested. `boundary_errors` are the objections to its
+    `transaction.boundary`. `redefines_offsets_topic`: it has a property of its own called `offsets.storage.topic`,
+    which Connect reads all the same. `holders` are the host:port of the members to which the group has assigned its
+    parts, None if unknown now.
     """
 
     name: str
@@ -90,8 +90,8 @@ def observed_connector(name: str, entry: ConnectorEntry) -> ObservedConnector:
 def observed_connectors(entries: Mapping[str, ConnectorEntry]) -> tuple[ObservedConnector, ...]:
     """Return all connectors, by name, as a listing shows them that has their task sets.
 
-    The last status of a task that is no more, UNASSIGNED, may be written after the leader has deleted it, and stays: it
-    is left out.
+    The last status of a removed task, UNASSIGNED, may be written after the leader has deleted it, and stays: it is left
+    out.
     """
     current = {
         name: replace(
@@ -176,18 +176,18 @@ class Observation(Struct, frozen=True):
     `forbidden` are the parts of `unseen` for which a right is missing. If OTHER_GROUPS is one, its visible part was
     observed.
 
-    `config_read` is the config topic as committed, `config_state` what it comes to.
-    `topics` holds the internal topics and the connectors' own offsets topics. `crowding` is, per source connector,
-    how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
-    RUNNING source tasks that no coordinator knows; `quiet` reports how long the others have committed nothing,
-    `ongoing` what those have open that are in a transaction now, `timed_out` whose newest one was aborted at its
-    timeout; None where it was aborted, and the coordinators' log does not tell when.
-    `committed_ms` is when each connector's newest offset was written, in the topics that were read. `task_sets_ms` is
-    when each connector's tasks were written, `config_records_ms` when each of its records in the config topic was, by
-    their kind; `looked_ms` is when that was looked up. `coordinators_ms` is the newest time that coordinators report,
-    which their clocks have passed. `own_clusters` are those of source connectors whose configs name other Kafka
-    brokers. `way_back`: an upgrade is taken back, so what failed since it began must not hold that up. `client`: how
-    the Kafka cluster is reached. `mirror_maker`: the workers are a dedicated MirrorMaker's: only Kafka reports of them.
+    `config_read` is the config topic as committed, `config_state` its folded state. `topics` holds the internal topics
+    and the connectors' own offsets topics. `crowding` is, per source connector, the largest number of ids at one
+    coordinator that its next fencing round has to fence. `unknown_ids` are ids of RUNNING source tasks that no
+    coordinator knows. `quiet` is the time for which the others have committed nothing, `ongoing` their open
+    transaction, `timed_out` their newest transaction if it was aborted at its timeout; None if it was aborted, and the
+    coordinators' log does not show when. `committed_ms` is the time of each connector's newest offset in the topics
+    that were read. `task_sets_ms` is the time of each connector's newest task set, `config_records_ms` that of each of
+    its records in the config topic, by kind; `looked_ms` is the time of the observation. `coordinators_ms` is the
+    newest time that coordinators report, so their clocks are past it. `own_clusters` are the clusters of source
+    connectors whose configs name other Kafka brokers. `way_back`: an upgrade is reverted, so failures since it began
+    must not stop that. `client` are the settings of the connection to Kafka. `mirror_maker`: the workers are a
+    dedicated MirrorMaker's, and only Kafka reports on them.
     """
 
     target: Mode

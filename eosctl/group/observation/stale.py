@@ -1,7 +1,7 @@
 """Connectors' offsets topics that lag behind the global one, which a hard downgrade causes. Pure.
 
 Workers below 3.3 know the global topic only. Once a worker of 3.3 or newer runs the connector again, its own topic
-counts, however old: it reads again what it read since.
+counts, however old: the connector repeats all that it read since.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Connectors and tasks as recorded in the config and the status topic. Pure.
 
-Where no worker can be asked (a dedicated MirrorMaker) these topics report the same: REST reads its states there, too
+If no worker can be asked (a dedicated MirrorMaker), these topics have the same facts: REST reads its states there, too
 (`KafkaStatusBackingStore`, 2.3 to 4.3).
 """
 
@@ -57,7 +57,7 @@ class WrittenStatus(Struct, frozen=True):
 def status_history(records: Iterable[Record]) -> dict[Work, list[WrittenStatus]]:
     """Return the records of each connector and task since its last deletion, in the order of the log.
 
-    Compaction takes away all but the newest record of a key, only not in the segment to which is written.
+    Compaction removes all but the newest record of a key, except in the active segment.
     """
     found: dict[Work, list[WrittenStatus]] = {}
     for work, at_ms, value in _read_records(records):

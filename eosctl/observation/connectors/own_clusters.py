@@ -1,8 +1,8 @@
 """The effect of exactly-once on a connector whose config names Kafka brokers of its own: its offsets move there. Pure.
 
-An exactly-once task commits its offsets where its producer writes, in a topic that is named like the worker's unless
-the config names one (`Worker.offsetStoreForExactlyOnceSourceTask`). It reads them with its consumer, finds their end
-with its admin client, and what is missing there does not come from the global topic.
+An exactly-once task commits its offsets where its producer writes, in a topic named like the worker's unless the config
+names one (`Worker.offsetStoreForExactlyOnceSourceTask`). It reads them with its consumer, and finds their end with its
+admin client; missing offsets are not taken from the global topic.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Property names that look like exactly-once settings and have no effect: early drafts of KIP-618, and near misses.
 
-Kafka reads four such names from a connector and one from a worker; whatever else begins like one of them is ignored
-without a word.
+Kafka reads four such names from a connector and one from a worker; any other name with such a beginning is silently
+ignored.
 """
 
 from __future__ import annotations

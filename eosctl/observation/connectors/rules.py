@@ -1,6 +1,6 @@
 """The rules for exactly-once source connectors, one per question, for gates, `connectors check` and doctor.
 
-Judges one observation; reads nothing. An error is certain to cost exactly-once, or to keep tasks from running.
+Judges one observation; reads nothing. An error certainly breaks exactly-once, or keeps tasks from running.
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iter
 def fencing_round(connector: ObservedConnector, observation: Observation) -> tuple[int, int, float]:
     """Return the ids that its next round fences at one coordinator, the pause between two in ms, and the total in s.
 
-    Where the coordinators could not be asked (`crowding`), nothing is known, and it looks as if there were no id.
+    If the coordinators could not be asked (`crowding`), the number is unknown, and returned as 0.
     """
     crowd = (observation.crowding or {}).get(connector.name, 0)
     versions = [version for each in observation.workers if (version := kafka_version(each.version))]

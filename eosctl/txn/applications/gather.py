@@ -113,7 +113,7 @@ def describe_some(
 ) -> tuple[Described, dict[TransactionalId, KafkaFault]]:
     """Describe each id with an open transaction, and `SAMPLE` others of each application, or `everything`.
 
-    Ids that are gone meanwhile are left out of both answers.
+    Ids that have disappeared meanwhile are in neither result.
     """
     wanted = [one.transactional_id for each in applications for one in _chosen(each, everything=everything)]
     described: dict[TransactionalId, TransactionDescription] = {}

@@ -56,8 +56,8 @@ class IdReading(NamedTuple):
 class ClusterFacts(Struct, frozen=True):
     """The groups and topics of the cluster, which prove readings.
 
-    `connect_groups` maps a Connect group to the connectors that its members hold. `other_groups` are the other groups
-    (Streams: the application.id is one). `topics` are the topics with their numbers of partitions.
+    `connect_groups` maps Connect groups to the connectors that their members hold. `other_groups` are the other groups
+    (for Streams, the application.id). `topics` are the topics with their numbers of partitions.
     """
 
     connect_groups: Mapping[str, frozenset[str]] = {}

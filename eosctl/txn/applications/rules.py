@@ -63,8 +63,8 @@ class _Tally:
 class ApplicationIds(Struct, frozen=True):
     """Transactional ids that belong together, and the product that uses them, as far as known.
 
-    `could_be` has more than one reading only where the kind is `ambiguous`. `firsts` is how many different first
-    numbers (tasks, subtasks, threads, subtopologies) the ids have, `highest` the highest last number among them.
+    `could_be` has more than one reading only if the kind is `ambiguous`. `firsts` is the number of different first
+    numbers (tasks, subtasks, threads, subtopologies) in the ids, `highest` the highest last number among them.
     """
 
     kind: ApplicationKind
@@ -202,9 +202,9 @@ def _next_word(transactional_id: TransactionalId, at: int) -> str:
 def sharing(applications: Sequence[ApplicationIds]) -> dict[str, list[str]]:
     """Map each application's key to others that share its prefix, if one may disturb the other.
 
-    Flink's POOLING aborts every open transaction on its topics whose id begins with its prefix, be it of another job
+    Flink's POOLING aborts every open transaction on its topics whose id has its prefix, even of another job
     (`TransactionAbortStrategyImpl.LISTING`, connector 4.0). Two products under one name are two applications; the two
-    guarantees of Streams under one name are one that is being upgraded.
+    guarantees of Streams under one name are one application that is being upgraded.
     """
     found: dict[str, list[str]] = {}
     around: list[ApplicationIds] = []
