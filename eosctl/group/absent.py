@@ -17,7 +17,7 @@ from eosctl.core.transactions import PROTOCOL_TYPE
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, RefusedError
 from eosctl.group.gather import answering_url, read_group
-from eosctl.group.listing import with_groups_there
+from eosctl.group.listing import with_existing_groups
 from eosctl.group.members import DEAD, EMPTY, ConnectGroup, connect_group
 from eosctl.group.observation.absence import GroupEvidence, OtherGroup, Recorded, judge_absence
 
@@ -62,7 +62,7 @@ def _judge(app: App, group: ConnectGroup, known: Known, missing: str | None) -> 
     try:
         return judge_absence(group.group_id, state=group.state, answering=answering, missing=missing)
     except NotFoundError as error:
-        raise with_groups_there(app, error) from error
+        raise with_existing_groups(app, error) from error
 
 
 def require_ever_there(app: App, known: Known = NO_EVIDENCE) -> None:

@@ -18,7 +18,7 @@ from eosctl.core.workers.url import normalised
 from eosctl.deadline import Deadline
 from eosctl.errors import UsageError
 from eosctl.group.members import ConnectMember
-from eosctl.group.ways import Route, doubt_of, shared_routes, urls_by_address
+from eosctl.group.ways import Route, explain_doubt, shared_routes, urls_by_address
 from eosctl.machine.side_by_side import side_by_side
 
 _PATIENCE_S = 3.0
@@ -47,7 +47,9 @@ def routes_of(app: App, members: Iterable[ConnectMember], given: Collection[str]
     shared = {each.member_id for together in shared_routes(routes, addresses) for each in together}
     apart = urls_by_address(with_rest, shared, given, addresses)
     routes = _routes(app, with_rest, own, apart)
-    doubts = {each.member_id: doubt_of(together) for together in shared_routes(routes, addresses) for each in together}
+    doubts = {
+        each.member_id: explain_doubt(together) for together in shared_routes(routes, addresses) for each in together
+    }
     return Routes({**own, **apart}, doubts, _unproven(routes))
 
 
@@ -62,7 +64,7 @@ def _routes(
 
 
 def _unproven(routes: Iterable[Route]) -> frozenset[str]:
-    return frozenset(each.member_id for each in routes if not each.is_its_own_word)
+    return frozenset(each.member_id for each in routes if not each.is_self_declared)
 
 
 def _addresses_of(app: App, urls: Iterable[str]) -> Mapping[str, frozenset[str]]:

@@ -24,12 +24,12 @@ from eosctl.errors import (
 )
 from eosctl.group import codes
 from eosctl.group.addresses import Routes, routes_of
-from eosctl.group.listing import with_groups_there
+from eosctl.group.listing import with_existing_groups
 from eosctl.group.members import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
 from eosctl.group.mirror_makers import KnownNodes
 from eosctl.group.modes import RefinedMode, files_of, mode_of_files, read_worker_file, refine_mode
 from eosctl.group.observed import GroupObservation, WorkerObservation
-from eosctl.group.ways import HEALTHY, UNHEALTHY, Destination, classify_url, runs_on, why_none_of_the_members
+from eosctl.group.ways import HEALTHY, UNHEALTHY, Destination, classify_url, explain_separate_worker, running_workers
 from eosctl.group.workers import PARALLEL_WORKERS, STANDALONE, WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
 from eosctl.machine.side_by_side import side_by_side
 from eosctl.report import Problem
@@ -103,7 +103,7 @@ def read_group(app: App, *, gone_ok: bool = False, wait: bool = True) -> tuple[C
     try:
         return connect_group(raw), cluster_id
     except NotFoundError as error:
-        raise with_groups_there(app, error) from error
+        raise with_existing_groups(app, error) from error
 
 
 def discover_urls(app: App) -> list[str]:
@@ -292,8 +292,8 @@ def _discard_unproven(
             )
             if destination is Destination.ELSEWHERE:
                 what = f"does not answer there itself: what answers {explanation}"
-                return worker.in_doubt(f"{url}: {what}").of_another_group(what)
-        return worker.in_doubt(doubt) if doubt else worker
+                return worker.without_answers(f"{url}: {what}").with_other_group_problem(what)
+        return worker.without_answers(doubt) if doubt else worker
 
     return tuple(side_by_side(proven, workers, most=PARALLEL_WORKERS))
 
@@ -311,7 +311,7 @@ def _judge_strangers(
     ours = _assigned(group) if connectors is None else frozenset(connectors)
     is_local = all(is_this_machine(each.client_host or "") for each in members)
     healthy = all(each.health == HEALTHY and not each.doubt for each in members)
-    seen = _Members(ours, runs_on(connectors or {}), healthy=healthy, is_local=is_local)
+    seen = _Members(ours, running_workers(connectors or {}), healthy=healthy, is_local=is_local)
     kept: list[WorkerObservation] = []
     ways: list[WorkerObservation] = []
     for worker in workers:
@@ -346,20 +346,20 @@ def _judge_stranger(
         return worker, False
     if not group.members:
         if worker.health == UNHEALTHY:
-            return worker.not_a_member(f"the group {group.group_id} has no member"), False
-        return worker.of_another_group(f"answers, while the group {group.group_id} has no member"), False
+            return worker.with_outside_problem(f"the group {group.group_id} has no member"), False
+        return worker.with_other_group_problem(f"answers, while the group {group.group_id} has no member"), False
     theirs = connectors_at(app, given.get(worker.url, worker.url))
     if theirs is None:
         return worker, False
     members = {worker_id_of(member) for member in group.members}
     destination, explanation = classify_url(_workers(theirs), ours=seen.connectors, members=members)
     if destination is Destination.ELSEWHERE:
-        return worker.of_another_group(f"is no member of the group {group.group_id} and {explanation}"), False
+        return worker.with_other_group_problem(f"is no member of the group {group.group_id} and {explanation}"), False
     is_known = seen.is_local or not is_loopback_url(worker.url)
-    named = seen.running_on | runs_on(theirs) if is_known else frozenset()
-    why = why_none_of_the_members(worker.url, worker.health, running_on=named, members_healthy=seen.healthy)
+    named = seen.running_on | running_workers(theirs) if is_known else frozenset()
+    why = explain_separate_worker(worker.url, worker.health, running_on=named, members_healthy=seen.healthy)
     if why is not None and _stays_outside(app, worker.url):
-        return worker.not_a_member(f"it is not a member of the group {group.group_id}: {why}"), False
+        return worker.with_outside_problem(f"it is not a member of the group {group.group_id}: {why}"), False
     return replace(worker, evidence=(*worker.evidence, explanation)), destination is Destination.IN
 
 

@@ -7,9 +7,9 @@ from eosctl.core.transactions import PROTOCOL_TYPE
 from eosctl.errors import EosctlError, NotFoundError
 
 
-def with_groups_there(app: App, error: NotFoundError) -> NotFoundError:
+def with_existing_groups(app: App, error: NotFoundError) -> NotFoundError:
     """Add the existing groups to the error as a hint, if they can be listed."""
-    from eosctl.group.observation.absence import groups_there  # rarely needed
+    from eosctl.group.observation.absence import existing_groups_hint  # rarely needed
 
     try:
         with app.transactions() as admin:
@@ -17,7 +17,9 @@ def with_groups_there(app: App, error: NotFoundError) -> NotFoundError:
     except EosctlError:
         return error
     groups = [name for name, kind in listed.items() if kind == PROTOCOL_TYPE]
-    existing = groups_there(app.target.require_group_id(), groups, app.target.require_client().bootstrap_servers)
+    existing = existing_groups_hint(
+        app.target.require_group_id(), groups, app.target.require_client().bootstrap_servers
+    )
     return NotFoundError(error.message, hint=f"{existing} {error.hint or ''}".rstrip())
 
 

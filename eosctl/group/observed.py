@@ -52,7 +52,7 @@ class WorkerObservation(Struct, frozen=True):
     plugins: frozenset[str] | None = None
     worker_id: str | None = None
 
-    def in_doubt(self, doubt: str) -> WorkerObservation:
+    def without_answers(self, doubt: str) -> WorkerObservation:
         """Remove what may be another worker's answer."""
         health = self.health if self.failure is not None else "unknown"
         evidence = self.evidence if self.failure is not None else ("what answers at its URL may be another worker",)
@@ -61,13 +61,13 @@ class WorkerObservation(Struct, frozen=True):
             plugins=None,
         )  # fmt: skip
 
-    def of_another_group(self, how: str) -> WorkerObservation:
+    def with_other_group_problem(self, how: str) -> WorkerObservation:
         """Add the problem that it is a worker of another group."""
         message = f"the worker at {self.url} {how}: it is of another group"
         hint = "Compare -u, and -g with the worker's group.id. A worker that has just started joins within a second."
         return replace(self, problems=(*self.problems, Problem(codes.OTHER_GROUP, message, hint)))
 
-    def not_a_member(self, how: str) -> WorkerObservation:
+    def with_outside_problem(self, how: str) -> WorkerObservation:
         """Add the problem that it runs outside of its group."""
         message = f"the worker at {self.url} runs, its health is {self.health}, and {how}"
         problem = Problem(codes.WORKER_NOT_A_MEMBER, message, codes.WORKER_NOT_A_MEMBER.next).as_warning()

@@ -43,7 +43,7 @@ class Route(Struct, frozen=True):
     reached: str
 
     @property
-    def is_its_own_word(self) -> bool:
+    def is_self_declared(self) -> bool:
         """Whether only the member itself names the address, and the name can be its own."""
         return self.reached == self.advertised and not self.is_foreign_loopback
 
@@ -83,7 +83,7 @@ def shared_routes(routes: Sequence[Route], addresses: Mapping[str, Collection[st
     return found
 
 
-def doubt_of(shared: Sequence[Route]) -> str:
+def explain_doubt(shared: Sequence[Route]) -> str:
     """Explain in a sentence why no answer proves these members."""
     advertised, reached = (sorted({getattr(each, name) for each in shared}) for name in ("advertised", "reached"))
     hosts = ", ".join(sorted({each.client_host for each in shared}))
@@ -164,13 +164,13 @@ HEALTHY, UNHEALTHY, STARTING = "healthy", "unhealthy", "starting"
 """The answers of GET /health."""
 
 
-def runs_on(connectors: Mapping[str, ConnectorEntry]) -> frozenset[WorkerId]:
+def running_workers(connectors: Mapping[str, ConnectorEntry]) -> frozenset[WorkerId]:
     """Return the workers on which a part of these connectors is reported RUNNING."""
     parts = [part for entry in connectors.values() for part in entry.parts()]
     return frozenset(part.worker_id for part in parts if part.worker_id and part.state == "RUNNING")
 
 
-def why_none_of_the_members(
+def explain_separate_worker(
     url: str, health: str, *, running_on: Collection[WorkerId], members_healthy: bool
 ) -> str | None:
     """Explain why the worker at `url`, which knows the group's connectors, is no route to a member.

@@ -51,7 +51,7 @@ class ProgressMessages:
 
     def _hear(self, event: Event) -> None:
         if event.standings and self._live:
-            self._stand(event)
+            self._show_board(event)
         elif event.done is not None:
             self._progress(event, event.done)
         elif event.message:
@@ -68,7 +68,7 @@ class ProgressMessages:
                 self._board = None
             self._jobs.clear()
 
-    def _stand(self, event: Event) -> None:
+    def _show_board(self, event: Event) -> None:
         """Show the table, alone: two displays that redraw themselves would overwrite each other."""
         if self._board is None or not self._board.continues(event):
             self.close()
@@ -92,12 +92,12 @@ class ProgressMessages:
         now_s = self._clock.monotonic_s()
         job = self._jobs.setdefault(event.message, _Job(now_s, done, now_s))
         if event.total is not None and done >= event.total:
-            self._take_down(self._jobs.pop(event.message))
+            self._remove_bar(self._jobs.pop(event.message))
             return
         if now_s - job.started_s < _QUIET_S and not self._verbose:
             return
         heard_for_s = now_s - job.started_s
-        how_far = _how_far(event, done, (done - job.started_at) / heard_for_s if heard_for_s > 0 else 0.0)
+        how_far = _progress_text(event, done, (done - job.started_at) / heard_for_s if heard_for_s > 0 else 0.0)
         if self._board is not None:
             self._board.wait(f"{event.message}: {how_far}")
         elif self._live:
@@ -119,7 +119,7 @@ class ProgressMessages:
             job.bar = self._display.add_task(printable(event.message), total=event.total, far=how_far)
         self._display.update(job.bar, completed=event.done, total=event.total, far=how_far)
 
-    def _take_down(self, job: _Job) -> None:
+    def _remove_bar(self, job: _Job) -> None:
         """Remove the bar of a finished job, and with the last bar the display."""
         if self._board is not None:
             self._board.wait("")
@@ -130,7 +130,7 @@ class ProgressMessages:
                 self._display = None
 
 
-def _how_far(event: Event, done: int, rate: float) -> str:
+def _progress_text(event: Event, done: int, rate: float) -> str:
     """Format progress as `1,000 of 4,000 records (100/s, 30 s left)`, without the time if the total is unknown."""
     per_s = f"{rate:,.0f}" if rate >= 10 or rate == round(rate) else f"{rate:.1f}"
     of = f" of {event.total:,}" if event.total else ""

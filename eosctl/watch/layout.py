@@ -16,7 +16,18 @@ from eosctl.core.wording import counted
 from eosctl.foreign import lines_of
 from eosctl.output.cells import duration
 from eosctl.output.parts import about_subject
-from eosctl.output.screen.rows import ScreenRow, TextSpan, cut, fit, folded, pasted, row_of, shown, sides, width_of
+from eosctl.output.screen.rows import (
+    ScreenRow,
+    TextSpan,
+    copyable_rows,
+    cut,
+    fit,
+    folded,
+    left_and_right,
+    row_of,
+    shown,
+    width_of,
+)
 from eosctl.report import plain
 from eosctl.watch.rules import SourceLook, WatchLine, WatchState
 
@@ -69,7 +80,7 @@ def table_screen(watch: WatchState, heading: Heading, *, chosen: int, size: Size
         for row in _line_rows(line, widths, now_s, is_chosen=number == chosen)
     ] or _source_rows(watch, width, now_s)
     foot = f"{first + 1}-{min(first + fitting, len(lines))} of {len(lines)}" if len(lines) > fitting else ""
-    return _framed(top, body, sides([TextSpan(_KEYS, "dim")], [TextSpan(foot, "dim")], width), size.rows)
+    return _framed(top, body, left_and_right([TextSpan(_KEYS, "dim")], [TextSpan(foot, "dim")], width), size.rows)
 
 
 def line_screen(line: WatchLine, *, scrolled: int, size: Size, now_s: float) -> tuple[list[ScreenRow], int]:
@@ -115,8 +126,8 @@ def _top(watch: WatchState, heading: Heading, width: int, now_s: float) -> list[
     spans = [span for each in found for span in (each, TextSpan(", "))][:-1] or [_calm_word(watch)]
     waiting = [TextSpan(shown(heading.waiting), "bold")] if heading.waiting else []
     return [
-        sides([TextSpan(shown(heading.group), "bold")], [TextSpan(heading.clock, "dim")], width),
-        sides([*spans, TextSpan(_GAP), TextSpan(_oldest(watch, now_s), "dim")], waiting, width),
+        left_and_right([TextSpan(shown(heading.group), "bold")], [TextSpan(heading.clock, "dim")], width),
+        left_and_right([*spans, TextSpan(_GAP), TextSpan(_oldest(watch, now_s), "dim")], waiting, width),
     ]
 
 
@@ -224,7 +235,7 @@ def _fix_rows(line: WatchLine, width: int) -> list[ScreenRow]:
     rows = [_title("Fix", width), *(row for text in lines_of(line.finding.fix) for row in folded(text, width))]
     if line.command in (line.finding.fix, "") or line.command.startswith("Nothing"):
         return rows
-    return [*rows, ScreenRow(), *(row.styled("bold") for row in pasted(line.command, width))]
+    return [*rows, ScreenRow(), *(row.styled("bold") for row in copyable_rows(line.command, width))]
 
 
 def _evidence_rows(line: WatchLine, width: int) -> list[ScreenRow]:
@@ -247,7 +258,7 @@ def _scrolled(rows: Sequence[ScreenRow], scrolled: int, size: Size) -> tuple[lis
     first = min(scrolled, most)
     foot = f"{first + 1}-{min(first + room, len(rows))} of {len(rows)}" if len(rows) > room else ""
     width = min(size.columns, MOST_COLUMNS)
-    keys = sides([TextSpan(_KEYS_BELOW, "dim")], [TextSpan(foot, "dim")], width)
+    keys = left_and_right([TextSpan(_KEYS_BELOW, "dim")], [TextSpan(foot, "dim")], width)
     return _framed([], rows[first : first + room], keys, size.rows), most
 
 

@@ -8,7 +8,7 @@ from eosctl.core.configs.fold import fold_config_topic
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Bounds, TopicRead
 from eosctl.errors import NotFoundError
-from eosctl.group.observation.absence import GroupEvidence, OtherGroup, Recorded, groups_there, judge_absence
+from eosctl.group.observation.absence import GroupEvidence, OtherGroup, Recorded, existing_groups_hint, judge_absence
 from tests.fakes.config_topic import config_records, created
 
 
@@ -166,15 +166,15 @@ def test_a_group_that_was_never_there_is_not_found(
 
 def test_the_groups_that_are_there_are_named_the_most_alike_first() -> None:
     there = ["a", "b", "connect-b", "conect", "d", "e"]
-    assert groups_there("connect", there, ["h:1", "i:1"]) == (
+    assert existing_groups_hint("connect", there, ["h:1", "i:1"]) == (
         "Connect groups of this Kafka cluster: conect, connect-b, e, a, b and 1 more, which "
         "`kafka-groups.sh --bootstrap-server h:1,i:1 --list --protocol connect` (of Kafka 4.0 or newer) lists."
     )
-    assert groups_there("connect", ["x"], ["h:1"]) == "Connect groups of this Kafka cluster: x."
-    assert groups_there("a", list("abcde"), ["h:1"]) == "Connect groups of this Kafka cluster: a, b, c, d, e."
+    assert existing_groups_hint("connect", ["x"], ["h:1"]) == "Connect groups of this Kafka cluster: x."
+    assert existing_groups_hint("a", list("abcde"), ["h:1"]) == "Connect groups of this Kafka cluster: a, b, c, d, e."
 
 
 def test_where_no_group_can_be_seen_the_right_to_see_one_may_be_missing() -> None:
-    said = groups_there("g", [], ["h:1"])
+    said = existing_groups_hint("g", [], ["h:1"])
     assert said.startswith("No Connect group can be seen on this Kafka cluster; `kafka-groups.sh ")
     assert said.endswith("lists those that one may DESCRIBE.")

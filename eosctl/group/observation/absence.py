@@ -135,7 +135,7 @@ class GroupEvidence(Struct, frozen=True):
         return f"topic {self.config_topic} has no connector {', '.join(names[:_NAMED])}{more}".rstrip()
 
 
-def groups_there(group_id: str, groups: Collection[str], bootstrap_servers: Sequence[str]) -> str:
+def existing_groups_hint(group_id: str, groups: Collection[str], bootstrap_servers: Sequence[str]) -> str:
     """List the Connect groups that exist, most similar to `group_id` first, and the command that lists all."""
     script = f"kafka-groups.sh --bootstrap-server {shell_word(','.join(bootstrap_servers))} --list --protocol connect"
     command = f"`{script}` (of Kafka 4.0 or newer)"

@@ -23,20 +23,20 @@ class Painter:
 
     def __init__(self, write: Callable[[str], object], *, color: bool) -> None:
         self._write, self._color = write, color
-        self._standing: set[tuple[int, tuple[ScreenRow, ...]]] | None = None
+        self._painted: set[tuple[int, tuple[ScreenRow, ...]]] | None = None
 
     def forget(self) -> None:
         """Forget the state of the screen, so that the next paint is complete."""
-        self._standing = None
+        self._painted = None
 
     def paint(self, rows: Sequence[ScreenRow], *, width: int, height: int) -> None:
         """Paint the first `height` rows, from the top; clear the rest of the screen."""
         wanted = list(_lines([*rows[:height], *[ScreenRow()] * (height - len(rows))]))
-        codes = [] if self._standing is not None else [_CLEAR]
-        codes += [self._line(at, line, width) for at, line in wanted if (at, line) not in (self._standing or ())]
+        codes = [] if self._painted is not None else [_CLEAR]
+        codes += [self._line(at, line, width) for at, line in wanted if (at, line) not in (self._painted or ())]
         if codes:
             self._write(_BEGIN + "".join(codes) + _END)
-        self._standing = set(wanted)
+        self._painted = set(wanted)
 
     def _line(self, at: int, line: Sequence[ScreenRow], width: int) -> str:
         """Encode a line; leave the wrapping of several rows to the terminal, so that they are copied as one line."""

@@ -92,7 +92,7 @@ def row_of(spans: Iterable[TextSpan], width: int) -> ScreenRow:
     return ScreenRow(tuple(kept))
 
 
-def sides(left: Sequence[TextSpan], right: Sequence[TextSpan], width: int) -> ScreenRow:
+def left_and_right(left: Sequence[TextSpan], right: Sequence[TextSpan], width: int) -> ScreenRow:
     """Put spans at the left and the right edge; omit the right ones if they take half of the row."""
     needed = sum(cell_len(span.text) for span in right)
     if needed + 2 > width // 2:
@@ -118,7 +118,7 @@ def folded(text: str, width: int, *, indent: str = "") -> list[ScreenRow]:
     return [ScreenRow((TextSpan(indent + each),)) for each in [*lines, line]]
 
 
-def pasted(text: str, width: int) -> list[ScreenRow]:
+def copyable_rows(text: str, width: int) -> list[ScreenRow]:
     """Put a command on full rows, without indent and breaks, so that it can be copied whole."""
     parts = chop_cells(shown(text), max(width, 1)) or [""]
     return [ScreenRow((TextSpan(part),), flows=number < len(parts)) for number, part in enumerate(parts, start=1)]

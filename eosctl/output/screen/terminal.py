@@ -45,11 +45,11 @@ class LiveTerminal:
         if self._keyboard.isatty():
             self._selector.register(self._keyboard.fileno(), selectors.EVENT_READ)
         self._wakeup_before = signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        self._handlers = {each: signal.signal(each, _pass_over) for each in _WOKEN_BY}
+        self._handlers = {each: signal.signal(each, _ignore_signal) for each in _WOKEN_BY}
         try:
             self._take()
         except BaseException:
-            self._let_go()
+            self._release()
             raise
         return self
 
@@ -58,7 +58,7 @@ class LiveTerminal:
 
     def close(self) -> None:
         """Restore the terminal; pressed keys that were not read go to the shell."""
-        self._let_go()
+        self._release()
 
     def size(self) -> tuple[int, int]:
         """Return the current number of columns and rows."""
@@ -110,10 +110,10 @@ class LiveTerminal:
 
     def _stop(self) -> None:
         """Suspend the process like one without a screen: the shell has the terminal until `fg`."""
-        self._give_back()
+        self._restore()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, _pass_over)
+        signal.signal(signal.SIGTSTP, _ignore_signal)
         self._take()
 
     def _take(self) -> None:
@@ -124,7 +124,7 @@ class LiveTerminal:
         self._painter.forget()
         self._put(ENTER)
 
-    def _give_back(self) -> None:
+    def _restore(self) -> None:
         """Restore the terminal; ignore errors, as it may be gone."""
         with contextlib.suppress(OSError, ValueError):
             self._put(LEAVE)
@@ -133,9 +133,9 @@ class LiveTerminal:
                 termios.tcsetattr(self._keyboard.fileno(), termios.TCSADRAIN, self._before)
             self._before = None
 
-    def _let_go(self) -> None:
-        with _uninterrupted():
-            self._give_back()
+    def _release(self) -> None:
+        with _blocked_signals():
+            self._restore()
             for number, handler in self._handlers.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(self._wakeup_before)
@@ -148,12 +148,12 @@ class LiveTerminal:
         self._out.flush()
 
 
-def _pass_over(_signal: int, _frame: FrameType | None) -> None:
+def _ignore_signal(_signal: int, _frame: FrameType | None) -> None:
     """Ignore the signal: its number is in the pipe, but only if Python has a handler."""
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
+def _blocked_signals() -> Iterator[None]:
     """Block a second Ctrl-C while the terminal changes state; it takes effect afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     try:
