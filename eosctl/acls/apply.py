@@ -1,6 +1,6 @@
-"""acls apply: adds the ACLs that are missing, and reads back that they are there.
+"""Adds the missing ACLs (`acls apply`) and reads them back.
 
-It adds ALLOW ACLs and never takes one away: a DENY that stands in the way is named, with the line that removes it.
+It adds ALLOW ACLs and never removes one. A DENY that prevents a right is reported, with the line that removes it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NO_ANSWER = (DeadlineError, UnreachableError)
 
 
 class AclPlan(Struct, frozen=True):
-    """What was found, and the ACLs that are to be added."""
+    """A plan to add ACLs: the judgement of each needed right, and problems."""
 
     request: AclRequest
     cluster_id: str
@@ -57,13 +57,13 @@ class AclPlan(Struct, frozen=True):
     problems: Sequence[Problem]
 
     def missing(self) -> list[Acl]:
-        """The ACLs to add, in the table's order."""
+        """Return the ACLs to add, in the table's order."""
         found = (each for each in self.judgements if each.verdict is RightVerdict.MISSING)
         return list(dict.fromkeys(acl_of(each.right, each.principal) for each in found))
 
 
 def plan_acls(app: App, request: AclRequest) -> AclPlan:
-    """What `apply_acls` would add; raises RefusedError where a DENY takes a needed right away."""
+    """Return the plan of what `apply_acls` would add. Raises RefusedError where a DENY takes away a needed right."""
     wanted = gather_wanted(app, request, look=True)
     wanted.require_principals()
     with app.acls() as store:
@@ -86,7 +86,7 @@ def _denied(app: App, denied: Sequence[RightJudgement]) -> RefusedError:
 
 
 def prepare_acls(app: App, request: AclRequest) -> Plan:
-    """The plan to add the ACLs that are missing; raises as `plan_acls`."""
+    """Return the plan to add the missing ACLs; raises as `plan_acls`."""
     plan = plan_acls(app, request)
     count = len(plan.missing())
     apply = partial(apply_acls, app, plan) if count else None
@@ -94,7 +94,7 @@ def prepare_acls(app: App, request: AclRequest) -> Plan:
 
 
 def show_acls(app: App, plan: AclPlan) -> Report:
-    """The plan as a report."""
+    """Return the report of the plan."""
 
     def action(each: RightJudgement) -> str:
         return "create" if each.verdict is RightVerdict.MISSING else "keep"
@@ -103,10 +103,10 @@ def show_acls(app: App, plan: AclPlan) -> Report:
 
 
 def apply_acls(app: App, plan: AclPlan) -> Report:
-    """Adds what is missing, and waits until the cluster says that it is there.
+    """Add the missing ACLs and wait until the cluster reports them.
 
-    Raises StalePlanError when other ACLs are missing now than the plan says, and what stands against the first ACL
-    where none was added.
+    Raises StalePlanError when other ACLs are missing now than in the plan, and the first ACL's error where none was
+    added.
     """
     missing = plan.missing()
     with app.acls() as store:
@@ -114,31 +114,31 @@ def apply_acls(app: App, plan: AclPlan) -> Report:
             raise StalePlanError("the cluster's ACLs have changed since the plan was made", hint="Plan again.")
         failed = store.create(missing)
         refused = {acl: error for acl, error in failed.items() if not isinstance(error, _NO_ANSWER)}
-        there = _read_back(app, store, [acl for acl in missing if acl not in refused])
-    if len(failed) == len(missing) and there.isdisjoint(missing):
+        existing = _read_back(app, store, [acl for acl in missing if acl not in refused])
+    if len(failed) == len(missing) and existing.isdisjoint(missing):
         raise next(iter(failed.values()))
 
     def outcome(each: RightJudgement) -> str:
         acl = acl_of(each.right, each.principal)
         if each.verdict is not RightVerdict.MISSING:
             return "kept"
-        return "created" if acl in there else "failed" if acl in refused else "unconfirmed"
+        return "created" if acl in existing else "failed" if acl in refused else "unconfirmed"
 
     return _apply_report(app, plan, ACLS_APPLY_RESULT, outcome, refused)
 
 
 def _read_back(app: App, store: AclStore, wanted: Sequence[Acl]) -> set[Acl]:
-    """Asks until all of `wanted` are there; what can't be asked any more counts as not there, never as an error."""
-    there = set[Acl]()
+    """Read the ACLs until all of `wanted` are among them. A failed read is an event, and counts as not found."""
+    existing = set[Acl]()
     try:
         for _ in app.deadline.rounds(_POLL_S):
-            there = set(store.describe())
-            if there.issuperset(wanted):
-                return there
+            existing = set(store.describe())
+            if existing.issuperset(wanted):
+                return existing
         raise app.deadline.passed("reading the ACLs back")
     except EosctlError as exc:
         app.on_event(Event(exc.message, warning=True))
-    return there
+    return existing
 
 
 def _apply_report(
@@ -148,7 +148,7 @@ def _apply_report(
     outcome: Callable[[RightJudgement], str],
     refused: Mapping[Acl, EosctlError] | None = None,
 ) -> Report:
-    """The plan, or the result: with `refused`, what stands against an ACL is in its row."""
+    """Return the report of the plan or of the result; with `refused`, a row carries the error of its ACL."""
     rows = [_row(each, outcome(each), refused) for each in plan.judgements]
     actions = [row.action for row in rows]
     counts = {action: actions.count(action) for action in dict.fromkeys(actions)}

@@ -1,4 +1,4 @@
-"""acls: which rights are needed, and which of them the cluster's ACLs give. Reads only; acls_apply.py adds some."""
+"""Compares the needed rights with the cluster's ACLs. Reads only; acls/apply.py adds the missing ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _LACKING = {
 
 
 def generate_acls(app: App, request: AclRequest, *, script: str | None = None) -> Report:
-    """The rights that are needed, as rows; `script` (`kafka-acls` or `terraform`) adds them as text for that tool.
+    """Return the needed rights as rows; `script` (`kafka-acls` or `terraform`) adds them as text for that tool.
 
     A role without a principal is `User:<role>` in scripts.
     """
@@ -76,7 +76,7 @@ _SCRIPTS: Mapping[str, Callable[[App, Sequence[Acl]], list[str]]] = {
 
 
 class CheckedAcls(Struct, frozen=True):
-    """What the cluster's ACLs say of each right that is needed, and what is wrong with them, the worst first."""
+    """The needed rights compared with the cluster's ACLs: a judgement per right, and findings, most severe first."""
 
     cluster_id: str
     judgements: Sequence[RightJudgement]
@@ -85,12 +85,12 @@ class CheckedAcls(Struct, frozen=True):
 
 
 def check_acls(app: App, request: AclRequest, *, strict: bool = False) -> Report:
-    """The report of `judge_acls`; exit 3 on an error, with `strict` also on a warning; raises as that does."""
+    """Report what `judge_acls` finds. Exits 3 on an error, with `strict` also on a warning; raises as `judge_acls`."""
     return _check_report(app, judge_acls(app, request), strict=strict)
 
 
 def judge_acls(app: App, request: AclRequest, connectors: Mapping[str, ConnectorState] | None = None) -> CheckedAcls:
-    """Compares the needed rights with the cluster's ACLs; a finding per right that is not given to every host.
+    """Compare the needed rights with the cluster's ACLs; add a finding per right that not every host is given.
 
     `connectors` are those of the config topic, if it has been read.
     Raises UnauthorizedError where the ACLs may not be described.
@@ -114,9 +114,9 @@ def judge_acls(app: App, request: AclRequest, connectors: Mapping[str, Connector
 def judge_all(
     app: App, wanted: Wanted, acls: AclIndex, *, known_topics: Collection[str] = ()
 ) -> tuple[list[RightJudgement], list[Problem]]:
-    """A judgement per right that is needed now: a topic that exists need not be created.
+    """Judge each right that is needed now: a right to create a topic is not needed once the topic exists.
 
-    A topic of which nothing may be known is taken to exist, and is a problem; `known_topics` are not asked for.
+    A topic that may not be described is taken to exist, and is a problem; `known_topics` are not looked up.
     """
     topics = {right.name for right in wanted.rights if right.to_create and right.pattern_type == "LITERAL"}
     existing, unknown = _existing(app, sorted(topics.difference(known_topics)))
@@ -132,7 +132,7 @@ def judge_all(
 def divided(
     app: App, judgements: Sequence[RightJudgement], acls: AclIndex
 ) -> tuple[list[RightJudgement], list[RightJudgement]]:
-    """The rights that are certainly lacking, and those that may be."""
+    """Split the rights that are not granted into those certainly lacking and those that may be."""
     open_ones = [each for each in judgements if each.verdict is not RightVerdict.ALLOWED and not each.right.optional]
     if not open_ones:
         return [], []
@@ -145,7 +145,7 @@ def divided(
 
 
 def _existing(app: App, topics: Sequence[str]) -> tuple[set[str], list[str]]:
-    """Those of `topics` that exist, and those of which nothing may be known: asked for together, else one by one."""
+    """Return which of `topics` exist and which may not be described. Asks for all together, then one by one."""
     if not topics:
         return set(), []
     existing, unknown = set[str](), list[str]()
@@ -171,7 +171,7 @@ def _existence_unknown(topics: Sequence[str]) -> Problem:
 
 
 def acl_findings(app: App, judgements: Sequence[RightJudgement]) -> list[Finding]:
-    """A finding per principal and resource: the operations that fare alike are told, and fixed, together."""
+    """Make a finding per principal and resource; operations with the same verdict are reported, and fixed, together."""
     alike: dict[tuple[object, ...], list[RightJudgement]] = {}
     for each in judgements:
         right = each.right
@@ -210,9 +210,9 @@ def _no_authorizer(error: UnsupportedError) -> Finding:
 
 
 def _hidden_settings(app: App) -> list[Finding]:
-    """What may give a right without an ACL: of both settings Kafka reports that they are set, and hides the values."""
-    said = {name: is_set(app, name) for name in (SUPER_USERS, OPEN_TO_ALL)}
-    if not any(state != "no" for state in said.values()):
+    """Return a finding if a broker setting may give a right without an ACL. Kafka hides the values of both settings."""
+    settings = {name: is_set(app, name) for name in (SUPER_USERS, OPEN_TO_ALL)}
+    if not any(state != "no" for state in settings.values()):
         return []
     return [
         Finding(
@@ -220,14 +220,14 @@ def _hidden_settings(app: App) -> list[Finding]:
             severity=INFO,
             subject="brokers",
             message="a super user needs no ACL, and who is one can't be read from the brokers",
-            evidence={"set_on_the_brokers": said},
+            evidence={"set_on_the_brokers": settings},
             fix="look at super.users and allow.everyone.if.no.acl.found in server.properties",
         )
     ]
 
 
 def is_set(app: App, setting: str) -> str:
-    """Whether the brokers have the setting: yes, no, or unknown; of these two they report no value."""
+    """Return whether the brokers have the setting: yes, no, or unknown; they do not report the value of these two."""
     try:
         with app.topics() as store:
             return "yes" if store.broker_settings(setting) else "no"
@@ -254,13 +254,13 @@ def _check_report(app: App, checked: CheckedAcls, *, strict: bool) -> Report:
 
 
 def judged_row(judgement: RightJudgement) -> JudgedRow:
-    """A right of a principal and the ACLs that decided on it."""
+    """Make the row of a principal's right and of the ACLs that decided on it."""
     right = right_row(judgement.right, judgement.principal)
     return JudgedRow(**asdict(right), acls=[str(acl) for acl in judgement.because])
 
 
 def right_row(right: Right, principal: str | None) -> RightRow:
-    """A right of a principal."""
+    """Make the row of a principal's right."""
     return RightRow(
         role=right.role,
         principal=principal,

@@ -1,4 +1,4 @@
-"""What is to be known of rights."""
+"""The codes of findings and problems about rights."""
 
 from __future__ import annotations
 

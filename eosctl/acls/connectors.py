@@ -1,4 +1,4 @@
-"""The group's connectors as far as rights go: from the config topic, or from a worker where that can't be read."""
+"""The group's connectors, as far as rights need them: from the config topic, else from a worker."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from eosctl.group.topics.config import read_config_topic
 
 
 class KnownConnectors(Struct, frozen=True):
-    """By name; None where nobody was asked, or nobody could know."""
+    """By name; None where they were not read, or could not be."""
 
     connectors: Mapping[str, ConnectorState] | None = None
 
     def config(self, name: str) -> Mapping[str, object]:
-        """A connector's configuration; empty where it is not known."""
+        """Return the connector's configuration; empty where it is not known."""
         state = (self.connectors or {}).get(name)
         return (state.config or {}) if state else {}
 
     def sources(self) -> tuple[str, ...]:
-        """The source connectors that are not deleted."""
+        """Return the names of the source connectors that are not deleted."""
         return tuple(
             sorted(name for name in self.connectors or {} if plugin_type(self.config(name) or None) == "source")
         )
 
     def task_count(self, name: str) -> int:
-        """For how many tasks `name` needs ids: those it may have, has, or had. Raises NotFoundError, UsageError."""
+        """Return how many tasks `name` may have, has, or had, whichever is most. Raises NotFoundError, UsageError."""
         if self.connectors is None:
             raise UsageError(
                 f"how many tasks has {name}?",
@@ -45,12 +45,12 @@ class KnownConnectors(Struct, frozen=True):
         return max(most if most is not None else 1, state.task_count or 0, state.task_count_record or 0)
 
     def most_tasks(self, name: str) -> str:
-        """The connector's tasks.max, as its config spells it."""
+        """Return the connector's tasks.max, as its config spells it."""
         return str(self.config(name).get("tasks.max", "1"))
 
 
 def read_connectors(app: App) -> Mapping[str, ConnectorState]:
-    """The connectors by name; raises what reading the config topic raises, and what `no_answer` makes."""
+    """Read the connectors by name. Raises what reading the config topic raises, and the error made by `no_answer`."""
     if app.target.client is None and app.target.connect_urls:
         return _ask_workers(app)
     try:
@@ -64,15 +64,16 @@ def read_connectors(app: App) -> Mapping[str, ConnectorState]:
 
 
 def _ask_workers(app: App) -> Mapping[str, ConnectorState]:
-    """What the first worker reports that answers, of those that were named."""
+    """Return the connectors that the first answering worker of the named ones reports."""
     failures: list[EosctlError] = []
     for _url, worker in in_turn(app, app.target.connect_urls):
         try:
-            there = worker.connectors()
+            entries = worker.connectors()
         except EosctlError as exc:
             failures.append(exc)
         else:
             return {
-                name: ConnectorState(name, entry.config, task_count=len(entry.wanted)) for name, entry in there.items()
+                name: ConnectorState(name, entry.config, task_count=len(entry.wanted))
+                for name, entry in entries.items()
             }
     raise no_answer("no worker reports the connectors", failures)

@@ -1,4 +1,4 @@
-"""What `acls` prints: the rights that are needed, what the cluster's ACLs say of them, and what was added."""
+"""Rows of `acls`: the needed rights, the cluster's ACLs beside them, and the added ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RightRow(Printed):
     note: Annotated[str, "What fails without the right."]
 
     def resource(self) -> str:
-        """The type and the name of the resource; a star stands for any end of the name."""
+        """Return the resource's type and name; a star at the end of the name marks a prefix."""
         return f"{self.resource_type} {self.resource_name}{'*' if self.pattern_type == 'PREFIXED' else ''}"
 
 
@@ -66,7 +66,7 @@ class CheckedPart(JudgedRow):
 
 
 class PlannedAclRow(JudgedRow):
-    """A right, and what is done about it."""
+    """A right, and the action planned for it."""
 
     action: Annotated[_PlannedAction, "Whether an ACL is added."]
 
@@ -86,13 +86,13 @@ class AddedAclRow(JudgedRow):
 
 
 class RightsSummary(Printed):
-    """How many rights are needed."""
+    """The number of needed rights."""
 
     rights: Annotated[int, "How many rights are needed."]
 
 
 class CheckSummary(Printed):
-    """How many rights have which verdict."""
+    """The number of rights per verdict."""
 
     rights: Annotated[int, "How many rights are needed."]
     allowed: Annotated[int, "How many the ACLs give."]
@@ -103,7 +103,7 @@ class CheckSummary(Printed):
 
 
 class ActionsSummary(Printed):
-    """How many rights have which action."""
+    """The number of rights per action."""
 
     counts: Annotated[Counts, "How many rights have each action."]
 
@@ -115,20 +115,20 @@ class ScriptData(Printed):
 
 
 class RightsData(Printed):
-    """What was checked."""
+    """The rights that were checked."""
 
     rights: Annotated[list[CheckedPart], "Every right that is needed."]
     unseen: UnseenParts
 
 
 class UndoData(Printed):
-    """What takes the ACLs away again."""
+    """The commands that remove the ACLs again."""
 
     undo: Annotated[str, "The commands that take away what was added."] | UnsetType = UNSET
 
 
 def _findings(report: Report) -> Iterable[str]:
-    """Each finding with its fix; then the summary."""
+    """Yield each finding with its fix, then the summary."""
     for row in report.rows_of(FindingRow):
         yield f"{row.severity} {row.code} {format_cell(row.subject)}: {printable(row.message)}"
         yield from (f"  fix: {line}" for line in lines_of(row.fix))
@@ -136,7 +136,7 @@ def _findings(report: Report) -> Iterable[str]:
 
 
 def _undo(report: Report) -> Iterable[str]:
-    """The summary, and a line to paste for every line that takes back what was added."""
+    """Yield the summary, then a line to paste for each command that removes an added ACL."""
     yield from summary_lines(replace(report, data={}))
     undo = report.data_of(UndoData).undo
     yield from (f"undo: {line}" for line in lines_of(undo or ""))

@@ -1,4 +1,4 @@
-"""Whether ACLs allow a right, as Kafka's authorizer decides it (`StandardAuthorizerData`, Kafka 3.3 to 4.3).
+"""Decides whether ACLs allow a right, as Kafka's authorizer does (`StandardAuthorizerData`, Kafka 3.3 to 4.3).
 
 A DENY always wins; READ, WRITE, DELETE and ALTER include DESCRIBE, and ALTER_CONFIGS includes DESCRIBE_CONFIGS, but
 only where they are allowed: a denied READ denies no DESCRIBE.
@@ -26,7 +26,7 @@ _INCLUDED_IN = {
 
 @unique
 class RightVerdict(StrEnum):
-    """What ACLs say of a right; the two that name hosts depend on where the client runs."""
+    """The ACLs' verdict on a right; in the two that name hosts, it depends on where the client runs."""
 
     ALLOWED = "allowed"
     MISSING = "missing"
@@ -63,7 +63,7 @@ class AclIndex:
         self.allowed_principals = frozenset(acl.principal for acl in self._acls if acl.permission == "ALLOW")
 
     def about(self, right: Right, principals: Collection[str]) -> list[Acl]:
-        """Every ACL of `principals` that could allow or deny any of `right`, in their order."""
+        """Return every ACL of `principals` that could allow or deny any of `right`, in their order."""
         found = {number for on in self._patterns(right) for each in principals for number in on.get(each, ())}
         if right.pattern_type == _PREFIXED:  # a DENY on one of its names takes some of it away
             for each in principals:
@@ -75,12 +75,12 @@ class AclIndex:
         return [self._acls[number] for number in sorted(found)]
 
     def is_guarded(self, right: Right) -> bool:
-        """Whether an ACL, whoever's, is about all of `right`."""
+        """Check whether an ACL, of whatever principal, covers all of `right`."""
         firsts = (self._acls[next(iter(on.values()))[0]] for on in self._patterns(right))
         return any(acl.resource_type == right.resource_type and _covers(acl, right) for acl in firsts)
 
     def _patterns(self, right: Right) -> Iterator[Mapping[str, Sequence[int]]]:
-        """Of each pattern that may be about `right` the ACLs, by principal."""
+        """Yield, for each pattern that may match `right`, its ACLs by principal."""
         for kind in (right.resource_type, "Cluster") if right.operation == "CREATE" else (right.resource_type,):
             keys = [("LITERAL", kind, name) for name in {right.name, "*", CLUSTER}]
             keys += [(_PREFIXED, kind, right.name[:length]) for length in self._lengths.get(kind, ())]
@@ -88,7 +88,7 @@ class AclIndex:
 
 
 def judge(right: Right, principal: str, acls: AclIndex) -> RightJudgement:
-    """Whether `principal` has `right`, and by which ACLs."""
+    """Decide whether `principal` has `right`, and by which ACLs."""
     matching = acls.about(right, (principal, ANY_PRINCIPAL))
     denying = [acl for acl in matching if acl.permission == "DENY" and _denies(acl, right)]
     allowing = [acl for acl in matching if acl.permission == "ALLOW" and _allows(acl, right)]
@@ -105,10 +105,10 @@ def judge(right: Right, principal: str, acls: AclIndex) -> RightJudgement:
 
 
 def is_certain(judgement: RightJudgement, acls: AclIndex, *, super_users: bool, open_to_all: bool) -> bool:
-    """Whether a right that no ACL gives, or one denies, can't come from elsewhere.
+    """Check whether a right that no ACL gives, or that one denies, can't be given by something else.
 
-    With `super_users` some principals, nobody reports which, need no ACL: who has none of its own may be one. With
-    `open_to_all` (`allow.everyone.if.no.acl.found`) everybody may do everything to what no ACL is about.
+    With `super_users`, some unknown principals need no ACL: a principal without any may be one of them. With
+    `open_to_all` (`allow.everyone.if.no.acl.found`), all principals may use a resource that no ACL covers.
     """
     if judgement.verdict not in (RightVerdict.MISSING, RightVerdict.DENIED):
         return False
@@ -118,12 +118,12 @@ def is_certain(judgement: RightJudgement, acls: AclIndex, *, super_users: bool, 
 
 
 def acl_of(right: Right, principal: str) -> Acl:
-    """The ACL that grants `right`, no more, to `principal` on every host."""
+    """Return the ACL that grants `principal` exactly `right`, on every host."""
     return Acl(principal, right.operation, right.resource_type, right.name, right.pattern_type)
 
 
 def _allows(acl: Acl, right: Right) -> bool:
-    """Whether an ALLOW covers all of `right`. Topics may also be created by who has CREATE on the cluster."""
+    """Check whether an ALLOW covers all of `right`. CREATE on the cluster also allows creating topics."""
     if right.operation == "CREATE" and acl.operation in ("CREATE", "ALL") and acl.resource_type == "Cluster":
         return acl.name == CLUSTER
     included = {right.operation, "ALL"} | _INCLUDED_IN.get(right.operation, set())
@@ -131,7 +131,7 @@ def _allows(acl: Acl, right: Right) -> bool:
 
 
 def _denies(acl: Acl, right: Right) -> bool:
-    """Whether a DENY takes away any of `right`."""
+    """Check whether a DENY takes away any of `right`."""
     if acl.operation not in (right.operation, "ALL") or acl.resource_type != right.resource_type:
         return False
     overlaps = right.pattern_type == _PREFIXED and acl.name.startswith(right.name)
@@ -139,7 +139,7 @@ def _denies(acl: Acl, right: Right) -> bool:
 
 
 def _covers(acl: Acl, right: Right) -> bool:
-    """Whether the ACL's pattern matches every name that the right's pattern matches."""
+    """Check whether the ACL's pattern matches every name that the right's pattern matches."""
     if acl.pattern_type == _PREFIXED:
         return right.name.startswith(acl.name)
     return acl.name == "*" or (right.pattern_type == "LITERAL" and acl.name == right.name)

@@ -1,4 +1,4 @@
-"""Which rights are wanted, and for whom: from what the user named, the worker files, and the config topic.
+"""The needed rights and their principals: from the user's options, the worker files and the config topic.
 
 Reads only. ACLs themselves are looked at in acls/check.py.
 """
@@ -49,7 +49,7 @@ class Wanted(Struct, frozen=True):
     problems: Sequence[Problem] = ()
 
     def require_principals(self) -> Mapping[str, str]:
-        """The principals; raises UsageError for a role without one."""
+        """Return the principals; raises UsageError for a role without one."""
         for right in self.rights:
             if right.role not in self.principals:
                 raise UsageError(
@@ -62,11 +62,12 @@ class Wanted(Struct, frozen=True):
 def gather_wanted(
     app: App, request: AclRequest, *, look: bool, connectors: Mapping[str, ConnectorState] | None = None
 ) -> Wanted:
-    """The rights that `request` asks for.
+    """Return the rights that `request` needs.
 
-    With `look` connectors are looked up where a cluster or a worker was named: their tasks and offsets topics in the
-    config topic, else at a worker; the topics that they write to at a worker, and in their configs. Without it, only
-    where the request does not say how many tasks there are, and never where the caller knows them (`connectors`).
+    With `look`, connectors are looked up where a cluster or a worker was named: their tasks and offsets topics in the
+    config topic, else at a worker; the topics that they write to at a worker and in their configs. Without it, they
+    are looked up only where the request does not give the number of tasks, and never where the caller passes them
+    (`connectors`).
     Raises UsageError, NotFoundError, and what reading the config topic raises.
     """
     if request.product is not None or request.applications:
@@ -100,7 +101,7 @@ def gather_wanted(
 
 
 def _of_applications(app: App, request: AclRequest) -> Wanted:
-    """The rights of applications of Kafka Streams or Flink; nothing is looked up. Raises UsageError."""
+    """Return the rights of Kafka Streams or Flink applications, without looking anything up. Raises UsageError."""
     if request.product is None or not request.applications or "" in request.applications:
         raise UsageError("--for and --application go together", hint="For example --for streams --application billing.")
     given = (request.connectors, request.tasks, request.every, request.roles, request.dedicated_topic, request.prefixed)
@@ -140,7 +141,7 @@ def _topics_not_named(request: AclRequest) -> Problem:
 def _look_up(
     app: App, request: AclRequest, problems: list[Problem], *, look: bool
 ) -> Mapping[str, ConnectorState] | None:
-    """The connectors, where they are wanted; that they can't be read matters only where nothing else names them."""
+    """Read the connectors where they are needed. A failure to read is a problem, unless nothing else names them."""
     needed = request.every or bool(request.connectors and not request.tasks and not request.prefixed)
     if not needed and not (look and request.connectors):
         return None
@@ -157,7 +158,7 @@ def _look_up(
 
 
 def _require_topic_names(app: App, rights: Iterable[Right]) -> None:
-    """Raises UsageError for a topic that only a worker can name: its file has a reference there, and no option says."""
+    """Raise UsageError for a topic that only a worker can name, by a reference in its file that no option replaces."""
     guessed = {
         getattr(app.target, name): (setting, hint)
         for name, (setting, hint) in _WORKER_TOPICS.items()
@@ -175,7 +176,7 @@ def _require_topic_names(app: App, rights: Iterable[Right]) -> None:
 
 
 def _task_counts(request: AclRequest, names: Sequence[str], known: KnownConnectors) -> Sequence[int]:
-    """How many tasks each connector may have; nothing is asked of ids that a prefix covers."""
+    """Return how many tasks each connector may have; 0 where a prefix covers the ids."""
     if len(request.tasks) not in (0, 1, len(names)):
         raise UsageError(
             f"{len(request.tasks)} times --tasks for {len(names)} connectors",
@@ -199,16 +200,16 @@ def _tasks_unknown(known: KnownConnectors, connector: str, count: int) -> Proble
 def _scope_of(
     app: App, request: AclRequest, known: KnownConnectors, name: str, tasks: int, topics: ConnectorTopics
 ) -> ConnectorScope:
-    """The connector's part in the rights."""
+    """Return the connector's part of the rights' scope."""
     return ConnectorScope(
         name, tasks, _offsets_topic(app, request, known, name), topics.written, topics.likely, topics.own_reads
     )
 
 
 def _offsets_topic(app: App, request: AclRequest, known: KnownConnectors, name: str) -> str | None:
-    """The topic that holds the connector's offsets: its own, else the worker's.
+    """Return the topic that holds the connector's offsets: its own, else the worker's.
 
-    None where its config names what can't be a topic, say a placeholder, and the request says nothing of it.
+    None where its config has something that can't be a topic, such as a placeholder, and the request names none.
     """
     own = known.config(name).get(TOPIC_PROPERTY)
     if isinstance(own, str) and is_topic_name(own):
@@ -221,7 +222,7 @@ def _offsets_topic(app: App, request: AclRequest, known: KnownConnectors, name: 
 def _outputs(
     app: App, request: AclRequest, roles: Sequence[str], configs: Mapping[str, Mapping[str, object]]
 ) -> FoundTopics:
-    """What the connectors write to, where it was not said and a role has to do with it."""
+    """Find the topics that the connectors write to, unless they were named or no role needs them."""
     if not configs or request.output_topics or not _ABOUT_OUTPUTS & set(roles):
         return FoundTopics()
     if app.target.client is None and not app.target.connect_urls:
@@ -230,7 +231,7 @@ def _outputs(
 
 
 def _principals(app: App, request: AclRequest, roles: Sequence[str]) -> Mapping[str, str]:
-    """Role -> principal: as named for the role, as named for all, or as the worker's file has it."""
+    """Return each role's principal: the one named for the role, else for all, else the one in the worker's file."""
     named: dict[str, str] = {}
     for text in request.principals:
         role, equals, principal = text.partition("=")
@@ -244,7 +245,7 @@ def _principals(app: App, request: AclRequest, roles: Sequence[str]) -> Mapping[
 
 
 def _in_worker_file(app: App, role: str) -> str | None:
-    """The SASL user of one of a worker's clients; None without a file that has it."""
+    """Return the SASL user of one of the worker's clients; None without a file that has it."""
     if role not in CONNECT_ROLES or not app.target.worker_configs:
         return None
     try:

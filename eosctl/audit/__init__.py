@@ -1,1 +1,1 @@
-"""`audit`: whether a connector was exactly-once, proven from the log."""
+"""`audit`: proves from the log whether a connector was exactly-once."""

@@ -1,4 +1,4 @@
-"""`eosctl audit`: whether a connector was exactly-once in a window, as its topics' logs prove it. Reads only."""
+"""`eosctl audit`: proves from its topics' logs whether a connector was exactly-once in a window. Reads only."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _EXIT_CODES = {
 
 
 class Audited(Struct, frozen=True):
-    """An audit as it came out: what was read, whose it is, and what that proves."""
+    """The result of an audit: the logs that were read, their producers, and the verdict."""
 
     scope: Scope
     read: LogRead
@@ -59,7 +59,7 @@ class Audited(Struct, frozen=True):
 
 
 def audit(app: App, request: AuditRequest) -> Report:
-    """The report; exit 0 for exactly_once only, 3 for not_exactly_once, 7 for unproven.
+    """Report whether a connector was exactly-once. Exits 0 for exactly_once, 3 for not_exactly_once, 7 for unproven.
 
     Raises NotFoundError, RefusedError, UsageError, and what reading raises.
     """
@@ -78,7 +78,9 @@ def audit(app: App, request: AuditRequest) -> Report:
 def audit_of(
     app: App, scope: Scope, window: Window, read: LogRead, fields: Fields, *, writes_alone: bool = False
 ) -> tuple[Audited, Sequence[Problem]]:
-    """Return what the logs that were read prove, and what could not be asked; `writes_alone` as in AuditRequest."""
+    """Judge the logs that were read, and return the problems of what could not be asked; `writes_alone` as in
+    AuditRequest.
+    """
     producers, problems = _producers(scope, read)
     writers = {} if writes_alone else producers
     more, unread, notes = _more_findings(app, scope, read, fields, producers, writers=writers)
@@ -87,13 +89,13 @@ def audit_of(
 
 
 def _require_directory(file: str | None) -> None:
-    """Raises UsageError for a page that could not be written in the end, which may be an hour from now."""
+    """Raise UsageError now for a page that could not be written after the audit, which may take an hour."""
     if file is not None and not (directory := Path(file).absolute().parent).is_dir():
         raise UsageError(f"--report {file}: there is no directory {directory}", hint="Make it first.")
 
 
 def _with_page(report: Report, path: Path, done: Audited, app: App) -> Report:
-    """The same once the page is written; where it can't be, the result is told all the same."""
+    """Write the page and return the report; a failure to write becomes a problem beside the result."""
     from eosctl.audit.page import write_page
 
     where = {"Kafka cluster": str(report.target["kafka_cluster_id"]), "Connect group": app.target.group_id}
@@ -107,7 +109,7 @@ def _with_page(report: Report, path: Path, done: Audited, app: App) -> Report:
 
 
 def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProducer], list[Problem]]:
-    """Whose the producers of the output topics are; where brokers do not say it, they stay unknown."""
+    """Identify the producers of the output topics; those that no broker can identify stay unknown."""
     written = dict(read.outputs.written)
     for producer_id in read.ledger.producers():
         written.setdefault(producer_id, WrittenBy(producer_id, is_transactional=True))
@@ -151,9 +153,9 @@ def _more_findings(
     *,
     writers: Mapping[ProducerId, KnownProducer],
 ) -> tuple[list[tuple[PlaceTally, str]], list[Problem], list[str]]:
-    """What only records, or another cluster's logs, show; nothing once the time is over.
+    """Return findings from records, or from another cluster's logs; none once the deadline has passed.
 
-    `writers` are the producers whose values may be another's.
+    `writers` are the producers whose values may belong to another connector.
     """
     found: list[tuple[PlaceTally, str]] = []
     problems: list[Problem] = []
@@ -235,9 +237,9 @@ def _undated(read: LogRead) -> Iterator[str]:
 
 
 def _left_elsewhere(scope: Scope, read: LogRead) -> Iterator[str]:
-    """Yield whether the last offset of source partitions is where no task looks for it.
+    """Yield source partitions with their last offset in a topic where no task looks for it.
 
-    A task looks into the global topic, too, for what its own topic does not have.
+    A task looks in the global topic, too, for offsets that its own topic lacks.
     """
     found = list(read.sources.of.values())
     in_use = {each.key: each for each in found if each.place[0] == scope.offsets_topics[0]}
@@ -274,7 +276,9 @@ def _source_partition(each: SourcePartition, producer: KnownProducer | None) -> 
 
 
 def _window(window: Window, read: LogRead, unseen: list[str]) -> WindowPart:
-    """What retention or compaction took away lies before what is proven; times are those of markers."""
+    """Return the window and the proven part of it, without what retention or compaction removed. Times are the
+    markers'.
+    """
     asked_ms = read.window.since_ms if read.begins_at_offsets else window.since_ms
     since_ms = -1 if asked_ms is None else asked_ms
     written = read.outputs.written.values()
@@ -310,10 +314,10 @@ def _unseen_text(unseen: Unseen) -> str:
 
 def _report(app: App, request: AuditRequest, done: Audited, problems: Sequence[Problem], *, cluster_id: str) -> Report:
     connector, ended_by = done.connector, done.read.ended_by
-    told = [*done.scope.problems, *problems]
+    reported = [*done.scope.problems, *problems]
     exit_code = _EXIT_CODES[connector.verdict]
     if ended_by is not None:
-        told.append(Problem.of(ended_by))
+        reported.append(Problem.of(ended_by))
         exit_code = ended_by.exit_code
     return Report(
         kind=AUDIT,
@@ -327,6 +331,6 @@ def _report(app: App, request: AuditRequest, done: Audited, problems: Sequence[P
         ),
         data=AuditData(connectors=[connector], file=request.report),
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
-        problems=told,
+        problems=reported,
         exit_code=exit_code,
     )

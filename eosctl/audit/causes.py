@@ -1,6 +1,6 @@
-"""What may have made records come twice, or not at all: what the connector's config and the other findings point to.
+"""Likely causes of duplicate or missing records, from the connector's config and the other findings.
 
-A likely cause is where to look first, and proves nothing by itself. Pure.
+A likely cause is a place to look first, and proves nothing by itself. Pure.
 """
 
 from __future__ import annotations
@@ -29,23 +29,25 @@ def with_causes(
 
     `config` is the connector's as it is now.
     """
-    there = {row.code for row in rows}
+    codes_found = {row.code for row in rows}
     others = sorted({each.transactional_id or "" for each in producers if each.is_used_by_others} - {""})
-    told = []
+    explained = []
     for row in rows:
         if row.code in _DROPS:
             dropped = _dropping(config) if row.code == codes.GAP else ()
-            causes = [*_explained(there, _LOSES), *dropped, *_shared(others)]
+            causes = [*_explained(codes_found, _LOSES), *dropped, *_shared(others)]
         elif row.code in _REPEATS:
-            causes = [*_explained(there, _REPEATING), *_shared(others)]
+            causes = [*_explained(codes_found, _REPEATING), *_shared(others)]
         else:
             causes = []
-        told.append(msgspec.structs.replace(row, fix=" ".join([*causes, row.fix])) if causes else row)
-    return told
+        explained.append(msgspec.structs.replace(row, fix=" ".join([*causes, row.fix])) if causes else row)
+    return explained
 
 
 def _dropping(config: Mapping[str, str]) -> Iterator[str]:
-    """A source has no dead letter queue: what Connect passes over is gone, and the offset behind it is committed."""
+    """Yield causes of dropped records: a source has no dead letter queue, and the offset behind a dropped one is
+    committed.
+    """
     if config.get("errors.tolerance", "").strip().lower() == "all":
         yield (
             "errors.tolerance=all drops each record at which a converter or transformation fails; the worker's log has "

@@ -1,4 +1,4 @@
-"""What `audit` finds in the log, and what it could not prove."""
+"""The codes of `audit`'s findings, and of what it could not prove."""
 
 from __future__ import annotations
 

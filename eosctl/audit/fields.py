@@ -27,16 +27,16 @@ OPEN_S = 5.0
 _AGAIN_S = 0.25
 
 WriterOf = Callable[[Place, int], WriterKind]
-"""Whose the record of a partition at an offset is."""
+"""The writer of the record of a partition at an offset."""
 Take = Callable[[FieldValue], object]
 
 
 @dataclass(slots=True)
 class FieldRead:
-    """How many records of the connector's passed, and how many of them lack the field.
+    """The counts of the connector's records, and of those that lack the field.
 
-    `hidden` partitions were read to that offset. `unknown` are records of which nobody knows whose they are, `passed`
-    those that have no such field by design.
+    `hidden` partitions were read to that offset. `unknown` counts records of unknown producers, `passed` those that
+    have no such field by design.
     """
 
     records: int = 0
@@ -57,8 +57,8 @@ def read_field(
 ) -> FieldRead:
     """Give the fields' value in each committed record of `spans` to `take`, in each partition's order.
 
-    What others wrote is left out; what is nobody knows whose goes to `take_unknown`. A record is forgotten as soon as
-    it was looked at. A transaction that was open when the log's end was looked up gets a moment to end. Raises what
+    Records of others are left out; those of unknown producers go to `take_unknown`. A record is forgotten as soon as it
+    was looked at. A transaction that was open when the log's end was looked up gets a moment to end. Raises what
     TopicReader.read raises; DeadlineError where the time is too short for all.
     """
     read = FieldRead()

@@ -1,8 +1,8 @@
-"""Whose producer ids are: what the coordinators know of them, else what is left in their log.
+"""The owners of producer ids: as the coordinators know them, else from the coordinators' log.
 
-A coordinator knows the present producer id of a transactional id. Those that it had before, and those of ids that
-expired (`transactional.id.expiration.ms`), are in `__transaction_state` until that is compacted. Who is in neither may
-still be a task of the connector: the offsets that it committed say so (`verdict.known_producer`), and nothing else may.
+A coordinator knows the present producer id of a transactional id. Former ones, and those of ids that expired
+(`transactional.id.expiration.ms`), are in `__transaction_state` until that is compacted. A producer that is in neither
+may still be a task of the connector: only the offsets that it committed can show that (`verdict.known_producer`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from eosctl.errors import EosctlError, NotFoundError, ProtocolError
 from eosctl.offsets.history.events import ConnectorSieve
 
 COORDINATOR, TRANSACTION_LOG, OFFSETS_RECORD, UNKNOWN = "coordinator", "transaction_log", "offsets_record", "unknown"
-"""How the id behind a producer is known."""
+"""The sources by which a producer's id is known."""
 _ENDING = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 _PRODUCER_ID = slice(2, 10)
-"""Where a record of the log has it."""
+"""The position of the producer id in a record of the log."""
 _OTHERS = re.compile(rb"[\0\1]\x08(?=(.{8}))", re.DOTALL)
-"""What may be the id before or the next one: tags 0 and 1, of eight bytes; it finds more than those."""
+"""The tagged fields 0 and 1, of eight bytes, which may be the previous or the next producer id; it matches more than
+those."""
 
 
 class Identity(NamedTuple):
@@ -40,14 +41,14 @@ class Identity(NamedTuple):
 
 
 class Identities(Struct, frozen=True):
-    """What is known; `lacks` says who could not be asked, each in a phrase: an unknown id may be known there."""
+    """The identities of producer ids. `lacks` has a phrase per unreadable source, which may know the missing ones."""
 
     known: Mapping[ProducerId, Identity]
     lacks: tuple[str, ...] = ()
 
 
 def identify(app: App, producer_ids: Collection[ProducerId]) -> Identities:
-    """Asks every coordinator for these ids, and reads the log for those that none knows."""
+    """Ask every coordinator for these ids, and read the log for those that no coordinator knows."""
     known: dict[ProducerId, Identity] = {}
     lacks: list[str] = []
     for ask in (_ask_coordinators, _read_log):
@@ -86,7 +87,7 @@ def _read_log(app: App, producer_ids: Sequence[ProducerId]) -> tuple[dict[Produc
 
 
 def sieve_of(producer_ids: Collection[ProducerId]) -> Callable[[Sequence[Record]], Sequence[Record]]:
-    """Keeps the records of the log that may name one of these ids; the others are not decoded, for there are many."""
+    """Return a filter that keeps records of the log that may name one of these ids; the many others are not decoded."""
     wanted = frozenset(each.to_bytes(8, "big") for each in producer_ids)
 
     def keep(records: Sequence[Record]) -> Sequence[Record]:
@@ -101,7 +102,9 @@ def sieve_of(producer_ids: Collection[ProducerId]) -> Callable[[Sequence[Record]
 
 
 def logged_ids(records: Sequence[Record], producer_ids: Collection[ProducerId]) -> dict[ProducerId, TransactionalId]:
-    """The transactional id of each of these producer ids that a record names; what can't be decoded names none."""
+    """Return the transactional id of each of these producer ids that a record names; skip records that can't be
+    decoded.
+    """
     wanted, found = frozenset(producer_ids), dict[ProducerId, TransactionalId]()
     for record in records:
         try:
@@ -140,10 +143,10 @@ def unended_places(
 
 
 def former_connectors(scope: Scope, ids: Mapping[ProducerId, TransactionalId], plan: ScanPlan) -> frozenset[str]:
-    """Return the connectors of the group that are gone, and of which these producers committed offsets under their ids.
+    """Return the group's deleted connectors whose offsets these producers committed under their ids.
 
-    An id that can be one of the group's tasks is one where the same producer committed offsets of that connector in an
-    offsets topic of the group.
+    An id counts as one of the group's tasks only if the same producer committed offsets of that connector in an offsets
+    topic of the group.
     """
     wanted = {
         producer_id: work[0]

@@ -1,4 +1,4 @@
-"""`--unique auto`: what is unique in the records of a connector, as far as its config shows it. Pure."""
+"""`--unique auto`: the unique fields in a connector's records, as far as its config shows them. Pure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ASKS_FOR_SNAPSHOTS = ("signal.data.collection", "signal.kafka.topic", "signal.e
 
 
 def auto_fields(config: Mapping[str, str]) -> NamedFields | ChangeEvents | None:
-    """Return what is unique; None for a MirrorMaker, whose copies are compared with their source.
+    """Return the unique fields; None for a MirrorMaker, whose copies are compared with their source.
 
-    Raises UsageError for a connector of which that is not known.
+    Raises UsageError for a connector without known unique fields.
     """
     name, is_mirror = pruned_class(config), is_class(config, MIRROR_SOURCE)
     if (database := debezium_database(config)) is not None:

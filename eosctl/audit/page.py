@@ -1,6 +1,6 @@
-"""The page of `--report`: an audit to be looked at, printed and filed. One file, which refers to nothing outside.
+"""The page of `--report`: an audit to view, print and file, in one file without references to others.
 
-What comes from topics and configs is escaped. The page is there whole or not at all.
+Text from topics and configs is escaped. The page is written whole or not at all.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Shown(Protocol):
 
     @property
     def connector(self) -> AuditedConnector:
-        """What was seen, and the verdict."""
+        """The audited connector with its verdict."""
 
     @property
     def rows(self) -> Sequence[AuditRow]:
@@ -81,16 +81,16 @@ class Shown(Protocol):
 
     @property
     def producers(self) -> Sequence[KnownProducer]:
-        """Who wrote."""
+        """The producers that wrote."""
 
 
 def write_page(path: Path, done: Shown, *, where: Mapping[str, str | None], made_ms: int) -> None:
-    """Writes the page; `where` names the cluster and the group. Raises EosctlError, and leaves what was there then."""
+    """Write the page; `where` names the cluster and the group. Raises EosctlError, and keeps the former file then."""
     write_blocks(path, (f"{line}\n".encode() for line in page_lines(done, where=where, made_ms=made_ms)))
 
 
 def page_lines(done: Shown, *, where: Mapping[str, str | None], made_ms: int) -> Iterator[str]:
-    """The page, line by line."""
+    """Yield the page, line by line."""
     audited = done.connector
     yield '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -131,7 +131,7 @@ def _head(audited: AuditedConnector, where: Mapping[str, str | None]) -> Iterato
 
 
 def _timelines(producers: Sequence[KnownProducer]) -> Iterator[str]:
-    """A line for each transactional id, those of the connector's tasks first."""
+    """Yield a line for each transactional id, those of the connector's tasks first."""
     lines: dict[tuple[bool, str], Timeline] = {}
     for each in producers:
         if each.written.is_transactional:
@@ -160,13 +160,13 @@ def _timeline(label: str, line: Timeline, begin_ms: int, end_ms: int) -> Iterato
     steps = list(line.steps())
     most = max(count for _at_ms, _state, count in steps)
     scale = _WIDTH / (end_ms - begin_ms)
-    counts = {state: sum(count for _at_ms, there, count in steps if there == state) for state in _STATES}
+    counts = {state: sum(count for _at_ms, shown_state, count in steps if shown_state == state) for state in _STATES}
     told = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
     yield f'<div class="task"><code>{html_text(label)}</code>'
     yield f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{html_text(told)}">'
     for state in _STATES:  # what is rarer, and matters more, lies above
-        for at_ms, there, count in steps:
-            if there == state:
+        for at_ms, shown_state, count in steps:
+            if shown_state == state:
                 height = _HEIGHT if state != COMMITTED else max(4.0, _HEIGHT * count / most)
                 wide = max(1.5, line.step_ms * scale - 0.5)
                 left = min((at_ms - begin_ms) * scale, _WIDTH - wide)

@@ -1,4 +1,4 @@
-"""What `audit` prints: findings with their places, and for each connector what was seen and what that proves."""
+"""Rows of `audit`: findings with their places, and each connector's verdict with its evidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eosctl.report import Report
 
 @unique
 class Verdict(StrEnum):
-    """What the log proves of a connector in a window."""
+    """The log's proof about a connector in a window."""
 
     EXACTLY_ONCE = "exactly_once"
     NOT_EXACTLY_ONCE = "not_exactly_once"
@@ -44,12 +44,12 @@ class AuditRow(Printed):
     evidence: Annotated[dict[str, object], "What else shows it."]
 
     def told(self) -> str:
-        """What is wrong where."""
+        """Return the code and the message in one line."""
         return f"{self.code}  {printable(self.message)}"
 
 
 class WindowPart(Printed):
-    """What was asked for, and the part of it that is proven."""
+    """The requested window, and the proven part of it."""
 
     since_ms: Annotated[int | None, "From when on was asked for, in milliseconds since 1970; null: from the beginning."]
     until_ms: Annotated[int | None, "Until when; null: to the end."]
@@ -92,7 +92,7 @@ class SourcePartitionPart(Printed):
 
 
 class AuditedConnector(Printed):
-    """What the log proves of one connector."""
+    """The log's proof about one connector."""
 
     connector: Annotated[str, "The connector."]
     topics: Annotated[list[str], "The output topics that were read."]
@@ -121,14 +121,14 @@ class AuditSummary(Printed):
 
 
 class AuditData(Printed):
-    """What stands beside the findings."""
+    """The audited connectors and the page, beside the findings."""
 
     connectors: Annotated[list[AuditedConnector], "The connectors that were audited."]
     file: Annotated[str | None, "The page of --report; null without one."]
 
 
 def audit_lines(report: Report) -> Iterable[str]:
-    """The verdict and its reasons, the findings, what was not seen, and the numbers."""
+    """Yield the verdict and its reasons, the findings, what was not seen, and the numbers."""
     data = report.data_of(AuditData)
     for each in data.connectors:
         yield f"{printable(each.connector)}: {each.verdict}. {printable(each.why)}"
@@ -150,7 +150,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def proven_text(window: WindowPart) -> str:
-    """The proven window in words."""
+    """Describe the proven window in words."""
     from eosctl.core.wording import rfc3339
 
     if window.proven_until_ms is None:
@@ -159,7 +159,7 @@ def proven_text(window: WindowPart) -> str:
 
 
 def severity_of(rows: Iterable[AuditRow]) -> Mapping[str, int]:
-    """How many findings there are of each severity."""
+    """Count the findings of each severity."""
     from eosctl.core.findings import SEVERITIES
 
     found = [row.severity for row in rows]

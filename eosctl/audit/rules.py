@@ -1,8 +1,8 @@
-"""What the log of a connector's topics shows, partition by partition, and what that proves. Pure.
+"""Judges the log of a connector's topics, partition by partition. Pure.
 
-The offsets topics come first: then whether a transaction has offsets is known when its records pass. What a transaction
-has in several partitions comes together in the ledger, and is judged when all of them were read.
-Whose producer ids they are is only asked for at the end.
+The offsets topics come first, so that it is known whether a transaction has offsets when its records pass. A
+transaction's parts in several partitions come together in the ledger, and are judged when all of them were read.
+The owners of the producer ids are only looked up at the end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from eosctl.errors import EosctlError
 
 @unique
 class Unjudged(StrEnum):
-    """Why nobody can say whether a transaction is as it must be; said of how many."""
+    """A reason why transactions can't be judged; it is reported with their number."""
 
     LOST = "{count} without offsets are from a time of which the offsets topic has lost records"
     BEFORE = "{count} without offsets ended before the first offsets that are there: their topic may have been deleted"
@@ -44,11 +44,11 @@ class Unjudged(StrEnum):
 
 @dataclass(slots=True)
 class ConnectorOffsets:
-    """Where the connector's offsets lie in one partition of an offsets topic, sorted; no record is kept.
+    """The positions of the connector's offsets in one partition of an offsets topic, sorted; no record is kept.
 
-    `keys` numbers the offset key of each of `values`; `deletions` are where offsets were deleted, `mirrored` what those
-    of a MirrorMaker say, `went_back` those that lie before the committed one of before in a source that is known, and
-    deletions of offsets that were there: what lies between is read again.
+    `keys` numbers the offset key of each of `values`. `deletions` are the positions of deleted offsets, `mirrored` the
+    contents of a MirrorMaker's. `went_back` are those that precede the formerly committed one in a known source, and
+    deletions of existing offsets: the records in between are read again.
     """
 
     values: array[int] = field(default_factory=lambda: array("q"))
@@ -81,7 +81,7 @@ class OffsetsPartition:
     _pending: dict[tuple[ProducerId, int], list[Batch]] = field(default_factory=dict)
 
     def data(self, batch: Batch) -> None:
-        """Take a batch of offsets of anybody."""
+        """Take a batch of offsets, of any producer."""
         has = self._has(batch)
         if not has:
             return
@@ -107,7 +107,7 @@ class OffsetsPartition:
         return has
 
     def close(self, window: Window) -> None:
-        """All topics were read: which offsets are copies is known now, and of which time the outputs are."""
+        """Judge the plain batches, once all topics are read: copies and the time of the outputs are known then."""
         for batch, after_ms in self._plain:
             if _is_of(batch, window, after_ms=after_ms) and not (
                 self.is_global and self.ledger.were_elsewhere_at(batch.max_timestamp_ms)
@@ -233,7 +233,7 @@ class OutputPartitions:
     def bare_marker(self, marker: Batch, *, may_be_cut: bool) -> None:
         """Take a marker of a transaction without a batch here.
 
-        A commit that follows an abort under the same epoch is the coordinator's: somebody else has aborted the part.
+        A commit that follows an abort under the same epoch is the coordinator's: another client aborted the part.
         """
         producer_id = marker.producer_id
         self.ledger.bare_marker(marker, may_be_cut=may_be_cut)
@@ -248,7 +248,7 @@ class OutputPartitions:
             self.unjudged[producer_id, Unjudged.PARTLY] += 1
 
     def close(self) -> None:
-        """All partitions were read."""
+        """Judge what is left once all partitions have been read."""
         for producer_id, parts, unsure in self.ledger.finish_shared():
             for part in parts:
                 self._without_offsets(part)
@@ -313,7 +313,7 @@ class OutputPartitions:
             self.tallies.batch(codes.ZOMBIE_WROTE, batch)
 
     def left_open(self, part: Part, *, ended_since: bool | None = False) -> None:
-        """Take a transaction without an end in what was read; whether it has one behind that, None: nobody can say."""
+        """Take a transaction without an end in what was read; `ended_since`: it has one behind that, None: unknown."""
         if part.producer_id in self.written:
             self.written[part.producer_id].left_open(part)
         if ended_since is None or part.is_torn:
@@ -330,11 +330,11 @@ class OutputPartitions:
 
 @dataclass(slots=True)
 class LogRead:
-    """What the logs of a scope have; `ended_by` is what ended the reading before its end.
+    """The findings and counts from a scope's logs; `ended_by` is the error that ended the reading early.
 
-    `planned_ms` is when the ends of the logs were looked up. `window` is the time that is judged; where the
-    window `begins_at_offsets`, it is from the first marker in it. `undated` is how many batches nobody can say of
-    whether they were written in it, `uncompared` what of the offsets could not be compared.
+    `planned_ms` is the time at which the ends of the logs were looked up. `window` is the time that is judged; where it
+    `begins_at_offsets`, it is from the first marker in it. `undated` counts the batches that may or may not have been
+    written in it, `uncompared` are the offsets that could not be compared.
     """
 
     planned_ms: int
@@ -381,7 +381,7 @@ def _overtaken(older: WrittenBy | None, newer: WrittenBy | None) -> Iterator[tup
 
 
 def _is_of(batch: Batch, window: Window, *, after_ms: int) -> bool:
-    """Whether a plain batch is of the window: by the marker before it if that says so, else by its worker's clock."""
+    """Check whether a plain batch is in the window: by the marker before it if possible, else by its worker's clock."""
     if window.until_ms is not None and (after_ms >= window.until_ms or batch.first_timestamp_ms >= window.until_ms):
         return False
     return window.since_ms is None or after_ms >= window.since_ms or batch.max_timestamp_ms >= window.since_ms

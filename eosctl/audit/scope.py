@@ -1,4 +1,4 @@
-"""What an audit reads: the connector's output topics and its offsets topics, on the cluster that its tasks write to."""
+"""The scope of an audit: the connector's output and offsets topics, on the cluster that its tasks write to."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _MARGIN_MS = 900_000  # as long as a transaction may last, unless brokers were t
 
 
 class AuditRequest(Struct, frozen=True):
-    """What was asked for, as typed; `topics` empty means those that Connect knows of.
+    """The options of an audit, as typed; `topics` empty means those that Connect knows.
 
     `begin` are offsets of output partitions at which the window begins, in place of `since`; 0 for those not named.
-    `writes_alone`: nobody else can write to the topics, so that values of unknown producers are the connector's, too.
+    `writes_alone`: no other client can write to the topics, so that values of unknown producers are the connector's.
     """
 
     connector: str
@@ -83,20 +83,20 @@ class Scope(Struct, frozen=True):
 
 
 def copies_topics(config: Mapping[str, str]) -> bool:
-    """Whether this is a MirrorMaker's connector that copies every record, so that both topics can be compared."""
+    """Check whether this is a MirrorMaker's connector that copies every record, so that both topics can be compared."""
     return is_class(config, MIRROR_SOURCE) and not config.get("transforms")
 
 
 def find_scope(app: App, request: AuditRequest) -> Scope:
-    """What there is to read; raises NotFoundError for an unknown connector or topic, RefusedError for a sink.
+    """Find what there is to read. Raises NotFoundError for an unknown connector or topic, RefusedError for a sink.
 
-    Raises RefusedError, too, where the connector writes to brokers that eosctl can't go to.
+    Raises RefusedError, too, where the connector writes to brokers that eosctl can't connect to.
     """
     with app.topics() as store:
         dedicated = gather_dedicated_topics(app, store)
     connector, config = request.connector, _config_of(dedicated, request.connector)
-    there = _app_of_tasks(app, dedicated, connector)
-    topics, problems = _wanted_topics(app, there, request, config)
+    tasks_app = _app_of_tasks(app, dedicated, connector)
+    topics, problems = _wanted_topics(app, tasks_app, request, config)
     if connector in dedicated.unknown:
         raise RefusedError(
             f"{describe_unknown(connector, dedicated.unknown[connector])}, so its own offsets are not known",
@@ -107,11 +107,11 @@ def find_scope(app: App, request: AuditRequest) -> Scope:
     former, left_ms, recorded = _recorded(app, connector)
     if former:
         also = (*also, former)
-    with there.topics() as store:
+    with tasks_app.topics() as store:
         existing = _existing(store, {*topics, in_use, *also, *request.offsets_topics})
     _require(existing, [*request.topics, in_use, *request.offsets_topics])
     return Scope(
-        app=there,
+        app=tasks_app,
         connector=connector,
         config=config,
         topics=tuple(each for each in topics if each in existing),
@@ -142,7 +142,7 @@ def _config_of(dedicated: DedicatedTopics, connector: str) -> Mapping[str, str]:
 
 
 def _recorded(app: App, connector: str) -> tuple[str, int, frozenset[str]]:
-    """Return what the config topic still shows: the offsets topic that it had before, until when, and all connectors.
+    """Return the former offsets topic, its end, and all connectors, as the config topic still shows them.
 
     "" where it shows no such topic (any more).
     """
@@ -195,9 +195,9 @@ def _app_of_tasks(app: App, dedicated: DedicatedTopics, connector: str) -> App:
 
 
 def _wanted_topics(
-    app: App, there: App, request: AuditRequest, config: Mapping[str, str]
+    app: App, tasks_app: App, request: AuditRequest, config: Mapping[str, str]
 ) -> tuple[list[str], tuple[Problem, ...]]:
-    """Those that were named, else those that it wrote to, else those that its config names."""
+    """Return the named topics, else those that the connector wrote to, else those that its config names."""
     if request.topics:
         return list(dict.fromkeys(request.topics)), ()
     found = find_topics(app, {request.connector: config})
@@ -207,7 +207,7 @@ def _wanted_topics(
     prefixes = tuple(name.removesuffix("*") for name in names if name.endswith("*"))
     wanted = [name for name in names if not name.endswith("*")]
     if prefixes:
-        with there.transactions() as admin:
+        with tasks_app.transactions() as admin:
             wanted += [name for name in sorted(admin.topic_partitions()) if name.startswith(prefixes)]
     if not wanted:
         raise NotFoundError(
@@ -228,7 +228,7 @@ def _require(existing: Collection[str], named: Collection[str]) -> None:
 
 
 def output_window(request: AuditRequest, clock: Clock) -> Window:
-    """The window of the output topics; raises UsageError for what is neither a time, an age nor an offset."""
+    """Return the window of the output topics. Raises UsageError for what is neither a time, an age nor an offset."""
     since, until = _moment(request.since, clock), _moment(request.until or BEGINNING, clock)
     if since[0] is not None and until[0] is not None and since[0] >= until[0]:
         raise UsageError("--until is not after --since", hint="Give an earlier --since.")
@@ -244,7 +244,7 @@ def offsets_window(window: Window) -> Window:
 
 
 def _moment(text: str, clock: Clock) -> tuple[int | None, int | None]:
-    """A time or an offset; neither for the beginning (of a window's end: the end of the log)."""
+    """Parse a time or an offset; neither for the beginning (of a window's end: the end of the log)."""
     if text == BEGINNING:
         return None, None
     offset = whole_number(text)

@@ -34,7 +34,7 @@ class _Counted(Struct, frozen=True):
 def compare_with_source(
     app: App, scope: Scope, mirror: Mirror | None, own: Collection[ProducerId]
 ) -> tuple[list[tuple[PlaceTally, str]], list[Problem]]:
-    """Return what is wrong with the copies of the connector's `own` producers, and what could not be compared."""
+    """Compare the copies of the connector's `own` producers; return findings, and what could not be compared."""
     if mirror is None:
         is_changed = is_class(scope.config, MIRROR_SOURCE)
         return [], [_unproven("copies were not compared: transforms may leave records out")] if is_changed else []
@@ -61,7 +61,7 @@ def _unproven(text: str, hint: str | None = None) -> Problem:
 
 
 def _source_app(app: App, scope: Scope) -> App:
-    """The way to the source cluster, by the connector's config; raises EosctlError where eosctl can't go."""
+    """Return the source cluster's app, by the connector's config; raises EosctlError if its settings can't be used."""
     here = app.target.client.bootstrap_servers if app.target.client else ()
     brokers = source_brokers(scope.config, here=here)
     if brokers is None:

@@ -1,4 +1,4 @@
-"""`--unique` and `--sequence`: which fields are meant, and what their values in the committed records show."""
+"""`--unique` and `--sequence`: finds the fields, and checks their values in the committed records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _AGAIN_S = 1.0
 
 
 class ValueCheck(Struct, frozen=True):
-    """What is read for an option."""
+    """The fields that are read for an option."""
 
     option: str
     fields: NamedFields | ChangeEvents
@@ -40,9 +40,9 @@ class ValueCheck(Struct, frozen=True):
 
 
 class Fields(Struct, frozen=True):
-    """What is read of the records, and `left_out`: topics that have no rows, and what they have.
+    """The fields that are read, and `left_out`: topics without rows, and what they have instead.
 
-    `notes` say what an option comes to without any field.
+    `notes` state the result of an option without any field.
     """
 
     checks: tuple[ValueCheck, ...] = ()
@@ -52,7 +52,7 @@ class Fields(Struct, frozen=True):
 
 @dataclass(slots=True)
 class ValuesChecked:
-    """What the values show, what could not be read of them, and in `notes` what was taken for a value."""
+    """The result of the value checks: findings, problems of reading, and in `notes` what was taken for a value."""
 
     found: Found = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -85,7 +85,7 @@ def wanted_fields(request: AuditRequest, config: Mapping[str, str]) -> Fields:
 def check_values(
     app: App, read: LogRead, fields: Fields, producers: Mapping[ProducerId, KnownProducer]
 ) -> ValuesChecked:
-    """Return what the values of the connector's own records show; each topic is read once per option."""
+    """Check the values of the connector's own records; each topic is read once per option."""
     done = ValuesChecked(notes=list(fields.notes))
     if not fields.checks:
         return done
@@ -128,12 +128,12 @@ def _own_writer(_place: Place, _offset: int) -> WriterKind:
 
 
 def _writer(producer: KnownProducer) -> WriterKind:
-    """Only what is a task of another connector's, or eosctl's, is certainly not the connector's."""
+    """Return the kind of writer; only a task of another connector's, or eosctl, is certainly not the connector."""
     return {Whose.OWN: WriterKind.OWN, Whose.KNOWN: WriterKind.OTHER}.get(producer.whose, WriterKind.UNKNOWN)
 
 
 def _writers(app: App, known: Mapping[ProducerId, WriterKind], spans: Sequence[Span]) -> Writers:
-    """Read the headers of the batches once more: now it is known whose they are."""
+    """Read the headers of the batches once more, now that the owners of their producers are known."""
     writers = Writers(known)
     with app.with_whole_timeout().batches() as log:
         for batch in log.scan(ScanPlan(tuple(spans))):
@@ -219,22 +219,22 @@ def _read_side(
     return {place: stop for place, stop in (stops | told.hidden).items() if place not in lost}
 
 
-def _lacks(check: ValueCheck, told: FieldRead, values: UniqueValues | SequenceValues) -> Iterator[str]:
-    if told.records == told.passed:
+def _lacks(check: ValueCheck, counts: FieldRead, values: UniqueValues | SequenceValues) -> Iterator[str]:
+    if counts.records == counts.passed:
         yield f"no record has a value for {check.option}"
-    elif told.without and isinstance(check.fields, ChangeEvents):
+    elif counts.without and isinstance(check.fields, ChangeEvents):
         yield (
-            f"{told.without:,} of {counted(told.records, 'record')} are no change events of Debezium's in JSON with a "
-            "position or key of their own"
+            f"{counts.without:,} of {counted(counts.records, 'record')} are no change events of Debezium's in JSON "
+            "with a position or key of their own"
         )
-    elif told.without:
+    elif counts.without:
         noun = "fields" if "," in str(check.fields) else "field"
-        yield f"{told.without:,} of {counted(told.records, 'record')} have no such {noun}"
+        yield f"{counts.without:,} of {counted(counts.records, 'record')} have no such {noun}"
     if isinstance(values, SequenceValues) and values.unreadable:
         yield f"{counted(values.unreadable, 'record')} have no number at the end of the field"
-    if told.unknown:
-        yield f"{counted(told.unknown, 'record')} of producers that may be the connector's were not compared"
-    for (topic, partition), offset in sorted(told.hidden.items()):
+    if counts.unknown:
+        yield f"{counted(counts.unknown, 'record')} of producers that may be the connector's were not compared"
+    for (topic, partition), offset in sorted(counts.hidden.items()):
         yield f"{topic}-{partition} was read to offset {offset}, where an open transaction begins"
 
 
@@ -243,5 +243,5 @@ def _is_compacted(read: LogRead, span: Span) -> bool:
     return fold is not None and fold.removed > 0
 
 
-def _passed(told: FieldRead) -> str:
-    return f" ({counted(told.passed, 'tombstone')} passed over)" if told.passed else ""
+def _passed(counts: FieldRead) -> str:
+    return f" ({counted(counts.passed, 'tombstone')} passed over)" if counts.passed else ""

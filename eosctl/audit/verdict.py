@@ -1,6 +1,6 @@
-"""What the tallies of a log come to, once it is known whose the producer ids are: findings, and a verdict. Pure.
+"""Makes findings and a verdict of a log's tallies, once the owners of the producer ids are known. Pure.
 
-Nothing that is unknown counts for a connector: a producer of which nobody knows whose it is leaves it unproven.
+Nothing that is unknown counts for a connector: a producer with an unknown owner leaves it unproven.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eosctl.core.wording import counted, rfc3339
 
 @unique
 class Whose(StrEnum):
-    """Of this connector; of another one or eosctl; of an application; without transactions; nobody knows."""
+    """The owner of a producer: this connector, another or eosctl, an application, none (no transactions), unknown."""
 
     OWN = "own"
     KNOWN = "known"
@@ -47,7 +47,7 @@ _SEVERITIES: Mapping[Code, str] = {
 
 
 class KnownProducer(Struct, frozen=True):
-    """A producer of an output topic: whose it is, in a word and in a phrase.
+    """A producer of an output topic, with its owner in a word and in a phrase.
 
     `is_used_by_others`: only some of its transactions have offsets records, which each of a task has.
     """
@@ -60,7 +60,7 @@ class KnownProducer(Struct, frozen=True):
     is_used_by_others: bool = False
 
     def part(self) -> ProducerPart:
-        """As it is printed."""
+        """Return the producer as it is printed."""
         seen = self.written
         return ProducerPart(
             transactional_id=self.transactional_id,
@@ -86,7 +86,7 @@ def known_producer(
     is_used_by_others: bool = False,
     former: Collection[str] = (),
 ) -> KnownProducer:
-    """Return whose a producer is, by evidence; `has_offsets`: it committed offsets of the connector.
+    """Decide who owns a producer, by evidence; `has_offsets`: it committed offsets of the connector.
 
     A transactional id that is known and is no task's of this connector outweighs these. `former` are connectors that
     the group once had: that an id looks like one of the group's shows nothing, as another group's name may begin alike.
@@ -122,16 +122,16 @@ def findings(
     timeout_ms: int,
     more: Iterable[tuple[PlaceTally, str]] = (),
 ) -> list[AuditRow]:
-    """The rows, errors first, else by topic and partition; `more` are findings about records, with what is wrong."""
+    """Make the rows, errors first, then by topic and partition. `more` are findings about records, with messages."""
     found = [
         *tallies,
         *_of_others(producers.values()),
         *_of_zombies(producers.values()),
     ]
-    told = [(tally, None) for tally in found if _counts(tally, producers.get(tally.producer_id))]
+    counted_tallies = [(tally, None) for tally in found if _counts(tally, producers.get(tally.producer_id))]
     rows = [
         _row(connector, tally, producers.get(tally.producer_id), words, planned_ms=planned_ms, timeout_ms=timeout_ms)
-        for tally, words in [*told, *more]
+        for tally, words in [*counted_tallies, *more]
     ]
     return sorted(rows, key=lambda row: (SEVERITIES.index(row.severity), row.code, row.topic, row.partition))
 
@@ -147,7 +147,7 @@ def _counts(tally: PlaceTally, producer: KnownProducer | None) -> bool:
 
 _SEVERITIES_OF_OTHERS = {codes.FOREIGN_PRODUCER, codes.PRODUCER_UNKNOWN}
 _WRITERS_OF_OFFSETS = {"eosctl"}
-"""Those that write offsets of connectors by order of an operator."""
+"""Clients that write offsets of connectors by order of an operator."""
 
 
 def shared_source_partitions(
@@ -181,7 +181,7 @@ def _name_of(producer: KnownProducer | None, producer_id: ProducerId) -> str:
 
 
 def _of_others(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
-    """A finding for each partition that a producer of somebody else wrote to."""
+    """Yield a finding for each partition that a foreign or unknown producer wrote to."""
     for each in producers:
         if each.whose in (Whose.OWN, Whose.PLAIN):
             continue
@@ -195,7 +195,7 @@ def _of_others(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
 
 
 def _of_zombies(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
-    """Producers that wrote after another one had taken over their id: a new producer id comes with its first epoch."""
+    """Yield producers that wrote after another took over their id: a new producer id comes with its first epoch."""
     by_id: dict[TransactionalId, list[ProducerId]] = {}
     for each in producers:
         if each.transactional_id is not None:

@@ -1,1 +1,1 @@
-"""doctor, connectors check, metrics: what is wrong with a group."""
+"""`doctor`, `connectors check` and `metrics`: the faults of a group."""

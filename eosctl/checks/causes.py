@@ -1,4 +1,4 @@
-"""One cause, one row: brokers and workers that do not answer, and below them what can't be known because of them."""
+"""One cause, one row: folds what can't be known under brokers and workers that do not answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Findings = Mapping[str, Sequence[Finding]]
 
 
 def kafka_findings(silent: Mapping[int, EosctlError]) -> Iterable[Finding]:
-    """Brokers that are listed and do not answer."""
+    """Yield a finding for each listed broker that does not answer."""
     for broker, failure in sorted(silent.items()):
         yield Finding(
             codes.BROKER_UNREACHABLE, ERROR, f"broker {broker}",
@@ -46,7 +46,7 @@ def kafka_findings(silent: Mapping[int, EosctlError]) -> Iterable[Finding]:
 
 
 def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
-    """In place of all that needs Kafka."""
+    """Return the one finding reported when no broker can be reached."""
     return Finding(
         codes.KAFKA_UNREACHABLE, ERROR, ",".join(servers), f"nothing could be checked without Kafka: {error.message}",
         error.hint or "Run again with -v to see why.", {"error": str(error.code)},
@@ -54,7 +54,7 @@ def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
 
 
 def under_causes(visit: Visit, findings: _Findings, ignored: Sequence[IgnoredFinding]) -> dict[str, Sequence[Finding]]:
-    """What brokers and workers that do not answer bring about is no finding of its own: it stands below the first."""
+    """Fold the consequences of brokers and workers that do not answer, and of other causes, under their cause."""
     own = under_settings_and_rights(findings, ignored, group_id=visit.app.target.group_id)
     own = _under_config_topic(visit, own)
     return under_dead_brokers(_under_brokers(_under_workers(visit, own)))
@@ -63,16 +63,16 @@ def under_causes(visit: Visit, findings: _Findings, ignored: Sequence[IgnoredFin
 def under_settings_and_rights(
     findings: _Findings, ignored: Sequence[IgnoredFinding], *, group_id: str | None
 ) -> dict[str, Sequence[Finding]]:
-    """Puts nothing below a cause that is ignored: a task that died of it would be counted as ignored, too."""
+    """Fold findings under missing settings, plugins and rights, but not under an ignored one, which would hide them."""
     split = {check: split_ignored(found, ignored) for check, found in findings.items()}
-    told = under_settings({check: counting for check, (counting, _accepted) in split.items()})
-    told = under_missing_plugins(told)
-    told = under_missing_rights(told, group_id=group_id)
-    return {check: [*told[check], *accepted] for check, (_counting, accepted) in split.items()}
+    folded = under_settings({check: counting for check, (counting, _accepted) in split.items()})
+    folded = under_missing_plugins(folded)
+    folded = under_missing_rights(folded, group_id=group_id)
+    return {check: [*folded[check], *accepted] for check, (_counting, accepted) in split.items()}
 
 
 def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:
-    """What tasks died of stands below the setting that they die of, and a gate below what it repeats."""
+    """Fold task failures under the setting that causes them, and a gate under the finding that it repeats."""
     kept = dict(findings)
     for check, causes in findings.items():
         for cause in causes:
@@ -82,8 +82,8 @@ def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:
                 continue
             for at, gone in following:
                 kept[at] = [each for each in kept[at] if each is not gone]
-            told = under_cause(cause, [each for _at, each in following])
-            kept[check] = [told if each is cause else each for each in kept[check]]
+            folded = under_cause(cause, [each for _at, each in following])
+            kept[check] = [folded if each is cause else each for each in kept[check]]
     return kept
 
 
@@ -101,14 +101,14 @@ _BRINGS_ABOUT = {
     ("offsets", offset_topic_codes.NOT_COMPACTED): frozenset({gate_codes.OFFSET_TOPIC}),
     ("offsets", offset_topic_codes.DELETES_OLD_OFFSETS): frozenset({gate_codes.OFFSET_TOPIC}),
 }
-"""Check and code of a setting that is wrong -> what is found because of it; that fencing is due, of dead tasks only."""
+"""Check and code of a wrong setting -> the findings that it causes; pending fencing, of dead tasks only."""
 
 
 _NO_PLUGIN = frozenset({failure_codes.PLUGIN_MISSING, failure_codes.CONNECTOR_TYPE_UNKNOWN})
 
 
 def under_missing_plugins(findings: _Findings) -> dict[str, Sequence[Finding]]:
-    """Puts what failed on a worker for lack of a class below the worker that lacks it."""
+    """Fold failures for lack of a class under the finding about the worker that lacks it."""
     kept = dict(findings)
     for cause in findings.get("workers", ()):
         connectors = cause.evidence.get("connectors")
@@ -123,8 +123,8 @@ def under_missing_plugins(findings: _Findings) -> dict[str, Sequence[Finding]]:
         ]
         if following:
             kept["failures"] = [each for each in kept["failures"] if each not in following]
-            told = under_cause(cause, following)
-            kept["workers"] = [told if each is cause else each for each in kept["workers"]]
+            folded = under_cause(cause, following)
+            kept["workers"] = [folded if each is cause else each for each in kept["workers"]]
     return kept
 
 
@@ -132,7 +132,7 @@ _DENIED = frozenset({failure_codes.TASK_NOT_AUTHORIZED, failure_codes.FENCING_NO
 
 
 def under_missing_rights(findings: _Findings, *, group_id: str | None) -> dict[str, Sequence[Finding]]:
-    """What tasks died of for lack of a right stands below the right, with how they are started again.
+    """Fold task failures for lack of a right under the right, and add to its fix how to restart the tasks.
 
     A right that may not be needed is an error then: the failure proves that it is.
     """
@@ -144,8 +144,8 @@ def under_missing_rights(findings: _Findings, *, group_id: str | None) -> dict[s
         kept["failures"] = [each for each in kept["failures"] if each not in denied]
         connectors = dict.fromkeys(each.subject.partition("/")[0] for each in denied)
         restarts = ", ".join(RESTART.replace("{name}", arguments(name)) for name in connectors)
-        told = replace(under_cause(cause, denied), severity=ERROR, fix=Lines.of(cause.fix, f"Then {restarts}."))
-        kept["acls"] = [told if each is cause else each for each in kept["acls"]]
+        folded = replace(under_cause(cause, denied), severity=ERROR, fix=Lines.of(cause.fix, f"Then {restarts}."))
+        kept["acls"] = [folded if each is cause else each for each in kept["acls"]]
     return kept
 
 
@@ -153,7 +153,7 @@ _OF_ID = "TransactionalId"  # the resource type, and part of the name of the exc
 
 
 def _lacked(cause: Finding, failed: Finding, group_id: str | None) -> bool:
-    """Whether the failure names what the right is for; of a transactional id it names the connector alone."""
+    """Check whether the failure names the right's resource; of a transactional id, compare only the connector."""
     resource, causes = str(cause.evidence.get("resource_name")), failed.evidence.get("causes")
     texts = causes if isinstance(causes, list) else []
     if cause.evidence.get("resource_type") == _OF_ID:
@@ -165,7 +165,7 @@ def _lacked(cause: Finding, failed: Finding, group_id: str | None) -> bool:
 
 
 def _is_of(cause: Finding, other: Finding) -> bool:
-    """Whether it is about the same connector or a task of it, or a gate about the same topic; not the cause itself."""
+    """Check whether another finding is about the cause's connector, a task of it, or a gate about its topic."""
     if other is cause:
         return False
     about = other.subject == cause.subject or other.subject.startswith(f"{cause.subject}/")
@@ -173,7 +173,7 @@ def _is_of(cause: Finding, other: Finding) -> bool:
 
 
 def _under_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
-    """What could not be looked at while brokers are silent is put down to them."""
+    """Fold all that is unknown because brokers do not answer under the first of these brokers."""
     causes = [each for each in findings[KAFKA] if each.code == codes.BROKER_UNREACHABLE]
     if not causes:
         return dict(findings)
@@ -189,7 +189,7 @@ def _under_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
 
 
 def under_dead_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
-    """What has no leader, and so could not be looked at, is put down to the first broker that is down."""
+    """Fold all that could not be seen for lack of a leader under the first broker that is down."""
     place = next(
         ((check, each) for check, found in findings.items() for each in found if each.code == codes.BROKER_DOWN), None
     )
@@ -202,15 +202,15 @@ def under_dead_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
 
     following = [each for found in findings.values() for each in found if caused(each)]
     kept = {check: [each for each in found if not caused(each)] for check, found in findings.items()}
-    told = under_cause(cause, fold_alike(following)) if following else cause
-    return {**kept, at: [told if each is cause else each for each in kept[at]]}
+    folded = under_cause(cause, fold_alike(following)) if following else cause
+    return {**kept, at: [folded if each is cause else each for each in kept[at]]}
 
 
 _NO_MEMBERS = frozenset({gate_codes.MEMBERS_KNOWN, gate_codes.GROUP_STABLE, gate_codes.MODES_PROVEN})
 
 
 def _under_config_topic(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
-    """That a group has no members stands below a config topic on which no worker starts."""
+    """Fold the lack of members under a config topic on which no worker starts."""
     found = findings["gates"]
     cause = next((each for each in found if each.code == gate_codes.CONFIG_TOPIC and each.severity == ERROR), None)
     if cause is None or visit.group().members:

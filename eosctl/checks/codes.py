@@ -1,4 +1,4 @@
-"""What the checks of a whole group find: its workers and topics, brokers, modes."""
+"""Codes of the checks of a whole group: its workers and topics, brokers, modes."""
 
 from __future__ import annotations
 

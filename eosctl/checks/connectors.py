@@ -1,4 +1,4 @@
-"""connectors check: whether each source connector can be, and each of its tasks really is, exactly-once. Reads only.
+"""`connectors check`: checks whether source connectors can be, and their tasks really are, exactly-once. Reads only.
 
 The rules are those of the upgrade's gates (`core.connector_findings`); here they speak per connector and task.
 """
@@ -25,7 +25,7 @@ from eosctl.upgrade.gates import evaluate_gates
 
 
 def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = False, validate: bool = True) -> Report:
-    """Findings about the source connectors (or `names`); exit 3 on an error, with `strict` also on a warning.
+    """Report findings about source connectors (or `names`); exits 3 on an error, with `strict` also on a warning.
 
     Else 7 where something could not be seen.
 
@@ -63,7 +63,7 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
 
 
 def _unread(observation: Observation) -> list[Problem]:
-    """What only the config topic tells: how many ids of each connector its next fencing round has to fence."""
+    """Return a problem if the config topic was not read, which alone has how many ids the next fencing round fences."""
     if observation.config_state is not None or not observation.sources():
         return []
     message = f"how many ids are recorded of each connector is not known: {observation.why_unseen('config topic')}"
@@ -77,22 +77,22 @@ def _as_written() -> Problem:
 
 
 def _chosen(connectors: Sequence[ObservedConnector], names: Sequence[str]) -> list[ObservedConnector]:
-    there = {each.name: each for each in connectors}
-    missing = sorted(set(names) - set(there))
+    by_name = {each.name: each for each in connectors}
+    missing = sorted(set(names) - set(by_name))
     if missing:
-        raise unknown_connector(f"there is no connector {', '.join(missing)}", missing[0], there)
-    return [there[name] for name in dict.fromkeys(names)] if names else list(connectors)
+        raise unknown_connector(f"there is no connector {', '.join(missing)}", missing[0], by_name)
+    return [by_name[name] for name in dict.fromkeys(names)] if names else list(connectors)
 
 
 def _files(observation: Observation) -> list[Finding]:
-    """A worker whose file names another topic than the group's, on which any of the connectors may run."""
+    """Return findings about workers with another topic in their file than the group's; any connector may run there."""
     gates = evaluate_gates(observation) if observation.files else ()
     subject = observation.group_id or "group"
     return [finding for gate in gates if gate.id == gate_codes.WORKER_FILES for finding in gate_finding(gate, subject)]
 
 
 def _sinks(chosen: Sequence[ObservedConnector]) -> list[Finding]:
-    """A sink that was named is not passed over in silence."""
+    """Return a finding for each named sink, so that it is not ignored in silence."""
     return [
         Finding(
             codes.NOT_A_SOURCE, INFO, each.name, f"{each.name} is a {each.type} connector: nothing to check", "None."

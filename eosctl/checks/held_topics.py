@@ -1,4 +1,4 @@
-"""Transactions, of whomever, that have been open for long on topics to which the group's connectors write. Reads only.
+"""Long open transactions, of any client, on topics to which the group's connectors write. Reads only.
 
 Starts from what coordinators list as open for long, which are few on any cluster: no topic is looked at before.
 """
@@ -28,11 +28,11 @@ from eosctl.txn.list import list_open_longer_than
 from eosctl.txn.report import id_problem, missing_ids_problems
 
 _PATIENCE_S = 10.0
-"""What has no leader is waited for by other checks; this is enough for each of the questions here."""
+"""Other checks wait for partitions without a leader; this is enough for each request here."""
 
 
 def find_held_topics(app: App, seen: Observation) -> tuple[list[Finding], list[Problem]]:
-    """One finding for each such transaction, and what could not be known.
+    """Find long open transactions on topics of the group's connectors: a finding for each, and what is not known.
 
     Transactions of the group's RUNNING tasks are judged by `long_transactions`, offsets topics by `offsets lint`.
     """
@@ -53,9 +53,9 @@ def find_held_topics(app: App, seen: Observation) -> tuple[list[Finding], list[P
     found = []
     for holder in holders:
         held = [
-            HeldTopic(topic, certain.get(topic, who), there, certain=topic in certain)
+            HeldTopic(topic, certain.get(topic, who), stuck, certain=topic in certain)
             for topic, who in writers.items()
-            if (there := [each for each in bounds[topic] if (topic, each.partition) in holder.partitions])
+            if (stuck := [each for each in bounds[topic] if (topic, each.partition) in holder.partitions])
         ]
         if held:
             is_flinks = _is_flinks(holder.transactional_id, seen)
@@ -64,12 +64,12 @@ def find_held_topics(app: App, seen: Observation) -> tuple[list[Finding], list[P
 
 
 def _patient(app: App) -> App:
-    """With a deadline of its own: what comes after it needs some of the time, too."""
+    """Return the app with a shorter deadline, so that later steps keep some of the time."""
     return replace(app, deadline=app.deadline.half(at_most_s=_PATIENCE_S))
 
 
 def _holders(app: App, seen: Observation, *, now_ms: int) -> tuple[list[TransactionDescription], list[Problem]]:
-    """Transactions that have been open for long, but those of RUNNING tasks."""
+    """Return the transactions that have been open for long, except those of RUNNING tasks."""
     running = frozenset(running_ids(seen))
     with _patient(app).transactions() as admin:
         listings = list_open_longer_than(app, admin, LEAST_LONG_MS)
@@ -82,13 +82,13 @@ def _holders(app: App, seen: Observation, *, now_ms: int) -> tuple[list[Transact
 
 
 def _is_flinks(transactional_id: TransactionalId, seen: Observation) -> bool:
-    """Whether `fence` takes it for one of Flink's; tasks of the group's connectors may have such ids, too."""
+    """Check whether `fence` takes it for one of Flink's; tasks of the group's connectors may have such ids, too."""
     owner = owner_of(transactional_id, seen.group_id, [each.name for each in seen.sources()])
     return owner.kind != "task" and application_of(transactional_id) == FLINK_SINK
 
 
 def _unjudged_connectors(topics: FoundTopics, holders: Sequence[TransactionDescription]) -> list[Problem]:
-    """Connectors of which neither a worker nor a config shows a topic: these transactions may hold theirs."""
+    """Return a problem for connectors without any known topic, whose topics these transactions may hold."""
     names = [name for name in topics.untold if not (topics.of[name].written or topics.of[name].likely)]
     if not names:
         return []
@@ -107,7 +107,7 @@ def _unjudged_connectors(topics: FoundTopics, holders: Sequence[TransactionDescr
 def _writers(
     topics: Mapping[str, Sequence[str]], holders: Sequence[TransactionDescription]
 ) -> dict[str, tuple[str, ...]]:
-    """The topics that are part of these transactions -> the connectors that write to them; `TOPIC*` is a prefix."""
+    """Map the topics of these transactions to the connectors that write to them; `TOPIC*` is a prefix."""
     open_ones = sorted({topic for holder in holders for topic, _partition in holder.partitions})
     found = {}
     for topic in open_ones:
@@ -122,7 +122,7 @@ def _is_named(topic: str, name: str) -> bool:
 
 
 def _held_bounds(app: App, names: Collection[str]) -> tuple[dict[str, list[Bounds]], list[Problem]]:
-    """The partitions whose last stable offset stays behind their end; one without a leader is told elsewhere."""
+    """Return partitions with the last stable offset behind the end; another check reports those without a leader."""
     known: dict[str, KnownBounds] = {}
     problems = []
     with app.topics() as store:

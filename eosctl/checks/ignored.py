@@ -19,14 +19,14 @@ class IgnoredFinding(Struct, frozen=True):
     subject: str | None = None
 
     def covers(self, finding: Finding) -> bool:
-        """Whether it is about this finding; one that stands for many is covered where all of its subjects are."""
+        """Check whether it covers the finding; a finding with several subjects must be covered in all of them."""
         several = finding.evidence.get("subjects")
         subjects = set(several) if isinstance(several, list) else {finding.subject}
         return self.code == finding.code and (self.subject is None or subjects == {self.subject})
 
 
 def parse_ignored(texts: Iterable[str], known_codes: Collection[str], *, origin: str) -> list[IgnoredFinding]:
-    """`CODE` or `CODE:SUBJECT`, each; raises UsageError, which names `origin`, for a code that no finding has."""
+    """Parse texts `CODE` or `CODE:SUBJECT`. Raises UsageError, naming `origin`, for a code that no finding has."""
     found = []
     for text in texts:
         code, colon, subject = text.partition(":")
@@ -40,7 +40,7 @@ def parse_ignored(texts: Iterable[str], known_codes: Collection[str], *, origin:
 
 
 def to_ignore(target: Target, given: Sequence[str], known_codes: Collection[str]) -> list[IgnoredFinding]:
-    """What the command line names, and what the profile does; raises UsageError as `parse_ignored`."""
+    """Return what the command line and the profile ignore; raises UsageError as `parse_ignored`."""
     of_profile = parse_ignored(target.ignore, known_codes, origin=f"profile {target.profile}: ignore")
     return [*parse_ignored(given, known_codes, origin="--ignore"), *of_profile]
 
@@ -48,7 +48,7 @@ def to_ignore(target: Target, given: Sequence[str], known_codes: Collection[str]
 def split_ignored(
     findings: Iterable[Finding], ignored: Sequence[IgnoredFinding]
 ) -> tuple[Sequence[Finding], Sequence[Finding]]:
-    """Findings that count, and those that somebody accepted."""
+    """Split the findings into those that count and those that are ignored."""
     counting: list[Finding] = []
     accepted: list[Finding] = []
     for each in findings:

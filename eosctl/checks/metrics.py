@@ -1,7 +1,7 @@
-"""metrics: how large the transactions of source tasks are, from their metrics, and what that says. Reads only.
+"""`metrics`: judges the size of source tasks' transactions, from their metrics. Reads only.
 
-With a Kafka cluster and a group at hand the coordinators add what no metric has: each task's own transaction timeout,
-and how long its present transaction is open.
+With a Kafka cluster and a group, the coordinators add what no metric has: each task's own transaction timeout, and how
+long its present transaction has been open.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Seen(Struct, frozen=True):
 
 
 def read_metrics(app: App, request: MetricsRequest, *, strict: bool = False) -> Report:
-    """One row per task and endpoint; exit 3 on an error among the findings, with `strict` also on a warning.
+    """Report one row per task and endpoint; exits 3 on an error among the findings, with `strict` also on a warning.
 
     An endpoint that does not answer is a problem (exit 7); raises its error when none answers. Raises UsageError
     without an endpoint, NotFoundError for a connector of which no endpoint has metrics.
@@ -58,7 +58,7 @@ def read_metrics(app: App, request: MetricsRequest, *, strict: bool = False) -> 
 
 
 def _endpoints(request: MetricsRequest) -> list[tuple[str, str]]:
-    """(how, url), each once; raises UsageError."""
+    """Return the endpoints as (how, url), each once; raises UsageError."""
     given = [("prometheus", url) for url in request.prometheus] + [("jolokia", url) for url in request.jolokia]
     if not given:
         hint = "Give --prometheus http://HOST:9404/metrics (jmx_exporter) or --jolokia http://HOST:8778/jolokia."
@@ -107,7 +107,7 @@ def _read_all(
 
 
 def _limits(app: App, seen: Sequence[_Seen]) -> tuple[Mapping[str, TimeLimits], list[Problem]]:
-    """Transactional id -> what its coordinator knows; nothing where no cluster or no group was named."""
+    """Ask the coordinators for the limits of each transactional id; empty where no cluster or no group was named."""
     group_id = app.target.group_id
     if app.target.client is None or group_id is None or not seen:
         return {}, []
@@ -123,7 +123,9 @@ def _limits(app: App, seen: Sequence[_Seen]) -> tuple[Mapping[str, TimeLimits], 
 
 
 def _time_limits(state: TransactionDescription, now_ms: int) -> TimeLimits:
-    """Brokers go on telling when the last transaction began after it has ended (4.3.1): only an Ongoing one is open."""
+    """Return the timeout and the age, which only an Ongoing one has: brokers report the start of ended ones, too
+    (4.3.1).
+    """
     is_open = state.state is TransactionState.ONGOING and state.started_ms is not None
     return TimeLimits(state.transaction_timeout_ms, max(0, now_ms - (state.started_ms or 0)) if is_open else None)
 

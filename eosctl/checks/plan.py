@@ -1,6 +1,6 @@
-"""doctor: every check of the project in one run, worst findings first. Reads only.
+"""`doctor`: every check of the project in one run, most severe findings first. Reads only.
 
-Each check stands alone. One that can't run is a finding too, with the reason: silence would read as health.
+Each check runs by itself. One that can't run is a finding too, with the reason: silence would read as health.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _unfinished(visit: Visit) -> _Found:
 
 
 def _kafka(visit: Visit) -> _Found:
-    """Brokers that do not answer, and what the others report of themselves: a silent one is waited for once."""
+    """Check the brokers: those that do not answer, waited for once, and the reports of the others."""
     if visit.app.target.client is None:
         return []
     silent = visit.silent_brokers()
@@ -109,7 +109,7 @@ def _transactions(visit: Visit) -> _Found:
 
 
 def _held_topics(visit: Visit) -> tuple[Sequence[Finding], Sequence[Problem]]:
-    """Nothing where the connectors can't be seen, which other checks say; what hangs is told all the same."""
+    """Find held topics; none where the connectors can't be seen. Other checks report that, and hanging transactions."""
     seen = visit.seen()
     if seen is None:
         return (), ()
@@ -130,7 +130,7 @@ def _task_counts(visit: Visit) -> _Found:
 
 
 def _uses(visit: Visit) -> bool:
-    """Whether the group uses exactly-once, as far as that is known."""
+    """Return whether the group uses exactly-once; True where that is not known."""
     seen = visit.seen()
     return seen is None or uses_exactly_once(seen)
 
@@ -157,11 +157,11 @@ def _no_connectors(visit: Visit) -> tuple[()]:
 
 
 def _offsets(visit: Visit) -> _Found:
-    """That offsets are on another cluster, and were looked at there, is nothing to be warned of."""
+    """Check offsets. Offsets that are on another cluster, and were looked at there, cause no warning."""
     seen = visit.seen()
     findings, problems = offset_findings(visit.app, None if seen is None else seen.config_read)
-    told = [each for each in problems if each.is_unseen or each.code != OTHER_CLUSTER]
-    return [*findings, *problem_findings("offsets", told)]
+    warned = [each for each in problems if each.is_unseen or each.code != OTHER_CLUSTER]
+    return [*findings, *problem_findings("offsets", warned)]
 
 
 def _topics(visit: Visit) -> _Found:
@@ -187,21 +187,21 @@ def _topics(visit: Visit) -> _Found:
 
 
 def _offsets_topics(visit: Visit, *, known: Mapping[str, TopicDescription]) -> list[TopicDescription]:
-    """The global one and those of connectors, as far as they could be looked at."""
+    """Return the global offsets topic and the connectors' own, as far as they could be looked at."""
     seen = visit.seen()
     topics = (seen.topics or {}) if seen is not None else {}
     return [topic for name, topic in topics.items() if name not in known]
 
 
 def _known_bounds(store: TopicReader, topic: TopicDescription) -> KnownBounds:
-    """Of a topic none of whose partitions has a leader nobody can be asked."""
+    """Return the topic's bounds, without asking where none of its partitions has a leader."""
     if any(each.leader is not None for each in topic.placements):
         return store.known_bounds(topic.name)
     return KnownBounds((), {each.partition: "no leader" for each in topic.placements})
 
 
 def _acls(visit: Visit) -> _Found:
-    """Only where the workers' files (-w) name the principals, and the group needs what exactly-once takes."""
+    """Check rights, only if the workers' files (-w) name the principals and the group may use exactly-once."""
     if not _uses(visit):
         return [_acls_not_checked("no worker is enabled", "`eosctl acls check --all` has what exactly-once takes.")]
     try:
@@ -215,7 +215,7 @@ def _acls(visit: Visit) -> _Found:
 
 
 def _with_grant(finding: Finding) -> Finding:
-    """What `acls check` says, led by the one command that grants all that is missing."""
+    """Prefix the fix of a missing ACL with the one command that grants all that is missing."""
     if finding.code != acl_codes.ACL_MISSING:
         return finding
     return replace(finding, fix=Lines.of("`eosctl acls apply --all` grants it; with Kafka's own script:", finding.fix))
@@ -254,11 +254,11 @@ def examine(
     expected: Mode | None = None,
     ignore: Sequence[IgnoredFinding] = (),
 ) -> Report:
-    """The findings of every check; exit 3 on an error, with `strict` also on a warning or a check that could not run.
+    """Report the findings of every check; exits 3 on an error, with `strict` also on a warning or a check that failed.
 
     A worker in another mode than `expected` is an error. Source connectors are validated, unless not `validate`.
-    What `ignore` names is counted only.
-    Without an error, exit 7 when some checks could not run; when none could, that of the first reason (2, 4 or 5).
+    Findings that `ignore` names are only counted.
+    Without an error, it exits 7 when some checks could not run; when none could, as the first reason (2, 4 or 5).
     Raises NotFoundError for a group that was never there.
     """
     diagnosis = diagnose(app, validate=validate, expected=expected, ignore=ignore)
@@ -266,7 +266,7 @@ def examine(
 
 
 class Examination(Struct, frozen=True):
-    """What every check found, and the visit at which it was looked; `findings` are those of the results, not folded."""
+    """The findings of every check and the visit that they come from; `findings` are the counting ones, not folded."""
 
     visit: Visit
     results: CheckResults
@@ -276,14 +276,14 @@ class Examination(Struct, frozen=True):
 def diagnose(
     app: App, *, validate: bool = True, expected: Mode | None = None, ignore: Sequence[IgnoredFinding] = ()
 ) -> Examination:
-    """Runs every check, as `examine` does; what follows from another finding stands below it.
+    """Run every check, as `examine` does, and fold consequences under their cause.
 
     Raises NotFoundError for a group that was never there.
     """
     visit = Visit(app, validate=validate, expected=expected)
     findings, failed = _run(visit)
-    told = under_causes(visit, findings, ignore)
-    both = {check: split_ignored(found, ignore) for check, found in told.items()}
+    grouped = under_causes(visit, findings, ignore)
+    both = {check: split_ignored(found, ignore) for check, found in grouped.items()}
     counting = {check: found for check, (found, _accepted) in both.items()}
     accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
     folded = {check: fold_alike(found) for check, found in counting.items()}
@@ -291,7 +291,7 @@ def diagnose(
 
 
 def _run(visit: Visit) -> tuple[dict[str, Sequence[Finding]], dict[str, EosctlError]]:
-    """What each check finds, and why some could not run; the first asks whether there is a Kafka to look at."""
+    """Run each check, Kafka first; return the findings, and the errors of the checks that could not run."""
     findings: dict[str, Sequence[Finding]] = {}
     failed: dict[str, EosctlError] = {}
     for check in CHECKS:
@@ -313,7 +313,7 @@ def _run(visit: Visit) -> tuple[dict[str, Sequence[Finding]], dict[str, EosctlEr
 
 
 def _without_kafka(app: App, error: EosctlError) -> tuple[dict[str, Sequence[Finding]], dict[str, EosctlError]]:
-    """One finding: every check would wait for the same brokers in vain."""
+    """Return one finding for all checks, as each would wait in vain for the same brokers."""
     servers = app.target.client.bootstrap_servers if app.target.client else ()
     every = [check.id for check in CHECKS]
     return {**dict.fromkeys(every, ()), KAFKA: [unreached(error, servers)]}, dict.fromkeys(every, error)

@@ -1,4 +1,4 @@
-"""What doctor's checks found, as its report: rows, what was ignored, the exit code."""
+"""The report of doctor's checks: rows, ignored findings, the exit code."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from eosctl.txn import codes as txn_codes
 
 
 class CheckResults(Struct, frozen=True):
-    """What each check found, without and with what was ignored, and why some could not run."""
+    """The findings of each check, counting and ignored, and the errors of the checks that could not run."""
 
     findings: Mapping[str, Sequence[Finding]]
     ignored: Mapping[str, Sequence[Finding]]
     failed: Mapping[str, EosctlError]
 
     def missed(self) -> Mapping[str, EosctlError]:
-        """Checks that could not run, unless that is ignored; of all if none ran: nothing is known then."""
+        """Return the checks that could not run and are not ignored; all if none ran, as nothing is known then."""
         left_out = {
             each.subject for found in self.ignored.values() for each in found if each.code == txn_codes.NOT_CHECKED
         }
@@ -35,7 +35,7 @@ class CheckResults(Struct, frozen=True):
         return {check: error for check, error in self.failed.items() if check not in accepted}
 
     def nothing_ran(self) -> EosctlError | None:
-        """The first reason, where no check could look at anything; else None."""
+        """Return the first reason if no check could look at anything; else None."""
         return _reason(self.failed) if _nothing_ran(self.failed, self.findings.keys()) else None
 
 
@@ -47,7 +47,7 @@ def _rows(findings: Mapping[str, Sequence[Finding]]) -> list[DoctorRow]:
 
 
 def doctor_report(visit: Visit, outcome: CheckResults, *, strict: bool) -> Report:
-    """The report of a group's checks; see `checks_report`."""
+    """Make the report of a group's checks; see `checks_report`."""
     return checks_report(
         outcome, _group(visit), cluster_id=_cluster_id(visit), group_id=visit.app.target.group_id, strict=strict
     )
@@ -121,7 +121,7 @@ def _exit_code(
 
 
 def _problems(failed: Mapping[str, EosctlError], *, checks: Collection[str]) -> list[Problem]:
-    """What the rows say in full: that health is not proven where a check could not run."""
+    """Return a problem where a check could not run, so that health is not proven; the rows have the details."""
     if not failed:
         return []
     if _nothing_ran(failed, checks):
@@ -131,7 +131,7 @@ def _problems(failed: Mapping[str, EosctlError], *, checks: Collection[str]) -> 
 
 
 def _nothing_ran(failed: Mapping[str, EosctlError], checks: Collection[str]) -> bool:
-    """Whether no check could look at anything; that there is a Kafka proves nothing, and rights need principals."""
+    """Check whether no check could look at anything; an answer of Kafka proves nothing, and rights need principals."""
     return set(checks) - set(failed) <= {KAFKA, "acls"}
 
 

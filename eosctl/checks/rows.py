@@ -1,6 +1,6 @@
-"""What `doctor`, `connectors check` and `metrics` print.
+"""Rows of `doctor`, `connectors check` and `metrics`.
 
-Findings stand in the order in which to act, each with what fixes it.
+Findings come in the order in which to act, each with its fix.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SeverityCounts = Annotated[Counts, "How many findings have each severity."]
 
 
 class ConnectorsSummary(Printed):
-    """How much was looked at, and what was found."""
+    """The number of connectors and tasks checked, and of findings."""
 
     connectors: Annotated[int, "How many source connectors there are."]
     tasks: Annotated[int, "How many tasks the source connectors have."]
@@ -45,14 +45,14 @@ class ConnectorsSummary(Printed):
 
 
 class ConnectorsData(Printed):
-    """What was looked at."""
+    """The connectors that were checked."""
 
     connectors: Annotated[list[str], "The source connectors that were checked."]
     unseen: UnseenParts
 
 
 class DoctorRow(Printed):
-    """What a check found."""
+    """A finding of a check."""
 
     check: Annotated[str, "The check that found it."]
     code: FindingCode
@@ -63,18 +63,18 @@ class DoctorRow(Printed):
     fix: FindingFix
 
     def told(self) -> str:
-        """What is wrong with what, behind the check and the code."""
+        """Return the check, the code, the subject and the message in one line."""
         about = self.message if self.subject == self.check else about_subject(self.subject, self.message)
         return f"{self.check}/{self.code}  {printable(about)}"
 
 
 def doctor_row(check: str, finding: Finding) -> DoctorRow:
-    """What a check found, as a row."""
+    """Make a row of a check's finding."""
     return DoctorRow(check=check, **asdict(finding_row(finding)))
 
 
 class DoctorSummary(Printed):
-    """How many checks there are, and what they found."""
+    """The number of checks, and of their findings."""
 
     checks: Annotated[int, "How many checks there are."]
     not_checked: Annotated[int, "How many checks could not run."]
@@ -105,7 +105,7 @@ class GroupStatePart(Printed):
 
 
 class DoctorData(Printed):
-    """The group, the checks, and what was ignored."""
+    """The group, the checks, and the ignored findings."""
 
     group: Annotated[GroupStatePart | None, "The group in numbers; null where it could not be looked at."]
     checks: Annotated[list[CheckPart], "Every check."]
@@ -114,7 +114,7 @@ class DoctorData(Printed):
 
 
 def _doctor_lines(report: Report) -> Iterable[str]:
-    """What the group is, before what is wrong with it."""
+    """Yield the state of the group, then the findings."""
     data = report.data_of(DoctorData)
     if data.group is not None:
         yield from (f"group {printable(str(report.target.get('group_id')))}: {data.group.sentence}", "")
@@ -124,13 +124,13 @@ def _doctor_lines(report: Report) -> Iterable[str]:
 
 
 def _ignored_lines(report: Report) -> Iterable[str]:
-    """What was accepted, below the summary that counts it."""
+    """Yield the ignored findings, below the summary that counts them."""
     for row in report.data_of(DoctorData).ignored:
         yield f"ignored {row.severity}  {row.told()}"
 
 
 def _rounded(value: float) -> str:
-    """A size or a rate without more digits than it is worth."""
+    """Format a size or a rate with at most one decimal."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -164,14 +164,14 @@ class TaskMetricsRow(Printed):
 
 
 class MetricsSummary(Printed):
-    """How many tasks there are, and what was found."""
+    """The number of tasks, and of findings."""
 
     tasks: Annotated[int, "How many tasks there are."]
     counts: SeverityCounts
 
 
 def _task_findings(report: Report) -> Iterable[str]:
-    """What the numbers of the table say, task by task."""
+    """Yield the findings about the table's numbers, task by task, then the summary."""
     for row in report.rows_of(TaskMetricsRow):
         for finding in row.findings:
             yield f"{finding.severity}  {finding.code}  {printable(finding.message)}"

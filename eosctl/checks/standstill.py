@@ -1,4 +1,4 @@
-"""What stands still: topics that can't be written, or read on, transactions that do not end, connectors at rest."""
+"""Standstill: topics that can't be written or read, transactions that do not end, connectors at rest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADD_REPLICAS = "Add replicas (kafka-reassign-partitions.sh), or lower min.insyn
 
 
 def standstill_findings(topics: Sequence[TopicDescription]) -> Iterable[Finding]:
-    """Brokers that replicas name and the cluster lacks, then the partitions of each topic that stand still."""
+    """Yield brokers that replicas name and the cluster lacks, then the partitions of each topic that stand still."""
     yield from _brokers_down(topics)
     for topic in topics:
         yield from _below_min_isr(topic)
@@ -81,19 +81,19 @@ def _without_leader(topic: TopicDescription) -> Iterable[Finding]:
 
 
 def _bring_back(placements: Iterable[Placement]) -> str:
-    """Which brokers are to be started, where they are known to be down; else which replicas lag."""
-    there = list(placements)
-    gone = sorted({broker for each in there for broker in each.offline})
+    """Name the brokers to start, where some are known to be down; else the replicas that lag."""
+    known = list(placements)
+    gone = sorted({broker for each in known for broker in each.offline})
     if gone:
         return f"Start {'broker' if len(gone) == 1 else 'brokers'} {', '.join(map(str, gone))}."
-    late = sorted({broker for each in there for broker in set(each.replicas) - set(each.in_sync)})
+    late = sorted({broker for each in known for broker in set(each.replicas) - set(each.in_sync)})
     if not late:
         return "Start the brokers that have its replicas."
     return f"See the logs of {'broker' if len(late) == 1 else 'brokers'} {', '.join(map(str, late))}: not in sync."
 
 
 def at_rest(observation: Observation) -> Iterable[Finding]:
-    """Connectors that somebody stopped or paused: nothing is wrong with them, and none of their tasks reads."""
+    """Yield stopped and paused connectors, none of whose tasks reads. That is no fault."""
     for state in ("PAUSED", "STOPPED"):
         names = [each.name for each in observation.connectors or () if each.states.get("connector") == state]
         if names:
@@ -107,10 +107,10 @@ def at_rest(observation: Observation) -> Iterable[Finding]:
 
 
 def long_transactions(observation: Observation) -> Iterable[Finding]:
-    """Transactions of RUNNING tasks that have used up half of their timeout, at whose end brokers abort them.
+    """Yield transactions of RUNNING tasks that have used up half of their timeout, at whose end brokers abort them.
 
-    A task that commits by the clock has its transaction open for that long, and that is no standstill. Where nobody can
-    know how long that is, which is a finding of its own, nothing is said.
+    A task that commits by the clock has its transaction open for that long, which is no standstill. Where that interval
+    is not known, which is a finding of its own, nothing is reported.
     """
     for connector in observation.sources():
         usual_ms = _interval_ms(connector, observation)
@@ -145,7 +145,7 @@ other."""
 class HeldTopic(Struct, frozen=True):
     """A topic of these connectors, and its partitions whose last stable offset stays behind their end.
 
-    Not `certain`: configs name it, or a prefix that fits, and nobody says that they have written to it.
+    Not `certain`: configs name it, or a prefix that fits, and no worker reports that they have written to it.
     """
 
     topic: str
@@ -155,9 +155,9 @@ class HeldTopic(Struct, frozen=True):
 
 
 def is_open_long(transaction: TransactionDescription, now_ms: int, *, is_flinks: bool = False) -> bool:
-    """Whether it has used up half of its timeout, as `long_transactions` has it, or two minutes.
+    """Check whether it has been open for half of its timeout, as in `long_transactions`, or for two minutes.
 
-    One of Flink's lasts from checkpoint to checkpoint: it is given the half, however long that is.
+    One of Flink's lasts from checkpoint to checkpoint, so that only half of its timeout counts, however long.
     """
     half_ms = max(transaction.transaction_timeout_ms / 2, LEAST_LONG_MS)
     limit_ms = half_ms if is_flinks else min(half_ms, MOST_USUAL_MS)
@@ -167,7 +167,7 @@ def is_open_long(transaction: TransactionDescription, now_ms: int, *, is_flinks:
 def held_topics_finding(
     holder: TransactionDescription, held: Sequence[HeldTopic], *, now_ms: int, is_flinks: bool = False
 ) -> Finding:
-    """A transaction, whoever's, open for long, behind which readers of what connectors have written wait.
+    """Make the finding of a long open transaction, of any client, that holds up readers of the connectors' topics.
 
     A warning while it is not certain that they write there.
     """
@@ -212,7 +212,7 @@ def _held_place(topic: str, bound: Bounds) -> Mapping[str, object]:
 
 
 def _interval_ms(connector: ObservedConnector, observation: Observation) -> int | None:
-    """How long a transaction is meant to be open: 0 unless the connector commits by the clock; None: not known."""
+    """Return how long a transaction is to be open: 0 unless the connector commits by the clock; None: not known."""
     boundary = boundary_setting(connector)
     if boundary != "interval":
         return None if is_reference(boundary) else 0

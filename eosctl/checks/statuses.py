@@ -1,7 +1,7 @@
-"""The states that REST shows, joined with what REST does not report: who holds a part, and since when it says so.
+"""The states that REST reports, joined with what it does not: the holder of a part, and the time of its state.
 
 A worker writes its own states into the status topic, from which every worker answers: one that can't write, or is late,
-leaves what is not so any more. The group's assignment is the coordinator's. Reads only.
+leaves an outdated state. The group's assignment is the coordinator's. Reads only.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.group.topics.statuses import WrittenStatus, status_history
 
 REBALANCE_MS, REBALANCE_DELAY_MS = 60_000, 300_000
-"""For how long a state may lag behind a rebalance, and Connect's default of scheduled.rebalance.max.delay.ms: for so
-long the work of a lost worker waits for it."""
+"""How long a state may lag behind a rebalance, and Connect's default of scheduled.rebalance.max.delay.ms, for which a
+lost worker's work waits for it."""
 MOST_RECENT = 100_000
-"""A status topic that is compacted has a record or two of each task; of one that is not, so many offsets are read."""
+"""A compacted status topic has a record or two of each task; of another one, so many offsets are read."""
 _DELAY = "scheduled.rebalance.max.delay.ms"
 _PATIENCE_S, _POLL_S, _READ_S = 8.0, 2.0, 15.0
 _START_MS = 120_000
@@ -41,9 +41,9 @@ _START_MS = 120_000
 
 
 class StatusLog(Struct, frozen=True):
-    """What the status topic has of each connector and task; `unread` says why it is not known.
+    """The status topic's records of each connector and task; `unread` is the reason where they are not known.
 
-    `is_there`: a topic of its name exists, or nobody says that it does not.
+    `is_there`: a topic of its name exists, or is not known to be missing.
     """
 
     history: Mapping[Work, Sequence[WrittenStatus]]
@@ -57,14 +57,14 @@ class StatusLog(Struct, frozen=True):
 
     def newest(self, connector: str, part: str) -> WrittenStatus | None:
         """Return the newest record of a part."""
-        told = self.of(connector, part)
-        return told[-1] if told else None
+        statuses = self.of(connector, part)
+        return statuses[-1] if statuses else None
 
 
 def read_status_log(app: App) -> StatusLog:
-    """Read the group's status topic, of all partitions together the last MOST_RECENT offsets at the most.
+    """Read the last MOST_RECENT offsets at most of the group's status topic, of all partitions together.
 
-    What keeps it from being read is part of the answer.
+    A reason why it can't be read is part of the answer.
     """
     topics = sorted(app.target.status_topics())
     if app.target.client is None or not topics:
@@ -86,7 +86,7 @@ def read_status_log(app: App) -> StatusLog:
 
 
 class _Part(Struct, frozen=True):
-    """A connector or one of its tasks whose status is not that of a part that runs where it is assigned to."""
+    """A connector or task whose status is not that of a part running where it is assigned."""
 
     connector: str
     part: str
@@ -105,16 +105,17 @@ class _Part(Struct, frozen=True):
         return self.state == RESTARTING and self.holder in (None, self.worker)
 
     def is_overwritten(self, log: StatusLog) -> bool:
-        """Whether its holder said that it runs, and then another worker wrote what the status is now."""
+        """Check whether its holder reported RUNNING before another worker wrote the present status."""
         before = log.of(self.connector, self.part)[-2:-1]
         ran_there = [each.worker_id == self.holder and each.state == "RUNNING" for each in before]
         return self.worker != self.holder and any(ran_there)
 
 
 def status_findings(app: App, observation: Observation, log: StatusLog, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings, those of what has no worker with its age, and what is assigned and said otherwise for long.
+    """Return the findings, with the age of parts without a worker, and add assigned parts that report another state for
+    long.
 
-    What a rebalance or a start explains is looked at again, for some seconds.
+    States that a rebalance or a start explains are looked at again, for some seconds.
     """
     now_ms = app.clock.now_ms()
     setting = observation.worker_setting(_DELAY)
@@ -138,7 +139,7 @@ def _suspects(connectors: Iterable[ObservedConnector]) -> Iterable[_Part]:
 
 
 def _age_ms(part: _Part, log: StatusLog, now_ms: int) -> int | None:
-    """Return how old the status is that REST shows; None where the status topic does not have it."""
+    """Return the age of the status that REST shows; None where the status topic does not have it."""
     newest = log.newest(part.connector, part.part)
     if newest is None:
         return None
@@ -269,10 +270,10 @@ def _stale_finding(part: _Part, log: StatusLog, age_ms: int) -> Finding:
 
 
 def _unknown_finding(part: _Part, why: str) -> Finding:
-    there = f"the group has assigned it to {part.holder}" if part.holder else "who holds it is not known"
+    holder = f"the group has assigned it to {part.holder}" if part.holder else "who holds it is not known"
     return Finding(
         codes.STATUS_AGE_UNKNOWN, WARNING, part.subject,
-        f"the status of {part.subject} is {part.state} on {part.worker or 'no worker'}, {there}; since when is not "
+        f"the status of {part.subject} is {part.state} on {part.worker or 'no worker'}, {holder}; since when is not "
         f"known: {why}",
         codes.STATUS_AGE_UNKNOWN.next,
         {"state": part.state, "worker": part.worker, "assigned_to": part.holder}, certain=False,

@@ -1,4 +1,4 @@
-"""Commands that were cut off, or are at work now: what this machine's journals report, and what the cluster does."""
+"""Commands that were cut off, or are at work now: by this machine's journals, and by the cluster."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from eosctl.upgrade.roll.undo import command_to_resume
 def unfinished_work(
     app: App, cluster_id: str, *, connectors: Iterable[ObservedConnector], config: ConfigState | None = None
 ) -> Iterator[Finding]:
-    """An upgrade of the group, and switches and rescues of its connectors, that were begun here and are not over.
+    """Yield the group's upgrade, and its connectors' switches and rescues, that were begun here and are not over.
 
-    `connectors` are those that there are; `config` is what the config topic has, without which no rescue is judged.
+    `connectors` are the existing ones; `config` is the state of the config topic, without which no rescue is judged.
     Raises EosctlError where a journal can't be read.
     """
     if app.target.group_id is not None:
@@ -95,9 +95,9 @@ def _switch(app: App, cluster_id: str, connector: str, state: str) -> Iterator[F
 
 
 def _moved(app: App, cluster_id: str, connector: ConnectorState) -> Iterator[Finding]:
-    """A switch that another machine began, and did not end: its journal is there, and only the cluster can be asked.
+    """Yield a switch that another machine began and did not end, judged by the cluster: its journal is on that machine.
 
-    Until the config names the target, resuming the connector is all that it takes, and nothing reports a switch.
+    Until the config names the target, resuming the connector is enough, and nothing reports a switch.
     """
     if connector.moved_from is None or connector.config is None:
         return
@@ -116,12 +116,12 @@ def _moved(app: App, cluster_id: str, connector: ConnectorState) -> Iterator[Fin
 
 
 def _ended_here(app: App, cluster_id: str, connector: str, target: str) -> bool:
-    """Whether it is what the newest switch on this machine was to come to: a connector that was STOPPED stays so."""
+    """Check whether the newest switch on this machine has that target; a connector that was STOPPED stays so."""
     return newest_target(journal_of(app, "offsets-switch", connector, cluster_id=cluster_id)) == target
 
 
 def _rescue(app: App, cluster_id: str, connector: ObservedConnector, state: ConnectorState) -> Iterator[Finding]:
-    """Of the newest task set only, and while a task of it does not run or is still to be fenced."""
+    """Yield an unfinished rescue of the newest task set, while a task of it does not run or is still to be fenced."""
     journal = journal_of(app, "rescue", connector.name, cluster_id=cluster_id)
     begun = unfinished_rescue(journal, state)
     tasks = connector.tasks().values()
@@ -136,7 +136,7 @@ def _rescue(app: App, cluster_id: str, connector: ObservedConnector, state: Conn
 
 
 def _finding(code: Code, subject: str, message: str, fix: str, holder: str | None) -> Finding:
-    """An error, unless an eosctl is at work on it now."""
+    """Make an error, or an info while an eosctl is at work on it."""
     if holder is None:
         return Finding(code, ERROR, subject, message, fix)
     return Finding(code, INFO, subject, f"{message}; eosctl is at work on it now ({holder})", "Wait for it.")

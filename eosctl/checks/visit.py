@@ -1,4 +1,4 @@
-"""What several of doctor's checks look at, looked at once in a run: the group, and what its gates judge. Reads only."""
+"""State shared by doctor's checks in a run: the group, and the gates' observation, each read once. Reads only."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from eosctl.upgrade.gates import SUMMING_GATES, evaluate_gates
 
 _Seen = TypeVar("_Seen")
 KAFKA_PATIENCE_S, BROKER_PATIENCE_S = 15.0, 5.0
-"""How long any broker may take to answer at all, and then each of those that it lists."""
+"""How long any broker may take to answer at all, and then each of the listed ones."""
 SILENT_BUDGET_S, LEAST_SHARE_S = 16.0, 2.0
 """For all checks together, and for each of them, where some brokers do not answer."""
 
 
 class Visit:
-    """One look at the group and its workers; the error of the first look is the answer to all who ask."""
+    """One look at the group and its workers; an error of the first look is raised at each later one."""
 
     def __init__(self, app: App, *, validate: bool = True, expected: Mode | None = None) -> None:
         self.app, self._whole, self._validate, self.expected = app, app, validate, expected
@@ -40,9 +40,9 @@ class Visit:
         self._statuses: StatusLog | None = None
 
     def silent_brokers(self) -> Mapping[int, EosctlError]:
-        """The brokers that are listed and do not answer; raises where none answers at all.
+        """Return the listed brokers that do not answer; raises where none answers at all.
 
-        From then on what is looked at has a short time each: much of it waits for just those brokers.
+        Later looks have a short time each, as many of them wait for just those brokers.
         """
         if self.app.target.client is None:
             return {}  # which those checks say that need one
@@ -55,11 +55,11 @@ class Visit:
         return silent
 
     def give_up(self, reason: EosctlError) -> None:
-        """Nothing is looked at any more."""
+        """Look at nothing any more: raise `reason` in place of each later look."""
         self._group = self._observation = reason
 
     def next_check(self) -> None:
-        """Gives the check that follows its share of the time, where brokers are silent: half of what is left.
+        """Give the next check its share of the time, where brokers are silent: half of what is left.
 
         A worker that is known not to answer, or to be outside of its group, is not asked again.
         """
@@ -71,7 +71,7 @@ class Visit:
         self.app = replace(app, target=replace(app.target, connect_urls=answering)) if answering else app
 
     def _answering(self) -> tuple[str, ...]:
-        """The URLs of the members that answer, as they were given; none where no other worker has been found."""
+        """Return the answering members' URLs, as they were given; empty where all answer, or none is known."""
         if not isinstance(self._group, GroupObservation):
             return ()
         given = {parse_worker_url(url).text: url for url in self._whole.target.connect_urls}
@@ -81,16 +81,16 @@ class Visit:
         return tuple(given.get(url, url) for url in urls) if len(answer) < len(every) else ()
 
     def group(self) -> GroupObservation:
-        """The workers; raises what kept them from being seen."""
+        """Return the observed workers; raises the error that kept them from being seen."""
         if self._group is None:
             self._group = _or_error(lambda: observe_workers(self.app, gone_ok=True))
         return _or_raise(self._group)
 
     def require_group(self) -> None:
-        """Raises NotFoundError for a group that was never there, unless a worker's file says that it is meant.
+        """Raise NotFoundError for a group that was never there, unless a worker's file names it.
 
-        Its workers may have died at their first start, and what they died of is to be found; a config topic on which
-        none starts says so, too.
+        Its workers may have died at their first start, and the cause is to be found then; a config topic on which no
+        worker starts is a sign of that, too.
         """
         try:
             state = self.group().state
@@ -103,7 +103,7 @@ class Visit:
             require_ever_there(self.app)
 
     def _has_useless_config_topic(self) -> bool:
-        """Whether the target's config topic is there and has more than the one partition that workers accept."""
+        """Check whether the target's config topic exists with other than the one partition that workers accept."""
         topic = self.app.target.config_topic
         try:
             with self.app.topics() as store:
@@ -115,7 +115,7 @@ class Visit:
         return found is not None and found.partitions != 1
 
     def observation(self) -> Observation:
-        """The group as the gates see it; raises what kept it from being seen."""
+        """Return the group as the gates see it; raises the error that kept it from being seen."""
         if self._observation is None:
             self._observation = _or_error(
                 lambda: observe_upgrade(self.app, self.group(), Mode.ENABLED, validate=self._validate)
@@ -130,19 +130,19 @@ class Visit:
             return None
 
     def statuses(self) -> StatusLog:
-        """Return what the group's status topic has, read once."""
+        """Read the group's status topic, once."""
         if self._statuses is None:
             self._statuses = read_status_log(self.app)
         return self._statuses
 
     def silent(self) -> list[tuple[WorkerObservation, EosctlError]]:
-        """The workers that say nothing of themselves, each with the reason."""
+        """Return the workers that report nothing of themselves, each with the reason."""
         unasked = UnsupportedError(NO_REST)
         reasons = [(worker, worker.failure if worker.has_rest else unasked) for worker in self.group().members]
         return [(worker, reason) for worker, reason in reasons if reason is not None]
 
     def gates(self) -> tuple[list[Gate], list[Gate]]:
-        """Gates that do not pass and say what no other check does: on their own account, and for silent workers."""
+        """Return gates that do not pass and repeat no other check: on their own account, and for silent workers."""
         seen = self.observation()
         names = {worker.name for worker, _reason in self.silent()}
         names |= {worker.name for worker in self.group().members if worker.outside}

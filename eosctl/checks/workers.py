@@ -1,4 +1,4 @@
-"""`workers list` and `workers probe`: the observed group as rows, and what is wrong with it as problems."""
+"""`workers list` and `workers probe`: the observed group as rows, and its problems."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SILENT_CODES = frozenset({group_codes.WORKER_UNREACHABLE, codes.WORKER_NOT_ANSWE
 
 
 def list_workers(app: App) -> Report:
-    """`eosctl workers list`; exit 7 when some workers do not answer as such, else as the first of them failed.
+    """Report the workers (`eosctl workers list`); exits 7 when some do not answer, else as the first of them failed.
 
     Raises NotFoundError, UsageError, and what Kafka's connection raises.
     """
@@ -38,17 +38,17 @@ def list_workers(app: App) -> Report:
 
 
 def probe_workers(app: App) -> Report:
-    """`eosctl workers probe`; exits and raises as `list_workers`."""
+    """Report the workers in detail (`eosctl workers probe`); exits and raises as `list_workers`."""
     return _report(WORKERS_PROBE, *_with_lag(app, observe_workers(app)))
 
 
 def group_problems(app: App, group: GroupObservation, configs: TopicRead | None = None) -> list[Problem]:
-    """What is wrong with a group that was looked at already, and its config topic, workers that are silent left out."""
+    """Return the problems of an observed group and its config topic, except those of silent workers."""
     return list(_problems(*_with_lag(app, group, configs)))
 
 
 def workers_behind(app: App, group: GroupObservation) -> list[Finding]:
-    """Errors of members that stay behind the config topic; it is read only where one told so. Raises EosctlError."""
+    """Find members that lag behind the config topic, read only if one reported its offset. Raises EosctlError."""
     behind = [
         (member.url or str(member.member_id), (member.config_offset, member.wanted_offset))
         for member in group.members
@@ -69,9 +69,9 @@ def workers_behind(app: App, group: GroupObservation) -> list[Finding]:
 def _with_lag(
     app: App, group: GroupObservation, configs: TopicRead | None = None
 ) -> tuple[GroupObservation, list[Problem]]:
-    """Adds how many records of the config topic came after the offset that each member told at the last rebalance.
+    """Add how many records of the config topic came after the offset that each member reported at the last rebalance.
 
-    The topic is read if `configs` is not what was read of it since then.
+    The topic is read unless `configs` was read since then.
     """
     if app.target.client is None or all(member.config_offset is None for member in group.members):
         return group, []
@@ -126,7 +126,7 @@ def _problems(group: GroupObservation, before: Sequence[Problem]) -> Iterator[Pr
 
 
 def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
-    """Warnings of members that can't be distinguished by REST, and of a protocol under which REST is not signed."""
+    """Yield warnings of members that REST can't distinguish, and of a protocol under which REST is not signed."""
     hint = "Give each worker a name of its own: rest.advertised.host.name, or the address of its pod or container."
     members = [member for member in group.members if member.member_id is not None]
     urls = Counter(member.url for member in members)
@@ -152,7 +152,7 @@ def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
 
 
 def _own_routes(members: Sequence[WorkerObservation], otherwise: str) -> str:
-    """What would distinguish members that share a route: -u with the address of each, where each has one."""
+    """Return a hint to distinguish members that share a route: -u with the address of each, if each has one."""
     places = {f"{member.client_host}": urlsplit(member.url or "") for member in members}
     if len(places) < len(members) or any(is_this_machine(host) for host in places):
         return f"{otherwise} --connect-map can name an address or a port for each."
@@ -161,14 +161,14 @@ def _own_routes(members: Sequence[WorkerObservation], otherwise: str) -> str:
 
 
 def silent_problem(failure: EosctlError) -> Problem:
-    """A worker that does not answer, or not as one of Connect does."""
+    """Make the problem of a worker that does not answer, or not as a Connect worker does."""
     if isinstance(failure, UnreachableError | DeadlineError):
         return Problem(group_codes.WORKER_UNREACHABLE, failure.message, failure.hint or NOT_REACHED_HINT)
     return Problem(codes.WORKER_NOT_ANSWERING, failure.message, failure.hint)
 
 
 def _with_way(group: GroupObservation, member: WorkerObservation, problem: Problem) -> Problem:
-    """The problem of a silent member, with the way to it where a URL that was given must be one."""
+    """Add to the problem of a silent member the given URL that must lead to it, if there is one."""
     if not group.ways_in or member.url is None:
         return problem
     way = group.ways_in[0].url

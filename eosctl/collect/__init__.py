@@ -1,1 +1,1 @@
-"""Facts with an age: what the exporter and `watch` show, each source looked at by itself, again and again."""
+"""Facts with an age, for the exporter and `watch`: each source is looked at by itself, again and again."""

@@ -1,4 +1,4 @@
-"""Why a source of the collector may fail that others would not."""
+"""Codes of failures that only sources of the collector have."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The collector: a thread per source, which looks, keeps what it found, and rests. Readers never wait for any of them.
+"""The collector: a thread per source, which looks, keeps the facts, and rests. Readers never wait for any of them.
 
-A source that hangs holds up itself only: its facts grow old, and its error says so. Nothing is written to the cluster.
+A source that hangs holds up only itself: its facts grow old, and its error reports that. Nothing is written to Kafka.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class Collector:
         self.stop()
 
     def start(self) -> None:
-        """Begins to look at every source; returns at once."""
+        """Start to look at every source; return at once."""
         for source in self.sources:
             thread = threading.Thread(target=self._run, args=(source,), name=f"collect-{source.name}", daemon=True)
             self._threads.append(thread)
             thread.start()
 
     def stop(self) -> None:
-        """Begins no look any more, and waits a moment for those under way: the process may end without them."""
+        """Start no further looks and wait briefly for running ones; the process may end without them."""
         self._ended.set()
         with self._changed:
             self._changed.notify_all()
@@ -68,20 +68,20 @@ class Collector:
             thread.join(patience.remaining_s())
 
     def overview(self) -> Overview:
-        """What is known now."""
+        """Return the overview of what is known now."""
         with self._lock:
             group_id = self._app.target.group_id or ""
             return Overview(self._app.clock.now_ms(), self._started_ms, self._version, dict(self._collected), group_id)
 
     def wait(self, version: int, timeout_s: float) -> Overview:
-        """The overview after the one of `version`, or the same again when `timeout_s` has passed without a change."""
+        """Wait for an overview newer than `version`; return the same one if `timeout_s` passes without a change."""
         with self._changed:
             self._changed.wait_for(lambda: self._version != version or self._ended.is_set(), timeout_s)
         return self.overview()
 
     def look_once(self, deadline: Deadline) -> Overview:
-        """Looks at each source once, and waits until `deadline`: side by side, but for those that are `after` others,
-        which begin when these have ended, or half of the time is over.
+        """Look at each source once, side by side, and wait until `deadline`. Those that are `after` others begin when
+        these have ended, or when half of the time is over.
         """
         first = self._look_side_by_side([each for each in self.sources if not each.after], deadline.half())
         second = self._look_side_by_side([each for each in self.sources if each.after], deadline)
@@ -98,7 +98,7 @@ class Collector:
         return threads
 
     def look(self, source: FactSource) -> None:
-        """One look at one source, with its own deadline; whatever happens is kept, and nothing is raised."""
+        """Look once at one source, with its own deadline; every outcome is kept, and nothing is raised."""
         clock = self._app.clock
         began_s = clock.monotonic_s()
         self._keep(replace(self._collected[source.name], looking_since_ms=clock.now_ms()))
@@ -121,7 +121,7 @@ class Collector:
         self._tell(before, done)
 
     def _run(self, source: FactSource) -> None:
-        """Until the end. What failed is tried again at the next interval, however rarely its source is looked at."""
+        """Look at the source until the end. A failed look is repeated at the next interval, however rare its looks."""
         interval_s = self._collected[source.name].interval_s
         if source.last:
             self._await_others(interval_s / source.every)
@@ -141,9 +141,9 @@ class Collector:
             )
 
     def _tidy(self, interval_s: float) -> None:
-        """Looks for cycles, now and then: librdkafka's clients are in some, with their threads and buffers.
+        """Collect cycles from time to time: librdkafka's clients are in some, with their threads and buffers.
 
-        eosctl's commands are short, and Python is told at their start to look for cycles very rarely.
+        eosctl's commands are short, and at their start Python is set to look for cycles very rarely.
         """
         with self._lock:
             now_s = self._app.clock.monotonic_s()
@@ -161,7 +161,7 @@ class Collector:
                 self._changed.notify_all()
 
     def _tell(self, before: Collected, now: Collected) -> None:
-        """Says once that a source fails, and once that it is well again."""
+        """Report once that a source fails, and once that it has recovered."""
         if now.error == before.error:
             return
         if now.error is None:
@@ -171,8 +171,8 @@ class Collector:
 
 
 def rest_s(interval_s: float, took_s: float) -> float:
-    """How long a source rests after a look: until the interval is over, and where looks take longer, half of the time:
-    nobody wants a cluster that is slow to be asked without a pause.
+    """Return how long a source rests after a look: until its interval is over, but at least as long as the look took,
+    up to an interval. A slow cluster is not asked without a pause.
     """
     return max(interval_s - took_s, min(took_s, interval_s), interval_s / 10)
 

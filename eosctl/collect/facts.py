@@ -1,4 +1,4 @@
-"""What each source of the collector finds: frozen values, in absolute times, so that ages are right whenever one asks.
+"""Facts of the collector's sources: frozen values in absolute times, so that their ages are right at any time.
 
 Pure. A value that could not be known is None or absent, never a zero.
 """
@@ -16,21 +16,21 @@ from eosctl.txn.codes import NOT_CHECKED
 
 
 class KafkaFacts(Struct, frozen=True):
-    """That the cluster answers; `silent` are brokers that it lists and that do not answer."""
+    """The cluster that answers; `silent` are listed brokers that do not answer."""
 
     cluster_id: str
     silent: tuple[int, ...] = ()
 
 
 MOST_ABORTING = 1_000
-"""The aborts of so many connectors are counted by themselves, those of all others together."""
+"""The number of connectors with aborts counted separately; those of all others are counted together."""
 
 
 class OwnedTransaction(Struct, frozen=True):
     """A transaction that its coordinator has open, or whose markers are not all written.
 
-    `prefix` is what its id has in common with others of the same application; None for the ids of the group itself.
-    Empty stands for all ids that have none, or one too many.
+    `prefix` is the part that its id shares with others of the same application; None for the ids of the group itself.
+    Empty stands for all ids that have none, or one beyond MOST_PREFIXES.
     """
 
     transactional_id: TransactionalId
@@ -43,7 +43,7 @@ class OwnedTransaction(Struct, frozen=True):
     prefix: str | None = None
 
     def open_s(self, now_ms: int) -> float:
-        """How long it has been open."""
+        """Return how long it has been open, in seconds."""
         return max(0, now_ms - self.started_ms) / 1000
 
 
@@ -51,8 +51,8 @@ class TransactionFacts(Struct, frozen=True):
     """All open transactions, oldest first; `unasked` counts the coordinators and transactions that are missing.
 
     `aborted` counts the transactions of each owner that were seen in state CompleteAbort since the collector started:
-    connector -> count, "" for everybody else and for those that are more than MOST_ABORTING. A transaction whose id
-    began the next one between two looks is not seen.
+    connector -> count, "" for all other owners and for those beyond MOST_ABORTING. A transaction whose id began the
+    next one between two looks is not seen.
     """
 
     open: tuple[OwnedTransaction, ...]
@@ -80,9 +80,9 @@ class HangingFacts(Struct, frozen=True):
 
 
 class WorkerFacts(Struct, frozen=True):
-    """A worker of the group: `mode` as `eosctl workers list` has it, `up` whether it answers its REST interface.
+    """A worker of the group: `mode` as in `eosctl workers list`, `up` if its REST interface answers.
 
-    Not `is_member` is what stands behind a given URL that no member of the group advertises.
+    Not `is_member`: it answers at a given URL that no member of the group advertises.
     """
 
     name: str
@@ -112,7 +112,7 @@ class ConnectorFacts(Struct, frozen=True):
     quiet_ms: Mapping[int, int] = {}
 
     def running(self) -> int:
-        """How many tasks are RUNNING."""
+        """Return how many tasks are RUNNING."""
         return sum(state == "RUNNING" for state in self.tasks.values())
 
 
@@ -132,10 +132,10 @@ class GroupFacts(Struct, frozen=True):
 
 
 class TopicFacts(Struct, frozen=True):
-    """How far the last stable offset of a topic is from its end, over all partitions.
+    """The distance of a topic's last stable offset from its end, over all partitions.
 
-    `kind` is config, offsets or output. `stuck_since_ms`: since when the LSO of a partition has stood still behind its
-    end, as far as the collector saw it; None where each LSO moves, or is the end.
+    `kind` is config, offsets or output. `stuck_since_ms` is the time since which a partition's LSO has stood still
+    behind its end, as far as the collector saw it; None where each LSO moves, or is the end.
     """
 
     topic: str
@@ -147,7 +147,7 @@ class TopicFacts(Struct, frozen=True):
 
 
 class LsoFacts(Struct, frozen=True):
-    """The topics that were looked at; `unseen` others are there and could not be."""
+    """The topics that were looked at; `unseen` counts others that exist and could not be."""
 
     topics: tuple[TopicFacts, ...]
     unseen: int = 0
@@ -165,11 +165,11 @@ class OffsetFacts(Struct, frozen=True):
 
 
 class DoctorFacts(Struct, frozen=True):
-    """What doctor found: the findings that count, each for itself, worst first, and the checks that could not run:
-    check -> code; those that are to be ignored are left out of both.
+    """The results of doctor: the counting findings, not folded, most severe first, and the checks that could not run
+    (check -> code). Ignored ones are left out of both.
 
-    `sentence` says what the group is; empty where it could not be looked at. `by_check` has what each check found, or
-    had found before it could not run.
+    `sentence` describes the group; empty where it could not be observed. `by_check` has the findings of each check, or
+    its former ones where it could not run.
     """
 
     findings: tuple[Finding, ...]
@@ -178,7 +178,7 @@ class DoctorFacts(Struct, frozen=True):
     by_check: Mapping[str, tuple[Finding, ...]] = {}
 
     def doubts(self) -> list[str]:
-        """The checks that could not run and ought to."""
+        """Return the checks that could not run and ought to."""
         return doubtful(self.not_checked)
 
 
@@ -188,14 +188,14 @@ def unproven(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def doubtful(not_checked: Mapping[str, str]) -> list[str]:
-    """Of checks that could not run (check -> code) those that ought to. What is too large to be read again and again is
-    known to be left out, and told by a line and a metric: nobody could mend it.
+    """Return which of the checks that could not run (check -> code) ought to. Topics too large to be read repeatedly
+    are left out; a line and a metric report them, and nothing can be done about them.
     """
     return [check for check, code in not_checked.items() if code != TOO_LARGE]
 
 
 def unseen_parts(facts: object) -> int | None:
-    """Of how many parts nothing is known, though the look as a whole succeeded; None where it has no parts."""
+    """Count the unknown parts of a look that succeeded as a whole; None where it has no parts."""
     match facts:
         case KafkaFacts():
             return len(facts.silent)

@@ -1,7 +1,7 @@
 """A TopicReader for one source: follows the config topic from where its last look ended.
 
-Compaction and the folding of records go on side by side: what is kept is what a worker holds that has read on since,
-and every hour the topic is read from its beginning again, as a worker that starts would.
+Records are kept as a worker holds them that has read on since then, whatever compaction removes. Every hour the topic
+is read from its beginning again, as a worker that starts would.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class TooLargeError(UnsupportedError):
 
 READ_AGAIN_S = 3600.0
 MOST_OFFSETS = 50_000
-"""Of a topic with more offsets than that, no source but the one that follows it reads the whole."""
+"""Only the source that follows a topic reads the whole of one with more offsets than that."""
 _BARE_TASK = b'{"properties":{}}'
-"""What is kept of a task's config, of which a fold takes no more than that it is one: they are most of the topic."""
+"""A task's config as it is kept: a fold only takes that it is one, and they are most of the topic."""
 
 
 class _View(Struct, frozen=True):
@@ -51,24 +51,24 @@ class _View(Struct, frozen=True):
     records: tuple[Record, ...]
 
     def ends_at(self, bounds: Sequence[Bounds]) -> bool:
-        """Whether what comes next is still there: else the topic was truncated, or its records were deleted."""
+        """Check whether the next records still exist; otherwise the topic was truncated, or they were deleted."""
         return all(each.begin <= self.next.get(each.partition, -1) <= each.end for each in bounds)
 
     def has_grown(self) -> bool:
-        """Whether it holds far more than a new read would: compaction removed what a view keeps."""
+        """Check whether it holds far more than a new read would, as it keeps records that compaction removed."""
         return len(self.records) > 2 * self.begun_with + 10_000
 
 
 @dataclass(slots=True)
 class FollowedConfigs:
-    """What one source remembers of the config topic; `restarts` counts how often it was not as it was left."""
+    """One source's view of the config topic; `restarts` counts how often the topic had changed behind it."""
 
     clock: Clock
     views: dict[str, _View] = field(default_factory=dict)
     restarts: int = 0
 
     def read(self, store: TopicReader, topic: str, isolation: str) -> TopicRead:
-        """All of it, of which only what is new is read now; raises what `TopicReader.read` raises."""
+        """Return all of the topic, reading only its new records; raises what `TopicReader.read` raises."""
         view = self._usable(store, topic, isolation)
         read = store.read(topic, isolation=isolation, since=view.next, sieve=_without_task_configs)
         ends = {each.partition: each.lso if isolation == "read_committed" else each.end for each in read.bounds}
@@ -80,7 +80,7 @@ class FollowedConfigs:
         return replace(read, records=records, records_read=len(records))
 
     def _usable(self, store: TopicReader, topic: str, isolation: str) -> _View:
-        """The view to go on with, or an empty one."""
+        """Return the view to continue with, or an empty one."""
         now_s = self.clock.monotonic_s()
         described = store.describe([topic]).get(topic)
         topic_id = "" if described is None else described.topic_id
@@ -97,7 +97,7 @@ def _without_task_configs(records: Sequence[Record]) -> Sequence[Record]:
 
 
 def _is_task_config(record: Record) -> bool:
-    """Whether a fold takes it for the config of a task."""
+    """Check whether a fold takes the record for a task's config."""
     if record.key is None or parse_key(decode_key_text(record.key)).kind is not RecordKind.TASK:
         return False
     try:
@@ -132,7 +132,7 @@ class FollowedReader:
         sieve: Sieve | None = None,
         renews: bool = False,
     ) -> TopicRead:
-        """As `TopicReader.read`; raises TooLargeError for the whole of a topic with more than MOST_OFFSETS offsets."""
+        """Read as `TopicReader.read`. Raises TooLargeError for a whole topic of more than MOST_OFFSETS offsets."""
         if topic == self._config_topic and since is None and until is None and not partly:
             read = self._configs.read(self._store, topic, isolation)
             records = read.records if sieve is None else tuple(sieve(read.records))
@@ -153,7 +153,7 @@ class FollowedReader:
         partitions: Collection[int] | None = None,
         bare: bool = False,
     ) -> TopicColumns:
-        """As `TopicReader.read_columns`; raises TooLargeError as `read`."""
+        """Read as `TopicReader.read_columns`; raises TooLargeError as `read`."""
         if since is None and partitions is None:
             self._require_small(topic)
         return self._store.read_columns(topic, isolation=isolation, since=since, partitions=partitions, bare=bare)
@@ -167,64 +167,64 @@ class FollowedReader:
             )
 
     def cluster_id(self) -> str:
-        """The Kafka cluster id."""
+        """Return the Kafka cluster id."""
         return self._store.cluster_id()
 
     def describe(self, topics: Collection[str], *, configs: bool = True) -> Mapping[str, TopicDescription]:
-        """As the store behind it."""
+        """Delegate to the wrapped reader."""
         return self._store.describe(topics, configs=configs)
 
     def broker_settings(self, name: str) -> Mapping[int, str]:
-        """As the store behind it."""
+        """Delegate to the wrapped reader."""
         return self._store.broker_settings(name)
 
     def own_settings(self, topic: str) -> Mapping[str, str]:
-        """As the store behind it."""
+        """Delegate to the wrapped reader."""
         return self._store.own_settings(topic)
 
     def bounds(self, topic: str) -> tuple[Bounds, ...]:
-        """As the store behind it."""
+        """Delegate to the wrapped reader."""
         return self._store.bounds(topic)
 
     def bounds_of(
         self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
     ) -> Mapping[str, tuple[Bounds, ...]]:
-        """As the store behind it."""
+        """Delegate to the wrapped reader."""
         return self._store.bounds_of(topics, partitions=partitions)
 
     def known_bounds(self, topic: str) -> KnownBounds:
-        """As the store behind it."""
+        """Delegate to the wrapped reader."""
         return self._store.known_bounds(topic)
 
     def known_bounds_of(
         self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
     ) -> Mapping[str, KnownBounds]:
-        """As the store behind it."""
+        """Delegate to the wrapped reader."""
         return self._store.known_bounds_of(topics, partitions=partitions)
 
     def pieces(self, ranges: Sequence[OffsetRange]) -> Iterator[Piece]:
-        """As the store behind it."""
+        """Delegate to the wrapped reader."""
         return self._store.pieces(ranges)
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
-        """As the store behind it."""
+        """Delegate to the wrapped reader."""
         return self._store.stream(topic, bounds, newest_per_key=newest_per_key)
 
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
-        """As the store behind it."""
+        """Delegate to the wrapped reader."""
         return self._store.newest_of(topics, offsets=offsets)
 
     def read_behind(self, topic: str, bounds: Sequence[Bounds]) -> tuple[Record, ...]:
-        """As the store behind it."""
+        """Delegate to the wrapped reader."""
         return self._store.read_behind(topic, bounds)
 
 
 def _newest(records: Sequence[Record]) -> tuple[Record, ...]:
-    """The newest record of each key, as `TopicReader.read` has them; all of those without a key."""
+    """Return the newest record of each key, as `TopicReader.read` does, and all records without a key."""
     last = {(each.partition, each.key): each.offset for each in records}
     return tuple(each for each in records if each.key is None or last[each.partition, each.key] == each.offset)
 
 
 def following(configs: FollowedConfigs) -> Callable[[App], TopicReader]:
-    """App's door to topics, for looks of one source."""
+    """Return the App's function that opens topics, for looks of one source."""
     return lambda app: FollowedReader(app.open_topics(app), configs, app.target.config_topic)

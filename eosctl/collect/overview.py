@@ -1,4 +1,4 @@
-"""What is known now: the newest facts of each source, their age, and why the last look failed, if it did. Pure."""
+"""The overview of what is known now: each source's newest facts, their age, and the last failure, if any. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from eosctl.collect.codes import STALE
 Facts = TypeVar("Facts")
 
 STALE_AFTER = 3
-"""Facts of a source that fails are shown for so many of its intervals, and then no more."""
+"""Facts of a failing source are shown for so many of its intervals, and not longer."""
 
 
 class Collected(Struct, frozen=True):
-    """How one source stands.
+    """The state of one source.
 
-    `facts` are those of the newest look that succeeded, `facts_ms` is when it ended; both None before there is one.
-    `error` is the code of the last look's failure, None where it succeeded, and `message` says why. `looking_since_ms`
-    is when the look began that is under way. `deadline_s` is how long a look may take. `last`: its first look waits
-    for those of the others.
+    `facts` are those of the newest look that succeeded, `facts_ms` is the time of its end; both None before there is
+    one. `error` is the code of the last look's failure, None where it succeeded, and `message` its text.
+    `looking_since_ms` is the start of the running look. `deadline_s` is how long a look may take. `last`: its first
+    look waits for those of the others.
     """
 
     source: str
@@ -38,31 +38,31 @@ class Collected(Struct, frozen=True):
     last: bool = False
 
     def age_s(self, now_ms: int) -> float | None:
-        """How old the facts are; None where there are none."""
+        """Return the age of the facts; None where there are none."""
         return None if self.facts_ms is None else max(0, now_ms - self.facts_ms) / 1000
 
     def overdue(self, now_ms: int) -> bool:
-        """Whether the look that is under way takes longer than it may: something below does not keep its deadline."""
+        """Check whether the running look takes longer than it may, so that something below ignores its deadline."""
         return self.looking_since_ms is not None and now_ms - self.looking_since_ms > self.deadline_s * 1000 + 5_000
 
     def error_at(self, now_ms: int) -> str | None:
-        """The code of what is wrong with the source now; `timed_out` while a look is overdue.
+        """Return the code of the source's present fault; `timed_out` while a look is overdue.
 
-        Facts that are too old are a failure also where the last look succeeded: nobody looks any more.
+        Facts that are too old are a failure also where the last look succeeded, as no look has followed.
         """
         if self.overdue(now_ms):
             return "timed_out"
         return self.error or (str(STALE) if self.is_stale(now_ms) else None)
 
     def message_at(self, now_ms: int) -> str:
-        """What `error_at` means; empty where nothing is wrong."""
+        """Explain `error_at`; empty where nothing is wrong."""
         error = self.error_at(now_ms)
         if error is None or error == self.error:
             return self.message
         return STALE.meaning if error == STALE else "the look takes longer than it may"
 
     def is_stale(self, now_ms: int) -> bool:
-        """Whether the facts are too old to be shown."""
+        """Check whether the facts are too old to be shown."""
         age_s = self.age_s(now_ms)
         return age_s is not None and age_s > STALE_AFTER * self.interval_s + 2 * self.deadline_s
 
@@ -77,27 +77,27 @@ class Overview(Struct, frozen=True):
     group_id: str = ""
 
     def facts(self, kind: type[Facts]) -> Facts | None:
-        """The facts of this class; None where there are none yet, or they are stale."""
+        """Return the facts of this class; None where there are none yet, or they are stale."""
         for each in self.collected.values():
             if isinstance(each.facts, kind):
                 return None if each.is_stale(self.taken_ms) else each.facts
         return None
 
     def newest(self, kind: type[Facts]) -> Facts | None:
-        """The newest facts of this class, however old: for what does not change with time, and for counters."""
+        """Return the newest facts of this class, however old, for what does not change with time, and for counters."""
         return next((each.facts for each in self.collected.values() if isinstance(each.facts, kind)), None)
 
     def error(self, source: str) -> str | None:
-        """Why the source's last look failed; None where it did not, or there was none."""
+        """Return the code of the source's present fault; None where there is none, or no such source."""
         found = self.collected.get(source)
         return None if found is None else found.error_at(self.taken_ms)
 
     def awaited(self) -> list[str]:
-        """The sources that were not looked at yet."""
+        """Return the sources that have not been looked at yet."""
         return [each.source for each in self.collected.values() if not each.looks]
 
     def is_ready(self) -> bool:
-        """Whether each source but the last was looked at once, or an interval has passed: a slow one is a metric."""
+        """Check whether each source but the last was looked at, or an interval has passed: a slow one is a metric."""
         interval_s = min((each.interval_s for each in self.collected.values()), default=0.0)
         is_late = self.taken_ms - self.started_ms >= interval_s * 1000
         return is_late or all(each.looks or each.last for each in self.collected.values())

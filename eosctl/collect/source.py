@@ -15,10 +15,10 @@ raises EosctlError. It may remember what it saw: no two looks of a source are ev
 
 
 class FactSource(Struct, frozen=True):
-    """`name` is the label of its metrics. `every` intervals it is looked at; a look may take `deadline_s`.
+    """A source of facts: `name` labels its metrics; a look every `every` intervals may take `deadline_s`.
 
-    One that is `last` begins after the first looks of the others, or an interval of theirs later, so that what takes
-    most memory is not all done at once. One that is `after` takes from the overview what others know: when each is
+    One that is `last` begins after the first looks of the others, or an interval of theirs later, so that the looks
+    that take most memory do not coincide. One that is `after` uses the facts of others from the overview: when each is
     looked at only once, its turn comes after theirs.
     """
 

@@ -1,4 +1,4 @@
-"""The table of sources: what is looked at, how often, and for how long at most."""
+"""The table of sources: each with its look, its interval and its longest time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCE_NAMES = (KAFKA, "transactions", "hanging", "group", "topics", "offsets", 
 
 
 def sources(*, ignore: Sequence[IgnoredFinding] = ()) -> tuple[FactSource, ...]:
-    """Fresh sources: each remembers what it saw, and so belongs to one collector. `ignore`: as for `doctor`."""
+    """Make fresh sources for one collector, as each remembers what it saw. `ignore`: as for `doctor`."""
     return (
         FactSource(KAFKA, look_at_kafka),
         FactSource("transactions", TransactionLook(), after=True),

@@ -8,7 +8,7 @@ from eosctl.machine.resolving import resolve
 
 
 def addresses_of(host: str, deadline: Deadline) -> frozenset[str]:
-    """All that the name leads to; an address is its own, and a name that can't be resolved in time has none."""
+    """Resolve the host name to all of its addresses; empty where it can't be resolved in time."""
     try:
         return frozenset(str(info[4][0]) for info in resolve(host, 0, deadline))
     except EosctlError:

@@ -1,4 +1,4 @@
-"""What a Connect worker answered over REST, or why it did not."""
+"""A Connect worker's answer over REST, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Answer(Struct, frozen=True):
     date: str = ""
 
     def json(self) -> object:
-        """The body as JSON; None where there is none or it is something else."""
+        """Return the body as JSON; None where there is none or it is something else."""
         try:
             return json_of(self.body)
         except ValueError:
             return None
 
     def breaks_off(self) -> bool:
-        """Whether it is the beginning of a JSON document: where no length is told, a cut looks like its end."""
+        """Check whether the body is a JSON document cut short: without a content length, a cut looks like the end."""
         try:
             json.loads(self.body)
         except ValueError:
@@ -50,26 +50,26 @@ class Answer(Struct, frozen=True):
         return False
 
     def message(self) -> str | None:
-        """Connect's own `message`; None when the body is not one of Connect's errors."""
+        """Return Connect's own `message`; None when the body is not one of Connect's errors."""
         document = self.json()
         if isinstance(document, dict) and isinstance(document.get("message"), str):
             return str(document["message"])
         return None
 
     def asks_for_patience(self) -> bool:
-        """Whether a rebalance is all that stood against the request."""
+        """Check whether a rebalance is the only reason why the request was refused."""
         return self.status == HTTPStatus.CONFLICT or self.message() == _REBALANCE
 
 
 def came_with(request: str) -> str:
-    """Return the words that say since which Kafka a request is there; empty where it always was."""
+    """Return the words for the first Kafka version that has a request; empty where all have it."""
     method, path = request.split("?")[0].split(" ", 1)
     since = SINCE.get((method, path.rpartition("/")[2]))
     return f": it came with Kafka {since}" if since else ""
 
 
 def is_cut_short(error: Exception) -> bool:
-    """Whether the connection ended within an answer; before any, a worker may want another certificate."""
+    """Check whether the connection ended within an answer; an earlier end may be for want of a client certificate."""
     if not isinstance(error, urllib3.exceptions.ProtocolError):
         return False
     in_body = str(error.args[0]).startswith("Connection broken")
@@ -77,7 +77,7 @@ def is_cut_short(error: Exception) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """The innermost cause in one line: urllib3 wraps it in texts about pools and object addresses."""
+    """Return the innermost cause in one line; urllib3 wraps it in texts about pools and object addresses."""
     inner = error.__cause__ or next((part for part in error.args if isinstance(part, Exception)), None)
     if inner is not None:
         return reason_of(inner)

@@ -1,4 +1,4 @@
-"""Metrics of source tasks over HTTP: a Prometheus endpoint (as of jmx_exporter), or a Jolokia agent.
+"""Metrics of source tasks over HTTP: from a Prometheus endpoint (such as jmx_exporter's) or a Jolokia agent.
 
 It sends no credentials, follows no redirect, and decides nothing about what the numbers mean.
 """
@@ -30,15 +30,15 @@ _NO_CREDENTIALS = "eosctl sends no credentials to metrics endpoints: allow this 
 
 
 class MetricsClient(Struct, frozen=True):
-    """One GET or POST at a time; of `access` only the authorities to trust are used."""
+    """A client of metrics endpoints, one request at a time; it uses only the CA certificates of `access`."""
 
     deadline: Deadline
     access: ConnectAccess
 
     def read_prometheus(self, url: str) -> list[TaskMetrics]:
-        """The source tasks in the text that a Prometheus would scrape at `url`.
+        """Read the metrics of source tasks from the text that a Prometheus would scrape at `url`.
 
-        Raises UnreachableError, UnauthorizedError, and ConnectError for an answer that is no such text.
+        Raises UnreachableError, UnauthorizedError, and ConnectError for an answer of another form.
         """
         body = self._exchange("GET", url, headers={"Accept": _PROMETHEUS_TEXT})
         try:
@@ -47,7 +47,7 @@ class MetricsClient(Struct, frozen=True):
             raise _unreadable(url, "Prometheus text", str(exc)[:200]) from exc
 
     def read_jolokia(self, url: str) -> list[TaskMetrics]:
-        """The source tasks that the Jolokia agent at `url` (`http://HOST:8778/jolokia`) has MBeans of.
+        """Read the metrics of source tasks from the Jolokia agent at `url` (`http://HOST:8778/jolokia`).
 
         Raises as `read_prometheus`.
         """
@@ -92,7 +92,7 @@ class MetricsClient(Struct, frozen=True):
 
 
 def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
-    """The samples of source tasks; only their lines are parsed, of which a worker's metrics have few."""
+    """Yield the samples of source tasks. Only their lines are parsed, which are few among a worker's metrics."""
     from prometheus_client.parser import text_string_to_metric_families
 
     lines = text.replace("\r\n", "\n").split("\n")
@@ -105,10 +105,10 @@ def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
 
 
 def _refused(url: str, status: int, reason: str) -> EosctlError:
-    said = f"{url} answered {status}{f' ({reason})' if reason else ''}"
+    answer = f"{url} answered {status}{f' ({reason})' if reason else ''}"
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return UnauthorizedError(f"not allowed: {said}", hint=_NO_CREDENTIALS)
-    return ConnectError(said, hint="Is the path right? jmx_exporter has /metrics, Jolokia's agent /jolokia.")
+        return UnauthorizedError(f"not allowed: {answer}", hint=_NO_CREDENTIALS)
+    return ConnectError(answer, hint="Is the path right? jmx_exporter has /metrics, Jolokia's agent /jolokia.")
 
 
 def _unreadable(url: str, what: str, reason: str) -> ConnectError:

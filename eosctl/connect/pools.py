@@ -1,4 +1,4 @@
-"""The way to a worker or an exporter: directly, or through the proxy that the environment names for its URL."""
+"""Connections to a worker or an exporter: direct, or through the proxy that the environment names for its URL."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _CONNECTIONS = 16  # to one host: as many questions as anybody asks side by side
 
 
 def open_pool(proxy: Proxy | None, *, deadline: Deadline, context: ssl.SSLContext | None = None) -> urllib3.PoolManager:
-    """Connections that fail at once rather than being tried again, and are read until `deadline`; `context`: of https.
+    """Return a pool of connections that do not retry and read until `deadline`; `context` is for https.
 
-    Raises UnsupportedError for a SOCKS proxy where the package is missing that speaks with those.
+    Raises UnsupportedError for a SOCKS proxy where the package for those is missing.
     """
     manager = _manager(proxy, context)
     answers = response_within(deadline)
@@ -36,7 +36,7 @@ def open_pool(proxy: Proxy | None, *, deadline: Deadline, context: ssl.SSLContex
 
 
 def _with_answers(pool: type[Any], answers: type[HTTPResponse]) -> type[Any]:
-    """The class of pools whose connections read their answers, a proxy's too, as `answers` does."""
+    """Return a class of pools whose connections, also those to a proxy, read answers with the class `answers`."""
     connection = type("TimedConnection", (pool.ConnectionCls,), {"response_class": answers})
     return type("TimedPool", (pool,), {"ConnectionCls": connection})
 
@@ -80,10 +80,10 @@ def _socks_pool(proxy: Proxy, context: ssl.SSLContext | None) -> urllib3.PoolMan
 
 
 def resolve_url(url: str, proxy: Proxy | None, deadline: Deadline) -> None:
-    """Looks up the host of `url` within the deadline, which urllib3's own lookup does not know.
+    """Look up the host of `url` within the deadline, which urllib3's own lookup ignores.
 
-    On the way through a proxy that is the proxy's: it looks up the other. Raises OSError where there is no such host,
-    DeadlineError.
+    With a proxy, look up the proxy's host: the proxy looks up the other. Raises OSError where there is no such host,
+    and DeadlineError.
     """
     parts = urlsplit(url if proxy is None else proxy.shown)
     try:

@@ -57,7 +57,7 @@ class RestConnectWorker:
     """Fits `eosctl.ports.ConnectWorker`; `url` is the normalised URL, without credentials."""
 
     def __init__(self, url: str, *, deadline: Deadline, access: ConnectAccess | None = None) -> None:
-        """Connects to nothing yet. Without `access` there are no credentials, and whoever gave the URL trusts it.
+        """Prepare the session without connecting. Without `access`, no credentials are sent and the URL is trusted.
 
         Raises UsageError for an unusable URL, of the worker or its proxy, InputFileError for unusable certificates,
         UnsupportedError where the proxy takes a package that is missing.
@@ -81,7 +81,7 @@ class RestConnectWorker:
         self._pool = open_pool(self._proxy, deadline=deadline, context=context)
 
     def root(self) -> Mapping[str, str]:
-        """`GET /`: version, commit, kafka_cluster_id; raises ConnectError when something else answers."""
+        """Get version, commit and kafka_cluster_id (`GET /`); raises ConnectError when something else answers."""
         found = self._mapping("GET", "/")
         if not isinstance(found.get("version"), str) or "kafka_cluster_id" not in found:
             raise self._not_connect("GET /", "its answer has no version and no Kafka cluster id")
@@ -95,9 +95,9 @@ class RestConnectWorker:
             return None
 
     def health(self) -> str:
-        """`healthy`, `starting`, `unhealthy`, or `unknown` below Kafka 3.9 (KIP-1017).
+        """Return `healthy`, `starting`, `unhealthy`, or `unknown` below Kafka 3.9 (`GET /health`, KIP-1017).
 
-        A 404 comes from older versions, and from any version until the worker has registered its resources; from a
+        A 404 comes from older versions, and from any version until the worker has registered its resources. From a
         version that can't be compared it is `unknown`, too.
         """
         answer = self._exchange("GET", "/health")
@@ -109,13 +109,13 @@ class RestConnectWorker:
         return "starting" if (kafka_version(self.root()["version"]) or (0, 0)) >= HEALTH_SINCE else "unknown"
 
     def connectors(self) -> Mapping[str, ConnectorEntry]:
-        """`GET /connectors?expand=info&expand=status`: every connector by its name."""
+        """Get every connector by its name (`GET /connectors?expand=info&expand=status`)."""
         request = "GET /connectors"
         found = self._mapping("GET", "/connectors?expand=info&expand=status")
         return {name: self._entry(request, entry) for name, entry in found.items()}
 
     def connector_status(self, connector: str) -> ConnectorEntry:
-        """`GET /connectors/{c}/status`: as `connectors` has it, without config and task set; raises NotFoundError."""
+        """Get the entry without config and task set (`GET /connectors/{c}/status`). Raises NotFoundError."""
         target = f"{_path(connector)}/status"
         return self._entry(f"GET {target}", {"status": self._mapping("GET", target)})
 
@@ -128,12 +128,12 @@ class RestConnectWorker:
             raise self._not_connect(request, "its answer has a task without a number") from exc
 
     def connector_config(self, connector: str) -> Mapping[str, str]:
-        """`GET /connectors/{c}/config`; raises NotFoundError."""
+        """Get the connector's config (`GET /connectors/{c}/config`). Raises NotFoundError."""
         found = self._mapping("GET", f"{_path(connector)}/config")
         return {key: str(value) for key, value in found.items() if value is not None}
 
     def topics(self, connector: str) -> Sequence[str]:
-        """`GET /connectors/{c}/topics` (2.5+): the topics it has written to, since they were last reset."""
+        """Get the topics it has written to since they were last reset (`GET /connectors/{c}/topics`, 2.5+)."""
         target = f"{_path(connector)}/topics"
         entry = self._mapping("GET", target).get(connector)
         found = entry.get("topics") if isinstance(entry, dict) else None
@@ -142,25 +142,25 @@ class RestConnectWorker:
         return sorted(found)
 
     def put_connector_config(self, connector: str, config: Mapping[str, str]) -> None:
-        """`PUT /connectors/{c}/config`: creates or changes; an invalid config raises ConnectError with its errors."""
+        """Create or change a connector (`PUT /connectors/{c}/config`); ConnectError has an invalid config's errors."""
         self._require_trust(CONNECTOR_CONFIG)
         self._done("PUT", f"{_path(connector)}/config", body=dict(config))
 
     def delete_connector(self, connector: str) -> None:
-        """`DELETE /connectors/{c}`; raises NotFoundError."""
+        """Delete the connector (`DELETE /connectors/{c}`). Raises NotFoundError."""
         self._done("DELETE", _path(connector))
 
     def set_state(self, connector: str, verb: str) -> None:
-        """`PUT /connectors/{c}/stop|pause|resume`; the change happens after the answer (stop needs 3.5, KIP-875)."""
+        """Request a state, reached after the answer (`PUT /connectors/{c}/stop|pause|resume`; stop: 3.5+, KIP-875)."""
         self._done("PUT", f"{_path(connector)}/{quote(verb, safe='')}")
 
     def restart(self, connector: str, *, only_failed: bool = True) -> None:
-        """`POST /connectors/{c}/restart?includeTasks=true` (3.0+, KIP-745); the restart happens after the answer."""
+        """Request a restart, done after the answer (`POST …/restart?includeTasks=true`, 3.0+, KIP-745)."""
         flag = "true" if only_failed else "false"
         self._done("POST", f"{_path(connector)}/restart?includeTasks=true&onlyFailed={flag}")
 
     def offsets(self, connector: str) -> Sequence[Mapping[str, object]]:
-        """`GET /connectors/{c}/offsets` (3.5+): `[{"partition": {…}, "offset": {…}|null}]`."""
+        """Get `[{"partition": {…}, "offset": {…}|null}]` (`GET /connectors/{c}/offsets`, 3.5+)."""
         target = f"{_path(connector)}/offsets"
         found = self._mapping("GET", target).get("offsets")
         if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
@@ -168,22 +168,22 @@ class RestConnectWorker:
         return found
 
     def alter_offsets(self, connector: str, offsets: Sequence[Mapping[str, object]]) -> None:
-        """`PATCH /connectors/{c}/offsets` (3.6+): `offsets` as GET lists them; the connector must be STOPPED."""
+        """Change offsets, given as GET lists them, of a STOPPED connector (`PATCH /connectors/{c}/offsets`, 3.6+)."""
         self._done("PATCH", f"{_path(connector)}/offsets", body={"offsets": [dict(entry) for entry in offsets]})
 
     def validate(self, plugin: str, config: Mapping[str, str]) -> Mapping[str, object]:
-        """`PUT /connector-plugins/{plugin}/config/validate`; `config` must hold `connector.class`."""
+        """Validate `config`, with its `connector.class` (`PUT /connector-plugins/{plugin}/config/validate`)."""
         return self._mapping("PUT", f"/connector-plugins/{quote(plugin, safe='')}/config/validate", body=dict(config))
 
     def plugins(self) -> Sequence[Mapping[str, object]]:
-        """`GET /connector-plugins`: `[{"class", "type", "version"}]`, connectors only."""
+        """Get `[{"class", "type", "version"}]`, connectors only (`GET /connector-plugins`)."""
         found = self._json("GET", "/connector-plugins")
         if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
             raise self._not_connect("GET /connector-plugins", "its answer is not a list of plugins")
         return found
 
     def fence(self, connector: str, headers: Mapping[str, str]) -> None:
-        """`PUT /connectors/{c}/fence` (3.3+, internal): works on the leader only; `headers` sign an empty body."""
+        """Fence at the leader (`PUT /connectors/{c}/fence`, 3.3+, internal); `headers` sign an empty body."""
         self._require_trust(SIGNATURE)
         self._done("PUT", f"{_path(connector)}/fence", headers=headers)
 
@@ -205,7 +205,7 @@ class RestConnectWorker:
     def _done(
         self, method: str, target: str, *, body: object = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """The answer of a request that succeeded; one that meets a rebalance is repeated for a while."""
+        """Return the answer of a request that succeeded; repeat for a while one that meets a rebalance."""
         patience = Deadline.after(min(REBALANCE_PATIENCE_S, self._deadline.remaining_s()), self._deadline.clock)
         backoff_s = _FIRST_BACKOFF_S
         while True:
@@ -220,7 +220,7 @@ class RestConnectWorker:
     def _exchange(
         self, method: str, target: str, *, body: object = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """One request and its answer, whatever the status; raises UnreachableError when none came."""
+        """Send one request and return its answer, whatever the status. Raises UnreachableError when there is none."""
         self._deadline.check(f"waiting for the worker at {self.url}")
         content_type = {} if body is None else {"Content-Type": "application/json"}
         try:
@@ -271,7 +271,7 @@ class RestConnectWorker:
         )
 
     def _is_tls(self, error: Exception) -> bool:
-        """A worker that wants another certificate may just hang up."""
+        """Check for a TLS failure. A worker that requires a client certificate may just close the connection."""
         hung_up = isinstance(error, urllib3.exceptions.ProtocolError) and self.url.startswith("https:")
         return hung_up or isinstance(error, urllib3.exceptions.SSLError | ssl.SSLError)
 
@@ -283,7 +283,7 @@ class RestConnectWorker:
         return "Does it speak https? It may also want a certificate of yours: --connect-certificate."
 
     def _failure(self, request: str, answer: Answer, body: object) -> EosctlError:
-        """The error that an answer without success stands for; of a config that was sent its secrets are hidden."""
+        """Translate an answer without success into an error. Values of a config in the request are hidden."""
         message = answer.message()
         if message is not None and isinstance(body, Mapping):
             from eosctl.core.clients.hidden_secrets import without_values

@@ -1,4 +1,4 @@
-"""Signatures of requests between Connect workers: who can read the session key in the config topic can sign.
+"""Signatures of requests between Connect workers, made with the session key in the config topic.
 
 It does no I/O; the key comes from the newest `session-key` record (KIP-507, `InternalRequestSignature` 4.3).
 """
@@ -23,7 +23,7 @@ _DIGESTS = {
 
 
 def signature_headers(session_key: bytes, body: bytes = b"", *, algorithm: str = "HmacSHA256") -> dict[str, str]:
-    """The two headers that sign the raw request `body`; raises UnsupportedError for a MAC that Python lacks."""
+    """Return the two headers that sign the raw request `body`. Raises UnsupportedError for a MAC that Python lacks."""
     digest = _DIGESTS.get(algorithm.lower())
     if digest is None:
         raise UnsupportedError(

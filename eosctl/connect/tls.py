@@ -12,7 +12,7 @@ _PEM_HINT = "Only PEM is read; openssl pkcs12 -in STORE -nodes -out store.pem co
 
 
 def make_rest_context(access: ConnectAccess, *, with_certificate: bool) -> ssl.SSLContext:
-    """The context of one worker's connections; raises InputFileError for files that can't be used."""
+    """Make the TLS context of one worker's connections. Raises InputFileError for files that can't be used."""
     context = (
         ssl.create_default_context(cafile=None) if access.ca is None else _context_of(Path(access.ca).expanduser())
     )

@@ -1,1 +1,1 @@
-"""One connector: its state, its offsets topic, and how it is stopped and started."""
+"""Single connectors: their state, their offsets topics, and how they are stopped and started."""

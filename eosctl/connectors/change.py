@@ -1,7 +1,7 @@
-"""connectors stop, pause, resume and restart: plan, ask one worker, and wait for what comes of it.
+"""`connectors stop`, `pause`, `resume` and `restart`: plans the change, asks one worker, and waits for the outcome.
 
-Connect answers before anything has happened; here the outcome is what the worker and the group's members show in the
-end, with what a FAILED part died of.
+Connect answers before anything has happened; here the outcome is the state that the worker and the group's members
+finally show, with the failure of a FAILED part.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ _BACK = {STOPPED: Verb.STOP, PAUSED: Verb.PAUSE, RUNNING: Verb.RESUME}
 
 
 class ChangePlan(Struct, frozen=True):
-    """What is asked of a connector, and how it is now; `moved` are the parts that change, the state of each after it.
+    """A requested change of a connector, and its present state; `moved` has each part that changes, with its state
+    afterwards.
 
     A part is the connector itself or a task of it; None is the state of a task that is no more.
     """
@@ -79,7 +80,7 @@ class ChangePlan(Struct, frozen=True):
 
 
 def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = False) -> ChangePlan:
-    """Looks at the connector through the first worker that answers.
+    """Look at the connector through the first worker that answers, and plan the change.
 
     Raises NotFoundError for an unknown connector, UnsupportedError for a name that no request can have and for a stop
     before Kafka 3.5, RefusedError for a worker of another Kafka cluster and for the restart of a stopped connector.
@@ -104,7 +105,9 @@ def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = Fal
 
 
 def _moved(app: App, now: ConnectorNow, connector: str, verb: Verb, *, only_failed: bool) -> dict[str, str | None]:
-    """Neither pause nor resume changes what FAILED (`WorkerConnector.doTransitionTo`, Kafka 4.3)."""
+    """Return the parts that change. Neither pause nor resume changes a FAILED one (`WorkerConnector.doTransitionTo`,
+    4.3).
+    """
     states = now.parts.states
     if verb is Verb.RESTART:
         after = STATE_AFTER.get(now.state, RUNNING)
@@ -117,14 +120,14 @@ def _moved(app: App, now: ConnectorNow, connector: str, verb: Verb, *, only_fail
 
 
 def prepare_change(app: App, connector: str, verb: Verb, *, only_failed: bool = False) -> Plan:
-    """The plan to do it; raises as `plan_change`."""
+    """Return the plan to make the change; raises as `plan_change`."""
     plan = plan_change(app, connector, verb, only_failed=only_failed)
     apply = partial(apply_change, app, plan) if plan.moved else None
     return Plan(partial(show_change, app, plan), f"{verb.capitalize()} {connector}?", apply, app.target)
 
 
 def show_change(app: App, plan: ChangePlan) -> Report:
-    """Each part that changes, before and after."""
+    """Report each part that changes, before and after."""
     rows = [_row(plan, part, after=after, outcome="would_change") for part, after in plan.moved.items()]
     return _report(app, CONNECTORS_CHANGE_PLAN, plan, plan.now, rows, problems=_stay_failed(plan))
 
@@ -143,9 +146,9 @@ def _stay_failed(plan: ChangePlan) -> list[Problem]:
 
 
 def apply_change(app: App, plan: ChangePlan) -> Report:
-    """Asks the worker and waits for the outcome; raises StalePlanError where the connector has changed since the plan.
+    """Ask the worker and wait for the outcome; raises StalePlanError where the connector has changed since the plan.
 
-    Raises DeadlineError, too: what was asked for may come later all the same.
+    Raises DeadlineError, too; the requested change may still come later.
     """
     app = app.with_whole_timeout()
     before = look_at(app, plan.connector, plan.now.url)
@@ -172,7 +175,9 @@ def apply_change(app: App, plan: ChangePlan) -> Report:
 
 
 def _await_outcome(app: App, plan: ChangePlan) -> ConnectorNow:
-    """A part that shows nothing new for a while has been restarted too quickly to be seen, or not at all."""
+    """Wait for the change. A part that shows nothing new for a while was restarted too quickly to be seen, or not at
+    all.
+    """
     name, url = plan.connector, plan.now.url
     hint = f"It may come later all the same: eosctl connectors trace {arguments(name)}"
     if plan.verb is Verb.STOP:
@@ -214,7 +219,7 @@ def _await_outcome(app: App, plan: ChangePlan) -> ConnectorNow:
 
 
 def _shown(now: ConnectorNow) -> dict[str, tuple[str, ...]]:
-    """Part -> what REST reports of it."""
+    """Return the state, the worker and the trace of each part, as REST reports them."""
     parts = now.parts
     return {
         part: (state, parts.workers.get(part, ""), parts.traces.get(part, "")) for part, state in parts.states.items()
@@ -222,7 +227,7 @@ def _shown(now: ConnectorNow) -> dict[str, tuple[str, ...]]:
 
 
 def _failures(now: ConnectorNow) -> list[Problem]:
-    """What the FAILED parts died of; those that died of the same are one problem."""
+    """Return problems for the FAILED parts; parts with the same failure are one problem."""
     alike: dict[tuple[str, object], list[Problem]] = {}
     for finding in failures_of(now.parts).values():
         problem = Problem(finding.code, finding.message, finding.fix)

@@ -1,4 +1,4 @@
-"""What is to be known of connectors; what FAILED tasks died of is in `failures/codes.py`."""
+"""Codes of problems with connectors; those of FAILED tasks are in `failures/codes.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which connectors have an offsets topic of their own: from a worker's REST interface, else from the config topic."""
+"""Finds connectors with an offsets topic of their own: by a worker's REST interface, else by the config topic."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Configs = Mapping[str, Mapping[str, str]]
 class DedicatedTopics(Struct, frozen=True):
     """Connector -> its own offsets topic; `connectors` are all that Connect knows, None where it could not be asked.
 
-    `pattern` (`offsets-{connector}`) stands in for connectors that have none. `brokers` are those of connectors
-    whose config names some, so that their own offsets topic is there and not on this cluster. `unknown` are connectors
-    whose config names none that can be told: connector -> what it says, say a reference to a config provider.
+    `pattern` (`offsets-{connector}`) stands in for connectors that have none. `brokers` are those of connectors whose
+    config names some, so that their own offsets topic is there and not on this cluster. `unknown` has connectors with
+    an unusable topic in their config, such as a reference to a config provider: connector -> that value.
     """
 
     configured: Mapping[str, str] = {}
@@ -48,11 +48,11 @@ class DedicatedTopics(Struct, frozen=True):
         return frozenset(self.brokers)
 
     def is_gone(self, connector: str) -> bool:
-        """Whether Connect, as far as it could be asked, has no connector of that name."""
+        """Check whether Connect, as far as it could be asked, has no connector of that name."""
         return self.connectors is not None and connector not in self.connectors
 
     def of(self, connector: str) -> str | None:
-        """The dedicated topic of `connector`; None where it has none.
+        """Return the dedicated topic of `connector`; None where it has none.
 
         Raises UsageError where the pattern gives what can't be a topic.
         """
@@ -62,7 +62,7 @@ class DedicatedTopics(Struct, frozen=True):
 
 
 def gather_dedicated_topics(app: App, topics: TopicReader, *, pattern: str | None = None) -> DedicatedTopics:
-    """Asks the first worker that answers, else reads the config topic; what could not be known is a problem.
+    """Ask the first worker that answers, else read the config topic; report as a problem what stays unknown.
 
     Raises UsageError for a pattern that gives all connectors one topic name by accident.
     """
@@ -96,7 +96,7 @@ def gather_dedicated_topics(app: App, topics: TopicReader, *, pattern: str | Non
 
 
 def describe_unknown(connector: str, value: str) -> str:
-    """Why the dedicated topic of a connector is not known."""
+    """Explain why the dedicated topic of a connector is not known."""
     why = "which only its worker can resolve" if PROVIDER.search(value) else "which can't be a topic"
     return f"connector {connector}: its {TOPIC_PROPERTY} is {value}, {why}"
 
@@ -108,14 +108,14 @@ def _unknown_problem(connector: str, value: str) -> Problem:
 
 
 def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
-    """A frozen worker takes the request and is silent: the next one, and the config topic, must have their time."""
+    """Ask the workers within half of the time: a frozen one never answers, and the config topic needs time, too."""
     for _url, worker in in_turn(replace(app, deadline=app.deadline.half()), app.target.connect_urls):
         try:
-            there = worker.connectors()
+            entries = worker.connectors()
         except EosctlError as exc:
             problems.append(Problem(codes.CONNECT_NOT_ASKED, exc.message, hint=exc.hint))
             continue
-        return {name: entry.config for name, entry in there.items()}
+        return {name: entry.config for name, entry in entries.items()}
     return None
 
 
@@ -133,7 +133,7 @@ def _from_config_topic(app: App, topics: TopicReader, problems: list[Problem]) -
         )
         return None
     return {
-        connector: {key: value for key, value in there.config.items() if isinstance(value, str)}
-        for connector, there in found.state.connectors.items()
-        if there.config is not None
+        connector: {key: value for key, value in state.config.items() if isinstance(value, str)}
+        for connector, state in found.state.connectors.items()
+        if state.config is not None
     }

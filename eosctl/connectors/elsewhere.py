@@ -1,4 +1,4 @@
-"""The way to another Kafka cluster, and the connectors whose configs name one: where their transactional ids are."""
+"""Connections to other Kafka clusters that connectors' configs name, where their transactional ids are."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from eosctl.report import Problem
 _PATIENCE_S = 10.0
 
 
-class Elsewhere(Struct, frozen=True):
-    """What leads to a connector's own brokers: the settings in its config, or a profile's."""
+class OtherCluster(Struct, frozen=True):
+    """The connection to a connector's own brokers: settings from its config, or a profile's."""
 
     client: ClientSettings
     profile: str | None = None
 
-    def app(self, app: App) -> App:
-        """The same surroundings, but for the topics."""
+    def with_topics(self, app: App) -> App:
+        """Return the app with the other cluster's topics."""
         open_topics = app.open_topics
-        return replace(app, open_topics=lambda asked: open_topics(self.there(asked)))
+        return replace(app, open_topics=lambda asked: open_topics(self.app(asked)))
 
-    def app_of_tasks(self, app: App) -> App:
-        """The same surroundings, but for the topics, the transactions and the ACLs: the tasks are clients there."""
+    def with_clients(self, app: App) -> App:
+        """Return the app with the other cluster's topics, transactions and ACLs, of which the tasks are clients."""
         open_transactions, open_acls = app.open_transactions, app.open_acls
         return replace(
-            self.app(app),
-            open_transactions=lambda asked: open_transactions(self.there(asked)),
-            open_acls=lambda asked: open_acls(self.there(asked)),
+            self.with_topics(app),
+            open_transactions=lambda asked: open_transactions(self.app(asked)),
+            open_acls=lambda asked: open_acls(self.app(asked)),
         )
 
-    def there(self, app: App) -> App:
-        """The same surroundings at the other cluster, with nothing of this one but group and workers."""
+    def app(self, app: App) -> App:
+        """Return the app of the other cluster; only group and workers are those of `app`."""
         return replace(app, target=replace(app.target, client=self.client))
 
 
-def where_ids_are(app: App, connector: str, config: Mapping[str, object] | None) -> Elsewhere | None:
-    """What leads to the Kafka cluster that the connector's tasks write to; None where it is the one of `app`.
+def cluster_of_ids(app: App, connector: str, config: Mapping[str, object] | None) -> OtherCluster | None:
+    """Return the connection to the Kafka cluster that the connector's tasks write to; None where it is that of `app`.
 
-    Raises RefusedError where it is another one and eosctl can't go there.
+    Raises RefusedError where it is another one and eosctl can't connect to it.
     """
     texts = {name: value for name, value in (config or {}).items() if isinstance(value, str)}
     brokers = brokers_of_ids(texts, here=servers_of(app))
@@ -60,27 +60,27 @@ def where_ids_are(app: App, connector: str, config: Mapping[str, object] | None)
             hint="Stop the connector, and make a profile that leads there: `eosctl fence TXN_ID -p PROFILE "
             f"{Waiver.UNKNOWN_LIVENESS}` fences ids there, where nobody can say whether their tasks run.",
         )
-    return Elsewhere(brokers.settings)
+    return OtherCluster(brokers.settings)
 
 
-def ids_are_there(connector: str, at: Elsewhere, cluster_id: str) -> Problem:
-    """Where the ids of a connector are, which is not where the command was sent."""
+def note_other_cluster(connector: str, at: OtherCluster, cluster_id: str) -> Problem:
+    """Make the remark that a connector's ids are on another cluster than the command's."""
     servers = ",".join(at.client.bootstrap_servers)
     message = f"{connector} writes to Kafka cluster {cluster_id} ({servers}): its transactional ids are looked at there"
     return Problem(codes.OTHER_CLUSTER, message)
 
 
 def servers_of(app: App) -> tuple[str, ...]:
-    """The bootstrap servers of the command's own cluster."""
+    """Return the bootstrap servers of the command's own cluster."""
     return app.target.client.bootstrap_servers if app.target.client else ()
 
 
 def task_clusters(
     app: App, configs: Mapping[str, Mapping[str, object]]
 ) -> tuple[list[tuple[App, frozenset[str]]], Mapping[str, str]]:
-    """The clusters that these connectors' tasks write to, if not that of `app`: each with a patience of its own.
+    """Return the other clusters that these connectors' tasks write to, each as an app with a short deadline.
 
-    And, for the connectors whose cluster eosctl can't go to, why not.
+    Also return, for connectors of a cluster that eosctl can't connect to, the reason.
     """
     places: list[tuple[ClientSettings, set[str]]] = []
     why_not: dict[str, str] = {}
@@ -96,10 +96,10 @@ def task_clusters(
         if same is None:
             places.append((brokers.settings, same := set()))
         same.add(name)
-    return [(patient(Elsewhere(settings).there(app)), frozenset(names)) for settings, names in places], why_not
+    return [(patient(OtherCluster(settings).app(app)), frozenset(names)) for settings, names in places], why_not
 
 
 def patient(app: App) -> App:
-    """The same surroundings with a deadline of seconds: another cluster may be out of reach from here."""
+    """Return the app with a deadline of seconds: another cluster may be out of reach from here."""
     patience_s = min(_PATIENCE_S, app.deadline.remaining_s() / 2)
     return replace(app, deadline=Deadline.after(patience_s, app.clock))

@@ -1,6 +1,6 @@
-"""What a FAILED connector or task died of: its trace against the dictionary of failures.
+"""Recognises the failure of a FAILED connector or task: its trace against the dictionary of failures.
 
-Connect restarts none of them by itself. What the dictionary does not know is shown by its outermost and its deepest
+Connect restarts none of them by itself. A failure that the dictionary lacks is shown by its outermost and its deepest
 cause.
 """
 
@@ -35,7 +35,7 @@ def failure_findings(connectors: Iterable[ObservedConnector]) -> list[Finding]:
 
 
 def failures_of(connector: ObservedConnector) -> dict[str, Finding]:
-    """What each FAILED part of it died of, by part."""
+    """Return the failure of each FAILED part, by part."""
     return {part: finding for part in connector.failed() for finding in _judge(connector, part, FAILED)}
 
 
@@ -67,7 +67,7 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
 
 
 def _there_alone(connector: ObservedConnector, part: str, known: Match | None) -> str:
-    """Name the worker where alone it fails, of what is amiss on a worker: others run parts of the connector."""
+    """Name the only worker where it fails, for a fault of a worker: others run parts of the connector."""
     worker = connector.workers.get(part)
     if known is None or not known.failure.of_worker or worker is None:
         return ""
@@ -78,18 +78,18 @@ def _there_alone(connector: ObservedConnector, part: str, known: Match | None) -
 
 
 def known_failure(trace: str) -> Match | None:
-    """What a task or connector died of, if the dictionary has it."""
+    """Recognise the failure of a task or connector, if the dictionary has it."""
     return rules.known_failure(causes_of(trace), Family.CONNECT)
 
 
 def remedy(known: Match) -> str:
-    """What to do about it; whatever else that is, what FAILED starts by no hand but the user's."""
+    """Return the remedy of a failure; a FAILED part also has to be restarted by the user."""
     of_connect = known.failure.family is Family.CONNECT
     return known.fix if of_connect or RESTART in known.fix else f"{known.fix}; then {RESTART}"
 
 
 def failed_in_fencing(task: TaskStatus) -> bool:
-    """Whether it is FAILED for want of a finished fencing round."""
+    """Check whether the task is FAILED for want of a finished fencing round."""
     if task.state != FAILED:
         return False
     found = rules.matches_of(causes_of(task.trace), Family.CONNECT)
@@ -99,18 +99,18 @@ def failed_in_fencing(task: TaskStatus) -> bool:
 
 
 def denied_topics(trace: str) -> tuple[str, ...]:
-    """The topics that a trace says may not be used."""
+    """Return the topics that a trace reports as not authorized."""
     return tuple(dict.fromkeys(name for found in _DENIED.findall(trace) for name in found.split(", ")))
 
 
 def _topics_in(trace: str) -> tuple[str, ...]:
-    """Those that a task's principal lacks rights on, where that is what it died of."""
+    """Return the topics that the task's principal lacks rights on, if that made the task fail."""
     known = known_failure(trace)
     return denied_topics(trace) if known is not None and known.failure.code == failure_codes.TASK_NOT_AUTHORIZED else ()
 
 
 def what_it_died_of(trace: str) -> str:
-    """The meaning of a known failure, else the outermost and the deepest cause."""
+    """Describe the cause: the meaning of a known failure, else the outermost and the deepest cause."""
     known, causes, denied = known_failure(trace), causes_of(trace), _topics_in(trace)
     if known is not None:
         return f"{known.means}: topic {', '.join(denied)}" if denied else known.means

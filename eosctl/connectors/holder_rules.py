@@ -1,4 +1,4 @@
-"""Whether a worker holds a task: what the members of the group report, held against what REST shows. Pure.
+"""Decides whether a worker holds a task: what the group's members report, compared with REST. Pure.
 
 REST's list of tasks proves nothing of a connector that is STOPPED. The leader deletes the status of its tasks at once,
 while a follower still waits for their last commit (`AbstractHerder`, `DistributedHerder.RebalanceListener`, Kafka 4.3;
@@ -22,7 +22,7 @@ _NOT_HOLDING = frozenset({"FAILED", BEFORE_ITS_START, "DESTROYED", "STOPPED"})
 
 @unique
 class Holding(StrEnum):
-    """What is known of one task: FREE and FAILED alone say that it does not run."""
+    """The state of one task; only FREE and FAILED mean that it does not run."""
 
     RUNS = "runs"
     """REST shows that it runs, at a member."""
@@ -63,7 +63,7 @@ def judge_task(
 
 
 def is_live(status: TaskStatus | None) -> bool:
-    """Whether REST shows a task that has a producer."""
+    """Check whether REST shows a task that has a producer."""
     return status is not None and status.state not in _NOT_HOLDING
 
 

@@ -1,7 +1,7 @@
-"""Who holds the tasks of connectors: the one look of all commands that must not meet a task that runs. Read-only.
+"""The holders of connectors' tasks: the one look of all commands that must not meet a running task. Reads only.
 
-The members of the group report which tasks they may run, and REST which of those run or have failed. What neither says
-is not known, and never a no.
+The members of the group report which tasks they may run, and REST which of those run or have failed. What neither
+reports is not known, and never a no.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class HeldTask(Struct, frozen=True):
 
 
 class TaskHolders(Struct, frozen=True):
-    """Who holds the tasks that were asked for: `tasks` are those that somebody shows, or may run.
+    """The holders of the requested tasks: `tasks` are those that are shown anywhere, or may run.
 
     `connectors` are all that the workers show, and `silence` is why they show none. `group` is None where it is not
-    known: none was named, or `doubt` says why; there is a doubt, too, about a group in a rebalance.
+    known: none was named, or `doubt` is the reason. A group in a rebalance has a doubt, too.
     """
 
     tasks: Mapping[Work, HeldTask] = {}
@@ -58,7 +58,7 @@ class TaskHolders(Struct, frozen=True):
     doubt: EosctlError | None = None
 
     def is_stopped(self, connector: str) -> bool:
-        """Whether REST shows that it is STOPPED."""
+        """Check whether REST shows the connector as STOPPED."""
         entry = self.connectors.get(connector)
         return entry is not None and entry.state == _STOPPED
 
@@ -72,7 +72,7 @@ class TaskHolders(Struct, frozen=True):
         ]
 
     def is_at_rest(self, connector: str) -> bool:
-        """Whether it is STOPPED, and no worker holds a task of it; where no group was named, as far as REST shows."""
+        """Check whether it is STOPPED and no worker holds a task of it; without a named group, as far as REST shows."""
         return self.is_stopped(connector) and self.doubt is None and not self.left(connector)
 
     def ending(self) -> list[HeldTask]:
@@ -86,13 +86,13 @@ class TaskHolders(Struct, frozen=True):
         ]
 
     def is_worth_waiting_for(self) -> bool:
-        """Whether tasks are about to end, and none of the others runs, or may."""
+        """Check whether tasks are about to end, and none of the others runs, or may run."""
         ending = {(task.connector, task.task) for task in self.ending()}
         others = [task.holding for work, task in self.tasks.items() if work not in ending]
         return bool(ending) and set(others) <= {Holding.FREE, Holding.FAILED}
 
     def _may_be_of_the_group(self) -> bool:
-        """Whether workers have answered who do not show by their tasks that they are of another group."""
+        """Check whether workers answered whose tasks do not show that they belong to another group."""
         at = {task.worker_id for entry in self.connectors.values() for task in entry.tasks}
         members = member_ids(self.group)
         return self.silence is None and (not at or members is None or not at.isdisjoint(members))
@@ -113,14 +113,14 @@ def holders_now(app: App, connectors: Collection[str]) -> TaskHolders:
 
 
 def holders_of_shown(app: App, connectors: Collection[str], shown: Mapping[str, ConnectorEntry]) -> TaskHolders:
-    """Ask the members who holds what the workers have `shown`."""
+    """Ask the members which of the connectors that the workers have `shown` they hold."""
     if app.target.client is None or app.target.group_id is None:
         return judge_holders(connectors, shown, None, None)
     return judge_holders(connectors, shown, *group_or_doubt(app))
 
 
 def is_at_rest(app: App, connector: str, shown: ConnectorEntry) -> bool:
-    """Whether it is at rest as a worker has `shown` it; see TaskHolders."""
+    """Check whether it is at rest as a worker has `shown` it; see TaskHolders."""
     return shown.state == _STOPPED and holders_of_shown(app, [connector], {connector: shown}).is_at_rest(connector)
 
 
@@ -135,7 +135,9 @@ def await_ending(app: App, look: Callable[[], TaskHolders]) -> TaskHolders:
 
 
 def shown_connectors(app: App) -> tuple[Mapping[str, ConnectorEntry], EosctlError | None]:
-    """Every connector as the workers show it, and why they show none; raises RefusedError as `connector_statuses`."""
+    """Return every connector as the workers show it, or why they show none; raises RefusedError as
+    `connector_statuses`.
+    """
     try:
         return connector_statuses(app), None
     except RefusedError:
@@ -145,7 +147,7 @@ def shown_connectors(app: App) -> tuple[Mapping[str, ConnectorEntry], EosctlErro
 
 
 def group_or_doubt(app: App, *, wait: bool = True) -> tuple[ConnectGroup | None, EosctlError | None]:
-    """The group, and why its members do not report what they may run."""
+    """Return the group, or why its members do not report what they may run."""
     try:
         group, _cluster_id = read_group(app, gone_ok=True, wait=wait)
     except EosctlError as error:
@@ -157,7 +159,7 @@ def group_or_doubt(app: App, *, wait: bool = True) -> tuple[ConnectGroup | None,
 
 
 def member_ids(group: ConnectGroup | None) -> frozenset[WorkerId] | None:
-    """The group's workers as REST names them; None where they are not known."""
+    """Return the group's workers as REST names them; None where they are not known."""
     if group is None or (group.members and group.state != STABLE):
         return None
     return frozenset(map(worker_id_of, group.members))

@@ -1,4 +1,4 @@
-"""A connector and its group as `offsets switch` finds them, and whether it can be switched at all."""
+"""A connector and its group as `offsets switch` finds them, and whether it can be switched."""
 
 from __future__ import annotations
 
@@ -46,34 +46,34 @@ class ConnectorNow(Struct, frozen=True):
     entry: ConnectorEntry
 
     def store(self, app: App) -> str:
-        """The offsets topic in use: `global` or the dedicated one's name."""
+        """Return the offsets topic in use: `global` or the dedicated one's name."""
         return store_name(app, self.config.get(TOPIC_PROPERTY))
 
 
 def store_name(app: App, topic: str | None) -> str:
-    """`global`, or the name of a dedicated topic; the worker's own topic is the global one however it is named."""
+    """Return `global` or a dedicated topic's name; the worker's own topic is the global one, even if it is named."""
     return GLOBAL if topic in (None, "", GLOBAL, app.target.offset_topic) else str(topic)
 
 
 def topic_of(app: App, store: str) -> str:
-    """The topic behind `global` or a dedicated topic's name."""
+    """Return the topic behind `global` or a dedicated topic's name."""
     return app.target.offset_topic if store == GLOBAL else store
 
 
 def describe_store(store: str) -> str:
-    """A store in a sentence."""
+    """Name a store within a sentence."""
     return "the global offsets topic" if store == GLOBAL else f"topic {store}"
 
 
 def switch_command(connector: str, to: str) -> str:
-    """The command line that moves a connector, to be pasted."""
+    """Return the command line that moves a connector, to be pasted."""
     return shell_words("eosctl", "offsets", "switch", "--connector", connector, "--to", to)
 
 
 def reach_worker(app: App, cluster_id: str | None) -> tuple[str, Mapping[str, str]]:
-    """The URL of the first worker that answers, and what it says of itself.
+    """Return the URL of the first worker that answers, and its answer to `GET /`.
 
-    Any cluster is right where the id of none is known. Raises as `no_answer`, RefusedError for one of another cluster.
+    Any cluster is accepted where no id is known. Raises as `no_answer`, and RefusedError for a worker of another one.
     """
     failures: list[EosctlError] = []
     for url, worker in in_turn(app, discover_urls(app)):
@@ -88,7 +88,7 @@ def reach_worker(app: App, cluster_id: str | None) -> tuple[str, Mapping[str, st
 
 
 def named_cluster_id(app: App) -> str | None:
-    """The id of the Kafka cluster that was named; None where none was, and workers alone are asked."""
+    """Return the id of the named Kafka cluster; None where none was named, and only workers are asked."""
     if app.target.client is None:
         return None
     with app.transactions() as admin:
@@ -96,12 +96,12 @@ def named_cluster_id(app: App) -> str | None:
 
 
 def look_at(app: App, connector: str, url: str) -> ConnectorNow:
-    """The connector as the worker at `url` shows it now; raises NotFoundError."""
+    """Return the connector as the worker at `url` shows it now; raises NotFoundError."""
     worker = app.worker(url)
-    there = worker.connectors()
-    entry = there.get(connector)
+    entries = worker.connectors()
+    entry = entries.get(connector)
     if entry is None:
-        raise unknown_connector(f"the worker at {worker.url} knows no connector {connector}", connector, there)
+        raise unknown_connector(f"the worker at {worker.url} knows no connector {connector}", connector, entries)
     return ConnectorNow(
         url=url,
         shown_url=worker.url,
@@ -119,7 +119,7 @@ def look_at(app: App, connector: str, url: str) -> ConnectorNow:
 
 
 def require_stable_group(app: App) -> str:
-    """The Kafka cluster id; raises RefusedError unless the group has members and is in no rebalance."""
+    """Return the Kafka cluster id; raises RefusedError unless the group has members and is in no rebalance."""
     group, cluster_id = read_group(app)
     if not group.members:
         raise RefusedError(
@@ -134,7 +134,7 @@ def require_stable_group(app: App) -> str:
 
 
 def require_switchable(app: App, connector: str, now: ConnectorNow, version: str) -> None:
-    """Raises UnsupportedError below Kafka 3.5, RefusedError for a sink, and where its topic or state is unknown."""
+    """Raise UnsupportedError below Kafka 3.5, RefusedError for a sink, and where its topic or state is unknown."""
     if now.kind == "sink":
         raise RefusedError(
             f"{connector} is a sink connector: a sink's offsets are those of a consumer group, not of an offsets topic",
@@ -163,7 +163,7 @@ def require_switchable(app: App, connector: str, now: ConnectorNow, version: str
 
 
 def _require_same_config_topic(app: App, connector: str, now: ConnectorNow) -> None:
-    """Raises RefusedError unless the group's config topic has the very config that the worker shows."""
+    """Raise RefusedError unless the group's config topic has the very config that the worker shows."""
     with app.topics() as topics:
         found = find_config_topic(app, topics)
     known = None if found is None else found.state.connectors.get(connector)
@@ -177,7 +177,7 @@ def _require_same_config_topic(app: App, connector: str, now: ConnectorNow) -> N
 
 
 def unknown_connector(message: str, name: str, known: Iterable[str]) -> NotFoundError:
-    """The error of a command that was given `name`, where the workers have the connectors `known`."""
+    """Make the error for the unknown connector `name`, where the workers have the connectors `known`."""
     alike = alike_first(name, known)
     if not alike:
         return NotFoundError(message, hint="The group has no connector.")

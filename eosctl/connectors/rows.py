@@ -1,4 +1,4 @@
-"""What `connectors stop`, `pause`, `resume`, `restart` and `trace` print: a row per part of a connector."""
+"""Rows of `connectors stop`, `pause`, `resume`, `restart` and `trace`: one per part of a connector."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eosctl.report import Report
 
 
 class Verb(StrEnum):
-    """What is asked of a connector."""
+    """A change of a connector."""
 
     STOP = "stop"
     PAUSE = "pause"
@@ -40,7 +40,7 @@ class ChangeRow(Printed):
 
 
 class ChangeSummary(Printed):
-    """What is asked of the connector, and how it is."""
+    """The requested change, and the connector's state."""
 
     connector: Connector
     action: Annotated[Verb, "What is asked of the connector."]
@@ -56,7 +56,7 @@ class ChangeData(Printed):
 
 
 class TraceRow(Printed):
-    """A FAILED part of a connector, and what it died of."""
+    """A FAILED part of a connector, and its failure."""
 
     connector: Connector
     part: Part
@@ -69,7 +69,7 @@ class TraceRow(Printed):
 
 
 class TraceSummary(Printed):
-    """How the connector is."""
+    """The connector's state."""
 
     connector: Connector
     state: State
@@ -78,7 +78,7 @@ class TraceSummary(Printed):
 
 
 def _trace_lines(report: Report) -> Iterable[str]:
-    """Each FAILED part with its chain of causes, the outermost first, and what to do."""
+    """Yield each FAILED part with its chain of causes, the outermost first, and its fix."""
     for row in report.rows_of(TraceRow):
         yield f"{printable(row.message)} ({row.code}, {row.part} on {format_cell(row.worker)})"
         for number, cause in enumerate(row.causes):

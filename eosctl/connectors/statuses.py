@@ -1,4 +1,4 @@
-"""Connectors and their tasks as the workers' REST interface tells them."""
+"""Connectors and their tasks as the workers' REST interface reports them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eosctl.ports import ConnectWorker
 
 
 def connector_statuses(app: App) -> Mapping[str, ConnectorEntry]:
-    """Every connector, from the first worker that answers; empty when the group has no member.
+    """Return every connector, from the first worker that answers; empty when the group has no member.
 
     A worker that died a moment ago may still be named as running a task, never the other way round for long: callers
     that must not hit a live task take every state but FAILED for live. Raises what `no_answer` makes when no worker
@@ -37,7 +37,7 @@ def connector_statuses(app: App) -> Mapping[str, ConnectorEntry]:
 
 
 def _check_cluster(app: App, worker: ConnectWorker) -> None:
-    """A URL that was given by hand may be of another installation, whose silence about a task proves nothing."""
+    """Check the cluster of a URL given by hand: another installation's silence about a task proves nothing."""
     if app.target.client is None or not app.target.connect_urls:
         return
     theirs = worker.root().get("kafka_cluster_id")
@@ -46,7 +46,7 @@ def _check_cluster(app: App, worker: ConnectWorker) -> None:
 
 
 def refuse_other_cluster(worker: ConnectWorker, theirs: str | None, ours: str | None) -> None:
-    """Raises RefusedError where a worker uses another Kafka cluster; any is right where the id of none is known."""
+    """Raise RefusedError where a worker uses another Kafka cluster; any is right where none is known."""
     if ours is not None and theirs != ours:
         raise RefusedError(
             f"the worker at {worker.url} uses Kafka cluster {theirs}, not {ours}",

@@ -1,7 +1,7 @@
-"""Which topics a source connector uses beside its offsets topic, as far as its config shows. Pure.
+"""The topics that a source connector uses beside its offsets topic, as far as its config shows. Pure.
 
-A config shows where a connector may write; where it did write, its worker knows (KIP-558). Transforms send records
-elsewhere, and a prefix stands for tables that nobody has named, so nothing of it is certain.
+A config shows where a connector may write; its worker knows where it did write (KIP-558). Transforms may send records
+to other topics, and a prefix stands for unnamed tables, so none of these topics is certain.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ _SIGNAL = "signal.kafka.topic"
 
 
 class ConfiguredTopics(Struct, frozen=True):
-    """`TOPIC*` is a prefix. `own_reads` and `own_writes` are topics of clients of the connector's own, say for signals.
+    """The topics that a config names; `TOPIC*` is a prefix.
 
-    `unresolved` are properties that would name topics, and whose values no topic can have: only a worker resolves
-    them. `rerouted`: transforms may send records elsewhere.
+    `own_reads` and `own_writes` are topics of the connector's own clients, for signals for example. `unresolved` are
+    properties that would name topics, with values that no topic can have: only a worker resolves them. `rerouted`:
+    transforms may send records to other topics.
     """
 
     written: tuple[str, ...] = ()
@@ -36,7 +37,7 @@ class ConfiguredTopics(Struct, frozen=True):
 
 
 def configured_topics(config: Mapping[str, object]) -> ConfiguredTopics:
-    """What `config` says; nothing where it is empty."""
+    """Return the topics that `config` names; none where it is empty."""
     texts = {name: value.strip() for name, value in config.items() if isinstance(value, str) and value.strip()}
     written = [*_named(texts, *_WRITTEN), *_mirrored(texts)]
     own_reads: list[_Named] = []
@@ -70,7 +71,7 @@ def _named(config: Mapping[str, str], *properties: str) -> Iterator[_Named]:
 
 
 def _debezium_written(config: Mapping[str, str]) -> Iterator[_Named]:
-    """`AbstractTopicNamingStrategy` (2.x): tables, transactions, schema changes, heartbeats."""
+    """Yield the topics of tables, transactions, schema changes, heartbeats (`AbstractTopicNamingStrategy`, 2.x)."""
     delimiter = config.get("topic.delimiter", ".")
     for name, server in list(_named(config, *_SERVER))[:1]:
         yield name, f"{server}{delimiter}*"
@@ -82,7 +83,7 @@ def _debezium_written(config: Mapping[str, str]) -> Iterator[_Named]:
 
 
 def _debezium_read(config: Mapping[str, str]) -> Iterator[_Named]:
-    """`KafkaSignalChannel`, `KafkaSchemaHistory`: consumers of the connector's own."""
+    """Yield the topics of the connector's own consumers (`KafkaSignalChannel`, `KafkaSchemaHistory`)."""
     yield from _named(config, *_HISTORY)
     channels = [channel.strip() for channel in config.get("signal.enabled.channels", "").split(",")]
     if "kafka" in channels or _SIGNAL in config:
@@ -91,7 +92,7 @@ def _debezium_read(config: Mapping[str, str]) -> Iterator[_Named]:
 
 
 def _mirrored(config: Mapping[str, str]) -> Iterator[_Named]:
-    """`DefaultReplicationPolicy`: what MirrorMaker 2 writes; another policy's names are unknown."""
+    """Yield MirrorMaker 2's topics by `DefaultReplicationPolicy`; another policy's names are unknown."""
     if is_class(config, "MirrorHeartbeatConnector"):
         yield PROPERTY, "heartbeats"
     if config.get("replication.policy.class", "DefaultReplicationPolicy").rpartition(".")[2] != (

@@ -1,6 +1,6 @@
-"""The topics that connectors write to: what workers say that they have written, and what the configs say. Reads only.
+"""The topics that connectors write to: written ones by workers' reports, others by configs. Reads only.
 
-A worker that keeps no track of them (`topic.tracking.enable=false`), or that can't be reached, leaves the configs.
+Where a worker does not track them (`topic.tracking.enable=false`) or can't be reached, only the configs are left.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ConnectorTopics(Struct, frozen=True):
 
 
 class FoundTopics(Struct, frozen=True):
-    """Connector -> its topics, what could not be known, and of which connectors no worker told."""
+    """Connector -> its topics; the unknown ones as problems, and the connectors that no worker reported about."""
 
     of: Mapping[str, ConnectorTopics] = {}
     problems: tuple[Problem, ...] = ()
@@ -40,12 +40,14 @@ class FoundTopics(Struct, frozen=True):
 
 
 def find_topics(app: App, configs: Mapping[str, Mapping[str, object]]) -> FoundTopics:
-    """The topics of these connectors; configs may be empty. Asks workers, by REST, and decides what is certain."""
-    told, why_not = _ask_workers(app, list(configs)) if configs else ({}, "")
-    said = {name: configured_topics(config) for name, config in configs.items()}
-    found = {name: _joined(told.get(name), said[name]) for name in configs}
+    """Find the topics of these connectors, of workers by REST and of configs, which may be empty; decide what is
+    certain.
+    """
+    written, why_not = _ask_workers(app, list(configs)) if configs else ({}, "")
+    configured = {name: configured_topics(config) for name, config in configs.items()}
+    found = {name: _joined(written.get(name), configured[name]) for name in configs}
     lacking = [name for name, topics in found.items() if not (topics.written or topics.likely)]
-    guessed = [name for name in configs if name not in told and name not in lacking]
+    guessed = [name for name in configs if name not in written and name not in lacking]
     problems = []
     if lacking:
         reason = why_not or "they have written nothing yet, and their configs name none"
@@ -55,20 +57,24 @@ def find_topics(app: App, configs: Mapping[str, Mapping[str, object]]) -> FoundT
             f"what {', '.join(guessed)} have written is not known ({why_not}): rights are for what their configs say"
         )
         problems.append(_unknown(message, "others"))
-    return FoundTopics(found, tuple(problems), tuple(name for name in configs if name not in told))
+    return FoundTopics(found, tuple(problems), tuple(name for name in configs if name not in written))
 
 
-def _joined(told: Sequence[str] | None, said: ConfiguredTopics) -> ConnectorTopics:
-    """What was written is certain; a topic that the config names, too, unless transforms may send it elsewhere."""
-    certain = [] if said.rerouted else [topic for topic in said.written if not topic.endswith("*")]
-    written = dict.fromkeys([*(told or ()), *certain])
-    known = said.rerouted and told  # what came out of the transforms, and what went in is no topic
-    likely = [topic for topic in (*(() if known else said.written), *said.own_writes) if topic not in written]
-    return ConnectorTopics(tuple(written), tuple(likely), said.own_reads)
+def _joined(reported: Sequence[str] | None, configured: ConfiguredTopics) -> ConnectorTopics:
+    """Join written topics, which are certain, with those of the config, which are unless transforms may reroute
+    records.
+    """
+    certain = [] if configured.rerouted else [topic for topic in configured.written if not topic.endswith("*")]
+    written = dict.fromkeys([*(reported or ()), *certain])
+    known = configured.rerouted and reported  # what came out of the transforms, and what went in is no topic
+    likely = [
+        topic for topic in (*(() if known else configured.written), *configured.own_writes) if topic not in written
+    ]
+    return ConnectorTopics(tuple(written), tuple(likely), configured.own_reads)
 
 
 def _ask_workers(app: App, connectors: Sequence[str]) -> tuple[Mapping[str, Sequence[str]], str]:
-    """Connector -> the topics that it has written to, from the first worker that has them; and why there are none."""
+    """Ask for the topics that each connector has written to, at the first worker that has them; else return why not."""
     try:
         urls = discover_urls(app)
     except EosctlError as exc:
@@ -76,9 +82,9 @@ def _ask_workers(app: App, connectors: Sequence[str]) -> tuple[Mapping[str, Sequ
     failures: list[EosctlError] = []
     for _url, worker in in_turn(app, urls):
         try:
-            told = [worker.topics(connectors[0])]  # a worker that does not report is asked once
-            told += side_by_side(worker.topics, connectors[1:], most=_PARALLEL_QUESTIONS)
-            return dict(zip(connectors, told, strict=True)), ""
+            topics = [worker.topics(connectors[0])]  # a worker that does not report is asked once
+            topics += side_by_side(worker.topics, connectors[1:], most=_PARALLEL_QUESTIONS)
+            return dict(zip(connectors, topics, strict=True)), ""
         except EosctlError as exc:
             failures.append(exc)
     return {}, "; ".join(each.message for each in failures) or "the group has no member"

@@ -1,4 +1,4 @@
-"""connectors trace: what each FAILED part of a connector died of. Reads only."""
+"""`connectors trace`: the failure of each FAILED part of a connector. Reads only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eosctl.report import Report
 
 
 def show_traces(app: App, connector: str) -> Report:
-    """The chain of causes of each FAILED part, and the trace as the worker has it.
+    """Report the chain of causes of each FAILED part, and its trace as the worker has it.
 
     Raises NotFoundError for an unknown connector, what `no_answer` makes where no worker answers, and RefusedError for
     a worker of another Kafka cluster.

@@ -1,4 +1,4 @@
-"""Waiting until a connector is in a state, as one worker shows it: the one loop of all commands that change a state."""
+"""Waits until one worker shows a connector in a state: the one loop of all commands that change a state."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def await_connector(
     hint: str,
     told: Callable[[], str] = str,
 ) -> ConnectorNow:
-    """Polls until `arrived`; raises DeadlineError that says what was seen last, and what `told` adds.
+    """Poll until `arrived`. Raises DeadlineError with the state that was last seen, and the text of `told`.
 
-    After a while that is an event, too: nobody should wait for a minute without a word.
-    A worker has one way only to report config and state at one moment, which reports all connectors: it is taken when
-    the connector's own status has changed, and now and then.
+    After a while that state is an event, too, so that users do not wait for a minute without a message.
+    Only one request of a worker's reports config and state of one moment, and it reports all connectors: it is sent
+    when the connector's own status has changed, and from time to time.
     """
     silent: Deadline | None = Deadline.after(_TOLD_AFTER_S, app.clock)
     now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
@@ -53,7 +53,7 @@ def _seen(now: ConnectorNow) -> str:
 
 
 def _has_changed(app: App, connector: str, seen: ConnectorNow) -> bool:
-    """Whether the connector's status is another one than was seen; also where it is unknown."""
+    """Check whether the connector's status differs from the one seen; True where it is unknown."""
     try:
         status = app.worker(seen.url).connector_status(connector)
     except EosctlError:
@@ -63,10 +63,10 @@ def _has_changed(app: App, connector: str, seen: ConnectorNow) -> bool:
 
 
 def await_stopped(app: App, connector: str, url: str, *, hint: str, rest_suffices: bool = False) -> ConnectorNow:
-    """Waits until it is STOPPED and no member of the stable group holds a task; raises as `await_connector`.
+    """Wait until it is STOPPED and no member of the stable group holds a task; raises as `await_connector`.
 
-    Tasks that REST may still show then have ended: they are none of what is returned. With `rest_suffices` a group
-    that may not be described is an event, and REST alone says when it is over.
+    Tasks that REST may still show then have ended, and are not returned. With `rest_suffices`, a group that may not be
+    described is an event, and REST alone decides.
     """
     held = TaskHolders()
 

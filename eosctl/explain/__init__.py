@@ -1,1 +1,1 @@
-"""`eosctl explain` and `eosctl schema`: what codes, words and documents mean."""
+"""`eosctl explain` and `eosctl schema`: the meaning of codes, words and documents."""

@@ -43,26 +43,26 @@ MODULES = (
     *(offsets, edits, files, lint, switch, task_counts, migrate),
     *(rescue, connector_configs, upgrade, checks, audit, rehearse),
 )
-"""Where codes are declared."""
+"""The modules that declare codes."""
 KINDS = ("error", "warning", "finding", "gate", "exit code", "word")
 """Types of entries, as docs/codes.md has them."""
 _IN_THEIR_OWN_ORDER = ("gate", "exit code", "word")
 
 
 def known_entries() -> list[Code]:
-    """Everything that can be explained, by type; codes by name, gates in the order in which they are repaired."""
+    """Return everything that can be explained, by type; codes by name, gates in the order of their repair."""
     declared = {each: each for module in MODULES for each in _codes_of(module)}
     entries = (*declared, *EXIT_CODES, *WORDS)
     return [entry for kind in KINDS for entry in _in_order(kind, entries)]
 
 
 def finding_codes() -> Sequence[str]:
-    """What can stand as the code of a finding: gates that fail and what a check could not see are findings, too."""
+    """Return the codes that a finding can have: also failed gates, warnings and errors."""
     return [entry for entry in known_entries() if entry.kind in ("finding", "gate", "warning", "error")]
 
 
 def _codes_of(module: ModuleType) -> Iterable[Code]:
-    """What a module declares by name, and the codes of its errors."""
+    """Yield the codes that a module declares, and those of its errors."""
     for value in vars(module).values():
         if isinstance(value, Code):
             yield value

@@ -1,4 +1,4 @@
-"""Every kind of document, collected from what the features declare; only `schema` and `explain` want all of them."""
+"""Every kind of document, collected from the features' declarations; only `schema` and `explain` need all of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROW_MODULES = (
     "eosctl.upgrade.rows",
     "eosctl.watch.rows",
 )
-"""Where kinds are declared; a test compares it with the tree."""
+"""The modules that declare kinds; a test compares the list with the tree."""
 
 
 def declared_kinds() -> Mapping[str, Kind]:
@@ -58,5 +58,5 @@ def all_kinds() -> dict[str, str]:
 
 
 def schema_of(name: str) -> dict[str, object]:
-    """The JSON Schema of a kind; raises KeyError."""
+    """Return the JSON Schema of a kind; raises KeyError."""
     return schema_of_kind(declared_kinds()[name])

@@ -1,4 +1,4 @@
-"""`eosctl schema` and `eosctl explain`: what the tables say, as reports. Touches no cluster."""
+"""The reports of `eosctl schema` and `eosctl explain`. Touches no cluster."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from eosctl.report import Report
 
 
 def list_kinds() -> Report:
-    """Every kind of document, by name."""
+    """List every kind of document, by name."""
     rows = [KindRow(kind=name, what=what) for name, what in all_kinds().items()]
     return Report(kind=SCHEMA_LIST, rows=rows, summary=KindsSummary(kinds=len(rows)))
 
 
 def show_schema(kind: str) -> Report:
-    """The schema of one kind; raises NotFoundError naming those that are spelled nearly so."""
+    """Return the schema of one kind. Raises NotFoundError, which suggests names of similar spelling."""
     if kind not in all_kinds():
         raise NotFoundError(f"there is no kind {kind!r}", hint=_nearest(kind, all_kinds(), listing="eosctl schema"))
     return Report(kind=SCHEMA, summary=KindSummary(kind=kind), data=SchemaData(schema=schema_of(kind)))
@@ -53,15 +53,15 @@ def _nearest(word: str, known: Iterable[str], *, listing: str) -> str:
 
 
 def list_entries() -> Report:
-    """Every code and word, by type."""
+    """List every code and word, by type."""
     return _entries(known_entries())
 
 
 def explain(words: Sequence[str], *, stdin: BinaryIO) -> Report:
-    """What the words of a command line mean: the first of these that they are.
+    """Explain the words of a command line by the first of these that matches.
 
-    A code, a word or a column; `-`, which is a log on stdin; a file; what people call a failure; a text of several
-    words or lines, in which failures are looked for. Raises NotFoundError naming those that are spelled nearly so, and
+    A code, a word or a column; `-`, which is a log on stdin; a file; the common name of a failure; a text of several
+    words or lines, searched for failures. Raises NotFoundError, which suggests names of similar spelling, and
     InputFileError for a file that can't be read.
     """
     text = " ".join(words)
@@ -86,7 +86,7 @@ _SUFFIXES = (".log", ".gz", ".txt", ".json", ".out", ".err", ".trace")
 
 
 def _file(name: str) -> BufferedReader | None:
-    """The file of that name, opened; None where the word is none. Raises InputFileError.
+    """Open the file of that name; return None where the word names no file. Raises InputFileError.
 
     An exception may have a slash in its message, as `java.lang.NoClassDefFoundError: org/apache/X`.
     """
@@ -100,7 +100,7 @@ def _file(name: str) -> BufferedReader | None:
 
 
 def _recognise_file(file: BufferedReader, name: str) -> Report:
-    """The failures in a file, which may be compressed by gzip, as rotated logs are. Raises InputFileError."""
+    """Recognise the failures in a file, gzipped or not, as rotated logs are. Raises InputFileError."""
     with file:
         try:
             if not file.peek(2).startswith(b"\x1f\x8b"):
@@ -114,12 +114,12 @@ def _recognise_file(file: BufferedReader, name: str) -> Report:
 
 
 def _unreadable(name: str, error: Exception) -> InputFileError:
-    said = error.strerror if isinstance(error, OSError) else None
-    return InputFileError(f"can't read {name}: {said or error}")
+    reason = error.strerror if isinstance(error, OSError) else None
+    return InputFileError(f"can't read {name}: {reason or error}")
 
 
 def known_columns() -> list[Code]:
-    """What each column of a table says; columns of several kinds that say the same are one entry."""
+    """Return an entry for each column; columns of several kinds with the same words are one entry."""
     kinds_of: dict[tuple[str, str], list[str]] = {}
     for name, kind in declared_kinds().items():
         for column in words_of_columns(kind):

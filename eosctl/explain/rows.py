@@ -1,4 +1,4 @@
-"""What is printed of eosctl itself: codes and words, schemas, completion scripts; and of a command that failed."""
+"""Rows about eosctl itself: codes and words, schemas, completion scripts; and of a command that failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eosctl.output.rows import Kind, Printed, Text
 from eosctl.report import Report
 
 _MOST_WHOLE = 8
-"""So many entries are shown with all that is known of them; of more, what they mean."""
+"""Up to this many entries are shown with all details; more are shown with their meanings only."""
 Shell = Literal["bash", "zsh", "fish"]
 
 
@@ -37,19 +37,19 @@ class KindRow(Printed):
 
 
 class EntriesSummary(Printed):
-    """How many entries there are."""
+    """The number of entries."""
 
     entries: Annotated[int, "How many entries there are."]
 
 
 class KindsSummary(Printed):
-    """How many kinds there are."""
+    """The number of kinds."""
 
     kinds: Annotated[int, "How many kinds there are."]
 
 
 class KindSummary(Printed):
-    """Which kind it is."""
+    """The kind of document."""
 
     kind: Annotated[str, "The name of the kind."]
 
@@ -68,7 +68,7 @@ class CompletionData(Printed):
 
 
 def _explained(report: Report) -> Iterable[str]:
-    """Each entry as a sentence; what to do next below it, or all that the dictionary of failures has."""
+    """Yield each entry as a sentence, with the next step below it or all that the dictionary of failures has."""
     rows = report.rows_of(ExplainedRow)
     for row in rows:
         yield f"{row.code} ({row.type}): {row.meaning}"

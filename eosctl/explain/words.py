@@ -1,4 +1,4 @@
-"""Exit codes, and the words of the field that help and messages take for granted."""
+"""Exit codes, and the words of the field that help and messages use."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from eosctl.codes import Code
 
 
 def _exit_code(number: str, meaning: str, next_step: str = "") -> Code:
-    """What the process exits with."""
+    """Make the entry of an exit code."""
     return Code(number, "exit code", meaning, next_step)
 
 
 def _word(name: str, meaning: str, next_step: str = "") -> Code:
-    """A word of the field."""
+    """Make the entry of a word of the field."""
     return Code(name, "word", meaning, next_step)
 
 

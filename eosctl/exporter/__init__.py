@@ -1,1 +1,1 @@
-"""`eosctl exporter`: what the collector knows, as metrics for Prometheus; reads only."""
+"""`eosctl exporter`: the collector's facts as metrics for Prometheus; reads only."""

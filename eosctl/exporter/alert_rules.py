@@ -1,4 +1,4 @@
-"""`eosctl exporter rules`: the alerts of the table as a rule file of Prometheus."""
+"""`eosctl exporter rules`: the table of alerts as a Prometheus rule file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RulesRequest(Struct, frozen=True):
 
 
 def make_rules(request: RulesRequest) -> Report:
-    """The rule file; raises UsageError for a label that is none."""
+    """Make the rule file; raises UsageError for an invalid label."""
     more = dict(map(_label, request.labels))
     series = Series(request.job, max(1, round(request.offsets_still_s)))
     rows = [_row(alert, series) for alert in ALERTS]
@@ -37,7 +37,7 @@ def make_rules(request: RulesRequest) -> Report:
 
 
 def rule_of(alert: Alert, series: Series, labels: Mapping[str, str]) -> dict[str, object]:
-    """One rule as Prometheus reads it."""
+    """Return one rule as Prometheus reads it."""
     return {
         "alert": alert.name,
         "expr": alert.expr(series),

@@ -1,8 +1,8 @@
-"""The one table of alerts: when each fires, what it means, and the command that checks or fixes it. Pure.
+"""The one table of alerts: the condition, the meaning, and the command that checks or fixes it. Pure.
 
-Expressions name metrics of `exporter/metrics.py` only, through `Series`: a metric that is renamed, or a label that it
-does not have, is an error when the rules are made. They select the exporter's scrape job, never the cluster: metrics of
-several exporters are matched by `job` and `instance`.
+Expressions name metrics of `exporter/metrics.py` only, through `Series`: a renamed metric, or a label that it lacks, is
+an error when the rules are made. They select the exporter's scrape job, never the cluster: metrics of several exporters
+are matched by `job` and `instance`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from eosctl.exporter.metrics import metric
 
 Severity = Literal["critical", "warning"]
 EXPORTERS = "job, instance"
-"""The labels that tell one exporter from another."""
+"""The labels that distinguish exporters."""
 LSO_STUCK_S = 600
-"""By the value and not by Prometheus' `for`: of many partitions some one always waits for a short transaction."""
+"""Compared with the value, not by Prometheus' `for`: of many partitions, one always waits for a short transaction."""
 
 
 class Series(Struct, frozen=True):
@@ -29,14 +29,14 @@ class Series(Struct, frozen=True):
     offsets_still_s: int
 
     def __call__(self, name: str, **matchers: str) -> str:
-        """`name{job="…",label="value"}`; a value that begins with ! or ~ has its operator. Raises KeyError."""
+        """Return `name{job="…",label="value"}`; a value that begins with ! or ~ has its operator. Raises KeyError."""
         unknown = matchers.keys() - set(metric(name).labels)
         if unknown:
             raise KeyError(f"{name} has no label {min(unknown)}")
         return f"{name}{{{','.join([self.of_job(), *(_matcher(*each) for each in matchers.items())])}}}"
 
     def of_job(self) -> str:
-        """The matcher of the scrape job."""
+        """Return the matcher of the scrape job."""
         return f'job="{_escaped(self.job)}"'
 
 
@@ -71,20 +71,20 @@ def quoted_label(name: str) -> str:
 
 
 def _near_timeout(series: Series) -> str:
-    """By the age when it was last seen: it may have ended since."""
+    """Compare the timeout with the transaction's age when it was last seen, as it may have ended since."""
     seen = f"{series('eosctl_transaction_open_seconds')} - on ({EXPORTERS}) group_left "
     seen += series("eosctl_collection_age_seconds", source="transactions")
     return f"({seen}) / {series('eosctl_transaction_timeout_seconds')} > 0.8"
 
 
 def _aborted(series: Series) -> str:
-    """The exporter has a 0 for each connector before its first abort, so that `increase` sees that one, too."""
+    """Count aborts by `increase`. The exporter has a 0 for each connector, so that the first abort counts, too."""
     total = series("eosctl_transactions_aborted_total", connector="!=other")
     return f"increase({total}[15m]) > 2"
 
 
 def _fencing(series: Series) -> str:
-    """A follower gives up first; a worker that is alone has the leader's patience."""
+    """Compare with the limit of a follower, which gives up first; a single worker has the leader's limit."""
     due_s = series("eosctl_fencing_round_seconds")
     over = {
         wait: f"{due_s} > on ({EXPORTERS}) group_left {series('eosctl_fencing_limit_seconds', wait=wait)}"
@@ -111,13 +111,13 @@ def _exporter_down(series: Series) -> str:
 
 
 def _no_worker(series: Series) -> str:
-    """Members that are gone have no series: where the group was looked at, that is what there is to see."""
+    """Match a group that was looked at and has no series of workers: former members have none."""
     looked_at = f"max by ({EXPORTERS}) ({series('eosctl_collection_success', source='group')}) == 1"
     return f"{looked_at} unless on ({EXPORTERS}) {series('eosctl_workers')}"
 
 
 def _stale(series: Series) -> str:
-    """Also where nobody looks any more, which the exporter calls an error of its own, `stale`."""
+    """Match old facts, also where no look follows any more, which the exporter reports as the error `stale`."""
     age_s, interval_s = (series(f"eosctl_collection_{what}_seconds") for what in ("age", "interval"))
     fails = series("eosctl_collection_error", code=f"!={STALE}")
     return f"{age_s} > 5 * {interval_s} + 60 unless ignoring (code) {fails}"

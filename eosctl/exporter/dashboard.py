@@ -1,4 +1,4 @@
-"""`eosctl exporter dashboard`: the table of metrics as a dashboard of Grafana, rows of panels from top to bottom. Pure.
+"""`eosctl exporter dashboard`: the table of metrics as a Grafana dashboard, rows of panels from top to bottom. Pure.
 
 The members are those of Grafana's dashboard model (schemaVersion 38: Grafana 10.1, and newer ones, which migrate it).
 A panel names metrics by the table, so that a rename can't leave one empty, and shows their help.
@@ -95,7 +95,7 @@ ROWS = (
 
 
 def make_dashboard(title: str = DEFAULT_TITLE) -> Report:
-    """The dashboard as Grafana imports it; the data source and the group are variables of it."""
+    """Make the dashboard as Grafana imports it, with variables for the data source and the group."""
     panels = _panels()
     document: dict[str, object] = {
         "uid": UID,
@@ -118,7 +118,7 @@ def make_dashboard(title: str = DEFAULT_TITLE) -> Report:
 
 
 def _variables() -> list[dict[str, object]]:
-    """The data source; the groups; the exporters of the chosen groups, by which every query selects."""
+    """Return the variables: data source, groups, and the exporters of the chosen groups, which every query selects."""
     info = metric("eosctl_cluster_info").name
     source = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
     return [
@@ -204,18 +204,18 @@ def _target(shown: Metric, letter: str, panel: Panel) -> dict[str, object]:
 
 
 def _legend(shown: Metric, *, several: bool) -> str:
-    """The labels; the exporter where it has none; which metric, where a panel has several."""
+    """Return the legend: the labels, else the exporter, after the metric's name where a panel has several."""
     labels = " ".join(f"{{{{{label}}}}}" for label in shown.labels) or "{{instance}}"
     return f"{shown.name.removeprefix('eosctl_')} {labels}" if several else labels
 
 
 def _unit(shown: Metric) -> str:
-    """As Grafana names units."""
+    """Return the unit as Grafana names it."""
     if shown.type == "counter":
         return "cps"
     return "s" if shown.unit == "seconds" else "short"
 
 
 def panel_metrics() -> Sequence[str]:
-    """Every metric that a panel shows."""
+    """Return every metric that a panel shows."""
     return [name for row in ROWS for panel in row.panels for name in panel.metrics]

@@ -1,4 +1,4 @@
-"""The metrics as text, by prometheus_client: Prometheus' own format, or OpenMetrics where that is asked for."""
+"""The metrics as text, by prometheus_client: Prometheus' own format, or OpenMetrics on request."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ DEFAULT_TOP = 50
 
 
 class OverviewCollector:
-    """What prometheus_client takes for a registry: each `collect` is one overview."""
+    """A registry for prometheus_client: each `collect` is one overview."""
 
     def __init__(self, overview: Callable[[], Overview], *, top: int = DEFAULT_TOP, once: bool = False) -> None:
         self._overview, self._top = overview, top
         self._metrics = [each for each in METRICS if not (once and each.over_time)]
 
     def collect(self) -> Iterator[Family]:
-        """One family per metric that has a sample."""
+        """Yield one family per metric that has a sample."""
         overview = self._overview()
         yield _build_info()
         for metric in self._metrics:
             family = _family(metric)
             for labels, value in _each_once(metric.read(overview, self._top)):
-                told = map(_label_value, labels)
-                family.add_sample(metric.name, dict(zip(metric.labels, told, strict=True)), value)
+                values = map(_label_value, labels)
+                family.add_sample(metric.name, dict(zip(metric.labels, values, strict=True)), value)
             if family.samples:
                 yield family
 
@@ -38,7 +38,7 @@ class OverviewCollector:
 def expose(
     overview: Callable[[], Overview], accept: str, *, top: int = DEFAULT_TOP, once: bool = False
 ) -> tuple[bytes, str]:
-    """The document that `accept` (the HTTP header) asks for, and its content type; `once`: of one look."""
+    """Return the document in the format of `accept` (the HTTP header), and its content type; `once`: of one look."""
     from prometheus_client.exposition import choose_encoder
 
     encode, content_type = choose_encoder(accept)
@@ -46,7 +46,7 @@ def expose(
 
 
 def _each_once(samples: Samples) -> Iterable[Sample]:
-    """One sample per set of labels, the greatest: a connector may be called `other`, too."""
+    """Return one sample per set of labels, the greatest: a connector may be called `other`, too."""
     found: dict[tuple[str, ...], float] = {}
     for labels, value in samples:
         found[tuple(labels)] = max(value, found.get(tuple(labels), value))
@@ -54,7 +54,7 @@ def _each_once(samples: Samples) -> Iterable[Sample]:
 
 
 def _label_value(text: str) -> str:
-    """A name as it is, but for what UTF-8 has no bytes for: anybody may write half of a surrogate pair into a key."""
+    """Escape what UTF-8 has no bytes for: any client may write half of a surrogate pair into a key."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

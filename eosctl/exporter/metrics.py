@@ -1,7 +1,7 @@
 """The one table of metrics: name, type, unit, help, labels, and how values follow from an overview. Pure.
 
 The exposition, docs/metrics.md and the dashboard are made from it. Names follow Prometheus' conventions: base units,
-`_seconds`, `_total`, `_info`. A series is there as long as its subject is; what is not known has none.
+`_seconds`, `_total`, `_info`. A series exists as long as its subject does; an unknown value has none.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ MetricType = Literal["gauge", "counter", "info"]
 
 
 class Metric(Struct, frozen=True):
-    """One metric. `name` is what is exposed, `_total` and `_info` included; `unit` is seconds, or empty for a count.
+    """One metric. `name` is the exposed one, with `_total` and `_info`; `unit` is seconds, or empty for a count.
 
-    `read` gives the samples of an overview; of those of a bounded metric no more than `top` are of their own, and the
-    rest is `other`. What is `over_time` is told by comparing looks: whoever looks once knows nothing of it.
+    `read` gives the samples of an overview; of a bounded metric, at most `top` are separate, and the rest is `other`. A
+    metric that is `over_time` needs several looks to compare: a single look does not have it.
     """
 
     name: str
@@ -136,7 +136,7 @@ METRICS: tuple[Metric, ...] = (
 
 
 def metric(name: str) -> Metric:
-    """The metric of that name; raises KeyError."""
+    """Return the metric of that name; raises KeyError."""
     return _BY_NAME[name]
 
 

@@ -1,4 +1,4 @@
-"""What `exporter` prints: how its sources stood when it ended; rules and a dashboard, as files for other programs."""
+"""Rows of `exporter`: the state of its sources at the end; rules and a dashboard, as files for other programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CollectionRow(Printed):
 
 
 class ExporterSummary(Printed):
-    """How many sources there are."""
+    """The number of sources."""
 
     sources: Annotated[int, "How many sources there are."]
     failed: Annotated[int, "How many of them failed the last time."]
@@ -46,7 +46,7 @@ def _metrics(report: Report) -> Iterable[str]:
 
 
 def _harmless(line: str) -> str:
-    """The line without what steers a terminal, as Prometheus reads it: a backslash in a label is written twice."""
+    """Escape a line's control characters for a terminal, as Prometheus reads them: a label has a backslash twice."""
     if line.isprintable():
         return line
     return "".join(each if each.isprintable() else f"\\{printable(each)}" for each in line)
@@ -75,7 +75,7 @@ class AlertRow(Printed):
 
 
 class AlertsSummary(Printed):
-    """How many alerts there are."""
+    """The number of alerts."""
 
     alerts: Annotated[int, "How many alerts there are."]
 
@@ -87,7 +87,7 @@ class RuleFile(Printed):
 
 
 class DashboardSummary(Printed):
-    """How many panels there are."""
+    """The number of panels."""
 
     panels: Annotated[int, "How many panels there are."]
 

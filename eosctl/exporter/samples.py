@@ -1,4 +1,4 @@
-"""The samples of each metric of the table, from an overview; of what is many, the top ones and `other`. Pure."""
+"""The samples of each metric of the table, from an overview; of many, the top ones and `other`. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def top_and_other(found: Iterable[Sample], top: int, fold: Callable[[Iterable[float]], float] = max) -> list[Sample]:
-    """The `top` greatest values, and one sample for the rest whose labels are all `other`; `fold` gives its value."""
+    """Keep the `top` greatest values, and one sample for the rest with all labels `other`; `fold` gives its value."""
     ordered = sorted(found, key=lambda each: -each[1])
     kept, rest = ordered[:top], ordered[top:]
     if rest:
@@ -40,19 +40,19 @@ def top_and_other(found: Iterable[Sample], top: int, fold: Callable[[Iterable[fl
 
 
 def _each(overview: Overview, read: Callable[[Collected], float | None]) -> Samples:
-    told = ((each.source, read(each)) for each in overview.collected.values())
-    return [((source,), value) for source, value in told if value is not None]
+    values = ((each.source, read(each)) for each in overview.collected.values())
+    return [((source,), value) for source, value in values if value is not None]
 
 
 def up(overview: Overview, _top: int) -> Samples:
-    """Absent before the cluster was asked."""
+    """Yield whether the cluster answers; nothing before it was asked."""
     kafka = overview.collected.get(KAFKA)
     if kafka is not None and (kafka.looks or kafka.overdue(overview.taken_ms)):
         yield (), float(kafka.error_at(overview.taken_ms) is None)
 
 
 def cluster(overview: Overview, _top: int) -> Samples:
-    """Always there: an exporter whose cluster is down must not drop out of a dashboard's choice of groups."""
+    """Yield the cluster always: an exporter whose cluster is down must stay in a dashboard's choice of groups."""
     kafka = overview.newest(KafkaFacts)
     yield (kafka.cluster_id if kafka else "", overview.group_id), 1.0
 
@@ -76,7 +76,7 @@ def errors(overview: Overview, _top: int) -> Samples:
 
 
 def unseen(overview: Overview, _top: int) -> Samples:
-    """Absent where the facts are too old to be shown."""
+    """Return the number of unknown parts per source; none where the facts are too old to be shown."""
     now_ms = overview.taken_ms
     return _each(overview, lambda each: None if each.is_stale(now_ms) else unseen_parts(each.facts))
 
@@ -104,9 +104,9 @@ def failures(overview: Overview, _top: int) -> Samples:
 
 
 def _of_transactions(overview: Overview, top: int, value: Callable[[OwnedTransaction], float]) -> Samples:
-    """Those nearest to their timeout, of ids with one prefix the nearest; the oldest of the rest stands for them all.
+    """Yield the transactions nearest to their timeout, one per prefix of ids; the oldest of the rest stands for them.
 
-    By age alone, applications that keep theirs open for long would hide a task that is about to be fenced.
+    By age alone, applications with long transactions would hide a task that is about to be fenced.
     """
     facts, now_ms = overview.facts(TransactionFacts), overview.taken_ms
     found = sorted(
@@ -123,7 +123,7 @@ def _of_transactions(overview: Overview, top: int, value: Callable[[OwnedTransac
 
 
 def _transaction_labels(each: OwnedTransaction) -> tuple[str, str, str, str]:
-    """By id what the group itself makes; others may make a new id with each transaction, and a series each for ever."""
+    """Label the group's transactions by id, others by prefix: those may have a new id, and series, each time."""
     if each.prefix is not None:
         return each.owner.kind, "", "", f"{each.prefix}*"
     task = "" if each.owner.task is None else str(each.owner.task)
@@ -165,8 +165,8 @@ def hanging_count(overview: Overview, _top: int) -> Samples:
 
 
 def aborted(overview: Overview, _top: int) -> Samples:
-    """However old the facts are, and 0 for a connector without an abort: a counter that goes and comes back, or begins
-    with its first abort, hides that abort or looks like many at once.
+    """Yield counts however old the facts are, and 0 for a connector without an abort. A counter that disappears and
+    returns, or begins with its first abort, hides that abort or looks like many at once.
     """
     facts = overview.newest(TransactionFacts)
     if facts is None:
@@ -229,7 +229,7 @@ def tasks(overview: Overview, _top: int) -> Samples:
 
 
 def running(overview: Overview, top: int) -> Samples:
-    """Of the same connectors as `offset_age`, so that an alert can compare the two."""
+    """Count running tasks of the same connectors as `offset_age`, so that an alert can compare the two."""
     first, counts = _stillest(overview, top), _running(overview)
     yield from (((name,), float(counts[name])) for name in first if name in counts)
     if counts.keys() - first:
@@ -281,7 +281,7 @@ def fencing_limits(_overview: Overview, _top: int) -> Samples:
 
 
 def offset_age(overview: Overview, top: int) -> Samples:
-    """The oldest of connectors that run, and then of the others; `other` has the oldest that runs, if one does."""
+    """Yield the oldest ages of running connectors, then of others; `other` has the oldest running one, if any."""
     first, ages, counts = _stillest(overview, top), _offset_ages(overview), _running(overview)
     yield from (((name,), ages[name]) for name in first if name in ages)
     rest = [name for name in ages if name not in first]
@@ -290,19 +290,19 @@ def offset_age(overview: Overview, top: int) -> Samples:
 
 
 def _offset_ages(overview: Overview) -> dict[str, float]:
-    """Of connectors that there are, where that is known: a deleted one's offsets stay in the topic."""
+    """Return the ages for existing connectors, where these are known: a deleted one's offsets stay in the topic."""
     facts, group = overview.facts(OffsetFacts), overview.facts(GroupFacts)
-    there = None if group is None or group.connectors is None else {each.name for each in group.connectors}
+    existing = None if group is None or group.connectors is None else {each.name for each in group.connectors}
     return {
         name: max(0, overview.taken_ms - newest_ms) / 1000
         for name, newest_ms in (facts.newest_ms if facts else {}).items()
-        if there is None or name in there
+        if existing is None or name in existing
     }
 
 
 def _stillest(overview: Overview, top: int) -> dict[str, None]:
-    """The connectors that have series of their own: those that run and whose offsets are the oldest come first, so
-    that none that is stopped for weeks takes the place of one that stands still.
+    """Select the connectors with series of their own: running ones with the oldest offsets come first, so that none
+    that has been stopped for weeks displaces one that stands still.
     """
     ages, counts = _offset_ages(overview), _running(overview)
     ordered = sorted(
@@ -324,7 +324,7 @@ def offset_restarts(overview: Overview, _top: int) -> Samples:
 
 
 def findings(overview: Overview, _top: int) -> Samples:
-    """Codes are declared: there are no more than those."""
+    """Count the findings per code and severity; the number of codes is limited, as they are declared."""
     facts = overview.facts(DoctorFacts)
     counts = Counter((str(each.code), each.severity) for each in (facts.findings if facts else ()))
     return [(labels, float(count)) for labels, count in sorted(counts.items())]

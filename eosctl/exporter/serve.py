@@ -1,4 +1,4 @@
-"""The operation behind `eosctl exporter`: collect and serve until told to end, or once, into a file."""
+"""The operation behind `eosctl exporter`: collects and serves until SIGTERM, or once, into a file."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _SHUTDOWN_POLL_S = 0.2
 
 
 class ExporterRequest(Struct, frozen=True):
-    """`once`: look once, print the metrics or write them to `textfile`, and end.
+    """The exporter's options. `once`: look once, print the metrics or write them to `textfile`, and end.
 
-    `top`: how many series a metric may have, `other` apart.
-    `web_config_file` says who may ask, and over TLS or not.
+    `top` is how many series a metric may have, without `other`. `web_config_file` names the file for authentication and
+    TLS.
     """
 
     listen: str = DEFAULT_LISTEN
@@ -48,7 +48,7 @@ class ExporterRequest(Struct, frozen=True):
 
 
 def run_exporter(app: App, request: ExporterRequest, *, ignore: Sequence[IgnoredFinding] = ()) -> Report:
-    """Serves until SIGTERM, then exits 0; with `once` writes the file, and exits 4 or the like where nothing was seen.
+    """Serve until SIGTERM, then exit 0; with `once` write the file, and exit 4 or the like where nothing was seen.
 
     Raises UsageError, InputFileError of the web-config file, EosctlError where the address is taken,
     InterruptedByUserError after Ctrl-C.
@@ -57,8 +57,8 @@ def run_exporter(app: App, request: ExporterRequest, *, ignore: Sequence[Ignored
     app.target.require_group_id()
     if request.textfile is not None and not request.once:
         raise UsageError("--textfile needs --once", hint="Say --once --textfile FILE.")
-    told = replace(app, on_event=ignore_events) if request.once else app  # the report says it, once
-    collector = Collector(told, sources(ignore=ignore), interval_s=request.interval)
+    quiet = replace(app, on_event=ignore_events) if request.once else app  # the report says it, once
+    collector = Collector(quiet, sources(ignore=ignore), interval_s=request.interval)
     if request.once:
         return _once(app, collector, request)
     return _serve(app, collector, request)
@@ -86,7 +86,7 @@ def _serve(app: App, collector: Collector, request: ExporterRequest) -> Report:
 
 @contextmanager
 def _ends(ended: threading.Event) -> Iterator[None]:
-    """SIGTERM sets it, where this is the main thread."""
+    """Set `ended` on SIGTERM, where this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,7 +1,7 @@
-"""The HTTP server of the exporter: /metrics, /healthz, /readyz. Answers are made from the overview, and never wait.
+"""The HTTP server of the exporter: /metrics, /healthz, /readyz. Answers are made from the overview without waiting.
 
-A thread per connection, no more than MOST_CONNECTIONS, and some more for clients that have shown who they are. TLS
-handshake, request line and headers have one time together: whoever sends a byte now and then is cut off, too.
+A thread per connection, no more than MOST_CONNECTIONS, and some more for clients that have identified themselves. TLS
+handshake, request line and headers share one deadline: a client that sends single bytes is cut off, too.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from eosctl.machine.answers import timed_reads
 
 MOST_CONNECTIONS = 32
 MOST_KNOWN = 8
-"""So many connections more may come from addresses from which a request was let in that had a password or certificate:
-nobody else can shut out a Prometheus that scrapes."""
+"""The number of further connections for addresses that sent an admitted request with a password or certificate: other
+clients can't shut out a Prometheus that scrapes."""
 _MOST_ADDRESSES = 100
 PATIENCE_S = 10.0
-"""For how long a connection may take until its request is whole, from its beginning or from the request before."""
+"""The time in which a request must be whole, from the begin of its connection or the end of the request before."""
 ANSWER_S = 60.0
-"""For how long a client may take its answer."""
+"""The time in which a client must take its answer."""
 _PIECE_BYTES = 1 << 16
 
 _INDEX = b"""<!doctype html><title>eosctl exporter</title><h1>eosctl exporter</h1>
@@ -42,7 +42,7 @@ _INDEX = b"""<!doctype html><title>eosctl exporter</title><h1>eosctl exporter</h
 
 
 class MetricsServer(ThreadingHTTPServer):
-    """Serves the overviews of one collector, to those that `access` lets in; without it, to everybody."""
+    """Serves the overviews of one collector, to clients that `access` admits; without it, to all."""
 
     daemon_threads, allow_reuse_address, request_queue_size = True, True, 64
     block_on_close = False
@@ -66,13 +66,13 @@ class MetricsServer(ThreadingHTTPServer):
         super().__init__((host, port), BaseHTTPRequestHandler)  # `_serve` makes its own
 
     def server_bind(self) -> None:
-        """Without a look for the name of the address, which http.server makes, and which may take long."""
+        """Bind without looking up the name of the address, as http.server does, which may take long."""
         if self._is_everywhere:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """In a thread of its own; one connection too many is closed at once."""
+        """Serve the connection in a thread of its own; close one too many at once."""
         place = self._place_for(str(client_address[0]))
         if place is None:
             self.shutdown_request(request)
@@ -92,7 +92,7 @@ class MetricsServer(ThreadingHTTPServer):
         return self._kept if is_known and self._kept.acquire(blocking=False) else None
 
     def remember(self, address: str) -> None:
-        """Keeps places for the address, as of somebody who was let in; of too many, for the latest."""
+        """Keep places for the address of a client that was admitted; of too many, for the latest."""
         with self._lock:
             self._known.pop(address, None)
             self._known[address] = None
@@ -100,7 +100,7 @@ class MetricsServer(ThreadingHTTPServer):
                 self._known.pop(next(iter(self._known)))
 
     def _serve(self, request: Any, client_address: Any, place: threading.BoundedSemaphore) -> None:
-        """TLS begins here, where a slow client holds up nobody. Gives the place back when the connection ends."""
+        """Begin TLS here, where a slow client holds up no other; release the place when the connection ends."""
         deadline = Deadline.after(PATIENCE_S)
         try:
             if self.access is not None:
@@ -114,10 +114,10 @@ class MetricsServer(ThreadingHTTPServer):
             place.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is nobody's fault, and stderr is for what people should know."""
+        """Ignore a client that goes away: it is no fault, and stderr is for what users should know."""
 
     def url(self) -> str:
-        """Where it is reached; the port is the one that was taken, where 0 was asked for."""
+        """Return the server's URL, with the port that was taken where 0 was requested."""
         host, port = self.server_address[:2]
         text = f"[{host!s}]" if ":" in str(host) else str(host)
         scheme = "https" if self.access is not None and self.access.has_tls else "http"
@@ -127,7 +127,7 @@ class MetricsServer(ThreadingHTTPServer):
 def open_server(
     listen: str, overview: Callable[[], Overview], *, top: int = DEFAULT_TOP, access: WebAccess | None = None
 ) -> MetricsServer:
-    """Takes the address; raises UsageError for one that is none, EosctlError where it can't be taken."""
+    """Listen on the address; raises UsageError for an invalid one, EosctlError where it can't be taken."""
     host, port = parse_listen(listen)
     try:
         return MetricsServer(host, port, overview, top=top, access=access)
@@ -139,7 +139,7 @@ def open_server(
 
 
 def parse_listen(listen: str) -> tuple[str, int]:
-    """HOST:PORT, [IPv6]:PORT or :PORT, which is every address of the machine."""
+    """Parse HOST:PORT, [IPv6]:PORT or :PORT, which is every address of the machine."""
     host, colon, port = listen.rpartition(":")
     number = whole_number(port, most=MOST_PORT)
     if not colon or number is None or (":" in host and not host.startswith("[")):
@@ -148,7 +148,7 @@ def parse_listen(listen: str) -> tuple[str, int]:
 
 
 def _takes_gzip(accepted: str) -> bool:
-    """Whether the header Accept-Encoding names gzip, and not to refuse it."""
+    """Check whether the header Accept-Encoding names gzip, other than to refuse it."""
     for each in accepted.lower().split(","):
         name, _semicolon, weight = (part.strip() for part in each.partition(";"))
         if name == "gzip":
@@ -167,18 +167,18 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(request, client_address, server)
 
     def setup(self) -> None:
-        """Gives all reads of a request one time."""
+        """Give all reads of a request one deadline."""
         super().setup()
         self._reads = timed_reads(self.rfile, self.connection, self._deadline)
         self.rfile = io.BufferedReader(self._reads)
 
     def handle_one_request(self) -> None:
-        """The time of the next request begins when this one is answered."""
+        """Answer the request, then begin the deadline of the next one."""
         super().handle_one_request()
         self._reads.deadline = Deadline.after(PATIENCE_S)
 
     def do_GET(self) -> None:
-        """The one method, beside HEAD. A body is not read: what follows it is no request of anybody's."""
+        """Answer the one method beside HEAD. A body is not read, so that the bytes after it are no request."""
         if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
             self.close_connection = True
         if not self._is_admitted():
@@ -196,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.NOT_FOUND, b"not found; see /metrics, /healthz, /readyz\n")
 
     def _metrics(self) -> None:
-        """What can't be made into text is an answer, too: a connection that just ends explains nothing."""
+        """Answer with the metrics, or with an error where they can't be made: a closed connection explains nothing."""
         try:
             body, content_type = expose(self.server.overview, self.headers.get("Accept", ""), top=self.server.top)
         except Exception as exc:
@@ -206,7 +206,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(HTTPStatus.OK, body, content_type)
 
     def _is_admitted(self) -> bool:
-        """Whether the web-config file lets the request in; else it is answered."""
+        """Check whether the web-config file admits the request; else answer it."""
         if self.server.access is None:
             return True
         admission = self.server.access.admit(self.headers.get("Authorization"))
@@ -220,12 +220,12 @@ class _Handler(BaseHTTPRequestHandler):
         return False
 
     def do_HEAD(self) -> None:
-        """The headers alone."""
+        """Answer with the headers alone."""
         self.do_GET()
 
     def _ready(self) -> None:
-        """Ready once each source but doctor was looked at, whatever came of it, and after an interval at the latest: a
-        cluster that is down or slow is a metric.
+        """Report ready once each source but doctor was looked at, with any result, and after an interval at the latest:
+        a cluster that is down or slow is a metric.
         """
         overview = self.server.overview()
         is_ready, awaited = overview.is_ready(), overview.awaited()
@@ -254,7 +254,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body[at : at + _PIECE_BYTES])
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Another method is refused with 405; its body, if any, is not read."""
+        """Refuse another method with 405; its body, if any, is not read."""
         if code != HTTPStatus.NOT_IMPLEMENTED:
             super().send_error(code, message, explain)
             return
@@ -262,4 +262,4 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(HTTPStatus.METHOD_NOT_ALLOWED, b"only GET and HEAD\n")
 
     def log_message(self, format: str, *_args: Any) -> None:  # noqa: A002 - the name that http.server gives it
-        """Nothing: a line per scrape helps nobody."""
+        """Log nothing: a line per scrape is of no use."""

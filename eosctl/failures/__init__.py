@@ -1,2 +1,1 @@
-"""The dictionary of failures: what a stack trace or a log line means, for Connect, Streams, Flink and plain "
-"producers."""
+"""The dictionary of failures: the meaning of stack traces and log lines of Connect, Streams, Flink and producers."""

@@ -1,4 +1,4 @@
-"""The codes of the dictionary of failures; the entries say the rest."""
+"""The codes of the dictionary of failures; the entries have the rest."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from eosctl.foreign import arguments, shell_word
 
 
 class Family(StrEnum):
-    """Whose words a failure is told in."""
+    """The software in whose words a failure is described."""
 
     CONNECT = "connect"
     PRODUCER = "producer"
@@ -24,14 +24,14 @@ class Family(StrEnum):
 
 
 RESTART = "`eosctl connectors restart --failed {name}`"
-"""What starts again what FAILED of a connector."""
+"""The command that restarts a connector's FAILED parts."""
 
 
 class Sign(Struct, frozen=True):
-    """What a text has of a failure: all of `texts`, literals of Kafka's, in the exceptions of one trace.
+    """The signs of a failure in a text: all of `texts`, literals of Kafka's, in the exceptions of one trace.
 
-    None of `without` may stand there: the same words say something else then. `means` and `fix`, where they are given,
-    say more than those of the failure.
+    None of `without` may be there: the same words mean something else then. `means` and `fix`, where given, are more
+    specific than those of the failure.
     """
 
     texts: tuple[str, ...]
@@ -41,7 +41,7 @@ class Sign(Struct, frozen=True):
 
 
 class VersionNote(Struct, frozen=True):
-    """What is otherwise in some versions: `versions` in words, as "before 2.7"."""
+    """A difference in some versions: `versions` in words, as "before 2.7"."""
 
     versions: str
     words: str
@@ -50,14 +50,14 @@ class VersionNote(Struct, frozen=True):
 class Failure(Struct, frozen=True, kw_only=True):
     """A known failure.
 
-    `name` is what people call it, `aliases` are what they call it, too. `means` is a clause: what somebody died of.
-    `causes` stand in the order in which they are likely. In `fix` and `commands`, {name} stands for the connector, {c}
-    for it with a check's options, {id} for the transactional id, {topic} for a topic. `said_by` is where Kafka says it:
-    class and version. `explains` are the failures that are only its consequences when a text has both.
+    `name` is its common name, `aliases` are others. `means` is a clause: what the task or client died of. `causes` are
+    ordered by likelihood. In `fix` and `commands`, {name} stands for the connector, {c} for it with a check's options,
+    {id} for the transactional id, {topic} for a topic. `said_by` is its source in Kafka: class and version. `explains`
+    are the failures that are only its consequences when a text has both.
 
     `fencing`: a task died of it because the old ones were not fenced, and may run when they are.
-    `of_worker`: what is amiss is on the worker or its machine, and another worker may be well.
-    `is_wrapper`: it only says where another failure was noticed.
+    `of_worker`: the fault is on the worker or its machine, and another worker may be healthy.
+    `is_wrapper`: it only reports where another failure was noticed.
     """
 
     code: Code
@@ -84,12 +84,12 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 def sign(*texts: str, without: tuple[str, ...] = (), means: str = "", fix: str = "") -> Sign:
-    """A sign of these texts."""
+    """Make a sign of these texts."""
     return Sign(texts, without, means, fix)
 
 
 def filled_in(text: str, names: Mapping[str, str]) -> str:
-    """`text` with what stands for {name}, {c}, {id} and {topic}; without a value it is the word in capitals."""
+    """Fill in {name}, {c}, {id} and {topic} in `text`; without a value, by the word in capitals."""
     for key, otherwise in _PLACEHOLDERS.items():
         text = text.replace(f"{{{key}}}", names.get(key, "") or otherwise)
     return text
@@ -99,6 +99,6 @@ _PLACEHOLDERS = {"c": "NAME", "name": "NAME", "id": "ID", "topic": "TOPIC"}
 
 
 def quoted(names: Mapping[str, str]) -> dict[str, str]:
-    """The same names as a shell takes them: {name} and {id} stand last in a command, the others behind an option."""
+    """Quote the names for a shell: {name} and {id} stand last in a command, the others behind an option."""
     quoting = {"name": arguments, "id": arguments}
     return {key: quoting.get(key, shell_word)(value) for key, value in names.items() if value}

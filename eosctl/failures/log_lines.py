@@ -1,7 +1,7 @@
-"""Lines of logs and terminals without what surrounds them: colours, prefixes of containers, JSON, escaped line ends.
+"""Strips lines of logs and terminals: colours, prefixes of containers, JSON, escaped line ends.
 
-Of log4j, logback, java.util.logging, JSON loggers, kubectl, docker, journald, Flink and Streams. Pure; every pattern
-is anchored and bounded, so that no line takes longer than its length.
+It knows log4j, logback, java.util.logging, JSON loggers, kubectl, docker, journald, Flink and Streams. Pure; every
+pattern is anchored and bounded, so that the time is linear in the length of a line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LONGEST_JSON = 1 << 20
 
 
 class TextLine(Struct, frozen=True):
-    """A line: its text with its indentation; `begins` where it is the first one of what a logger wrote.
+    """A line: its text with its indentation; `begins` for the first one of a logger's record.
 
     `time` is the text of its time; empty where it has none.
     """
@@ -44,7 +44,7 @@ class TextLine(Struct, frozen=True):
 
 
 def log_lines(line: str) -> Iterator[TextLine]:
-    """What one line of a file says: several lines where it has them escaped, as JSON and REST answers do."""
+    """Yield the lines that one line of a file has: several where they are escaped, as in JSON and REST answers."""
     line = line.rstrip("\r\n")
     if "\x1b" in line:
         line = _ANSI.sub("", line)
@@ -69,7 +69,7 @@ def _plain(line: str) -> TextLine:
 
 
 def _unescaped(line: str) -> Iterator[TextLine]:
-    """The lines that stand in a text of JSON: `"trace": "…\\n\\tat …"`, once or twice escaped."""
+    """Yield the lines within a JSON text: `"trace": "…\\n\\tat …"`, escaped once or twice."""
     text = line.replace("\\\\n", "\\n").replace("\\\\t", "\\t").replace("\\r", "").replace("\\t", "\t")
     first, *more = text.replace('\\"', '"').split("\\n")
     before, quote, rest = first.rpartition('": "')
@@ -82,7 +82,7 @@ def _unescaped(line: str) -> Iterator[TextLine]:
 
 
 def _json(line: str) -> list[TextLine] | None:
-    """A record of a JSON logger, or a line that docker keeps in one; None for anything else."""
+    """Parse a record of a JSON logger, or a line that docker keeps in one; None for anything else."""
     if len(line) > _LONGEST_JSON:
         return None
     try:
@@ -105,7 +105,7 @@ def _json(line: str) -> list[TextLine] | None:
 
 
 def _texts(record: dict[str, object], depth: int) -> Iterator[tuple[str, str]]:
-    """The sentences in a record; words alone are levels, threads and loggers."""
+    """Yield the sentences in a record; single words are levels, threads and loggers."""
     for key, value in record.items():
         if isinstance(value, str) and key not in _TIME_KEYS and (" " in value or "Exception" in value):
             yield key, value

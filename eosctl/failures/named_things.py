@@ -1,6 +1,6 @@
-"""The names in a trace that a command needs: of transactional ids, tasks and partitions. Pure.
+"""The names in a trace that a command needs: transactional ids, tasks and partitions. Pure.
 
-Only what stands where Kafka prints a name is taken; nothing else of a stranger's text is printed again.
+Only text at the places where Kafka prints a name is taken; nothing else of a foreign text is printed again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_NAMES = 5
 
 
 def names_in(texts: Iterable[str]) -> dict[Thing, list[str]]:
-    """Kind -> the names, in the order in which they stand there."""
+    """Return the names of each kind, in the order of the texts."""
     found: dict[Thing, list[str]] = {}
     for text in texts:
         for thing, pattern in _PATTERNS:
@@ -36,14 +36,14 @@ def names_in(texts: Iterable[str]) -> dict[Thing, list[str]]:
 
 
 def add_name(found: dict[Thing, list[str]], thing: Thing, name: str) -> None:
-    """Keeps a name once, and only the first few."""
+    """Add a name once, and only the first few."""
     names = found.setdefault(thing, [])
     if name not in names and len(names) < MOST_NAMES:
         names.append(name)
 
 
 def for_commands(found: Mapping[Thing, list[str]]) -> dict[str, str]:
-    """What stands for {name}, {c}, {id} and {topic} in a command: the first of each kind."""
+    """Return the values for {name}, {c}, {id} and {topic} in a command: the first of each kind."""
     ids, tasks, partitions = (found.get(thing, []) for thing in ("transactional_id", "task", "topic_partition"))
     connector = tasks[0].rpartition("-")[0] if tasks else ""
     topic = partitions[0].rpartition("-")[0] if partitions else ""

@@ -1,6 +1,6 @@
-"""What a text says, event by event: a log record with its stack trace, a trace alone, a line alone.
+"""Reads a text event by event: a log record with its stack trace, a trace alone, a line alone.
 
-Text of any length: one event is in memory at a time, and of that a bounded part.
+The text may have any length: only one event is in memory at a time, and only a bounded part of it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _CONTINUES = ("Caused by: ", "caused by: ", "Suppressed: ")
 
 
 class LogEvent(Struct, frozen=True):
-    """What was said at once. `line` counts from 1; `has_trace` where there are exceptions beside a logger's words.
+    """One event of a log. `line` counts from 1; `has_trace` if there are exceptions beside a logger's words.
 
-    What a logger says at INFO or below has one only with the frames of a stack.
+    A message at INFO or below has one only with stack frames.
     """
 
     chain: Chain
@@ -63,7 +63,7 @@ class _Open:
 
 
 def events_in(lines: Iterable[str]) -> Iterator[LogEvent]:
-    """The events of a text, in its order."""
+    """Yield the events of a text, in its order."""
     now: _Open | None = None
     is_rest = False
     for number, raw in enumerate(lines, 1):
@@ -84,13 +84,13 @@ def events_in(lines: Iterable[str]) -> Iterator[LogEvent]:
 
 
 def _is_quiet(text: str) -> bool:
-    """Whether a logger's first line says that nothing is wrong."""
+    """Check whether the level of a logger's first line means that nothing is wrong."""
     level = _LEVEL.match(text)
     return level is not None and level[1] in _QUIET
 
 
 def _is_of_rest(raw: str, *, before: bool) -> bool:
-    """Whether the line belongs to an answer of Connect's REST, in one line or in several."""
+    """Check whether the line belongs to an answer of Connect's REST, in one line or in several."""
     text = raw.strip()
     if not text.startswith(_JSON_STARTS):
         return False
@@ -98,7 +98,7 @@ def _is_of_rest(raw: str, *, before: bool) -> bool:
 
 
 def _is_new(now: _Open, line: TextLine, text: str) -> bool:
-    """Whether the line begins something else; with a prefix per line, a frame goes on all the same."""
+    """Check whether the line begins another event; frames continue one even if each line has a prefix."""
     if text.startswith(_CONTINUES) or is_frame(text) or _is_rest_of_a_frame(now, line, text):
         return False
     if HEAD.match(text) is not None:
@@ -107,7 +107,7 @@ def _is_new(now: _Open, line: TextLine, text: str) -> bool:
 
 
 def _is_rest_of_a_frame(now: _Open, line: TextLine, text: str) -> bool:
-    """Whether a terminal broke the frame before it: it has no blank, and no exception begins with it."""
+    """Check whether it is the rest of a frame broken by a terminal: no blank, and no exception begins with it."""
     return now.reader.in_frames and not line.begins and " " not in text and not text.endswith(("Exception", "Error"))
 
 

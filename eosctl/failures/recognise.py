@@ -1,4 +1,4 @@
-"""`eosctl explain` of a stack trace or a log: which failures it has, as a report."""
+"""`eosctl explain` of a stack trace or a log: its failures, as a report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PART = 1 << 16
 
 
 def recognise(lines: Iterable[str], *, source: str) -> Report:
-    """The failures in a text; exit code 1 where it has none that is known."""
+    """Report the failures in a text; exit code 1 where it has no known one."""
     tally = read_all(lines)
     rows = [_row(each) for each in judged(tally)]
     return Report(
@@ -41,7 +41,7 @@ def recognise(lines: Iterable[str], *, source: str) -> Report:
 
 
 def lines_of(stream: BinaryIO) -> Iterator[str]:
-    """The lines of a file or of stdin, one at a time; what is not UTF-8 is replaced. UTF-16 is known by its mark."""
+    """Read the lines of a file or stdin one by one, replacing what is not UTF-8; a byte order mark shows UTF-16."""
     first = stream.readline(_LONGEST_LINE)
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # what PowerShell redirects
         yield from _lines_of_utf16(first, stream)
@@ -53,7 +53,7 @@ def lines_of(stream: BinaryIO) -> Iterator[str]:
 
 
 def _lines_of_utf16(first: bytes, stream: BinaryIO) -> Iterator[str]:
-    """Part by part: a line end is two bytes, one of which may stand in other characters, too."""
+    """Read in parts: a line end is two bytes, one of which may be part of other characters, too."""
     decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
     part, rest = first, ""
     while part:
@@ -88,7 +88,7 @@ def _row(each: Judged) -> FailureRow:
 
 
 def _sentence(clause: str) -> str:
-    """A clause as a sentence; nothing of nothing."""
+    """Make a clause a sentence; empty where it is empty."""
     return f"{clause[:1].upper()}{clause[1:]}." if clause else ""
 
 

@@ -1,4 +1,4 @@
-"""What `eosctl explain` prints of the dictionary of failures: an entry, and the entries that a text has."""
+"""Rows of `eosctl explain` about the dictionary of failures: an entry, and the entries found in a text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Role = Literal["cause", "consequence", "suppressed"]
 
 
 class VersionPart(Printed):
-    """What is otherwise in some versions."""
+    """A difference in some versions."""
 
     versions: Annotated[str, "The versions of Kafka, in words."]
     words: Annotated[str, "What is otherwise in them."]
@@ -36,7 +36,7 @@ class EntryPart(Printed):
 
 
 def entry_part(failure: Failure, names: Mapping[str, str] | None = None, *, fix: str = "") -> EntryPart:
-    """An entry, with names in its commands where they are known; `fix` is one that fits better than its own."""
+    """Make the part of an entry, with the names in its commands where known; `fix` replaces the entry's own."""
     given = quoted(names or {})
     return EntryPart(
         family=failure.family,
@@ -79,7 +79,7 @@ class UnknownPart(Printed):
 
 
 class FailuresSummary(Printed):
-    """How much was read."""
+    """The number of failures, lines and traces."""
 
     failures: Annotated[int, "How many failures were recognised."]
     lines: Annotated[int, "How many lines were read."]
@@ -87,7 +87,7 @@ class FailuresSummary(Printed):
 
 
 class FailuresData(Printed):
-    """What was read, and what of it is not known."""
+    """The source of the text, and its unknown exceptions."""
 
     source: Annotated[str, "What was read: a file, stdin, or the argument."]
     unknown: Annotated[list[UnknownPart], "The exceptions that no entry fits; their messages are left out."]
@@ -95,7 +95,7 @@ class FailuresData(Printed):
 
 
 def entry_lines(entry: EntryPart) -> Iterator[str]:
-    """An entry below what it means."""
+    """Yield the lines of an entry that follow its meaning."""
     if entry.causes:
         yield "  why, the most likely first:"
         yield from (f"    {number}. {cause}" for number, cause in enumerate(entry.causes, 1))

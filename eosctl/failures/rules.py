@@ -1,6 +1,6 @@
-"""Which failures a trace has: its exceptions against the table. Pure.
+"""Matches the exceptions of a trace with the table of failures. Pure.
 
-The deepest exception that an entry fits decides, for what stands above it is where that was noticed.
+The deepest exception that an entry fits decides; those above it only noticed it.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ class Match(Struct, frozen=True):
 
     @property
     def means(self) -> str:
-        """What it died of, as a clause."""
+        """The cause of the failure, as a clause."""
         return self.sign.means or self.failure.means
 
     @property
     def fix(self) -> str:
-        """What to do, with {name} and {c}."""
+        """The remedy, with {name} and {c}."""
         return self.sign.fix or self.failure.fix
 
 
 def matches_of(causes: Sequence[Cause], family: Family | None = None) -> list[Match]:
-    """What fits the exceptions of one trace, each entry once: the cause first, then where it was noticed.
+    """Find the entries that match the exceptions of one trace, each once: the cause first, then where it was noticed.
 
-    `family` is whose trace it is, where that is known: only its own entries are known by the name of a class alone.
+    `family` is the origin of the trace, where known: only its own entries are recognised by the name of a class alone.
     """
     found = [match for depth in reversed(range(len(causes))) for match in _fitting(causes, depth, family)]
     found.sort(key=lambda match: match.failure.is_wrapper)
@@ -50,12 +50,12 @@ def matches_of(causes: Sequence[Cause], family: Family | None = None) -> list[Ma
 
 
 def known_failure(causes: Sequence[Cause], family: Family | None = None) -> Match | None:
-    """The cause of a trace, if the table has it."""
+    """Return the match for the cause of a trace, if the table has it."""
     return next(iter(matches_of(causes, family)), None)
 
 
 def _fitting(causes: Sequence[Cause], depth: int, family: Family | None) -> Iterator[Match]:
-    """The first entry that fits this exception; all of its words are somewhere in the trace."""
+    """Yield the first entry that fits this exception; all of its words are somewhere in the trace."""
     cause = causes[depth]
     for failure, sign in _in_order(family):
         if any(map(cause.has, sign.texts)) and _stands(sign, causes):
@@ -71,7 +71,7 @@ def _stands(sign: Sign, causes: Sequence[Cause]) -> bool:
 
 @cache
 def _in_order(family: Family | None) -> tuple[tuple[Failure, Sign], ...]:
-    """Signs in the order in which they count: the family's own, everybody's, then what only others say."""
+    """Return the signs in order of precedence: the family's own, the common ones, then those of other families."""
     own = [each for each in FAILURES if each.family is family]
     common = [each for each in FAILURES if each.family in _EVERYBODYS and each not in own]
     others = [each for each in FAILURES if each not in own and each not in common]
@@ -83,20 +83,20 @@ def _in_order(family: Family | None) -> tuple[tuple[Failure, Sign], ...]:
 
 
 def root_causes(codes: Iterable[str]) -> Mapping[str, frozenset[str]]:
-    """Code -> those of the others that explain it: what a whole log has beside each other."""
-    there = set(codes)
+    """Map each code to those of the others that explain it, among the failures of a whole log."""
+    present = set(codes)
     return {
         code: frozenset(
-            each.code for each in FAILURES if each.code in there and code in each.explains and each.code != code
+            each.code for each in FAILURES if each.code in present and code in each.explains and each.code != code
         )
-        for code in there
+        for code in present
     }
 
 
 def entries_named(words: str) -> list[Failure]:
-    """The entries that people call so: by the name of an exception, with or without package, or by words of Kafka's.
+    """Find the entries of that name: of an exception, with or without package, or in words of Kafka's.
 
-    First the one whose own name that is, then those that know it as an alias.
+    An entry with that name comes first, then those that have it as an alias.
     """
     wanted = _plain(words)
     if not wanted:
@@ -109,17 +109,17 @@ def entries_named(words: str) -> list[Failure]:
 
 
 def names_of(failure: Failure) -> list[str]:
-    """What an entry is called, the words by which it is known included."""
+    """Return the names of an entry, including the words by which it is recognised."""
     return [failure.name, *failure.aliases, *(text for sign in failure.signs for text in sign.texts)]
 
 
 def nearest_name(words: str, *, otherwise: str) -> str:
-    """The names that are spelled nearly so."""
+    """Return a hint with names of similar spelling."""
     known = [each.name for each in FAILURES] + [name for each in FAILURES for name in each.aliases]
     return did_you_mean(words, known, most=5, otherwise=otherwise)
 
 
 def _plain(name: str) -> str:
-    """A name without package, case, punctuation and the word exception."""
+    """Strip package, case, punctuation and the word exception from a name."""
     last = re.sub(r"^(?:[a-z][\w$]*\.)+(?=[A-Z])", "", name.strip())
     return re.sub(r"[\W_]+|exception", "", last.casefold())

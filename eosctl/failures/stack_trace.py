@@ -1,6 +1,6 @@
 """The chain of causes in a Java stack trace, as `Throwable.printStackTrace` prints it (Java 8 to 25).
 
-Also as it arrives in a terminal or a ticket: without indentation, or folded at the width of a window.
+It may come from a terminal or a ticket: without indentation, or folded at the width of a window.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ HEAD = re.compile(
     r"((?:[a-z][a-z0-9_$-]{0,63}[./]){2,24}(?:[A-Z][\w$]{0,127}\.)?[A-Z][\w$]{0,127}|\w{1,128}(?:Exception|Error))"
     r"(?! = )(?=[: ]|$)"
 )
-"""How an exception begins: with its class, whose packages are in small letters, or which says itself that it failed.
+"""The head of an exception: its class, with packages in small letters, or with a name that ends in Exception or Error.
 
 A setting, which a blank and a `=` follow, is none, nor is a token, which has no packages.
 """
 _MOST_CAUSES, _MOST_LINES, _MOST_CHARACTERS = 64, 40, 8192
-"""What is kept of a trace and of a message: an error in a loop may have causes for ever."""
+"""Limits for a trace and a message: an error in a loop may have causes without end."""
 
 
 class Cause(Struct, frozen=True):
@@ -39,18 +39,18 @@ class Cause(Struct, frozen=True):
     glued: str = ""
 
     def __str__(self) -> str:
-        """The same with the class's simple name: packages tell nobody anything."""
+        """Return the text with the class's simple name, as packages are of no interest."""
         name, colon, message = self.text.partition(":")
         found = _CLASS.fullmatch(name)
         return f"{found[1]}{colon}{message}" if found else self.text
 
     def class_name(self) -> str:
-        """The class, as its text begins with one; else nothing, for what else stands there may be anybody's secret."""
+        """Return the class, if the text begins with one; else nothing, as other text may be a secret."""
         found = HEAD.match(self.text)
         return found[1] if found else ""
 
     def has(self, text: str) -> bool:
-        """Whether a literal stands in it, folded or not."""
+        """Check whether a literal is in the text, folded or not."""
         return text in self.text or text in self.glued
 
 
@@ -71,7 +71,7 @@ class ChainReader:
     _suppressed_at: int = 0
 
     def take(self, line: str) -> None:
-        """A line: the head of an exception, a frame, or a further line of a message."""
+        """Read a line: the head of an exception, a frame, or a further line of a message."""
         text = line.strip()
         indent = len(line) - len(line.lstrip())
         if is_frame(text):
@@ -91,22 +91,22 @@ class ChainReader:
             self._add(text)
 
     def begin(self, text: str) -> None:
-        """An exception's head that no words announce: below what a log says of it."""
+        """Begin with an exception's head that no words announce, below a log's message about it."""
         self._current = 0
         self._begin(text)
 
     def is_full(self) -> bool:
-        """Whether no further line of this message would be kept."""
+        """Check whether no further line of this message would be kept."""
         causes = self.chains[self._current]
         return bool(causes) and len(causes[-1]) >= _MOST_LINES
 
     def announces(self) -> bool:
-        """Whether the message so far ends in a colon: the next line belongs to it, whatever it looks like."""
+        """Check whether the message so far ends in a colon: then the next line belongs to it, of whatever form."""
         causes = self.chains[self._current]
         return not self.in_frames and bool(causes) and causes[-1][-1].endswith(":")
 
     def chain(self) -> Chain:
-        """What was read."""
+        """Return the chain that was read."""
         first, *others = self.chains
         return Chain(_causes(first), tuple(_causes(each) for each in others))
 
@@ -124,7 +124,7 @@ class ChainReader:
 
 
 def is_frame(text: str) -> bool:
-    """Whether a stripped line says where in the code it happened."""
+    """Check whether a stripped line is a stack frame."""
     return text.startswith(("at ", "... ")) and _FRAME.match(text) is not None
 
 
@@ -133,7 +133,7 @@ def _causes(found: list[list[str]]) -> tuple[Cause, ...]:
 
 
 def causes_of(trace: str) -> tuple[Cause, ...]:
-    """The exceptions of a trace, the outermost first; none of a text that is empty.
+    """Return the exceptions of a trace, the outermost first; none for an empty text.
 
     A message may have several lines; frames and suppressed exceptions are left out.
     """

@@ -1,6 +1,6 @@
-"""The dictionary of failures: every entry, in the order in which a text is held against them.
+"""The dictionary of failures: every entry, in the order in which a text is compared with them.
 
-In Connect's words before those of producers, and what is said of ids before rights in general.
+Connect's entries come before those of producers, and those about ids before those about rights in general.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which failures a text has, how often, when, and which of them are only consequences. Memory does not grow with it."""
+"""The failures of a text: how often, when, and which are only consequences. Memory does not grow with the text."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Unknown:
 
 @dataclass(slots=True)
 class FailureTally:
-    """What was found in a text so far."""
+    """The failures found in a text so far."""
 
     lines: int = 0
     traces: int = 0
@@ -64,7 +64,7 @@ class FailureTally:
     _known: dict[tuple[Family | None, str], list[Match]] = field(default_factory=dict)
 
     def take(self, event: LogEvent, family: Family | None = None) -> None:
-        """Counts an event."""
+        """Count an event."""
         self.traces += event.has_trace
         family = event.family or family
         main = self._matches(event.chain.causes, family)
@@ -79,14 +79,14 @@ class FailureTally:
             self._count_unknown(event)
 
     def _matches(self, causes: tuple[Cause, ...], family: Family | None) -> list[Match]:
-        said = "\n".join([cause.text for cause in causes])
-        known = self._known.get((family, said))
+        text = "\n".join([cause.text for cause in causes])
+        known = self._known.get((family, text))
         if known is None:
-            glued = said + "\n".join([cause.glued for cause in causes])
+            glued = text + "\n".join([cause.glued for cause in causes])
             known = matches_of(causes, family) if _may_fit(glued) else []
             if len(self._known) >= _MOST_CACHED:
                 self._known.clear()
-            self._known[family, said] = known
+            self._known[family, text] = known
         return known
 
     def _count(self, match: Match, role: Role, event: LogEvent) -> None:
@@ -121,7 +121,7 @@ class Judged(Struct, frozen=True):
 
 
 def judged(tally: FailureTally) -> list[Judged]:
-    """The failures of a text, the most likely cause first: what explains others, then what there is more of."""
+    """Order the failures of a text, the most likely cause first: those that explain others, then the frequent ones."""
     explained = root_causes(tally.found)
     made: list[Judged] = []
     for code, found in tally.found.items():
@@ -138,17 +138,17 @@ def _weight(each: Judged) -> tuple[bool, int, int]:
 
 
 def read_all(lines: Iterable[str]) -> FailureTally:
-    """The failures in a text of any length."""
+    """Count the failures in a text of any length."""
     tally = FailureTally()
     for event in events_in(_counted(lines, tally)):
         tally.take(event)
     return tally
 
 
-def _may_fit(said: str) -> bool:
-    """Whether any entry's words stand there: of the lines of a log, few have any."""
+def _may_fit(message: str) -> bool:
+    """Check whether the text has any entry's words, as few lines of a log have."""
     for text in _TEXTS:  # noqa: SIM110 - any() takes twice as long, and a log has a million lines
-        if text in said:
+        if text in message:
             return True
     return False
 

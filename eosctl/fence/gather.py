@@ -18,7 +18,7 @@ from eosctl.foreign import shell_word
 from eosctl.report import Problem
 
 if TYPE_CHECKING:
-    from eosctl.connectors.elsewhere import Elsewhere
+    from eosctl.connectors.elsewhere import OtherCluster
     from eosctl.core.configs.fold import ConnectorState
 
 
@@ -52,7 +52,7 @@ class Gathered(Struct, frozen=True):
     connector_of: Mapping[TransactionalId, Owner] = {}
     connectors: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
-    at: Elsewhere | None = None
+    at: OtherCluster | None = None
 
 
 def gather_ids(app: App, request: FenceRequest, known: Mapping[str, ConnectorState] | None = None) -> Gathered:
@@ -118,7 +118,7 @@ def _with_connector(
     known: Mapping[str, ConnectorState] | None,
     found: tuple[list[TransactionalId], list[Problem]],
 ) -> Gathered:
-    from eosctl.connectors.elsewhere import where_ids_are
+    from eosctl.connectors.elsewhere import cluster_of_ids
 
     group_id, (ids, problems) = app.target.require_group_id(), found
     recorded, connectors = None, frozenset[str]()
@@ -134,7 +134,7 @@ def _with_connector(
         tasks = {0: "no task", 1: "task 0"}.get(count, f"tasks 0 to {count - 1}")
         message = f"fencing {tasks} of {connector}: the number is from --tasks, not from the task-count record"
         problems.append(Problem(codes.TASK_COUNT_OVERRIDDEN, message))
-    at = where_ids_are(app, connector, known[connector].config if known and connector in known else None)
+    at = cluster_of_ids(app, connector, known[connector].config if known and connector in known else None)
     if at is not None and ids:
         raise UsageError(
             f"{connector} writes to another Kafka cluster, where its transactional ids are",

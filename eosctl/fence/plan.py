@@ -108,7 +108,7 @@ class FencePlan(Struct, frozen=True):
 
 
 def _where(app: App, gathered: Gathered) -> App:
-    return app if gathered.at is None else gathered.at.there(app)
+    return app if gathered.at is None else gathered.at.app(app)
 
 
 def plan_fence(app: App, request: FenceRequest, known: Mapping[str, ConnectorState] | None = None) -> FencePlan:
@@ -124,9 +124,9 @@ def plan_fence(app: App, request: FenceRequest, known: Mapping[str, ConnectorSta
     cluster_id, described = _describe(_where(app, gathered), request, gathered.ids)
     home_id, elsewhere = cluster_id, list[Problem]()
     if gathered.at is not None and request.connector is not None:
-        from eosctl.connectors.elsewhere import ids_are_there
+        from eosctl.connectors.elsewhere import note_other_cluster
 
-        home_id, elsewhere = _cluster_id(app), [ids_are_there(request.connector, gathered.at, cluster_id)]
+        home_id, elsewhere = _cluster_id(app), [note_other_cluster(request.connector, gathered.at, cluster_id)]
     liveness = find_liveness(app, request, gathered.ids)
     _refuse_never_there(app, request, liveness, described)
     items = plan_items(

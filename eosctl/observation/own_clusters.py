@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
-from eosctl.connectors.elsewhere import Elsewhere, patient, servers_of
+from eosctl.connectors.elsewhere import OtherCluster, patient, servers_of
 from eosctl.core.clients.own_brokers import brokers_of_ids, own_brokers
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.decision import KeyAction
@@ -84,7 +84,7 @@ class _Topics:
     def _look(self, settings: ClientSettings) -> _Stores | EosctlError:
         topic = self._app.target.offset_topic
         try:
-            found, here = stores_elsewhere(patient(self._app), Elsewhere(settings), GLOBAL, GLOBAL)
+            found, here = stores_elsewhere(patient(self._app), OtherCluster(settings), GLOBAL, GLOBAL)
         except EosctlError as exc:
             return exc
         return _Stores(found.stores[topic], bool(found.bounds[topic]), here)

@@ -94,7 +94,7 @@ def _wait(app: App, plan: RescuePlan, _output: RescueOutput) -> str:
     patient_app = replace(app, deadline=Deadline.after(2 * ROUND_S + app.deadline.timeout_s, app.clock))
     patient_app.deadline.sleep(left_s)
     ids = plan.fence.wanted() if plan.fence else []
-    ids_app = plan.state.where_ids_are(patient_app)
+    ids_app = plan.state.app_of_ids(patient_app)
     states = _id_states(ids_app, ids)
     while True:
         patient_app.deadline.sleep(_STILL_S)
@@ -152,7 +152,7 @@ def _ids_before(app: App, plan: RescuePlan) -> Mapping[str, Json]:
     """Return the state of the failed tasks' ids, by which `_watch` detects the tasks that have taken theirs."""
     failed = plan.state.failed()
     ids = task_transactional_ids(app.target.require_group_id(), plan.connector, max(failed) + 1)
-    before = _id_states(plan.state.where_ids_are(app), [ids[task] for task in failed])
+    before = _id_states(plan.state.app_of_ids(app), [ids[task] for task in failed])
     return {"restarted": {each: None if epoch is None else list(epoch) for each, epoch in before.items()}}
 
 
@@ -172,7 +172,7 @@ def _watch(app: App, plan: RescuePlan, _output: RescueOutput) -> str:
         tasks = entry.tasks if entry is not None else ()
         failed = [task for task in tasks if task.state == "FAILED"]
         if tasks and all(task.state == "RUNNING" for task in tasks):
-            now = _id_states(plan.state.where_ids_are(app), list(before))
+            now = _id_states(plan.state.app_of_ids(app), list(before))
             idle = [each for each, epoch in now.items() if epoch is None or epoch == before[each]]
             if not idle:
                 return f"RUNNING: {counted(len(tasks), 'task')}, seen after {app.clock.monotonic_s() - began_s:.1f} s"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from eosctl.app import App
-from eosctl.connectors.elsewhere import Elsewhere, where_ids_are
+from eosctl.connectors.elsewhere import OtherCluster, cluster_of_ids
 from eosctl.connectors.holder_rules import Holding
 from eosctl.connectors.holders import holders_now
 from eosctl.core.fencing_rounds import ROUND_S
@@ -49,11 +49,11 @@ class RescueState(Struct, frozen=True):
     round_over: bool
     journal: Journal
     begun: UnfinishedRescue | None = None
-    at: Elsewhere | None = None
+    at: OtherCluster | None = None
 
-    def where_ids_are(self, app: App) -> App:
+    def app_of_ids(self, app: App) -> App:
         """Return the App for the cluster that the tasks write to."""
-        return app if self.at is None else self.at.there(app)
+        return app if self.at is None else self.at.app(app)
 
     def failed(self) -> list[int]:
         """Return the tasks that are FAILED."""
@@ -133,7 +133,7 @@ def examine(app: App, name: str) -> RescueState:
         round_over=all(worker_id_of_url(leader) == task.worker_id for task in tasks),
         journal=journal,
         begun=begun,
-        at=where_ids_are(app, name, connector.config),
+        at=cluster_of_ids(app, name, connector.config),
     )
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from msgspec.structs import asdict, replace
 
 from eosctl.app import App
-from eosctl.connectors.elsewhere import where_ids_are
+from eosctl.connectors.elsewhere import cluster_of_ids
 from eosctl.core.allowances import Waiver
 from eosctl.core.configs.cleaning import stop_and_resume
 from eosctl.core.configs.fold import ConnectorState
@@ -86,8 +86,8 @@ def plan_write(app: App, request: WriteRequest) -> TaskCountWritePlan:
     A record that is there already is nothing to do, whether tasks run or not.
     """
     scene = observe_for_write(app, request.connector, count=request.count)
-    at = where_ids_are(app, request.connector, scene.connector.config)
-    there = app if at is None else at.there(app)
+    at = cluster_of_ids(app, request.connector, scene.connector.config)
+    there = app if at is None else at.app(app)
     fence = None
     if says_already(scene.connector, request.count):
         refuse_left_out(app, request.connector, request.count, fenced=(), there=there)

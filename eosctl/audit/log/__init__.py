@@ -1,1 +1,1 @@
-"""What passes by when logs are read for an audit, and what is kept of it. Pure: no I/O."""
+"""The state that an audit keeps while it reads logs. Pure: no I/O."""

@@ -1,4 +1,4 @@
-"""What is unique in the change events of Debezium, as its JSON has them. Pure.
+"""Unique values in Debezium's change events, as its JSON has them. Pure.
 
 MySQL and MariaDB (Debezium's binlog connectors): the position of an event in the binlog, and the row in the event. An
 UPDATE of a primary key is a delete and a create of one row, so the operation belongs to it.
@@ -23,7 +23,7 @@ from eosctl.core.records import Record
 
 @unique
 class Database(StrEnum):
-    """Which Debezium connector it is, by the shortest name of its class."""
+    """The database of a Debezium connector, by the shortest name of its class."""
 
     POSTGRES = "Postgres"
     MYSQL = "MySql"
@@ -56,7 +56,7 @@ class ChangeEvents(Struct, frozen=True):
         return record.value is None
 
     def read(self, record: Record) -> ReadValue | None:
-        """Return what is unique in a change event; None for what is none, or has nothing of the kind."""
+        """Return the unique value of a change event; None where there is none."""
         event = read_json(record.value or b"")
         source, op = member_of(event, "source"), member_of(event, "op")
         if not isinstance(event, Mapping) or not isinstance(source, Mapping) or not isinstance(op, str):

@@ -1,4 +1,4 @@
-"""Values of fields as what they are, exactly: bytes for comparing them, a text for showing them, a number. Pure.
+"""Exact values of fields: bytes to compare them, text to show them, or a number. Pure.
 
 1 and "1" are two values; 1, 1.0 and 1e0 are one number. Nothing passes through a double.
 """

@@ -21,7 +21,7 @@ _ENVELOPE = {"schema", "payload"}
 
 
 class FieldPath(Struct, frozen=True):
-    """Where the field is: names of members, or numbers of elements; a header has one name, which may have dots."""
+    """The path of a field: names of members, or numbers of elements. A header has one name, which may have dots."""
 
     side: Side
     names: tuple[str, ...] = ()
@@ -39,10 +39,10 @@ class FieldPath(Struct, frozen=True):
 
 
 class ReadValue(Struct, frozen=True):
-    """What is to be unique, or to count, in one record.
+    """The value of one record that is to be unique, or to count up.
 
-    Two records with the same value and another `content` are no duplicates: then the value does not tell records apart.
-    `may_repeat`: the source may rightly give it again.
+    Two records with the same value and different `content` are no duplicates, as the value does not identify them.
+    `may_repeat`: the source may rightly emit it again.
     """
 
     value: object
@@ -93,7 +93,7 @@ def parse_field_path(text: str) -> FieldPath:
 
 
 def read_json(data: bytes) -> object:
-    """Return what JSON says, without its schema and with exact numbers; None for what is no JSON."""
+    """Parse JSON, without its schema and with exact numbers; None for other text."""
     try:
         whole = json.loads(data.decode(), parse_int=Decimal, parse_float=Decimal, parse_constant=_refuse)
     except (ValueError, ArithmeticError, RecursionError):

@@ -1,8 +1,8 @@
-"""What each transaction has in all partitions that were read, output and offsets topics alike. Pure.
+"""Each transaction's parts in all partitions that were read, output and offsets topics alike. Pure.
 
 From transaction version 2 on (KIP-890) each transaction of a producer has an epoch of its own, by which it is known in
-every partition. Before, transactions of one producer share an epoch: then markers' times tell (`shared_epochs`).
-There is a byte for each transaction, and of few a part is kept: those that were aborted, or have not ended.
+every partition. Before, transactions of one producer share an epoch, and the markers' times decide (`shared_epochs`).
+Each transaction takes one byte; parts are kept only of those that were aborted or have not ended.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from eosctl.core.ids import ProducerId
 _TOLERANCE_MS = 1000
 _COPIED_LATER_MS = 10_000
 CLOCKS_MS = 5000
-"""As far as brokers' clocks may be apart, and more: of what ended so close to an edge nobody says on which side."""
+"""More than brokers' clocks differ: an event so close to an edge may lie on either side of it."""
 SETTLED_MS = 10_000
-"""Markers of a transaction come to its partitions one after the other: what is younger may still come."""
+"""A transaction's markers reach its partitions one after the other: younger ones may still come."""
 _TIME_EACH = 8
 MOST_KEPT = 100_000
 """So many transactions with aborted parts are kept; `aborted_unkept` counts further parts, which leave it unproven."""
@@ -63,7 +63,7 @@ class Transaction(Struct, frozen=True):
 
 @dataclass(slots=True)
 class _Times:
-    """When some of a producer's transactions ended, by epoch: later epochs ended later."""
+    """The times at which some of a producer's transactions ended, by epoch: later epochs ended later."""
 
     epochs: array[int] = field(default_factory=lambda: array("q"))
     ended_ms: array[int] = field(default_factory=lambda: array("q"))
@@ -116,7 +116,9 @@ class Ledger:
     # -- what was read
 
     def note_offsets(self, part: Part, has: int) -> None:
-        """Note a part in an offsets topic: what it has of the connector; of an open one that is not certain yet."""
+        """Record a part in an offsets topic, with its offsets of the connector; those of an open one are not certain
+        yet.
+        """
         if part.marker is not None and not part.is_committed:
             self._add(part, Has.OFFSETS_ABORTED if has & (_ANY_OFFSET | Has.DELETION) else Has.NOTHING)
             self._keep_aborted(part)
@@ -139,13 +141,13 @@ class Ledger:
             self._add(part, has)
 
     def _note_elsewhere(self, part: Part) -> None:
-        """Times of the workers' clocks, which a copy in the global topic is compared with."""
+        """Record the times, by the workers' clocks, at which offsets were in another topic, to compare a copy with."""
         first_ms = part.first_ms if self.elsewhere_since_ms < 0 else min(self.elsewhere_since_ms, part.first_ms)
         self.elsewhere_since_ms = first_ms
         self.elsewhere_until_ms = max(self.elsewhere_until_ms, part.first_ms, part.ended_ms)
 
     def close_offsets(self) -> None:
-        """All offsets topics were read."""
+        """Close the shared epochs once all offsets topics have been read."""
         for each in self._shared.values():
             each.close()
 
@@ -177,7 +179,7 @@ class Ledger:
             part.has_own_epoch = True
 
     def _note_committed(self, part: Part) -> None:
-        """Note up to which epoch all transactions of the producer are over; those of a shared one may go on."""
+        """Record up to which epoch all transactions of the producer are over; those of a shared one may continue."""
         if part.has_own_epoch:
             self._first_own[part.producer_id] = min(self._first_own.get(part.producer_id, part.epoch), part.epoch)
         if part.is_committed:
@@ -196,7 +198,7 @@ class Ledger:
     # -- what that comes to
 
     def were_elsewhere_at(self, at_ms: int) -> bool:
-        """Whether the offsets in use were in another topic then, give or take a moment."""
+        """Check whether the offsets in use were in another topic at that time, within the clocks' tolerance."""
         since_ms, until_ms = self.elsewhere_since_ms - _TOLERANCE_MS, self.elsewhere_until_ms + _COPIED_LATER_MS
         return self.elsewhere_since_ms >= 0 and since_ms <= at_ms <= until_ms
 
@@ -209,16 +211,16 @@ class Ledger:
         yield from self._with_offsets
 
     def is_over(self, producer_id: ProducerId, epoch: int) -> bool:
-        """Whether this transaction was committed, or a later one of its producer: then its markers are on their way."""
+        """Check whether this or a later transaction of the producer was committed; then its markers are on the way."""
         return self._newest.get(producer_id, -1) >= epoch
 
     def may_be_over(self, part: Part) -> bool:
-        """Whether its producer committed offsets since, under a shared epoch: so nobody can say that it is open."""
+        """Check whether its producer has since committed offsets under a shared epoch, so that it may not be open."""
         found = self._shared.get((part.producer_id, part.epoch))
         return found is not None and found.may_have_ended_after(part, part.after_ms)
 
     def may_be_committed(self, part: Part) -> bool:
-        """Whether an aborted part of a shared epoch may belong to a transaction that committed its offsets."""
+        """Check whether an aborted part of a shared epoch may belong to a transaction that committed its offsets."""
         found = self._shared.get((part.producer_id, part.epoch))
         if found is None or part.marker is None:
             return False
@@ -231,27 +233,27 @@ class Ledger:
         return found.may_have_ended_between(part, part.after_ms, part.ended_ms)
 
     def is_missing_from(self, part: Part) -> bool:
-        """Whether offsets that a committed part may have had can be missing in what was read."""
+        """Check whether the offsets of a committed part may be missing from what was read."""
         ended_ms = part.after_ms if part.is_unmarked else part.ended_ms  # the marker that ended it came later
         return self.is_unread or (self.complete_since_ms >= 0 and ended_ms <= self.complete_since_ms + SETTLED_MS)
 
     def has_only_offsets(self, part: Part) -> bool:
-        """Whether the transaction of an offsets part, or all of its epoch where that is shared, have no record."""
+        """Check whether an offsets part's transaction, or all of its epoch where that is shared, has no records."""
         shared = None if part.has_own_epoch else self._shared.get((part.producer_id, part.epoch))
         if shared is not None:
             return not shared.has_taken
         return not self._flags(part.producer_id, part.epoch) & _ANY_RECORDS
 
     def has_deletions(self, part: Part) -> bool:
-        """Whether a transaction deleted offsets of the connector, or wrote a source offset of null."""
+        """Check whether the transaction deleted offsets of the connector, or wrote a source offset of null."""
         return bool(self._flags(part.producer_id, part.epoch) & Has.DELETION)
 
     def has_aborted_offsets(self, part: Part) -> bool:
-        """Whether the offsets of a part with an epoch of its own were aborted, though it was committed."""
+        """Check whether a part with an epoch of its own was committed while its offsets were aborted."""
         return part.has_own_epoch and bool(self._flags(part.producer_id, part.epoch) & Has.OFFSETS_ABORTED)
 
     def is_before_all_offsets(self, part: Part) -> bool:
-        """Whether the connector had no offsets yet where any were read: they may have been in a topic that is gone."""
+        """Check whether the part ended before any offset that was read; its own may have been in a deleted topic."""
         return part.ended_ms + CLOCKS_MS < self.offsets_since_ms
 
     def without(self, part: Part) -> Sequence[Part]:
@@ -266,7 +268,7 @@ class Ledger:
         return ()
 
     def finish_shared(self) -> Iterator[tuple[ProducerId, Sequence[Part], int]]:
-        """All parts came: by producer, those without offsets, and of how many nobody can say."""
+        """Yield per producer, once all parts are in, those without offsets and the number of undecided ones."""
         for (producer_id, _epoch), each in self._shared.items():
             yield producer_id, tuple(each.finish()), each.unsure
 
@@ -290,11 +292,11 @@ class Ledger:
                 yield Transaction(producer_id, epoch)
 
     def has_shared(self, producer_id: ProducerId, epoch: int) -> bool:
-        """Whether transactions of the producer that have offsets share this epoch."""
+        """Check whether transactions of the producer that have offsets share this epoch."""
         return (producer_id, epoch) in self._shared
 
     def follows_an_abort(self, transaction: Transaction) -> bool:
-        """Whether the transaction before was aborted, after which Connect may commit offsets without records.
+        """Check whether the transaction before was aborted, after which Connect may commit offsets without records.
 
         It does so where a connector that sets its own boundaries aborts (`ExactlyOnceWorkerSourceTask`, Kafka 3.3+).
         """
@@ -311,14 +313,14 @@ class Ledger:
                 yield Transaction(producer_id, epoch)
 
     def is_certainly_torn(self, transaction: Transaction) -> bool:
-        """Whether no earlier transaction of the same epoch can have left the aborted part."""
+        """Check whether no earlier transaction of the same epoch can have left the aborted part."""
         parts = self.aborted.get(transaction, ())
         if any(part.marker is not None and part.marker.producer_epoch > part.epoch for part in parts):
             return True
         return bool(self._flags(transaction.producer_id, transaction.epoch - 1) & _WAS_COMMITTED)
 
     def began_anew(self, producer_id: ProducerId, first: int, last: int) -> bool:
-        """Whether the producer was started again between two epochs: InitProducerId takes one that writes nothing."""
+        """Check whether the producer was restarted between two epochs: InitProducerId takes one that writes nothing."""
         if (producer_id, first) in self._shared and not self._flags(producer_id, first) & _WAS_COMMITTED:
             return last > first
         return any(not self._flags(producer_id, epoch) for epoch in range(first + 1, last))

@@ -1,4 +1,4 @@
-"""MirrorMaker 2: what its source offsets say was copied, beside what the target and the source topics have. Pure.
+"""MirrorMaker 2: its source offsets compared with the records of the target and source topics. Pure.
 
 Each of its transactions has records in a target partition and the offset of the last of them in the source partition.
 So the target must have as many records of it as the source committed between this offset and the one before it.
@@ -86,9 +86,9 @@ class Copied(Struct, frozen=True):
 
 
 class Copies(Struct, frozen=True):
-    """What was copied to the target partitions; `went_back` has what was copied before a lower offset was.
+    """The records copied to target partitions; `went_back` has those copied before a lower source offset was.
 
-    `unsure` says what can't be compared.
+    `unsure` has the reasons why some can't be compared.
     """
 
     parts: tuple[Copied, ...] = ()
@@ -257,7 +257,7 @@ class _Join:
                 return
 
     def _moved_on(self) -> Iterator[str]:
-        """Say where somebody else stored a higher offset: what lies in between was left out."""
+        """Report where another producer stored a higher offset, so that the records in between were left out."""
         for topic, number, each in self._between():
             start = self.stored[topic][number - 1].offset
             if each.producer_id not in self.own and each.offset > start:
@@ -308,7 +308,7 @@ class SourceCount:
         self._pending.pop(part.producer_id, None)
 
     def went_back(self, batch: Batch, newer_epoch: int) -> None:
-        """Not ours to judge: it is another's log."""
+        """Ignore the batch: the log of the source is not audited."""
 
     def _add(self, counts: Counter[int]) -> None:
         for at, number in counts.items():
@@ -318,7 +318,7 @@ class SourceCount:
 def mirror_findings(
     copies: Copies, counts: Mapping[Place, SourceCount], ends: Mapping[Place, int], starts: Mapping[Place, int]
 ) -> tuple[list[tuple[PlaceTally, str]], list[str]]:
-    """Return what is wrong with a target partition, and what proves nothing.
+    """Return the faults of a target partition, and what is unproven.
 
     `counts`, `ends` and `starts` are of the source partitions that could be read.
     """

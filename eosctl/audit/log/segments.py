@@ -15,17 +15,17 @@ from eosctl.core.batches import OLD_FORMAT, Batch
 from eosctl.core.ids import ProducerId
 
 LONGEST_TRANSACTION_MS = 900_000
-"""As long as a transaction may last, unless brokers were told otherwise (`transaction.max.timeout.ms`)."""
+"""The longest transaction, unless brokers are configured otherwise (`transaction.max.timeout.ms`)."""
 
 
 @dataclass(slots=True)
 class Part:
-    """What one transaction has in one partition, up to now.
+    """The batches of one transaction in one partition, so far.
 
     `is_cut`: it may have begun before the window. `is_torn`: offsets are missing between its batches, so that it may be
-    more than one. `marker` is what ended it, None while it is open; `is_unmarked`: that is the marker of a later
-    transaction, as its own was never written. `after_ms` is the time of the last marker before its first batch, of
-    whatever producer: the part is not older; -1 where there is none.
+    more than one. `marker` is the marker that ended it, None while it is open; `is_unmarked`: that marker is a later
+    transaction's, as its own was never written. `after_ms` is the time of the last marker before its first batch, by
+    any producer, so that the part is not older; -1 where there is none.
     """
 
     topic: str
@@ -52,7 +52,7 @@ class Part:
 
     @property
     def ended_ms(self) -> int:
-        """When its marker was written, by the broker's clock; of an open one, when it was last written to."""
+        """The time of its marker, by the broker's clock; of an open one, the time of its last write."""
         return self.last_ms if self.marker is None else self.marker.max_timestamp_ms
 
     def end(self, marker: Batch, *, raises_epoch: bool) -> None:
@@ -82,12 +82,12 @@ class Sink(Protocol):
 
 @dataclass(slots=True)
 class PartitionFold:
-    """The open parts of a partition; `starts_inside` says that the log has batches before the first one.
+    """The open parts of a partition; `starts_inside`: the log has batches before the first one.
 
     `removed` are offsets that compaction took from between (or out of) batches, up to `removed_ms`, the time of the
     first marker behind them. Transactions that ended up to `lost_until_ms` may have had some of them. `in_hole`: no
-    marker has come since, so that nobody can say of when what follows is. `next_offset` is where it was to begin, and
-    then where the next batch should: a hole at the very beginning is one too. `is_cut_off`: what was before is lost.
+    marker has come since, so that the time of the following batches is unknown. `next_offset` is the begin, and then
+    the offset of the next batch: a hole at the very beginning is one too. `is_cut_off`: the batches before are lost.
     """
 
     sink: Sink

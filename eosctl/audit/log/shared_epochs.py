@@ -1,10 +1,10 @@
 """Transactions of a producer that share an epoch (before KIP-890), matched with those that have offsets. Pure.
 
-Only markers are compared, which brokers stamp. A part has its offsets, or it can't have any, or nobody can say.
+Only markers are compared, which brokers stamp. A part has its offsets, or it can't have any, or it is undecided.
 Brokers' clocks may be seconds apart. So a part is only accused by a count: where a partition has more transactions
-than committed offsets in all of that time. And none is proven by the offsets of a neighbour: where markers of one
-partition are now earlier and now later than those of the offsets, nothing is.
-What is kept grows with the transactions that have offsets only.
+than committed offsets in all of that time. And the offsets of a neighbour prove nothing about a part: where markers of
+one partition are now earlier and now later than those of the offsets, no part is proven.
+Memory grows only with the transactions that have offsets.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from eosctl.audit.log.segments import Part
 from eosctl.core.batches import Place
 
 _TOLERANCE_MS = 1000
-"""As far apart as the markers of one transaction are, unless a leader was away."""
+"""The largest distance of one transaction's markers, unless a leader was away."""
 SAME_MS = 20
 """Markers that are this close are those of one transaction: a transaction takes longer than that."""
 _CLOCKS_MS = 5000
-"""As far as two brokers' clocks may be apart, and more."""
+"""More than two brokers' clocks differ."""
 _OPEN_MS = 1 << 62
 _MOST_SUSPECTS = 10_000
 _FEWEST_BY_ORDER = 3
@@ -30,11 +30,11 @@ _FEWEST_BY_ORDER = 3
 
 @dataclass(slots=True)
 class _AtPlace:
-    """How far the parts of one partition have come; `waiting` is one that seems to have no offsets.
+    """The progress of one partition's parts; `waiting` is one that seems to have no offsets.
 
-    `suspects` are those that still seemed so when the next part came. `earliest` and `latest` are how much later than
-    the offsets' its markers were, at least and at most; `by_order` is how many parts took offsets by their order only,
-    `unsure` of how many nobody can say whether they have some.
+    `suspects` are those that still seemed so when the next part came. `earliest` and `latest` are the least and the
+    largest delay of its markers after those of the offsets. `by_order` counts the parts that took offsets by their
+    order only, `unsure` those that are undecided.
     """
 
     next: int = 0
@@ -82,7 +82,7 @@ class SharedEpoch:
         self._noted.append((ended_ms, (part.topic, part.partition), has_offset))
 
     def close(self) -> None:
-        """All offsets are there."""
+        """Group the offsets by time, once all have been read."""
         there = set[Place]()
         last_ms = array("q")
         for ended_ms, place, has_offset in sorted(self._noted):
@@ -140,12 +140,12 @@ class SharedEpoch:
         return bool(self._at)
 
     def take_without_order(self, part: Part) -> bool:
-        """Whether a part some of whose neighbours' offsets may be lost has some nevertheless."""
+        """Check whether a part has offsets, while some of its neighbours' offsets may be lost."""
         same = self._same(self._at.setdefault((part.topic, part.partition), _AtPlace()), part.ended_ms)
         return same is not None and bool(self._has_offset[same])
 
     def finish(self) -> Iterator[Part]:
-        """All parts came: yield those that surely have no offsets; `unsure` counts those of which nobody can say."""
+        """Yield, once all parts are in, those that surely have no offsets; `unsure` counts the undecided ones."""
         for at in self._at.values():
             if at.waiting is not None:
                 self._decide(at, at.waiting, next_one=-1, is_taken=False, next_ms=_OPEN_MS)
@@ -165,11 +165,12 @@ class SharedEpoch:
                 yield begin
 
     def may_have_ended_after(self, part: Part, at_ms: int) -> bool:
-        """Whether a transaction with offsets may have ended after that time of the part's partition."""
+        """Check whether a transaction with offsets may have ended after that time of the part's partition."""
         return self.may_have_ended_between(part, at_ms, _OPEN_MS >> 1)
 
     def may_have_ended_between(self, part: Part, after_ms: int, until_ms: int) -> bool:
-        """Whether a transaction with offsets may have ended in that time of the part's partition; -1: since ever.
+        """Check whether a transaction with offsets may have ended in that time of the part's partition; -1: no lower
+        bound.
 
         How far the clocks are apart is known from the transactions that both partitions have.
         """
@@ -178,7 +179,9 @@ class SharedEpoch:
         return one < len(self._ends) and self._ends[one] <= until_ms + SAME_MS - earliest
 
     def _is_steady(self, at: _AtPlace) -> bool:
-        """Whether a steady difference of two clocks explains the distances: few show none, nor do several clocks."""
+        """Check whether a steady difference of two clocks explains the distances; too few of them, or several clocks,
+        do not.
+        """
         is_even = at.latest - at.earliest <= 2 * SAME_MS
         return is_even and at.by_order >= _FEWEST_BY_ORDER and self._only_place is not None
 

@@ -1,4 +1,4 @@
-"""Who committed the source offsets of each source partition, in the order of the offsets topic. Pure.
+"""The producers that committed each source partition's offsets, in the order of the offsets topic. Pure.
 
 A task has a source partition for as long as it runs. So two producers that commit the same one in turn, and neither of
 which was started again in between, are two tasks that read it at the same time (a zombie, or a second Connect group).
@@ -31,7 +31,7 @@ class SourcePartition:
     """The epoch with which each producer committed it last."""
 
     def is_certainly_after(self, other: SourcePartition) -> bool:
-        """Whether its last commit came after the other's: by the producer's epoch, else by the brokers' clocks."""
+        """Check whether its last commit came after the other's: by the producer's epoch, else by brokers' clocks."""
         is_same = self.producer_id == other.producer_id
         if is_same and self.epoch > other.epoch:
             return True

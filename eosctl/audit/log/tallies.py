@@ -1,4 +1,4 @@
-"""What is counted while batches pass: findings by their place and producer, and each producer's share. Pure.
+"""Counts made while batches pass: findings by place and producer, and each producer's share. Pure.
 
 There is one tally for each code, partition and producer, however many batches it is about.
 """
@@ -78,10 +78,10 @@ class Tallies:
 
 @dataclass(slots=True)
 class WrittenBy:
-    """What one producer wrote to the output topics.
+    """The batches that one producer wrote to the output topics.
 
-    `places` has the first and the last offset, and how many batches there are, by partition. `committed` and `aborted`
-    count transactions; of those that share an epoch, what one partition has at least.
+    `places` has the first and the last offset and the number of batches, by partition. `committed` and `aborted` count
+    transactions; of those that share an epoch, at least as many as one partition has.
     """
 
     producer_id: ProducerId

@@ -1,4 +1,4 @@
-"""How many transactions ended when, in a number of steps that stays the same however long the time is. Pure."""
+"""The number of transactions that ended over time, in a fixed number of steps. Pure."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ class Timeline:
     _counts: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def add(self, at_ms: int, state: str, count: int = 1) -> None:
-        """One transaction; a time that is none is left out."""
+        """Count one transaction; leave out a negative time."""
         if at_ms < 0:
             return
-        there = self._counts.setdefault(at_ms // self.step_ms, {})
-        there[state] = there.get(state, 0) + count
+        step = self._counts.setdefault(at_ms // self.step_ms, {})
+        step[state] = step.get(state, 0) + count
         while len(self._counts) > _MOST_STEPS:
             self._widen(self.step_ms * 2)
 
     def take(self, other: Timeline) -> None:
-        """Adds what another one counted."""
+        """Add the counts of another timeline."""
         self._widen(max(self.step_ms, other.step_ms))
         for at_ms, state, count in other.steps():
             self.add(at_ms, state, count)
 
     def steps(self) -> Iterator[tuple[int, str, int]]:
-        """Where a step begins (in ms), a state and how many, by time."""
+        """Yield the beginning of a step (in ms), a state and its count, by time."""
         for number, counts in sorted(self._counts.items()):
             yield from ((number * self.step_ms, state, count) for state, count in sorted(counts.items()))
 
@@ -41,5 +41,5 @@ class Timeline:
             return
         steps, self._counts, self.step_ms = list(self.steps()), {}, step_ms
         for at_ms, state, count in steps:
-            there = self._counts.setdefault(at_ms // step_ms, {})
-            there[state] = there.get(state, 0) + count
+            step = self._counts.setdefault(at_ms // step_ms, {})
+            step[state] = step.get(state, 0) + count

@@ -1,6 +1,6 @@
-"""Values of one field over committed records: which come twice, and which numbers of a sequence are missing. Pure.
+"""Values of one field over committed records: repeated values, and missing numbers of a sequence. Pure.
 
-Of unique values a digest of twelve bytes is kept, about 75 bytes with the set around it; of a sequence its stretches.
+A unique value is kept as a digest of twelve bytes, about 75 bytes with the set around it; a sequence as its ranges.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from eosctl.core.batches import NO_PRODUCER, Place
 from eosctl.core.wording import counted
 
 MOST_GAPS = 20
-"""As many gaps have a row of their own."""
+"""The number of gaps with a row of their own."""
 _DIGEST_BYTES = 12
 _LONGEST_SHOWN = 60
 
 Found = list[tuple[PlaceTally, str]]
-"""What is wrong, each with the words for it."""
+"""Findings, each with its message."""
 
 
 class FieldValue(Struct, frozen=True):
@@ -42,9 +42,9 @@ class FieldValue(Struct, frozen=True):
 
 
 class PartitionSeen(Struct, frozen=True):
-    """What was seen of a partition: from its first record on, to an end that is younger than all that is judged.
+    """The extent of a partition that was read: from its first record, to an end later than all that is judged.
 
-    `is_whole`: in between no records were removed, and it could be read.
+    `is_whole`: no records in between were removed or unreadable.
     """
 
     from_start: bool = True
@@ -147,7 +147,7 @@ class _Stretches:
 class _Sequence:
     """One sequence in one topic: the connector's numbers, its first and last one in each partition, and others.
 
-    `outside` came before or behind the window; `strange` are of producers of which nobody knows whose they are.
+    `outside` came before or behind the window; `strange` are those of unknown producers.
     """
 
     own: _Stretches = field(default_factory=_Stretches)

@@ -1,4 +1,4 @@
-"""Who wrote which offsets of a partition: the connector, others, or nobody knows who. Pure.
+"""The writers of a partition's offsets: the connector, others, or unknown. Pure.
 
 Records are read without their producers; the headers of their batches have them. Batches of one writer that follow each
 other are one run, so that memory grows with the turns that writers take, not with the log.
@@ -18,7 +18,7 @@ from eosctl.core.ids import ProducerId
 
 @unique
 class WriterKind(IntEnum):
-    """Whose a record is; OTHER is certainly not the connector."""
+    """The writer of a record; OTHER is certainly not the connector."""
 
     OWN = 0
     OTHER = 1
@@ -27,7 +27,7 @@ class WriterKind(IntEnum):
 
 @dataclass(slots=True)
 class Writers:
-    """The writer of each offset of what was scanned; a producer that is not in `known` is UNKNOWN."""
+    """The writer of each scanned offset; a producer that is not in `known` is UNKNOWN."""
 
     known: Mapping[ProducerId, WriterKind]
     _begins: dict[Place, array[int]] = field(default_factory=dict)
@@ -47,6 +47,6 @@ class Writers:
             self._begins.setdefault(place, array("q")).append(batch.base_offset)
 
     def of(self, place: Place, offset: int) -> WriterKind:
-        """Return whose the record at an offset is."""
+        """Return the writer of the record at an offset."""
         at = bisect_right(self._begins.get(place, ()), offset) - 1
         return WriterKind(self._of[place][at]) if at >= 0 and offset <= self._ends[place] else WriterKind.UNKNOWN

@@ -1,1 +1,1 @@
-"""What is read of the logs: where windows lie, what is there, and a second look before anything is missing."""
+"""Reads the logs for an audit: finds windows, reads them, and looks again before anything counts as missing."""

@@ -77,7 +77,7 @@ def _beginning_at(span: Span, begin: Mapping[Place, int]) -> Span:
 
 
 def _one_earlier(plan: ScanPlan) -> ScanPlan:
-    """So that a hole right at the beginning is seen: what a time led to may be what compaction left behind it."""
+    """Begin each span one offset earlier: a hole right at the beginning, left by compaction, is seen only so."""
     return replace(plan, spans=tuple(replace(span, first=max(span.log_start, span.first - 1)) for span in plan.spans))
 
 
@@ -127,7 +127,7 @@ def _sink(scope: Scope, read: LogRead, places: OffsetPlaces, span: Span) -> Offs
 
 
 def _complete_since(folds: dict[Place, PartitionFold], read: LogRead) -> int:
-    """From when on no offset of the connector is missing: what was compacted or removed is older than what is left."""
+    """Return the time since which no offset of the connector is missing; compacted or removed ones are older."""
     since_ms = -1
     for span in read.offsets_plan.spans:
         fold = folds[span.topic, span.partition]
@@ -139,7 +139,7 @@ def _complete_since(folds: dict[Place, PartitionFold], read: LogRead) -> int:
 
 
 def _fold(sink: Sink, span: Span) -> PartitionFold:
-    """Of a partition that is read from `span.first` on: what was before may be lost, or lie before the window."""
+    """Return the fold of a partition read from `span.first`; what came before may be lost, or precede the window."""
     return PartitionFold(
         sink,
         starts_inside=span.first > span.log_start,
@@ -176,7 +176,7 @@ def _read_outputs(
 
 
 def _with_progress(scope: Scope, scan: BatchScan, plan: ScanPlan, doing: str) -> Iterator[Batch]:
-    """The batches, with an event now and then: how many MB of about how many, as far as offsets show that."""
+    """Yield the batches, with an event from time to time: MB read, and the estimated total, by offsets."""
     total, first = (sum(ends) for ends in ([s.stop - s.first for s in plan.spans], [s.first for s in plan.spans]))
     clock, size_bytes = scope.app.clock, 0
     told_s = clock.monotonic_s()

@@ -1,4 +1,4 @@
-"""Where the connector's source offsets lie in an offsets topic, and which of them lie before the ones of before."""
+"""The positions of the connector's source offsets in an offsets topic, and of those that went back."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ class OffsetPlaces:
         return look
 
     def _take(self, record: Record, key: OffsetKey, *, is_mirror: bool) -> None:
-        there = self.of.setdefault(record.partition, ConnectorOffsets())
+        offsets = self.of.setdefault(record.partition, ConnectorOffsets())
         if is_nothing(record.value) or key.partition is None:  # an offset without a source partition nobody finds again
-            there.deletions.append(record.offset)
+            offsets.deletions.append(record.offset)
             if key.raw in self._numbers:  # the source starts over
-                there.went_back.add(record.offset)
+                offsets.went_back.add(record.offset)
             self._newest.pop((key.raw, record.partition), None)
             return
         number = self._numbers.setdefault(key.raw, len(self.key_names))
         if number == len(self.key_names):
             self.key_names.append(key.raw)
-        there.values.append(record.offset)
-        there.keys.append(number)
+        offsets.values.append(record.offset)
+        offsets.keys.append(number)
         if is_mirror and (copied := mirror_offset(key.partition, members_of(record.value), record.topic)) is not None:
-            there.mirrored[record.offset] = copied
+            offsets.mirrored[record.offset] = copied
         if may_be_known(key.partition):
             before = self._newest.get((key.raw, record.partition))
             if before is not None and lies_before(key, record, before):

@@ -1,4 +1,4 @@
-"""Looks again at what a reading left open: markers that were still to come, records of transactions with offsets only.
+"""Looks again at what a reading left open: markers still to come, records of transactions with offsets only.
 
 Ends of partitions are looked up one after the other, and brokers write the markers of a transaction one after the
 other. So before something is said to be missing, what lies behind the ends is read.
@@ -24,13 +24,13 @@ from eosctl.ports import BatchLog
 
 _AGAIN_S = 0.5
 _MARKERS_S = 10.0
-"""How long the markers of a transaction may take to come to all of its partitions."""
+"""The time for a transaction's markers to reach all of its partitions."""
 _NEVER_MS = 1 << 62
 _ProducerAt = tuple[str, int, ProducerId]
 
 
 def settle(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead) -> None:
-    """Judge what has no end, and what has offsets only; `plan` is what was planned of the output topics."""
+    """Judge parts without an end, and transactions with offsets only; `plan` is the plan of the output topics."""
     cut_off = {(span.topic, span.partition) for span in plan.spans if span.stop < span.end}
     _settle_outputs(scope, log, read, cut_off)
     _settle_offsets(scope, log, read)
@@ -60,20 +60,20 @@ def _settle_outputs(scope: Scope, log: BatchLog, read: LogRead, cut_off: Collect
 
 
 def _is_doubtful(scope: Scope, ledger: Ledger, part: Part) -> bool:
-    """Whether it may be over, as others of its epoch are, unless its coordinator says that it is open."""
+    """Check whether the part may be over, as others of its epoch are, unless its coordinator reports it as open."""
     return ledger.may_be_over(part) and not _is_unended(scope, part)
 
 
 def _is_unended(scope: Scope, part: Part) -> bool | None:
-    """Whether its coordinator says that its marker is still to come; None: it knows nothing of the producer."""
-    there = unended_places(scope.app, [part.producer_id]).get(part.producer_id)
-    return None if there is None else (part.epoch, (part.topic, part.partition)) in there
+    """Check whether its coordinator reports that its marker is still to come; None: it does not know the producer."""
+    unended = unended_places(scope.app, [part.producer_id]).get(part.producer_id)
+    return None if unended is None else (part.epoch, (part.topic, part.partition)) in unended
 
 
 def _is_still_to_come(scope: Scope, ledger: Ledger, part: Part) -> bool | None:
-    """Whether its marker is still to come, as a leader may be away for long; None: nobody can say.
+    """Check whether its marker is still to come, as a leader may be away for long; None: unknown.
 
-    A producer has no later transaction before all markers of a former one are there.
+    A producer begins no later transaction before all markers of a former one are written.
     """
     return False if ledger.is_over(part.producer_id, part.epoch + 1) else _is_unended(scope, part)
 
@@ -83,7 +83,7 @@ def _markers_behind(
 ) -> Iterator[tuple[Part, Batch | bool | None]]:
     """Yield each part that must have ended with the marker that came behind its stop; False: none; None: not read.
 
-    Brokers write a transaction's markers one after the other: what is not there yet gets a moment.
+    Brokers write a transaction's markers one after the other: missing ones get a moment to come.
     """
     waiting: dict[_ProducerAt, tuple[int, list[Part]]] = {}
     for stop, part in left:
@@ -144,9 +144,9 @@ def _settle_offsets(scope: Scope, log: BatchLog, read: LogRead) -> None:
 
 
 def _find_recordless(scope: Scope, log: BatchLog, read: LogRead, cut_off: Collection[Place]) -> None:
-    """Find transactions that committed offsets, and have no record in the output topics; those are all read by now.
+    """Find transactions that committed offsets and have no record in the output topics, which are all read by now.
 
-    Of those that ended too early the records may have been removed: then what is proven begins behind them.
+    The records of those that ended too early may have been removed: then the proven window begins behind them.
     """
     ledger, outputs = read.ledger, read.outputs
     since_ms, until_ms = _whole_time(read, cut_off)
@@ -185,7 +185,7 @@ def _asked_ms(read: LogRead) -> int:
 
 
 def _whole_time(read: LogRead, cut_off: Collection[Place]) -> tuple[int, int]:
-    """Return from when to when all records of all output topics are there, by markers; -1 is since ever."""
+    """Return the range of time, by markers, in which no record of any output topic is missing; -1: no lower bound."""
     since_ms = _asked_ms(read)
     until_ms = _NEVER_MS if read.window.until_ms is None else read.window.until_ms
     unreadable = any(each.reason is UnseenReason.UNREADABLE for each in read.unseen)

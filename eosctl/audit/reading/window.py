@@ -1,4 +1,4 @@
-"""Where a window of time lies in the log of a partition: by markers, which brokers stamp with their own clock.
+"""The position of a window of time in a partition's log, by markers, which brokers stamp with their own clock.
 
 Brokers turn a time into the offset of the first record that is as young, and sources give records any time: one of the
 year 2100 would begin or end the window there, and one of long ago be left out. So a window is positions: it begins
@@ -73,10 +73,10 @@ def first_marker_ms(log: BatchLog, spans: Iterable[Span]) -> Mapping[Place, int]
 
 @dataclass(slots=True)
 class WindowGate:
-    """Give a fold the batches of one partition that belong to the window, which begins at `since_ms`.
+    """Gives a fold the batches of one partition that belong to the window, which begins at `since_ms`.
 
-    Batches wait until a marker says of when they are. `undated` counts those of which none did and that claim to be
-    older: nobody knows whether they were written in the window.
+    Batches wait until a marker dates them. `undated` counts those that no marker dates and that claim to be older: they
+    may or may not have been written in the window.
     """
 
     fold: PartitionFold
@@ -103,7 +103,7 @@ class WindowGate:
             self._pass_on(is_inside=is_marker)
 
     def finish(self) -> None:
-        """The partition was read to its end: give what still waits."""
+        """Pass on the waiting batches, once the partition has been read to its end."""
         self._pass_on(is_inside=True)
 
     def _pass_on(self, *, is_inside: bool) -> None:
@@ -124,7 +124,7 @@ class WindowGate:
         return is_plain and is_old and not self._is_behind_older
 
     def _begin_at(self, batch: Batch) -> None:
-        """Note that what was left out is no hole."""
+        """Record that the skipped offsets are no hole."""
         self._dropped = False
         self.fold.next_offset = batch.base_offset
         self.fold.in_hole, self.fold.starts_inside = False, True
@@ -132,9 +132,10 @@ class WindowGate:
 
 @dataclass(slots=True)
 class BehindTheStop:
-    """Give the gates what lies behind the stops of a plan, as far as it belongs to a window up to `until_ms`.
+    """Gives the gates the batches behind the stops of a plan, as far as they belong to a window up to `until_ms`.
 
-    Of transactions that end behind it they have what was written before: whether these ended elsewhere, others know.
+    Of transactions that end behind it they have the batches written before; whether these ended in other partitions is
+    decided elsewhere.
     """
 
     until_ms: int
@@ -162,7 +163,9 @@ class BehindTheStop:
             waiting.append(batch)
 
     def finish(self) -> None:
-        """All was read: without a marker behind it, a plain batch is inside if its own time says so."""
+        """Pass on the waiting batches at the end; a plain batch with no marker behind it only if its own time is
+        inside.
+        """
         for place, waiting in self._waiting.items():
             inside = [each for each in waiting if each.is_transactional or each.max_timestamp_ms < self.until_ms]
             self._pass_on(place, inside)
@@ -177,9 +180,9 @@ class BehindTheStop:
 def read_past_the_stop(
     log: BatchLog, plan: ScanPlan, until_ms: int, gates: Mapping[Place, WindowGate]
 ) -> tuple[ScanPlan, tuple[Unseen, ...], int]:
-    """Read what lies behind the stops of a plan and yet before `until_ms`.
+    """Read the batches behind the stops of a plan and before `until_ms`.
 
-    Returns the plan as far as it was really read then, what could not be read, and how many batches nobody can date.
+    Returns the plan as far as it was really read then, what could not be read, and how many batches have no date.
     """
     behind = {(s.topic, s.partition): replace(s, first=s.stop, stop=s.end) for s in plan.spans if s.stop < s.end}
     if not behind:

@@ -1,1 +1,1 @@
-"""What is to be said of a cluster whatever runs on it: known bugs of its versions, and its applications."""
+"""Checks of a cluster, whatever runs on it: known bugs of its versions, and its applications."""

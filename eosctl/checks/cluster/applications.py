@@ -1,4 +1,4 @@
-"""`doctor --for streams|flink`: what is wrong for transactional applications that are no connectors. Reads only."""
+"""`doctor --for streams|flink`: checks transactional applications other than connectors. Reads only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PRODUCTS = {"streams": {"kafka-streams"}, "flink": {"flink-sink", "flink-produc
 
 
 class ApplicationsToCheck(Struct, frozen=True):
-    """Kafka Streams or Flink; of which applications (none: all that are recognised), and their rights' principal."""
+    """The product (Kafka Streams or Flink), its applications (none: all that are recognised), and their principal."""
 
     product: str
     applications: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class ApplicationsToCheck(Struct, frozen=True):
 def examine_applications(
     app: App, wanted: ApplicationsToCheck, *, strict: bool = False, ignore: Sequence[IgnoredFinding] = ()
 ) -> Report:
-    """The findings of every check that makes sense without a Connect group; exit codes as those of `examine`."""
+    """Report the findings of every check that applies without a Connect group; exits as `examine` does."""
     checks: dict[str, Callable[[], _Found]] = {
         KAFKA: lambda: broker_findings(app, with_streams=wanted.product == "streams"),
         "transactions": lambda: _transactions(app),
@@ -93,7 +93,7 @@ def _transactions(app: App) -> _Found:
 
 
 def _applications(app: App, wanted: ApplicationsToCheck) -> _Found:
-    """What `txn applications` remarks of those of the product; ambiguous ones may be its, too."""
+    """Yield the remarks of `txn applications` about the product's applications, ambiguous ones included."""
     report = list_applications(app, ApplicationsRequest(remember=False))
     rows = report.rows_of(ApplicationRow)
     of_product = [row for row in rows if _is_of(row, wanted)]
@@ -137,7 +137,7 @@ def _transaction_topic(app: App) -> _Found:
 
 
 def _acls(app: App, wanted: ApplicationsToCheck) -> _Found:
-    """Only where applications and their principal are named."""
+    """Check rights, only if applications and their principal are named."""
     if not wanted.applications or not wanted.principals:
         fix = "Give --application and --principal; `eosctl acls check` takes their topics, too."
         return [Finding(codes.ACLS_NOT_CHECKED, INFO, "acls", "rights are not checked: nobody is named", fix)]
@@ -149,7 +149,7 @@ def _acls(app: App, wanted: ApplicationsToCheck) -> _Found:
 
 
 def to_check(product: str | None, applications: Sequence[str], principals: Sequence[str]) -> ApplicationsToCheck | None:
-    """What the options name; None without --for. Raises UsageError for options that go with it only."""
+    """Return the named applications; None without --for. Raises UsageError for options that need --for."""
     if product is None:
         if applications or principals:
             raise UsageError("--application and --principal go with --for", hint="For example --for streams.")

@@ -1,4 +1,4 @@
-"""Known bugs of Kafka that transactions run into: which versions have them, what one sees, what helps. Data.
+"""Known Kafka bugs that transactions meet: their versions, symptoms and remedies. Data.
 
 Each number, and the release that fixed it, was looked up: the commit in Kafka's repository and the tags that contain
 it, or its pull request and the branches that it was picked to. What could not be looked up is not here. KAFKA-20090's

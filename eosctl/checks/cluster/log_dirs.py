@@ -1,4 +1,4 @@
-"""Which log directories of brokers failed, and which are nearly full. Pure."""
+"""Log directories of brokers that failed or are nearly full. Pure."""
 
 from __future__ import annotations
 
@@ -46,6 +46,6 @@ def _nearly_full(broker: int, path: str, *, usable: int, total: int) -> Finding:
 
 
 def _size(count: int) -> str:
-    """Bytes in the largest binary unit of which there is one: `1.5 GiB`."""
+    """Format bytes in the largest binary unit that fits: `1.5 GiB`."""
     units = [(4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")]
     return next((f"{count / 1024**power:,.1f} {unit}" for power, unit in units if count >= 1024**power), f"{count} B")

@@ -1,4 +1,4 @@
-"""Which known bugs fit the versions that were seen, and whether transaction.version is behind. Pure."""
+"""Known bugs of the versions that were seen, and a transaction.version that is behind. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from eosctl.foreign import shell_word
 
 
 def bugs_of(part: Part, versions: Collection[Version], *, with_streams: bool = False) -> list[KnownBug]:
-    """The known bugs that any of these releases has; a patch release may have the fix already.
+    """Return the known bugs that any of these releases has; a patch release may have the fix already.
 
     Those that only Kafka Streams runs into are left out, unless `with_streams`.
     """
@@ -34,7 +34,7 @@ def bugs_of(part: Part, versions: Collection[Version], *, with_streams: bool = F
 
 
 def bug_findings(part: Part, versions: Collection[Version], *, with_streams: bool = False) -> Iterator[Finding]:
-    """One for each bug: which releases it is about, what one sees, and what helps until it is fixed."""
+    """Yield a finding for each bug: the affected releases, its symptom, and a remedy until it is fixed."""
     for bug in bugs_of(part, versions, with_streams=with_streams):
         having = sorted({version for version in versions if bug.since <= version < bug.until})
         named = ", ".join(f"{major}.{minor}" for major, minor in having)
@@ -47,12 +47,12 @@ def bug_findings(part: Part, versions: Collection[Version], *, with_streams: boo
 
 
 def broker_releases(features: Mapping[int, BrokerFeatures]) -> set[Version]:
-    """The releases of the brokers, as far as their features show them."""
+    """Return the releases of the brokers, as far as their features show them."""
     return {release for each in features.values() if (release := release_of(each)) is not None}
 
 
 def transaction_version_findings(features: Mapping[int, BrokerFeatures]) -> Iterator[Finding]:
-    """Where all brokers can do better than what is in use: an upgrade leaves the level as it was."""
+    """Yield a finding if all brokers support a higher level than the one in use, which an upgrade leaves as it was."""
     if not features:
         return
     used = transaction_version(features)

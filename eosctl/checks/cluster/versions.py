@@ -1,4 +1,4 @@
-"""What brokers and workers say of their versions, and brokers of their disks. Reads only."""
+"""The versions that brokers and workers report, and the brokers' disks. Reads only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eosctl.group.observed import GroupObservation
 
 
 def worker_findings(group: GroupObservation) -> Iterator[Finding]:
-    """The bugs of the workers' versions; of those that do not say theirs nothing is claimed."""
+    """Yield the bugs of the workers' versions; a worker that does not report its version is left out."""
     versions = {version for each in group.members if (version := kafka_version(each.version))}
     return bug_findings("worker", versions)
 

@@ -1,1 +1,1 @@
-"""What is wrong with a group as a whole; pure."""
+"""Checks of a group as a whole; pure."""

@@ -1,7 +1,7 @@
 """The clocks of the workers, by the Date of their REST answers, beside this machine's and the coordinators'.
 
 A clock that is far ahead has its worker's records refused by brokers, status records included; one that is off makes
-every age wrong that is told by it. Ours may be the one that is wrong: nobody is named unless others agree against it.
+every age wrong that is computed by it. Ours may be the wrong one: a worker is named only if others agree against it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eosctl.machine.side_by_side import side_by_side
 
 APART_MS = 60_000
 REFUSED_MS = 3_600_000
-"""Brokers from 4.0 on refuse, by default, what is dated so far ahead (log.message.timestamp.after.max.ms)."""
+"""Brokers from 4.0 on refuse, by default, records dated so far ahead (log.message.timestamp.after.max.ms)."""
 _LONGEST_ANSWER_MS = 10_000
 _HERE = "this machine"
 
@@ -52,7 +52,7 @@ def clock_findings(app: App, group: GroupObservation, coordinators_ms: int | Non
 
 
 def _ahead_ms(app: App, url: str) -> int | None:
-    """Return how far the worker's clock is ahead of ours, to about a second; None where that is not told."""
+    """Return how far the worker's clock is ahead of ours, to about a second; None where it is not known."""
     before_ms = app.clock.now_ms()
     try:
         date_ms = app.worker(url).date_ms()

@@ -1,7 +1,7 @@
-"""Workers that were members of the group a moment ago, by its status topic, and are not: whether they run. Reads only.
+"""Workers that left the group a moment ago, by its status topic, and whether they still run. Reads only.
 
-A worker that loses the brokers leaves its group, and goes on answering. One that is stopped says that its work has
-ended, and is not looked for.
+A worker that loses the brokers leaves its group, and goes on answering. One that is stopped reports the end of its
+work, and is not looked for.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def not_a_member(worker: WorkerObservation) -> Finding:
 def find_departed(
     app: App, group: GroupObservation, seen: Observation, log: StatusLog
 ) -> tuple[list[Finding], list[Problem]]:
-    """Return an error of each former member that runs, else what its leaving means; and what could not be known."""
+    """Return an error for each former member that runs, else the meaning of its leaving; and what is not known."""
     urls = {each.url for each in group.members if each.member_id is not None}
     if not group.stable or seen.connectors is None or None in urls or group.is_mirror_maker or log.unread:
         return [], []
@@ -68,9 +68,9 @@ def _members(group: GroupObservation) -> set[WorkerId]:
 
 
 def _running(app: App, group: GroupObservation, workers: Sequence[WorkerId]) -> list[WorkerObservation]:
-    """Return those that answer where they said that they are reached, and are proven to be no way to a member.
+    """Return those that answer at their advertised address, and are proven not to lead to a member.
 
-    Whoever has such an address now need not be a worker: it gets no credentials, unless it was named.
+    The host at such an address need not be a worker any more: it gets no credentials, unless it was named.
     """
     app = replace(app, target=replace(app.target, connect=replace(app.target.connect, trust_discovered=False)))
     scheme = urlsplit(next((each.url for each in group.members if each.url), "") or "").scheme or "http"

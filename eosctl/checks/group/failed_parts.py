@@ -1,6 +1,6 @@
-"""What the group and its config topic prove about parts that are FAILED, beyond the words of their traces.
+"""Evidence of the group and its config topic about FAILED parts, beyond the words of their traces.
 
-A trace has one text for several causes, and what heals one harms another. Pure.
+A trace has one text for several causes, and the repair of one harms another. Pure.
 """
 
 from __future__ import annotations

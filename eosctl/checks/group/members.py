@@ -1,4 +1,4 @@
-"""doctor's check of the workers: who does not answer, who left, what one lacks, whose clock is off. Reads only."""
+"""doctor's check of the workers: silent ones, departed ones, missing plugins, wrong clocks. Reads only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from eosctl.observation.connectors.folds import fold_alike
 
 
 def member_findings(visit: Visit) -> Iterable[Finding]:
-    """Return what is wrong with the workers of the group: silent, gone, outside, behind, or not as others are."""
+    """Return findings about the workers of the group: silent, gone, outside, behind, or different from others."""
     seen = visit.seen()
     problems = group_problems(visit.app, visit.group(), None if seen is None else seen.config_read)
     if visit.group().is_mirror_maker:
@@ -44,7 +44,7 @@ def member_findings(visit: Visit) -> Iterable[Finding]:
 
 
 def _mirror_maker(visit: Visit) -> Finding:
-    """Nothing is wrong with it: what needs a worker's answer is no finding."""
+    """Make the finding for a dedicated MirrorMaker, in place of those that need a worker's answer. It is no fault."""
     workers = counted(len(visit.group().members), "worker")
     return Finding(
         codes.DEDICATED_MIRROR_MAKER, INFO, str(visit.group().group_id),
@@ -54,7 +54,7 @@ def _mirror_maker(visit: Visit) -> Finding:
 
 
 def _silent_finding(worker: WorkerObservation, failure: EosctlError) -> Finding:
-    """An error where nothing answers: nothing can be proven of a group with such a member."""
+    """Make the finding for a silent worker: an error if unreachable, as nothing can be proven of its group then."""
     problem = silent_problem(failure)
     severity = ERROR if worker.health == "unreachable" else WARNING
     return Finding(

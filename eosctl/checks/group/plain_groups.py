@@ -1,4 +1,4 @@
-"""Groups that do not use exactly-once: how they are told, and which findings matter there all the same."""
+"""Groups that do not use exactly-once: how they are recognised, and the findings that matter there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_WRITTEN = frozenset({task_count_codes.MISSING, task_count_codes.MIS_ORDERED
 
 
 def plain_findings(observation: Observation, connectors: Iterable[ObservedConnector]) -> list[Finding]:
-    """What is worth saying of these connectors in such a group: that it is one, and what matters all the same.
+    """Return findings about these connectors in a group without exactly-once: that it is one, and what matters anyway.
 
     A connector that requires exactly-once is judged as if the group used it.
     """

@@ -1,4 +1,4 @@
-"""Connector classes that configs name, and that some members of the group do not have. Pure."""
+"""Connector classes that configs name and that some members of the group lack. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from eosctl.group.observed import GroupObservation, WorkerObservation
 
 
 def missing_plugins(group: GroupObservation, seen: Observation) -> Iterable[Finding]:
-    """Yield an error for each member that lacks what another one lists.
+    """Yield an error for each member that lacks a class that another one lists.
 
-    Of a class that no member lists nothing is said: workers leave a few of Kafka's own out of the list.
+    Nothing is reported about a class that no member lists: workers leave a few of Kafka's own out of the list.
     """
     listed = [each for each in group.members if each.member_id is not None and each.plugins]
     for worker in listed:

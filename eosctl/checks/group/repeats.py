@@ -1,7 +1,7 @@
-"""What happens again and again: tasks that fail after each restart, configs that are written without an end.
+"""Repeated events: tasks that fail after each restart, configs that are written without an end.
 
 Nothing is remembered from one look to the next: the status topic and the config topic have every record of the last
-minutes, as compaction leaves the segment alone to which is written. Reads only.
+minutes, as compaction leaves the active segment alone. Reads only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FENCED = frozenset({failure_codes.TASK_FENCED, failure_codes.TASK_FENCED_OR_EXP
 
 
 class FailingPart(Struct, frozen=True):
-    """A connector or task that failed again and again: when, what it died of each time, and how often it began to run.
+    """A connector or task that failed repeatedly: the times, the cause of each, and how often it began to run.
 
     `goes_on` is false where it has run for longer than it did before.
     """
@@ -54,7 +54,7 @@ class FailingPart(Struct, frozen=True):
 
     @property
     def is_fenced(self) -> bool:
-        """Whether each time it died of what another producer under its transactional id brings about."""
+        """Check whether each of its failures is one that another producer under its transactional id causes."""
         known = [known_failure(trace) for trace in self.traces]
         return all(each is not None and each.failure.code in _FENCED for each in known)
 
@@ -64,16 +64,16 @@ class FailingPart(Struct, frozen=True):
 
 
 class IdUse(Struct, frozen=True):
-    """How often each transactional id was initialised within the window; `unread` says why that is not known."""
+    """The number of times each id was initialised in the window; `unread` is the reason where that is unknown."""
 
     initialised: Mapping[TransactionalId, int]
     unread: str = ""
 
 
 def find_repeats(app: App, observation: Observation, log: StatusLog) -> list[Finding]:
-    """Return what happens again and again, or that the status topic does not tell.
+    """Return findings about repeated events, or that the status topic does not show them.
 
-    The coordinators' log is read only where a task dies again of what another producer brings about.
+    The coordinators' log is read only for a task that fails repeatedly because of another producer.
     """
     now_ms = app.clock.now_ms()
     parts = failing_parts(log, now_ms)
@@ -84,7 +84,7 @@ def find_repeats(app: App, observation: Observation, log: StatusLog) -> list[Fin
 
 
 def under_repeats(repeats: Sequence[Finding], failures: Sequence[Finding]) -> list[Finding]:
-    """Return all findings; what is FAILED now stands below its repetition."""
+    """Return all findings, with present failures folded under their repetition."""
     again = {each.subject for each in repeats if each.code == codes.FAILS_AGAIN}
     below = [each for each in failures if each.subject in again and each.evidence.get("state") == FAILED]
     told = [
@@ -116,15 +116,17 @@ def failing_parts(log: StatusLog, now_ms: int) -> list[FailingPart]:
     return [each for each in found if each is not None]
 
 
-def _failing_part(name: str, task: int, told: Sequence[WrittenStatus], now_ms: int) -> FailingPart | None:
-    recent = [at for at, each in enumerate(told) if each.at_ms >= now_ms - WINDOW_MS]
-    failed = [told[at] for at in recent if told[at].state == FAILED and (at == 0 or told[at - 1].state != FAILED)]
+def _failing_part(name: str, task: int, statuses: Sequence[WrittenStatus], now_ms: int) -> FailingPart | None:
+    recent = [at for at, each in enumerate(statuses) if each.at_ms >= now_ms - WINDOW_MS]
+    failed = [
+        statuses[at] for at in recent if statuses[at].state == FAILED and (at == 0 or statuses[at - 1].state != FAILED)
+    ]
     if len(failed) < LEAST_FAILURES:
         return None
     times = [each.at_ms for each in failed]
     longest_ms = max(later - before for before, later in pairwise(times))
-    goes_on = told[-1].state == FAILED or now_ms - times[-1] <= max(_CALM_MS, 2 * longest_ms)
-    runs = sum(told[at].state == "RUNNING" for at in recent)
+    goes_on = statuses[-1].state == FAILED or now_ms - times[-1] <= max(_CALM_MS, 2 * longest_ms)
+    runs = sum(statuses[at].state == "RUNNING" for at in recent)
     starts = max(runs, len(failed)) + 1  # one may have begun before the window
     return FailingPart(name, task, tuple(times), tuple(each.trace for each in failed), starts, goes_on)
 
@@ -189,7 +191,7 @@ def _fails_again(part: FailingPart, observation: Observation, uses: IdUse, now_m
 
 
 def _strangers(part: FailingPart, observation: Observation, uses: IdUse, now_ms: int) -> int | None:
-    """Return how often its id was initialised by nobody of Connect: neither a start of the task nor a fencing round.
+    """Return how often its id was initialised by other than Connect: neither a start of the task nor a fencing round.
 
     None where that was not looked at, or could not be.
     """

@@ -1,4 +1,4 @@
-"""Gates, internal topics and hanging transactions as findings, for `doctor`. Judges what was read elsewhere."""
+"""Gates, internal topics and hanging transactions as findings, for `doctor`. Judges what other modules read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BEFORE_THE_WAY_DOWN = (
 
 
 def gate_finding(gate: Gate, subject: str) -> Iterable[Finding]:
-    """Nothing for a gate that passes; an unknown one is a warning that is not certain."""
+    """Yield an error for a failed gate, an uncertain warning for an unknown one, nothing for one that passes."""
     if gate.status == "fail":
         yield Finding(gate.id, ERROR, subject, gate.evidence, gate.fix, {"gate": gate.id, "status": gate.status})
     elif gate.status == "unknown":
@@ -35,7 +35,7 @@ def gate_finding(gate: Gate, subject: str) -> Iterable[Finding]:
 
 
 def unread_findings(observation: Observation) -> Iterable[Finding]:
-    """Aborted records that no worker reads now, and that any which is not enabled would; else they are gates."""
+    """Yield aborted records that no worker reads now and one that is not enabled would; otherwise they are gates."""
     if observation.reads_aborted():
         return
     group = observation.group_id or "group"
@@ -59,7 +59,7 @@ def unread_findings(observation: Observation) -> Iterable[Finding]:
 
 
 def topic_findings(topics: Iterable[TopicDescription]) -> Iterable[Finding]:
-    """Internal topics that one lost broker takes along; cleanup and partitions are gates of their own."""
+    """Yield internal topics that one lost broker may lose; cleanup and partitions are gates of their own."""
     for topic in topics:
         if topic.replication_factor < SAFE_REPLICATION:
             yield Finding(
@@ -71,7 +71,7 @@ def topic_findings(topics: Iterable[TopicDescription]) -> Iterable[Finding]:
 
 
 def transaction_topic_findings(topic: TopicDescription, bounds: KnownBounds) -> Iterable[Finding]:
-    """The coordinators' own log, `__transaction_state`: what keeps its partitions from being written."""
+    """Yield what keeps partitions of `__transaction_state`, the coordinators' log, from being written."""
     replicas, setting = topic.replication_factor, topic.config.get("min.insync.replicas", "")
     evidence = {"replication_factor": replicas, "min.insync.replicas": setting}
     text = f"topic {topic.name} has {counted(replicas, 'replica')} and min.insync.replicas={setting}"
@@ -102,7 +102,7 @@ def transaction_topic_findings(topic: TopicDescription, bounds: KnownBounds) -> 
 
 
 def status_topic_findings(topic: TopicDescription, settings: ClientSettings | None) -> Iterable[Finding]:
-    """Its cleanup policy, at which each worker looks when it starts (`verifyTopicCleanupPolicyOnlyCompact`)."""
+    """Check its cleanup policy, as workers do when they start (`verifyTopicCleanupPolicyOnlyCompact`)."""
     policy = topic.config.get("cleanup.policy", "compact")
     if policy != "compact":
         yield Finding(
@@ -140,7 +140,7 @@ def _hanging_finding(parts: Sequence[Mapping[str, object]]) -> Finding:
 
 
 def problem_findings(check: str, problems: Iterable[Problem]) -> Iterable[Finding]:
-    """Yield what a check could not see, or warns of; of many of one kind the first ones, and how many there are."""
+    """Yield what a check could not see, or warns of; of many of one kind the first ones, and their number."""
     by_code: dict[Code, list[Problem]] = {}
     for each in problems:
         by_code.setdefault(each.code, []).append(each)

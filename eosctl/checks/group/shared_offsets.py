@@ -1,7 +1,7 @@
 """Two Connect groups whose exactly-once tasks write one connector's offsets: each delivers every record. Reads only.
 
-It comes of a group that was renamed while a worker stayed behind, or of workers that took the topics of another group.
-A group that one may not DESCRIBE is not seen.
+The cause is a group that was renamed while a worker kept the old name, or workers that use another group's topics. A
+group that one may not DESCRIBE is not seen.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _known_rivals(
 
 
 def _writes(admin: TransactionAdmin, topics: set[str]) -> dict[tuple[str, ProducerId], int]:
-    """Return when each producer wrote to each of the topics last; raises BrokerError where that is not told."""
+    """Return when each producer last wrote to each of the topics; raises BrokerError where that is not known."""
     places = [(topic, number) for topic, count in admin.topic_partitions(topics).items() for number in range(count)]
     newest: dict[tuple[str, ProducerId], int] = {}
     for (topic, partition), producers in admin.describe_producers(places).items():

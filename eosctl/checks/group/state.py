@@ -1,4 +1,4 @@
-"""What a Connect group is, in a sentence: how many workers are enabled, how many source tasks are not exactly-once."""
+"""The state of a Connect group in a sentence: enabled workers, and source tasks that are not exactly-once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GroupState(Struct, frozen=True):
     not_exactly_once: int | None = None
 
     def sentence(self) -> str:
-        """For example `2 of 3 workers enabled (1 disabled); 12 source tasks, 4 of them not exactly-once`."""
+        """Describe it: `2 of 3 workers enabled (1 disabled); 12 source tasks, 4 of them not exactly-once`."""
         others = ", ".join(f"{count} {mode.value}" for mode, count in self.modes.items() if mode is not Mode.ENABLED)
         workers = f"{self.modes.get(Mode.ENABLED, 0)} of {counted(self.workers, 'worker')} enabled"
         workers += f" ({others})" if others else ""
@@ -47,7 +47,7 @@ class GroupState(Struct, frozen=True):
 
 
 def group_state(observation: Observation) -> GroupState:
-    """What was seen, counted; workers that are named by files alone are none of the group."""
+    """Count workers by mode, and tasks by verdict; workers that only files name are no members of the group."""
     members = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
     modes = Counter(worker.mode for worker in members)
     state = GroupState(len(members), {mode: modes[mode] for mode in Mode if modes[mode]})
@@ -62,7 +62,7 @@ def group_state(observation: Observation) -> GroupState:
 
 
 def expectation_findings(observation: Observation, expected: Mode | None) -> Iterable[Finding]:
-    """Errors where the group is not in the mode that is `expected`, or that its own records speak of."""
+    """Yield errors where the group is not in the mode `expected`, else where its records show that it was enabled."""
     group = observation.group_id or "group"
     if expected is None:
         yield from _was_enabled(observation, group)
@@ -86,7 +86,7 @@ def expectation_findings(observation: Observation, expected: Mode | None) -> Ite
 
 
 def _was_enabled(observation: Observation, group: str) -> Iterable[Finding]:
-    """Only enabled leaders write task-count records (KIP-618): where no worker is enabled now, somebody went back."""
+    """Yield an error if no worker is enabled, and task-count records (KIP-618) show that the leader was."""
     state = observation.config_state
     possible = [POSSIBLE[worker.mode] for worker in observation.workers if worker.mode is not Mode.ABSENT]
     if state is None or not possible or any(Mode.ENABLED in each for each in possible):

@@ -20,12 +20,12 @@ MOMENT_MS, LONG_MS = 60_000, 300_000
 
 
 def find_without_tasks(app: App, seen: Observation, log: StatusLog) -> list[Finding]:
-    """Return a finding for each; none where the status topic, which alone tells since when it runs, has nothing."""
+    """Return a finding for each; none where the status topic, which alone has the time of its start, has nothing."""
     if seen.group_state != STABLE:
         return []
     now_ms = app.clock.now_ms()
     idle = [(each, log.newest(each.name, "connector")) for each in seen.sources() if _has_no_tasks(each)]
-    ages = [(each, now_ms - told.at_ms) for each, told in idle if told is not None and told.state == "RUNNING"]
+    ages = [(each, now_ms - status.at_ms) for each, status in idle if status is not None and status.state == "RUNNING"]
     return [finding for each, age_ms in ages if age_ms >= MOMENT_MS for finding in _judge(each, age_ms, seen)]
 
 

@@ -1,1 +1,1 @@
-"""One file per source: what is asked of the cluster, by the same functions that doctor and the other commands call."""
+"""One file per source: questions to the cluster, by the same functions that doctor and other commands call."""

@@ -23,9 +23,10 @@ class DoctorLook(Struct, frozen=True):
     ignore: tuple[IgnoredFinding, ...] = ()
 
     def __call__(self, app: App, overview: Overview) -> DoctorFacts:
-        """Raises the first reason where no check could run; of one that could not, what it found before stays.
+        """Run doctor's checks. Raises the first reason if none could run; a check that could not keeps its former
+        findings.
 
-        Not where that is accepted or lasts: nobody would say that the finding is an old one, and it would never go.
+        Not where that is ignored or lasts: nothing would show that the finding is an old one, and it would never go.
         """
         mode = app.target.expect.get("mode")
         diagnosis = diagnose(app, validate=False, expected=Mode(mode) if mode else None, ignore=self.ignore)
@@ -44,12 +45,12 @@ class DoctorLook(Struct, frozen=True):
 
 
 def _is_asked_for(finding: Finding) -> bool:
-    """Whether it says no more than that nothing was validated."""
+    """Check whether the finding only reports that nothing was validated."""
     return finding.code == codes.SUPPORT_UNKNOWN and finding.severity == INFO
 
 
 def _sentence(visit: Visit) -> str:
-    """What the group is; nothing where it could not be looked at, which the checks say."""
+    """Describe the group; empty where it could not be observed, which the checks report."""
     try:
         return group_state(visit.observation()).sentence()
     except EosctlError:

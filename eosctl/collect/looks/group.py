@@ -1,4 +1,4 @@
-"""The Connect group: its workers and their modes, its source connectors, what fencing is due. Reads only."""
+"""The Connect group: its workers and their modes, its source connectors, and pending fencing. Reads only."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from eosctl.observation.gather import observe_connectors
 class ConnectGroupLook:
     """Looks at members, connectors and their transactional ids; remembers since when a task has none.
 
-    `without_since` is by connector and task, and has those alone of which doctor is certain.
+    `without_since` is by connector and task, with only those that doctor is certain about.
     """
 
     without_since: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def __call__(self, app: App, _overview: Overview) -> GroupFacts:
-        """Raises what the group's coordinator raises; a worker that does not answer is a fact."""
+        """Observe the group. Raises what its coordinator raises; a worker that does not answer is a fact."""
         group = observe_workers(app, gone_ok=True)
         seen = observe_connectors(app, group, validate=False)
         now_ms = app.clock.now_ms()
@@ -53,23 +53,23 @@ class ConnectGroupLook:
 
 
 def _without_transaction(connector: ObservedConnector, seen: Observation) -> Iterable[int]:
-    """The tasks that are not exactly-once and should be, as doctor judges: not those that may only be idle."""
+    """Yield the tasks that are not exactly-once and should be, as doctor judges; merely idle ones are left out."""
     for found in task_audit(connector, seen):
         if found.code == codes.TASK_NOT_EXACTLY_ONCE and found.severity == ERROR:
             yield int(found.subject.rpartition("/")[2])
 
 
 def _unseen(seen: Observation) -> Mapping[str, str]:
-    """Without what nobody asked for, and the workers that do not answer where another one told it all."""
+    """Return what was not seen, except validation, and silent workers where another one reported the connectors."""
     known = {VALIDATION} if seen.connectors is None else {VALIDATION, "connectors"}
     return {what: why for what, why in seen.unseen.items() if what not in known}
 
 
-def _worker(told: WorkerObservation, *, is_known: bool) -> WorkerFacts:
-    """`is_known`: whether the coordinator was asked for the group's members."""
-    is_up = told.failure is None and told.health != "unreachable"
-    is_member = told.member_id is not None or not is_known
-    return WorkerFacts(told.name, told.mode.value, told.leader, told.version, told.health, is_up, is_member)
+def _worker(member: WorkerObservation, *, is_known: bool) -> WorkerFacts:
+    """Make the facts of a worker. `is_known`: the coordinator reported the group's members."""
+    is_up = member.failure is None and member.health != "unreachable"
+    is_member = member.member_id is not None or not is_known
+    return WorkerFacts(member.name, member.mode.value, member.leader, member.version, member.health, is_up, is_member)
 
 
 def _connector(each: ObservedConnector, seen: Observation, lacking: Mapping[int, int]) -> ConnectorFacts:

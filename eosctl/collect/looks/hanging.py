@@ -15,7 +15,7 @@ from eosctl.txn.rows import HangingRow, HangingSummary
 
 
 def look_for_hanging(app: App, _overview: Overview) -> HangingFacts:
-    """Of all partitions that one may see; raises UnauthorizedError where that is none."""
+    """Find hanging transactions on all visible partitions; raises UnauthorizedError where none is visible."""
     report = find_hanging_transactions(app, None)
     partitions = report.summary_of(HangingSummary).partitions
     if not partitions:

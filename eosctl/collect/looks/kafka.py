@@ -1,4 +1,4 @@
-"""Whether the Kafka cluster answers, and which of its brokers do not. Reads only."""
+"""Checks whether the Kafka cluster answers, and which of its brokers do not. Reads only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BROKER_PATIENCE_S = 5.0
 
 
 def look_at_kafka(app: App, _overview: Overview) -> KafkaFacts:
-    """Raises what the connection raises where no broker answers."""
+    """Find brokers that do not answer; raises the connection's error where none answers."""
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
         silent = admin.silent_brokers(patience_s=BROKER_PATIENCE_S)

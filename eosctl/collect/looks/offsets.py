@@ -1,4 +1,4 @@
-"""When each connector last wrote a source offset; offsets topics are followed from where the last look ended."""
+"""The time of each connector's last source offset; offsets topics are followed from where the last look ended."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from eosctl.core.records import Bounds, Record
 from eosctl.ports import TopicReader
 
 PIECE = 50_000
-"""Partitions with so many new offsets are read together, or one with more: a look that is cut off has got so far."""
+"""The number of new offsets after which partitions are read: a look that is cut off keeps the progress made so far."""
 
 
 @dataclass(slots=True)
 class _Followed:
-    """How far a topic was read, and which topic that was."""
+    """The topic that was read, by its id, and the position up to which it was."""
 
     topic_id: str
     next: dict[int, int] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class OffsetsLook:
     restarts: int = 0
 
     def __call__(self, app: App, overview: Overview) -> OffsetFacts:
-        """Raises what reading raises; what was read before it is kept."""
+        """Follow the offsets topics. Raises what reading raises, and keeps what was read before."""
         lso = overview.facts(LsoFacts)
         own = [each.topic for each in (lso.topics if lso else ()) if each.kind == OFFSETS]
         with app.topics() as store:
@@ -45,15 +45,15 @@ class OffsetsLook:
         return OffsetFacts(dict(self.newest_ms), self.records, self.restarts)
 
     def _follow(self, store: TopicReader, topic: str) -> None:
-        there = store.describe([topic]).get(topic)
-        if there is None:
+        described = store.describe([topic]).get(topic)
+        if described is None:
             self.followed.pop(topic, None)
             return
         bounds = store.bounds(topic)
         known = self.followed.get(topic)
-        if known is None or known.topic_id != there.topic_id or _is_truncated(known, bounds):
+        if known is None or known.topic_id != described.topic_id or _is_truncated(known, bounds):
             self.restarts += known is not None
-            known = self.followed[topic] = _Followed(there.topic_id)
+            known = self.followed[topic] = _Followed(described.topic_id)
         for piece in _pieces([each for each in bounds if _next(known, each) < each.lso], known):
             until = {each.partition: each.lso if each in piece else _next(known, each) for each in bounds}
             read = store.read(topic, since=known.next, until=until, sieve=self._take)
@@ -61,7 +61,7 @@ class OffsetsLook:
             known.next |= until
 
     def _take(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Keeps when each connector wrote last, and no record."""
+        """Record when each connector last wrote, and keep no record."""
         for record in records:
             connector = connector_of(record.key)
             if connector is not None and record.timestamp_ms > self.newest_ms.get(connector, -1):
@@ -73,9 +73,9 @@ _PLAIN_KEY = re.compile(rb'\["([^"\\\x00-\x1f]+)",\{')
 
 
 def connector_of(key: bytes | None) -> str | None:
-    """Whose a key of an offsets topic is, as `decode_key` says; None where a worker passes over it.
+    """Return the connector of an offsets topic's key, as `decode_key` does; None for a key that workers skip.
 
-    Of a key as Connect writes it no more is looked at than the name: there are millions.
+    Of a key as Connect writes it, only the name is parsed, as there are millions.
     """
     plain = _PLAIN_KEY.match(key or b"")
     if plain is not None and plain[1].isascii():
@@ -89,7 +89,7 @@ def _next(known: _Followed, bounds: Bounds) -> int:
 
 
 def _pieces(bounds: Sequence[Bounds], known: _Followed) -> Iterator[list[Bounds]]:
-    """The partitions, some at a time."""
+    """Yield the partitions, some at a time."""
     piece: list[Bounds] = []
     for each in bounds:
         piece.append(each)
@@ -101,5 +101,5 @@ def _pieces(bounds: Sequence[Bounds], known: _Followed) -> Iterator[list[Bounds]
 
 
 def _is_truncated(known: _Followed, bounds: Sequence[Bounds]) -> bool:
-    """Whether a partition ends before what was read of it: records were lost, and what was taken may be wrong."""
+    """Check whether a partition ends before the position read: records were lost, and the result may be wrong."""
     return any(each.end < known.next.get(each.partition, 0) for each in bounds)

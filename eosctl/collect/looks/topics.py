@@ -1,4 +1,4 @@
-"""How far last stable offsets are from the ends of topics, and since when they stand still. Reads only."""
+"""The distance of last stable offsets from the ends of topics, and the time of a standstill. Reads only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from eosctl.ports import TopicReader
 
 CONFIG, OFFSETS, OUTPUT = "config", "offsets", "output"
 NAMES_EVERY = 10
-"""In every so many looks the names of output topics are asked for again, and how many partitions each topic has."""
+"""The number of looks after which the names of output topics, and their partitions, are looked up again."""
 NAMES_PATIENCE_S = 10.0
 MOST_OUTPUT_TOPICS = 1_000
 
@@ -51,9 +51,9 @@ class TopicsLook:
     failing: dict[str, EosctlError] = field(default_factory=dict)
 
     def __call__(self, app: App, overview: Overview) -> LsoFacts:
-        """Raises where no topic can be asked; a partition without a leader is counted.
+        """Read the topics' offsets. Raises where no topic can be asked; a partition without a leader is counted.
 
-        Workers that do not answer are no reason: names are asked for within a time of their own, and kept.
+        Workers that do not answer are no reason to raise: names are looked up within a time of their own, and kept.
         """
         if self.are_names_due or self.looks % NAMES_EVERY == 0:
             self.partitions, self.failing = {}, {}
@@ -74,7 +74,9 @@ class TopicsLook:
         return LsoFacts(tuple(found), unseen + left_out)
 
     def _learn_names(self, app: App) -> bool:
-        """What no worker tells now stays as it was told before. False where Kafka does not answer either."""
+        """Look up the topics' names; keep earlier names that no worker reports now. False if Kafka does not answer
+        either.
+        """
         try:
             with app.topics() as store:
                 dedicated = gather_dedicated_topics(app, store)
@@ -89,10 +91,10 @@ class TopicsLook:
         return True
 
     def _wanted(self, overview: Overview) -> tuple[Sequence[str], int]:
-        """The group's output topics that are asked, and of how many others nothing is known.
+        """Return the group's output topics to ask for, and the number of others that stay unknown.
 
-        Of more than MOST_OUTPUT_TOPICS those with an open transaction are asked first. The others have none, as far as
-        transactions could be looked at; where they could not, nothing is known of them.
+        Of more than MOST_OUTPUT_TOPICS, those with an open transaction come first. The others have none, as far as
+        transactions could be looked at; where they could not, nothing is known about them.
         """
         if len(self.output) <= MOST_OUTPUT_TOPICS:
             return self.output, 0
@@ -105,7 +107,7 @@ class TopicsLook:
         return doubtful[:MOST_OUTPUT_TOPICS], len(doubtful[MOST_OUTPUT_TOPICS:])
 
     def _bounds(self, store: TopicReader, topics: Sequence[str]) -> Mapping[str, KnownBounds]:
-        """Of all by the same few requests; where that fails for one of them, of each half, until it is found."""
+        """Ask for all topics in the same few requests; where one topic fails, halve them until it is found."""
         counted = {name: self.partitions[name] for name in topics if name in self.partitions}
         try:
             return store.known_bounds_of(topics, partitions=counted)
@@ -122,7 +124,7 @@ class TopicsLook:
             return {}
 
     def _remember(self, bounds: Mapping[str, KnownBounds]) -> None:
-        """For the next look; raises where nothing was found."""
+        """Record partitions and lasting failures for the next look; raises where nothing was found."""
         failing, self.failing = self.failing, {}
         if failing and not bounds:
             raise next(iter(failing.values()))

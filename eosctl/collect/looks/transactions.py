@@ -1,4 +1,4 @@
-"""Open transactions, by what coordinators list, and how many were aborted since the collector began. Reads only."""
+"""Open transactions, as coordinators list them, and the aborted ones since the collector began. Reads only."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from eosctl.ports import TransactionAdmin
 from eosctl.txn.applications.readings import ClusterFacts, readings_of
 
 MOST_DESCRIBED = 5_000
-"""Of more aborted ids than this no more are asked for: brokers keep those that nobody uses for a week."""
+"""At most so many aborted ids are described: brokers keep unused ids for a week."""
 MOST_REMEMBERED = 20_000
 MOST_PREFIXES = 100
-"""So many prefixes of others' ids are told apart, the first ones: metrics have a series for each, and keep it."""
+"""The number of distinct prefixes of others' ids, the first ones: metrics have a series for each, and keep it."""
 _LATE_MS = 120_000
-"""How much later than at its timeout a transaction may be aborted, and clocks may differ."""
+"""The delay of an abort after its timeout, and the difference of clocks, at most."""
 
 _WORDS = re.compile(r"(?:[^-_.:/0-9]+[-_.:/]+)+")
 _Aborted = tuple[int, int | None]
@@ -38,9 +38,9 @@ _Aborted = tuple[int, int | None]
 
 @dataclass(slots=True)
 class TransactionLook:
-    """Lists what is open or was aborted last; remembers which abort of each id it has seen.
+    """Lists open and aborted transactions; remembers which abort of each id it has seen.
 
-    A coordinator that can't be asked takes its ids along for a while: they come back, and are no new aborts.
+    The ids of a coordinator that can't be asked are missing for a while: when they come back, they are no new aborts.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class TransactionLook:
     looked_ms: int | None = None
 
     def __call__(self, app: App, overview: Overview) -> TransactionFacts:
-        """Raises what the connection raises; coordinators that can't be asked are counted."""
+        """Find open transactions. Raises the connection's error; coordinators that can't be asked are counted."""
         with app.transactions() as admin:
             listings = _listed(admin)
             found = _described(admin, listings, app.target.group_id)
@@ -66,27 +66,27 @@ class TransactionLook:
         now_open.sort(key=lambda each: each.started_ms)
         return TransactionFacts(tuple(now_open), dict(self.counts), len(listings.missing) + unread)
 
-    def _open_transaction(self, told: TransactionDescription, owner: Owner) -> OwnedTransaction:
+    def _open_transaction(self, described: TransactionDescription, owner: Owner) -> OwnedTransaction:
         return OwnedTransaction(
-            told.transactional_id,
+            described.transactional_id,
             owner,
-            told.state.value,
-            told.started_ms or 0,
-            told.transaction_timeout_ms,
-            int(told.producer_id),
-            tuple(sorted({topic for topic, _partition in told.partitions})),
-            None if owner.kind in ("task", "leader") else self._prefix(told.transactional_id),
+            described.state.value,
+            described.started_ms or 0,
+            described.transaction_timeout_ms,
+            int(described.producer_id),
+            tuple(sorted({topic for topic, _partition in described.partitions})),
+            None if owner.kind in ("task", "leader") else self._prefix(described.transactional_id),
         )
 
     def _prefix(self, transactional_id: TransactionalId) -> str:
-        """One of the first prefixes that were seen, or none: also applications come and go without an end."""
+        """Return its prefix if that is one of the first seen, else none: applications may come and go without end."""
         prefix = prefix_of(transactional_id)
         if len(self.prefixes) < MOST_PREFIXES:
             self.prefixes[prefix] = None
         return prefix if prefix in self.prefixes else ""
 
     def _count(self, described: Iterable[TransactionDescription], group_id: str | None, now_ms: int) -> None:
-        """Counts aborts that no look has seen; those of the first look were before the collector."""
+        """Count aborts that no look has seen yet, except those of the first look, which precede the collector."""
         for each in described:
             if each.state is not TransactionState.COMPLETE_ABORT:
                 continue
@@ -102,7 +102,7 @@ class TransactionLook:
         self.looked_ms = now_ms
 
     def _is_new(self, aborted: TransactionDescription) -> bool:
-        """Whether it can have ended after the last look: no transaction lives longer than its timeout."""
+        """Check whether it can have ended after the last look: no transaction outlives its timeout."""
         if self.looked_ms is None:
             return False
         started_ms = aborted.last_started_ms
@@ -110,7 +110,7 @@ class TransactionLook:
 
 
 def _listed(admin: TransactionAdmin) -> TransactionListings:
-    """What is open or aborted; brokers before 4.0 refuse to filter by a state that they do not know."""
+    """List open and aborted transactions; brokers before 4.0 refuse to filter by a state that they do not know."""
     aborted = TransactionState.COMPLETE_ABORT
     try:
         return admin.list_transactions(states=[*OPEN_STATES, aborted])
@@ -121,7 +121,7 @@ def _listed(admin: TransactionAdmin) -> TransactionListings:
 def _described(
     admin: TransactionAdmin, listings: TransactionListings, group_id: str | None
 ) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
-    """What is open, and of what was aborted the group's first, always the same ones of too many."""
+    """Describe the open transactions and the first aborted ones, the group's first, always in the same order."""
     aborted = [each.transactional_id for each in listings.found if each.state is TransactionState.COMPLETE_ABORT]
     aborted.sort(key=lambda each: (not each.startswith(f"{group_id}-"), each))
     ids = [each.transactional_id for each in listings.found if each.state is not TransactionState.COMPLETE_ABORT]
@@ -129,7 +129,7 @@ def _described(
 
 
 def _unread(listings: TransactionListings, found: Mapping[TransactionalId, TransactionDescription | KafkaFault]) -> int:
-    """Of how many open transactions the coordinator did not say more; one that is not known any more has ended."""
+    """Count the open transactions that the coordinator did not describe; an id unknown to it has ended."""
     faults = {
         transactional_id
         for transactional_id, each in found.items()
@@ -140,9 +140,9 @@ def _unread(listings: TransactionListings, found: Mapping[TransactionalId, Trans
 
 
 def prefix_of(transactional_id: TransactionalId) -> str:
-    """Return what the id shares with others of its application, as far as its shape says so; empty where it does not.
+    """Return the part that the id shares with others of its application, by its shape; empty where there is none.
 
-    It is the same for one id at all times, whatever other ids there are.
+    It is the same for one id at all times, whatever other ids exist.
     """
     readings = readings_of(transactional_id, ClusterFacts())
     if readings:

@@ -1,1 +1,1 @@
-"""TLS and basic authentication of the exporter, by the web-config file that other Prometheus exporters take."""
+"""TLS and basic authentication of the exporter, by the web-config file of Prometheus' exporters."""

@@ -1,8 +1,8 @@
-"""Who may ask the exporter: the web-config file as it is now, for each connection and each request.
+"""Admission to the exporter: by the web-config file as it is now, for each connection and each request.
 
-As with exporter-toolkit a file that can't be used lets nobody in, until it can; whether there is TLS at all, and the
-rate limit, are settled at the start. A file that asks clients for less than it did may be one of which the rest is not
-written yet: it lets nobody in either, until it asks again, or until a restart.
+As with exporter-toolkit, an unusable file admits nobody until it can be used; TLS itself and the rate limit are fixed
+at the start. A file that requires less of clients than before may be half written: it admits nobody either, until it
+requires the same again, or until a restart.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from eosctl.exporter.web.tls import Stamp, has_allowed_name, server_context, sta
 
 
 class Admission(Struct, frozen=True):
-    """What becomes of a request: OK, or the status that it is answered with; `headers` go with either.
+    """The decision on a request: OK, or the status of its answer; `headers` go with either.
 
-    `is_known`: whether who asked has shown a password or a certificate.
+    `is_known`: the client has shown a password or a certificate.
     """
 
     status: HTTPStatus
@@ -56,7 +56,7 @@ class WebAccess:
             self._context_now()
 
     def secure(self, connection: socket.socket) -> socket.socket:
-        """The connection after its handshake; raises OSError, also where the files can't be used now."""
+        """Return the connection after its handshake; raises OSError, also where the files can't be used now."""
         if not self.has_tls:
             return connection
         try:
@@ -72,7 +72,7 @@ class WebAccess:
         return secured
 
     def admit(self, authorization: str | None) -> Admission:
-        """Judges a request by its header `Authorization`."""
+        """Judge a request by its header `Authorization`."""
         try:
             config = self._config_now()
         except (InputFileError, RefusedError) as exc:
@@ -87,7 +87,7 @@ class WebAccess:
         return Admission(HTTPStatus.OK, headers, bool(config.demands()))
 
     def _config_now(self) -> WebConfig:
-        """A file that could not be used is read again each time."""
+        """Return the file's present config; a file that could not be used is read again each time."""
         now = stamp(self._path)
         with self._lock:
             if self._config is None or now != self._config_stamp:
@@ -114,7 +114,7 @@ class WebAccess:
             return config, self._context
 
     def _tell(self, exc: EosctlError) -> None:
-        """Once for each reason, not once for each request."""
+        """Report each reason once, not once per request."""
         with self._lock:
             is_new, self._told = exc.message != self._told, exc.message
         if is_new:
@@ -130,7 +130,7 @@ class Bucket:
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Takes a token, if there is one."""
+        """Take a token, if there is one."""
         if not self._interval_s:
             return True
         with self._lock:

@@ -1,7 +1,7 @@
 """The web-config file of Prometheus' exporter-toolkit (0.14), read strictly: an unknown key is an error.
 
-What Python's TLS can't do is refused and never ignored: a client certificate that is asked for and not verified, and
-more than one curve. HTTP/2 is not served; `http2` may have either value.
+Settings that Python's TLS does not support are refused, never ignored: a client certificate that is requested and not
+verified, and more than one curve. HTTP/2 is not served; `http2` may have either value.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TlsServer(_Strict, frozen=True, kw_only=True):
     curve_preferences: tuple[Literal["CurveP256", "CurveP384", "CurveP521", "X25519"], ...] = ()
 
     def is_enabled(self) -> bool:
-        """Whether anything of it asks for TLS."""
+        """Check whether any of its settings requires TLS."""
         named = (self.cert, self.key, self.cert_file, self.key_file, self.client_ca, self.client_ca_file)
         return any(named) or self.client_auth_type != "NoClientCert"
 
@@ -74,7 +74,7 @@ class RateLimit(_Strict, frozen=True, kw_only=True):
     burst: int = 0
 
     def interval_s(self) -> float:
-        """Seconds between two tokens; raises ValueError."""
+        """Return the seconds between two tokens; raises ValueError."""
         if self.interval in (0, "0"):
             return 0.0
         parts = _DURATION.findall(str(self.interval))
@@ -92,7 +92,7 @@ class WebConfig(_Strict, frozen=True, kw_only=True):
     rate_limit: RateLimit = RateLimit()
 
     def demands(self) -> frozenset[str]:
-        """The keys by which clients have to show who they are."""
+        """Return the keys that require clients to identify themselves."""
         tls = self.tls_server_config
         asked = {
             "basic_auth_users": bool(self.basic_auth_users),
@@ -103,9 +103,9 @@ class WebConfig(_Strict, frozen=True, kw_only=True):
 
 
 def read_web_config(path: Path) -> WebConfig:
-    """The file at `path`; raises InputFileError that says what is wrong where.
+    """Read the file at `path`; raises InputFileError with the fault and its place.
 
-    Raises RefusedError where others can change it, or read its key.
+    Raises RefusedError where other users can change it, or read its key.
     """
     files = NamedFiles()
     try:
@@ -134,7 +134,7 @@ def read_web_config(path: Path) -> WebConfig:
 
 
 def _check(config: WebConfig) -> None:
-    """Raises ValueError for what can't be, or can't be done here."""
+    """Raise ValueError for settings that are invalid, or not supported here."""
     _check_tls(config.tls_server_config)
     config.rate_limit.interval_s()
     for name, value in config.http_server_config.headers.items():

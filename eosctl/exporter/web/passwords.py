@@ -1,7 +1,7 @@
-"""Basic authentication with bcrypt: the hash is computed once for a password that comes again, for wrong ones, too.
+"""Basic authentication with bcrypt: the hash of a repeated password, right or wrong, is computed once.
 
-Right ones and wrong ones are remembered apart: nobody pushes a right one out by trying wrong ones. An unknown user
-costs as much as a known one. Passwords are not kept: what was seen is a keyed digest.
+Right and wrong ones are remembered separately, so that trying wrong ones displaces no right one. An unknown user costs
+as much as a known one. Passwords are not kept, only keyed digests of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Passwords:
         self.computed = 0
 
     def allow(self, header: str | None, users: Mapping[str, str]) -> bool:
-        """Whether it names one of the users (name -> bcrypt hash) with the right password."""
+        """Check whether it names one of the users (name -> bcrypt hash) with the right password."""
         found = _credentials(header)
         if found is None:
             return False
@@ -40,18 +40,18 @@ class Passwords:
         digest = hashlib.blake2b(key=self._key)
         for part in (user.encode(), compared.encode(), password):
             digest.update(len(part).to_bytes(8, "big") + part)
-        told = digest.digest()
-        if told in self._wrong:
+        seen = digest.digest()
+        if seen in self._wrong:
             return False
-        if told not in self._right:
+        if seen not in self._right:
             is_right = self._is_right(password, compared)
-            self._keep(told, self._right if is_right else self._wrong)
+            self._keep(seen, self._right if is_right else self._wrong)
             if not is_right:
                 return False
         return hashed is not None
 
     def _is_right(self, password: bytes, hashed: str) -> bool:
-        """One at a time: nobody may have all cores compute hashes."""
+        """Compare one password at a time, so that no client can occupy all cores with hashes."""
         with self._computing:
             self.computed += 1
             try:
@@ -60,7 +60,7 @@ class Passwords:
                 return False
 
     def _decoy(self, users: Mapping[str, str]) -> str:
-        """A hash of nobody's password, as expensive as those of the users."""
+        """Return a hash of a random password, as expensive as those of the users."""
         cost = max((int(each[4:6]) for each in users.values()), default=10)
         with self._computing:
             if cost not in self._decoys:

@@ -1,4 +1,4 @@
-"""TLS of the exporter: a context per state of the files; a renewed certificate counts from the next connection on."""
+"""TLS of the exporter: a context per state of the files; a renewed certificate is used from the next connection on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 def stamp(*paths: str | Path) -> Stamp:
-    """What changes when one of the files does; None for one that is not there."""
+    """Return a value that changes when one of the files does; None for a missing file."""
     return tuple(_stamp(path) for path in paths if path)
 
 
@@ -43,7 +43,7 @@ def _stamp(path: str | Path) -> tuple[int, int, int] | None:
 
 
 def server_context(tls: TlsServer) -> ssl.SSLContext:
-    """A context of the files as they are now; raises InputFileError."""
+    """Make a TLS context from the files as they are now; raises InputFileError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version, context.maximum_version = _VERSIONS[tls.min_version], _VERSIONS[tls.max_version]
     if tls.prefer_server_cipher_suites:
@@ -67,13 +67,13 @@ def server_context(tls: TlsServer) -> ssl.SSLContext:
 
 
 def openssl_name(suite: str) -> str:
-    """The name that OpenSSL has for a suite of IANA's, as Go writes them."""
+    """Return OpenSSL's name of a cipher suite with an IANA name, as Go writes it."""
     name = suite.removeprefix("TLS_").replace("_WITH_", "-").replace("AES_", "AES").replace("_CBC", "")
     return name.replace("POLY1305_SHA256", "POLY1305").replace("_", "-")
 
 
 def has_allowed_name(connection: ssl.SSLSocket, allowed: tuple[str, ...]) -> bool:
-    """Whether the client's certificate has one of these subject alternative names."""
+    """Check whether the client's certificate has one of these subject alternative names."""
     certificate: dict[str, Any] = dict(connection.getpeercert() or {})
     return any(value in allowed for _kind, value in certificate.get("subjectAltName", ()))
 
@@ -83,7 +83,7 @@ def _as_file(text: str, path: str) -> AbstractContextManager[str]:
 
 
 def _load(key: str, what: str, load: object) -> None:
-    """Raises InputFileError that names the key of the web-config file."""
+    """Load files; raises InputFileError, which names the key of the web-config file."""
     assert callable(load)  # noqa: S101 - a lambda of above
     try:
         load()

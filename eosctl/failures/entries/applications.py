@@ -1,4 +1,4 @@
-"""What Kafka Streams (3.x to 4.3), Flink's Kafka sink (1.14 to 2.0, connectors 3.x and 4.0) and readers say."""
+"""Failures of Kafka Streams (3.x to 4.3), Flink's Kafka sink (1.14 to 2.0, connectors 3.x and 4.0) and readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What any client, and any broker, says of logins, clocks, disks and lost connections (Kafka 2.0 to 4.4)."""
+"""Failures of any client or broker: logins, clocks, disks and lost connections (Kafka 2.0 to 4.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients hear of transaction coordinators, and of what brokers allow (Kafka 0.11 to 4.3)."""
+"""Errors of transaction coordinators, and of brokers' authorization (Kafka 0.11 to 4.3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OF_A_GROUP = (
 
 
 def _of_transactions(words: str) -> Sign:
-    """A sign, unless the coordinator is that of a group: the same errors, and no transaction."""
+    """Make a sign that excludes a group's coordinator, which has the same errors and no transaction."""
     return sign(words, without=_OF_A_GROUP)
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong when Kafka Connect fences the old tasks of an exactly-once source (3.3 to 4.3)."""
+"""Failures when Kafka Connect fences the old tasks of an exactly-once source (3.3 to 4.3)."""
 
 from __future__ import annotations
 

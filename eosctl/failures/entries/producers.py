@@ -1,4 +1,4 @@
-"""What transactional and idempotent producers die of: fencing, expiry, states and sequences (Kafka 0.11 to 4.3)."""
+"""Failures of transactional and idempotent producers: fencing, expiry, states and sequences (Kafka 0.11 to 4.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tasks of Kafka Connect die of, apart from fencing rounds (3.3 to 4.3)."""
+"""Failures of Kafka Connect tasks, except those of fencing rounds (3.3 to 4.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers of Kafka Connect answer and log about their group, its config topic and its offsets (3.3 to 4.3)."""
+"""Answers and logs of Kafka Connect workers about their group, its config topic and its offsets (3.3 to 4.3)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.elsewhere import Elsewhere
+from eosctl.connectors.elsewhere import OtherCluster
 from eosctl.core.clients.own_brokers import own_brokers
 from eosctl.core.offsets.names import GLOBAL, StoreName
 from eosctl.core.offsets.views import AnyStore
@@ -22,7 +22,7 @@ _MODEL = "(the global offsets topic)"
 """Stands among the descriptions for what a new topic is made like; no topic has such a name."""
 
 
-def elsewhere_of(app: App, connector: str, config: Mapping[str, str], to: StoreName) -> Elsewhere | None:
+def elsewhere_of(app: App, connector: str, config: Mapping[str, str], to: StoreName) -> OtherCluster | None:
     """Where the connector's own offsets topics are; None where it has no brokers of its own.
 
     Raises UsageError for a profile that it does not need, RefusedError where one is needed.
@@ -37,14 +37,14 @@ def elsewhere_of(app: App, connector: str, config: Mapping[str, str], to: StoreN
     if brokers is None:
         return None
     if to.profile is not None:
-        return Elsewhere(app.elsewhere(to.profile).target.require_client(), to.profile)
+        return OtherCluster(app.elsewhere(to.profile).target.require_client(), to.profile)
     if brokers.settings is None:
         raise RefusedError(
             f"the config of {connector} names Kafka brokers of its own ({brokers.servers}), where its offsets topic "
             f"is, and {brokers.why_not}; nothing was written",
             hint="Make a profile that leads there, and name the topic: --to TOPIC@PROFILE.",
         )
-    return Elsewhere(brokers.settings)
+    return OtherCluster(brokers.settings)
 
 
 def refuse_global(connector: str) -> RefusedError:
@@ -57,7 +57,7 @@ def refuse_global(connector: str) -> RefusedError:
     )
 
 
-def stores_elsewhere(app: App, at: Elsewhere, origin: str, target: str) -> tuple[OffsetStores, AnyStore]:
+def stores_elsewhere(app: App, at: OtherCluster, origin: str, target: str) -> tuple[OffsetStores, AnyStore]:
     """The topics of both there, the absent ones empty, and the global store that is here.
 
     Without a topic of its own a connector has one there that is named like the global one, if it is exactly-once.
@@ -66,5 +66,5 @@ def stores_elsewhere(app: App, at: Elsewhere, origin: str, target: str) -> tuple
     documented = here.stores[here.global_topic]
     model = here.descriptions[here.global_topic]
     wanted = [app.target.offset_topic if name == GLOBAL else name for name in (origin, target)]
-    found = gather_topics(at.app(app), [], if_there=wanted, partitions=model.partitions)
+    found = gather_topics(at.with_topics(app), [], if_there=wanted, partitions=model.partitions)
     return replace(found, global_topic=_MODEL, descriptions={**found.descriptions, _MODEL: model}), documented

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eosctl.app import App
-from eosctl.connectors.elsewhere import Elsewhere
+from eosctl.connectors.elsewhere import OtherCluster
 from eosctl.core.allowances import NOTHING_WAIVED
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.offsets.stores.targets import refuse_unfit_targets
@@ -15,7 +15,7 @@ from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden, refuse_hidden_
 
 def plan_merge_elsewhere(
     app: App,
-    at: Elsewhere,
+    at: OtherCluster,
     connector: str,
     origin: str,
     target: str,
@@ -27,7 +27,7 @@ def plan_merge_elsewhere(
 
     `settled`: refuse while an open transaction hides offsets.
     """
-    with at.app(app).topics() as topics:
+    with at.with_topics(app).topics() as topics:
         refuse_unfit_targets(app, topics, [target], configs={})
     found, documented = stores_elsewhere(app, at, origin, target)
     in_use = found.stores[app.target.offset_topic if origin == GLOBAL else origin].of(connector)

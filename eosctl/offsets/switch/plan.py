@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from eosctl.app import App
-from eosctl.connectors.elsewhere import Elsewhere
+from eosctl.connectors.elsewhere import OtherCluster
 from eosctl.connectors.look import (
     PAUSED,
     RUNNING,
@@ -89,7 +89,7 @@ class SwitchPlan(Struct, frozen=True):
     rights: tuple[Problem, ...]
     journal: Journal
     cluster_id: str
-    at: Elsewhere | None = None
+    at: OtherCluster | None = None
 
     def named(self, store: str) -> str:
         """A store as `--to` takes it."""
@@ -97,11 +97,11 @@ class SwitchPlan(Struct, frozen=True):
 
     def offsets_app(self, app: App) -> App:
         """The surroundings with the topics where the connector's own offsets are."""
-        return app if self.at is None else self.at.app(app)
+        return app if self.at is None else self.at.with_topics(app)
 
     def tasks_app(self, app: App) -> App:
         """The surroundings with the topics and the transactions of the connector's tasks."""
-        return app if self.at is None else self.at.app_of_tasks(app)
+        return app if self.at is None else self.at.with_clients(app)
 
     def problems(self) -> list[Problem]:
         """Warnings."""
@@ -188,7 +188,7 @@ def _steps(
 
 
 def _require_usable(
-    app: App, connector: str, now: ConnectorNow, target: str, merge: OffsetWritePlan | None, *, at: Elsewhere | None
+    app: App, connector: str, now: ConnectorNow, target: str, merge: OffsetWritePlan | None, *, at: OtherCluster | None
 ) -> list[Problem]:
     """Raises RefusedError where Connect would not take the new config, or the connector may not use the topic.
 
@@ -198,7 +198,7 @@ def _require_usable(
     app.target.connect.require_trust(worker.url, CONNECTOR_CONFIG)
     require_valid_config(worker, connector, config)
     made = bool(merge and merge.creates)
-    where = app if at is None else at.app_of_tasks(app)
+    where = app if at is None else at.with_clients(app)
     return rights_problems(where, connector, worker, config=config, target=target, made=made)
 
 
@@ -216,7 +216,7 @@ def _deletions(begun: UnfinishedSwitch | None, *, current: str, target: str) -> 
     return begun.deletions if begun.target == target else begun.resumed or current != begun.target
 
 
-def _require_complete(app: App, connector: str, target: str, *, at: Elsewhere | None) -> None:
+def _require_complete(app: App, connector: str, target: str, *, at: OtherCluster | None) -> None:
     """Raises RefusedError where the topic in use lacks what the global one has: it was not `switch` that set it.
 
     What was deleted there is not lacking.
@@ -247,7 +247,7 @@ def plan_switch_merge(
     origin: str,
     target: str,
     *,
-    at: Elsewhere | None = None,
+    at: OtherCluster | None = None,
     deletions: bool = True,
     settled: bool = False,
 ) -> OffsetWritePlan:
