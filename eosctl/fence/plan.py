@@ -183,12 +183,12 @@ def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, des
     """Refuse to fence a connector of a group that never existed; a group that is gone runs nothing."""
     if request.connector is None or liveness.gone is None or request.unknown_liveness:
         return
-    from eosctl.group.absent import Known, refuse_never_there
+    from eosctl.group.absent import KnownEvidence, refuse_never_there
 
     known = (name for name, state in described.items() if isinstance(state, TransactionDescription))
     ids = [name for name in known if task_of(name, liveness.gone.group_id) is not None]
     with _waivable():
-        refuse_never_there(app, liveness.gone, [request.connector], Known(ids=ids or None, ask_workers=False))
+        refuse_never_there(app, liveness.gone, [request.connector], KnownEvidence(ids=ids or None, ask_workers=False))
 
 
 def _refuse_nothing_known(app: App, request: FenceRequest, items: Sequence[FenceItem]) -> None:
@@ -197,10 +197,10 @@ def _refuse_nothing_known(app: App, request: FenceRequest, items: Sequence[Fence
         return
     if items and not any(item.owner.kind in ("task", "leader", "ambiguous") for item in items):
         return
-    from eosctl.group.absent import Known, require_ever_there
+    from eosctl.group.absent import KnownEvidence, require_ever_there
 
     with _waivable():
-        require_ever_there(app, Known(ask_workers=False))
+        require_ever_there(app, KnownEvidence(ask_workers=False))
 
 
 @contextmanager

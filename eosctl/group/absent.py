@@ -24,7 +24,7 @@ from eosctl.group.observation.absence import GroupEvidence, OtherGroup, Recorded
 _ANSWER_S = 5.0
 
 
-class Known(Struct, frozen=True):
+class KnownEvidence(Struct, frozen=True):
     """The evidence that the caller has read already; a field that is None is looked up.
 
     `may_be_new`: the group's workers may never have been started: it has no ids, and if no group has members on this
@@ -38,11 +38,11 @@ class Known(Struct, frozen=True):
     ask_workers: bool = True
 
 
-NO_EVIDENCE = Known()
+NO_EVIDENCE = KnownEvidence()
 
 
 def doubt_about(
-    app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known = NO_EVIDENCE
+    app: App, group: ConnectGroup, connectors: Collection[str] | None, known: KnownEvidence = NO_EVIDENCE
 ) -> str | None:
     """Return what `judge_absence` finds doubtful of a group without members, else None; raise NotFoundError as it does.
 
@@ -56,7 +56,7 @@ def doubt_about(
     return _judge(app, group, known, missing)
 
 
-def _judge(app: App, group: ConnectGroup, known: Known, missing: str | None) -> str | None:
+def _judge(app: App, group: ConnectGroup, known: KnownEvidence, missing: str | None) -> str | None:
     quick = replace(app, deadline=Deadline.after(min(_ANSWER_S, app.deadline.remaining_s() / 2), app.clock))
     answering = answering_url(quick) if known.ask_workers else None
     try:
@@ -65,7 +65,7 @@ def _judge(app: App, group: ConnectGroup, known: Known, missing: str | None) -> 
         raise with_existing_groups(app, error) from error
 
 
-def require_ever_there(app: App, known: Known = NO_EVIDENCE) -> None:
+def require_ever_there(app: App, known: KnownEvidence = NO_EVIDENCE) -> None:
     """Raise NotFoundError if the named group has left no evidence: no member, no id, no connector.
 
     Called if nothing was found under the name. A source that can't be read is no evidence; a group that was not named
@@ -86,7 +86,7 @@ def require_ever_there(app: App, known: Known = NO_EVIDENCE) -> None:
         return
 
 
-def _ask_sources(app: App, known: Known) -> Known | None:
+def _ask_sources(app: App, known: KnownEvidence) -> KnownEvidence | None:
     """Complete `known` from the coordinators and the config topic; return None if neither can be asked now.
 
     Restarted brokers answer for groups before they do for transactions and topics.
@@ -99,7 +99,9 @@ def _ask_sources(app: App, known: Known) -> Known | None:
     return replace(known, ids=ids, recorded=recorded)
 
 
-def refuse_never_there(app: App, group: ConnectGroup, connectors: Collection[str], known: Known = NO_EVIDENCE) -> None:
+def refuse_never_there(
+    app: App, group: ConnectGroup, connectors: Collection[str], known: KnownEvidence = NO_EVIDENCE
+) -> None:
     """Raise NotFoundError for a memberless group that never existed, RefusedError for one with an answering worker."""
     if not _is_absent(group):
         return
@@ -127,7 +129,7 @@ def _is_absent(group: ConnectGroup) -> bool:
     return group.state in (EMPTY, DEAD) and not group.members
 
 
-def _evidence(app: App, connectors: Collection[str] | None, known: Known) -> GroupEvidence:
+def _evidence(app: App, connectors: Collection[str] | None, known: KnownEvidence) -> GroupEvidence:
     """Return the evidence that is known without asking."""
     files = {
         config.properties.source: config.group_id
@@ -137,7 +139,7 @@ def _evidence(app: App, connectors: Collection[str] | None, known: Known) -> Gro
     return GroupEvidence(connectors or (), known.ids, app.target.config_topic, known.recorded, files=files)
 
 
-def _look_up(app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known) -> GroupEvidence:
+def _look_up(app: App, group: ConnectGroup, connectors: Collection[str] | None, known: KnownEvidence) -> GroupEvidence:
     """Return all available evidence; ask the members before reading the topic, which then has all that they read."""
     others = _other_groups(app, group.group_id)
     recorded = recorded_of(app) if known.recorded is None else known.recorded
@@ -149,7 +151,7 @@ def _look_up(app: App, group: ConnectGroup, connectors: Collection[str] | None, 
 
 
 def _missing(
-    evidence: GroupEvidence, group: ConnectGroup, known: Known, *, asked: Collection[str] | None
+    evidence: GroupEvidence, group: ConnectGroup, known: KnownEvidence, *, asked: Collection[str] | None
 ) -> str | None:
     none_runs = evidence.others == {} or (
         asked is None and evidence.others is None
