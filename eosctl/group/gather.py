@@ -68,7 +68,7 @@ def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
     advertised = {url for _member, url in pairs}
     pairs += [(None, url) for url in given if url not in advertised]
     seen_alone = _observe(app, pairs, given, kafka_cluster_id=cluster_id)
-    members, ways_in = _judge_strangers(app, group, _discard_unproven(app, group, seen_alone, routes, given), given)
+    members, proxies = _judge_strangers(app, group, _discard_unproven(app, group, seen_alone, routes, given), given)
     seen = GroupObservation(
         group_id=group.group_id,
         kafka_cluster_id=cluster_id,
@@ -77,7 +77,7 @@ def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
         leader_member_id=group.leader_member_id,
         leader_url=routes.urls.get(group.leader_member_id or "") or normalised(group.leader_url),
         members=members,
-        ways_in=ways_in,
+        proxies=proxies,
     )
     return seen.named_as(KnownNodes({}))
 
@@ -313,11 +313,11 @@ def _judge_strangers(
     healthy = all(each.health == HEALTHY and not each.doubt for each in members)
     seen = _Members(ours, running_workers(connectors or {}), healthy=healthy, is_local=is_local)
     kept: list[WorkerObservation] = []
-    ways: list[WorkerObservation] = []
+    proxies: list[WorkerObservation] = []
     for worker in workers:
-        judged, is_way = _judge_stranger(app, group, worker, seen, given)
-        (ways if is_way else kept).append(judged)
-    return tuple(kept), tuple(ways)
+        judged, is_proxy = _judge_stranger(app, group, worker, seen, given)
+        (proxies if is_proxy else kept).append(judged)
+    return tuple(kept), tuple(proxies)
 
 
 class _Members(Struct, frozen=True):

@@ -101,7 +101,7 @@ class WorkerObservation(Struct, frozen=True):
 class GroupObservation(Struct, frozen=True):
     """A group and its workers; `state` is None if only REST was asked (no Kafka cluster or no group was named).
 
-    `ways_in` are given URLs that lead to some member, and that no member advertises.
+    `proxies` are given URLs that lead to some member, and that no member advertises.
     """
 
     group_id: str | None
@@ -111,7 +111,7 @@ class GroupObservation(Struct, frozen=True):
     leader_member_id: str | None
     leader_url: str | None
     members: tuple[WorkerObservation, ...]
-    ways_in: tuple[WorkerObservation, ...] = ()
+    proxies: tuple[WorkerObservation, ...] = ()
 
     @property
     def is_mirror_maker(self) -> bool:

@@ -251,7 +251,7 @@ def _with_connectors(app: App, group: GroupObservation, observation: Observation
     reasons = [each.failure.message for each in group.members if each.failure and each.health == "unreachable"]
     cluster_ids: dict[str, str] = {}
     connectors: tuple[ObservedConnector, ...] | None = None
-    asked = [each for each in (*group.members, *group.ways_in) if each.health != "unreachable" and each.has_rest]
+    asked = [each for each in (*group.members, *group.proxies) if each.health != "unreachable" and each.has_rest]
     for url in [each.url for each in asked if each.url and not each.outside]:
         worker = app.worker(url)
         try:
