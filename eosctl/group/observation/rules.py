@@ -56,7 +56,7 @@ class ObservedConnector(Struct, frozen=True):
         held = None if self.holders is None else self.holders.get(part)
         return held or self.workers.get(part)
 
-    def unwell(self) -> dict[str, str]:
+    def unhealthy_parts(self) -> dict[str, str]:
         """Return the states of the parts that neither run nor are paused or stopped."""
         return {part: state for part, state in self.states.items() if state not in ("RUNNING", "PAUSED", "STOPPED")}
 
