@@ -16,7 +16,7 @@ from eosctl.state import codes
 from eosctl.state.audit import REFUSED, AuditLog
 from eosctl.state.audit_file import AuditEntry, read_entries
 from eosctl.state.rows import HISTORY, Entry, HistoryData, HistorySummary, is_entry
-from eosctl.state.touched import touched_in
+from eosctl.state.touched import affected_names
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -35,7 +35,7 @@ def read_history(log: AuditLog, *, since_ms: int | None = None, command: str | N
         ) from exc
     words = (command or "").split()
     entries = [each for each in found.entries if is_entry(each)]
-    rows = [Entry({**each, "touched": touched_in(each)}) for each in entries if _is_wanted(each, since_ms, words)]
+    rows = [Entry({**each, "touched": affected_names(each)}) for each in entries if _is_wanted(each, since_ms, words)]
     damaged = found.damaged + len(found.entries) - len(entries)
     if damaged:
         message = f"{log.path}: {damaged} damaged lines are left out"

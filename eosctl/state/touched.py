@@ -71,7 +71,7 @@ class AffectedNames:
             self._found[kind].update(name for name in names if isinstance(name, str))
 
 
-def touched_in(entry: Mapping[str, object]) -> Mapping[str, Any]:
+def affected_names(entry: Mapping[str, object]) -> Mapping[str, Any]:
     """Return the names of an entry of the audit log; of an older eosctl's, as far as its arguments show them."""
     recorded = entry.get("touched")
     if isinstance(recorded, Mapping):
