@@ -301,7 +301,7 @@ def _discard_unproven(
 def _judge_strangers(
     app: App, group: ConnectGroup, workers: Sequence[WorkerObservation], given: Mapping[str, str]
 ) -> tuple[tuple[WorkerObservation, ...], tuple[WorkerObservation, ...]]:
-    """Return the workers, with problems for foreign ones, and separately the alternative routes to members."""
+    """Return the workers, with problems for foreign ones; and, separately, the proxies of members."""
     if all(worker.member_id is not None for worker in workers) or group.state not in (STABLE, EMPTY):
         return tuple(workers), ()
     members = [worker for worker in workers if worker.member_id is not None]

@@ -30,7 +30,7 @@ class ShownFinding(Protocol):
     def evidence(self) -> Mapping[str, object]:
         """The facts that prove the finding."""
 
-    def told(self) -> str:
+    def headline(self) -> str:
         """Format code, subject and message in one line."""
 
 
@@ -39,7 +39,7 @@ def finding_lines(report: Report) -> Iterable[str]:
     rows: Sequence[ShownFinding] = report.rows
     width = max((len(row.severity) for row in rows), default=0)
     for row in rows:
-        yield f"{row.severity:<{width}}  {row.told()}"
+        yield f"{row.severity:<{width}}  {row.headline()}"
         for number, line in enumerate(lines_of(row.fix)):
             yield f"{'':<{width}}  {'     ' if number else 'fix: '}{line}"
         yield from (f"{'':<{width}}  follows: {printable(text)}" for text in _following(row))

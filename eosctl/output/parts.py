@@ -65,7 +65,7 @@ class FindingRow(Printed):
     evidence: FindingEvidence
     fix: FindingFix
 
-    def told(self) -> str:
+    def headline(self) -> str:
         """Format code, subject and message in one line."""
         return f"{self.code}  {printable(about_subject(self.subject, self.message))}"
 

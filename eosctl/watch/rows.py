@@ -49,14 +49,14 @@ class WatchRow(Printed):
         "How old what the line says is, in milliseconds: since the last good look at its source; null before one.",
     ]
 
-    def told(self) -> str:
+    def headline(self) -> str:
         """Format code, subject and message in one line."""
         return f"{self.code}  {printable(about_subject(self.subject, self.message))}"
 
     def line(self) -> str:
         """Format the change as one line of text."""
         at = self.at[:19] + "Z"
-        return f"{at}  {self.change:<8}  {self.severity:<7}  {self.told()}  [{printable(self.command)}]"
+        return f"{at}  {self.change:<8}  {self.severity:<7}  {self.headline()}  [{printable(self.command)}]"
 
 
 class WatchSummary(Printed):
