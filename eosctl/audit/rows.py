@@ -43,7 +43,7 @@ class AuditRow(Printed):
     fix: Annotated[str, "What to do about it."]
     evidence: Annotated[dict[str, object], "What else shows it."]
 
-    def told(self) -> str:
+    def headline(self) -> str:
         """Return the code and the message in one line."""
         return f"{self.code}  {printable(self.message)}"
 

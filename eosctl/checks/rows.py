@@ -62,7 +62,7 @@ class DoctorRow(Printed):
     evidence: FindingEvidence
     fix: FindingFix
 
-    def told(self) -> str:
+    def headline(self) -> str:
         """Return the check, the code, the subject and the message in one line."""
         about = self.message if self.subject == self.check else about_subject(self.subject, self.message)
         return f"{self.check}/{self.code}  {printable(about)}"
@@ -126,7 +126,7 @@ def _doctor_lines(report: Report) -> Iterable[str]:
 def _ignored_lines(report: Report) -> Iterable[str]:
     """Yield the ignored findings, below the summary that counts them."""
     for row in report.data_of(DoctorData).ignored:
-        yield f"ignored {row.severity}  {row.told()}"
+        yield f"ignored {row.severity}  {row.headline()}"
 
 
 def _rounded(value: float) -> str:

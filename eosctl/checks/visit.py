@@ -75,7 +75,7 @@ class Visit:
         if not isinstance(self._group, GroupObservation):
             return ()
         given = {parse_worker_url(url).text: url for url in self._whole.target.connect_urls}
-        every = (*self._group.members, *self._group.ways_in)
+        every = (*self._group.members, *self._group.proxies)
         answer = [each for each in every if each.failure is None and not each.outside]
         urls = [url for each in answer if each.has_rest and (url := each.url) is not None]
         return tuple(given.get(url, url) for url in urls) if len(answer) < len(every) else ()

@@ -96,7 +96,7 @@ def _report(kind: Kind, group: GroupObservation, problems: Sequence[Problem]) ->
     modes = Counter(member.mode.value for member in group.members)
     return Report(
         kind=kind,
-        rows=[member.as_row() for member in (*group.members, *group.ways_in)],
+        rows=[member.as_row() for member in (*group.members, *group.proxies)],
         summary=WorkersSummary(workers=len(group.members), modes=dict(sorted(modes.items()))),
         data=GroupData(
             group=GroupPart(
@@ -109,7 +109,7 @@ def _report(kind: Kind, group: GroupObservation, problems: Sequence[Problem]) ->
         target={"kafka_cluster_id": group.kafka_cluster_id, "group_id": group.group_id},
         problems=[
             *_problems(group, problems),
-            *(_with_way(group, member, silent_problem(member.failure)) for member in group.members if member.failure),
+            *(_with_proxy(group, member, silent_problem(member.failure)) for member in group.members if member.failure),
         ],
         exit_code=_exit_code(group.members),
     )
@@ -167,18 +167,18 @@ def silent_problem(failure: EosctlError) -> Problem:
     return Problem(codes.WORKER_NOT_ANSWERING, failure.message, failure.hint)
 
 
-def _with_way(group: GroupObservation, member: WorkerObservation, problem: Problem) -> Problem:
+def _with_proxy(group: GroupObservation, member: WorkerObservation, problem: Problem) -> Problem:
     """Add to the problem of a silent member the given URL that must lead to it, if there is one."""
-    if not group.ways_in or member.url is None:
+    if not group.proxies or member.url is None:
         return problem
-    way = group.ways_in[0].url
+    proxy = group.proxies[0].url
     if len(group.members) > 1:
         hint = (
-            f"{way} leads to one of the members; --connect-map ADVERTISED=REACHABLE says how each is reached, which "
+            f"{proxy} leads to one of the members; --connect-map ADVERTISED=REACHABLE says how each is reached, which "
             "takes an address or a port for each."
         )
         return replace(problem, hint=hint)
-    return replace(problem, hint=f"{way} leads to it: --connect-map {shell_word(f'{member.url}={way}')}")
+    return replace(problem, hint=f"{proxy} leads to it: --connect-map {shell_word(f'{member.url}={proxy}')}")
 
 
 def _exit_code(workers: Sequence[WorkerObservation]) -> ExitCode:

@@ -1,4 +1,4 @@
-"""What keeps `fence` from harm: refusals for running tasks and leaders, and what to know before saying yes."""
+"""The safety checks of `fence`: refusals for running tasks and leaders, and the warnings shown before confirmation."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ _NAMED = 5
 
 
 def refuse_leaders(items: Sequence[FenceItem]) -> None:
-    """Raises RefusedError if any of `items` (those blocked for what may be a leader) is left."""
+    """Raise RefusedError if any of `items`, the result of `blocked_leaders`, is left."""
     if not items:
         return
     raise RefusedError(
-        f"{_some(item.transactional_id for item in items)} may be the id of a Connect leader",
+        f"{_join_names(item.transactional_id for item in items)} may be the id of a Connect leader",
         hint="A leader that loses it fails its next write to the config topic, and can stay stuck until a rebalance. "
         f"If that is what you want, add {Waiver.ALLOW_LEADER}. Ids of a Connect task: name them with --connector.",
     )
 
 
 def refuse_live(items: Sequence[FenceItem]) -> None:
-    """Raises RefusedError naming connector, task and worker of the items that running tasks hold."""
+    """Raise RefusedError with connector, task and worker if running tasks hold any of the items."""
     tasks = [item.live for item in items if item.live is not None]
     if not tasks:
         return
     connectors = sorted({task.connector for task in tasks})
     raise RefusedError(
-        f"cannot fence {_some(item.transactional_id for item in items)}: {tasks_text(tasks)} now",
+        f"cannot fence {_join_names(item.transactional_id for item in items)}: {tasks_text(tasks)} now",
         hint=f"A fenced task goes FAILED at its next commit and Connect does not restart it. "
-        f"Stop {_some(connectors)} first, or add {Waiver.LIVE} and restart the tasks afterwards.",
+        f"Stop {_join_names(connectors)} first, or add {Waiver.LIVE} and restart the tasks afterwards.",
     )
 
 
 def refuse_unknown(items: Sequence[FenceItem], unknown: Mapping[TransactionalId, Problem]) -> None:
-    """Raises RefusedError if any of `items` is an id of a task of which `unknown` says that it may run."""
+    """Raise RefusedError if an id to be fenced is in `unknown`: its task may be running."""
     wanted = [item.transactional_id for item in items if item.outcome == FenceOutcome.WOULD_FENCE]
     tasks = [transactional_id for transactional_id in wanted if transactional_id in unknown]
     if not tasks:
@@ -50,26 +50,26 @@ def refuse_unknown(items: Sequence[FenceItem], unknown: Mapping[TransactionalId,
     problem = unknown[tasks[0]]
     do = problem.hint or "Name a worker that answers with -u."
     raise RefusedError(
-        f"cannot fence {_some(tasks)}: {problem.message}",
+        f"cannot fence {_join_names(tasks)}: {problem.message}",
         hint=f"{do} If the tasks may fail, add {Waiver.UNKNOWN_LIVENESS}: a fenced task goes FAILED at its next commit "
         "and Connect does not restart it.",
     )
 
 
 def refuse_prepared(items: Sequence[FenceItem]) -> None:
-    """Raises RefusedError if any of `items` (what `may_be_prepared` found) is left."""
+    """Raise RefusedError if any of `items`, the result of `may_be_prepared`, is left."""
     if not items:
         return
     raise RefusedError(
-        f"cannot fence {_some(item.transactional_id for item in items)}: {PREPARED}",
+        f"cannot fence {_join_names(item.transactional_id for item in items)}: {PREPARED}",
         hint="Let the job restore from its last checkpoint, which commits them; or, if their data may be lost, add "
         f"{Waiver.DISCARD_PREPARED}. Ids of a Connect task: name them with --connector.",
     )
 
 
 def tasks_text(tasks: Sequence[LiveTask]) -> str:
-    """Who runs what, for a message."""
-    return _some(_task_text(task) for task in tasks)
+    """Describe which worker runs which task, for a message."""
+    return _join_names(_task_text(task) for task in tasks)
 
 
 def _task_text(task: LiveTask) -> str:
@@ -77,8 +77,8 @@ def _task_text(task: LiveTask) -> str:
     return f"worker {task.worker}{where} runs task {task.task} of connector {task.connector}"
 
 
-def _some(names: Iterable[str]) -> str:
-    """The first few names, and how many more there are."""
+def _join_names(names: Iterable[str]) -> str:
+    """Join the first few names, and count the rest."""
     listed = list(names)
     more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more
@@ -90,13 +90,13 @@ def cautions(
     prepared: Sequence[FenceItem] = (),
     groups: Collection[str] | None = None,
 ) -> list[Problem]:
-    """What the one who asked for it should know before saying yes."""
+    """Return the warnings to show before confirmation."""
     cautions = []
     if prepared:
         cautions.append(
             Problem(
                 code=codes.PREPARED_TRANSACTIONS,
-                message=f"fencing {_some(item.transactional_id for item in prepared)} may lose data: {PREPARED}",
+                message=f"fencing {_join_names(item.transactional_id for item in prepared)} may lose data: {PREPARED}",
                 hint="What Flink has checkpointed and not yet committed can't be written again by it.",
             )
         )
@@ -121,10 +121,10 @@ def cautions(
 
 
 def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
-    """One command per connector whose running tasks are fenced, at its worker's URL."""
+    """Return one restart command per connector whose running tasks are fenced, with the URL of its worker."""
     from eosctl.core.workers.url import parse_worker_url
 
-    given = [parse_worker_url(url).text for url in app.target.connect_urls]  # without the credentials it may carry
+    given = [parse_worker_url(url).text for url in app.target.connect_urls]  # without any credentials
     workers = {
         item.live.connector: given[0] if given and item.live.group_id is None else f"http://{item.live.worker}"
         for item in items
@@ -137,6 +137,6 @@ def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
 
 
 def liveness_unknown(reason: str, hint: str | None = None) -> Problem:
-    """The warning that nobody can say whether tasks hold some ids."""
+    """Return the warning that it is unknown whether running tasks hold the ids."""
     message = f"whether running tasks hold these ids is unknown: {reason}"
     return Problem(codes.LIVENESS_UNKNOWN, message, hint)

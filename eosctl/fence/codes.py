@@ -1,4 +1,4 @@
-"""What is to be known of fencing."""
+"""The codes of the problems that fencing reports."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Fencing through Connect's own endpoint (`--via connect`).
 
-It makes the leader do what it does before it starts tasks: fence the recorded ids and write the
-task-count record. It needs the connector STOPPED, so that nothing is left to fence when it resumes.
+The leader does what it does before it starts tasks: it fences the recorded ids and writes the task-count record. The
+connector must be STOPPED, so that nothing is left to fence when it resumes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _MARGIN_S = 30.0
 
 
 def check_connect_route(app: App, request: FenceRequest) -> None:
-    """Raises UsageError, UnsupportedError for what the endpoint can't take, RefusedError unless it is STOPPED.
+    """Raise UsageError or UnsupportedError for a request that the endpoint can't serve, RefusedError unless STOPPED.
 
-    Raises RefusedError, too, for a leader that nobody named: it may not have the signature.
+    Raises RefusedError, too, for a leader that was not named, as it may not get the signature.
 
-    REST may show tasks long after they ended: members of the group that hold none disprove it. Tasks that REST shows no
-    more, and that have not ended yet, are `find_liveness`'s.
+    REST may report tasks long after they ended: members of the group that hold none disprove it. Tasks that REST
+    reports no more, and that have not ended yet, are left to `find_liveness`.
     """
     others = (request.prefix, request.pattern, request.tasks)
     if request.connector is None or request.transactional_ids or any(other is not None for other in others):
@@ -49,11 +49,11 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
     leader = leader_worker(app)
     app.target.connect.require_trust(leader.url, SIGNATURE)
     refuse_unreachable(request.connector, leader)
-    there = leader.connectors()
-    entry = there.get(request.connector)
+    shown = leader.connectors()
+    entry = shown.get(request.connector)
     if entry is None:
-        raise unknown_connector(f"there is no connector {request.connector}", request.connector, there)
-    left = holders_of_shown(app, [request.connector], there).left(request.connector)
+        raise unknown_connector(f"there is no connector {request.connector}", request.connector, shown)
+    left = holders_of_shown(app, [request.connector], shown).left(request.connector)
     if entry.state != "STOPPED" or any(task.status is not None for task in left):
         tasks = counted(len(entry.tasks), "task")
         raise RefusedError(
@@ -63,7 +63,7 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
 
 
 def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[Problem]:
-    """What is said before: a round fences one id after the other, which can take longer than anybody waits for it."""
+    """Warn if the leader's fencing round, one id after the other, may outlast the timeout."""
     wanted = [item for item in items if item.outcome is FenceOutcome.WOULD_FENCE]
     known = Counter(item.coordinator.node_id for item in wanted if item.coordinator is not None)
     unknown = sum(item.coordinator is None for item in wanted)
@@ -82,16 +82,16 @@ def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[P
 
 
 def fence_through_connect(
-    app: App, connector: str, before: Mapping[TransactionalId, TransactionDescription | None], *, there: App
+    app: App, connector: str, before: Mapping[TransactionalId, TransactionDescription | None], *, ids_app: App
 ) -> Iterator[FenceAnswer]:
-    """A signed `PUT /connectors/C/fence`; what it did is read from the coordinators, not believed.
+    """Send a signed `PUT /connectors/C/fence`, and read its effect from the coordinators.
 
-    `there` leads to the cluster that the connector's tasks write to.
+    `ids_app` is for the cluster that the connector's tasks write to.
 
-    Raises what the worker's last answer was, after the answers for ids that were fenced all the same.
+    Raises the worker's last failure, after the answers for ids that were fenced all the same.
     """
     failure = put_fence(app, connector)
-    with there.transactions() as admin:
+    with ids_app.transactions() as admin:
         now = admin.describe_transactions(list(before))
     for transactional_id, old in before.items():
         answer = _compare(transactional_id, old, now.get(transactional_id))
@@ -102,9 +102,9 @@ def fence_through_connect(
 
 
 def put_fence(app: App, connector: str) -> EosctlError | None:
-    """The failure, if any; a key that was just replaced, and a leader id that was just taken, deserve a second try.
+    """Have the leader fence; return the failure, if any. Retry once, for a just replaced key or a just taken leader id.
 
-    Not so what comes late: that round has fenced ids, and a second one would begin at the first of them.
+    A late failure is not retried: that round has fenced ids, and a second one would begin at the first of them.
     """
     worker = leader_worker(app)
     failure: EosctlError | None = None

@@ -1,6 +1,6 @@
-"""Fences the ids of a stopped connector's former tasks, so that none of them can commit an offset any more.
+"""Fencing of the ids of a stopped connector's former tasks, so that none of them can commit an offset any more.
 
-A worker gives up on a task that does not end in time, and one that was frozen may come back: both may hold a producer.
+A worker gives up on a task that does not end in time, and a frozen one may resume: both may hold a producer.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _AUTHORIZATION_FAILED = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 
 
 def fence_former_tasks(app: App, connector: str, *, tasks: int, where: App | None = None) -> str:
-    """Fences natively, else through the leader; `tasks` is how many it had when it was last seen. Says what was done.
+    """Fence natively, or else through the leader, and return what was done; `tasks` is the last known number of tasks.
 
-    `where` leads to the brokers that its ids are on, if those are not the group's. Ids that no coordinator knows were
-    never used: workers without exactly-once support have none. Raises EosctlError where an id may still be used.
+    `where` is for the brokers of its ids, if those are not the group's. Ids that no coordinator knows were never used:
+    workers without exactly-once support have none. Raises EosctlError if an id may still be used.
     """
     count = max(tasks, recorded_count(recorded_connectors(app), connector) or 0)
     ids = task_transactional_ids(app.target.require_group_id(), connector, count)
     try:
-        fenced, faults = _natively(where or app, ids)
+        fenced, faults = _fence_natively(where or app, ids)
     except UnsupportedError:
-        return _through_leader(app, connector)
+        return _fence_through_leader(app, connector)
     if any(fault.name == _AUTHORIZATION_FAILED for fault in faults.values()):
-        return _through_leader(app, connector)
+        return _fence_through_leader(app, connector)
     if faults:
         transactional_id, fault = next(iter(faults.items()))
         raise EosctlError(
@@ -46,10 +46,10 @@ def fence_former_tasks(app: App, connector: str, *, tasks: int, where: App | Non
     return f"{counted(len(fenced), 'id')} of its tasks fenced" if fenced else ""
 
 
-def _natively(
+def _fence_natively(
     app: App, ids: Sequence[TransactionalId]
 ) -> tuple[list[TransactionalId], dict[TransactionalId, KafkaFault]]:
-    """The ids that were fenced, and why others were not."""
+    """Fence the ids that coordinators know; return the fenced ones, and the faults of the others."""
     if not ids:
         return [], {}
     with app.transactions() as admin:
@@ -64,8 +64,8 @@ def _is_unknown(state: object) -> bool:
     return isinstance(state, KafkaFault) and state.code == TRANSACTIONAL_ID_NOT_FOUND
 
 
-def _through_leader(app: App, connector: str) -> str:
-    """The leader fences the recorded ids one after the other; one that is not enabled has tasks without ids."""
+def _fence_through_leader(app: App, connector: str) -> str:
+    """Have the leader fence the recorded ids, unless it is not enabled: then tasks have no ids."""
     if probe_mode(leader_worker(app))[0] is Mode.NOT_ENABLED:
         return ""
     failure = put_fence(app, connector)

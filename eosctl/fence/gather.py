@@ -1,4 +1,4 @@
-"""What `fence` plans from: which ids were meant, and whose they are."""
+"""The input of `fence`: the ids that a request selects, and their connectors."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class FenceRequest(Struct, frozen=True):
-    """Ids as asked for; `tasks` overrides the task-count record of `connector`; `via`: native, connect or producer.
+    """The selection of ids; `tasks` overrides the task-count record of `connector`; `via`: native, connect or producer.
 
-    `live`, `unknown_liveness`, `discard_prepared`, `allow_leader` and `create_unknown` set one check aside each.
+    `live`, `unknown_liveness`, `discard_prepared`, `allow_leader` and `create_unknown` waive one check each.
     """
 
     transactional_ids: tuple[TransactionalId, ...] = ()
@@ -44,7 +44,7 @@ class FenceRequest(Struct, frozen=True):
 class Gathered(Struct, frozen=True):
     """The ids in a stable order; `task_count_record` is set where the ids were derived from it.
 
-    `at` leads to the Kafka cluster where they are, if that is one of the connector's own.
+    `at` is the Kafka cluster of the ids, if the connector has one of its own.
     """
 
     ids: Sequence[TransactionalId]
@@ -56,7 +56,7 @@ class Gathered(Struct, frozen=True):
 
 
 def gather_ids(app: App, request: FenceRequest, known: Mapping[str, ConnectorState] | None = None) -> Gathered:
-    """All ids that the request names, each once: given ones first, then found ones by name, then the connector's.
+    """Return all ids that the request selects, each once: given ones, then those found by name, then the connector's.
 
     `known` are the connectors of the config topic, if it has just been read.
     Raises UsageError for an empty or contradictory request, NotFoundError for a connector without a record.
@@ -89,7 +89,7 @@ def _check(request: FenceRequest) -> None:
 
 
 def _matcher(request: FenceRequest) -> Callable[[str], bool]:
-    """Both conditions where both are given; the pattern must match the whole id."""
+    """Return a predicate for the prefix and the pattern, if given; the pattern must match the whole id."""
     try:
         pattern = re.compile(request.pattern if request.pattern is not None else ".*", re.DOTALL)
     except re.error as exc:
@@ -99,9 +99,9 @@ def _matcher(request: FenceRequest) -> Callable[[str], bool]:
 
 
 def _matching_ids(app: App, matches: Callable[[str], bool]) -> tuple[list[TransactionalId], list[Problem]]:
-    """Every id that the coordinators know and this principal may see, filtered here: brokers before 4.1 can't.
+    """List the ids that match, of all that this principal may see; filter here, as brokers before 4.1 can't.
 
-    And a problem for each coordinator that can't be asked: then there may be more.
+    Return also a problem for each coordinator that can't be asked, as there may be more ids.
     """
     from eosctl.txn.report import missing_ids_problems
 

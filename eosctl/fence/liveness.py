@@ -1,8 +1,8 @@
-"""Whether running tasks hold the ids that are to be fenced, whoever's tasks they are.
+"""Decides whether running tasks, of any group, hold the ids that are to be fenced.
 
-The members of a group tell which tasks they may run, and REST which of those have failed. What a flag sets aside is not
-asked for: with --live no worker is asked, as all that members may run counts as running; with --unknown-liveness
-nothing is waited for; with both, nobody is asked anything.
+The members of a group report which tasks they may run, and REST which of those have failed. Flags limit the questions:
+with --live no worker is asked, as all tasks that members may run count as running; with --unknown-liveness nothing is
+waited for; with both, nothing is asked.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _QUICK_S = 5.0
 
 
 class Liveness(Struct, frozen=True):
-    """The ids that running tasks hold, and those of tasks of which nobody can say whether they run.
+    """The ids that running tasks hold, and the ids of tasks of which it is unknown whether they run.
 
-    `problems` is what else to know; `connectors` are those of the group that was named, as far as they were heard of,
-    and `gone` is that group where it has no members. `groups` are the Connect groups that can be seen; None: unknown.
+    `problems` are further problems; `connectors` are the known ones of the group that was named, and `gone` is that
+    group if it has no members. `groups` are the visible Connect groups; None: unknown.
     """
 
     by_id: Mapping[TransactionalId, LiveTask] = {}
@@ -52,7 +52,7 @@ def _groups_unknown(error: EosctlError) -> Problem:
 
 
 def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -> Liveness:
-    """Asks every Connect group that one of `ids` can be read as belonging to; an unknown is never taken for a no.
+    """Ask every Connect group that one of `ids` may belong to; never take an unknown for a no.
 
     Raises RefusedError when a worker that was named belongs to another Kafka cluster.
     """
@@ -68,12 +68,12 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId
     gone: ConnectGroup | None = None
     named = [app.target.group_id] if app.target.group_id else []
     for group_id in dict.fromkeys([*named, *sorted(groups or ())]):
-        prefix = f"{group_id}-"  # of 100,000 ids, quicker than by task_of alone
+        prefix = f"{group_id}-"  # for 100,000 ids this is faster than task_of alone
         its_own = (each for each in ids if each.startswith(prefix))
         works = {each: work for each in its_own if (work := task_of(each, group_id)) is not None}
         if not works:
             continue
-        from eosctl.fence.running import tasks_of  # most ids are of no group that is there
+        from eosctl.fence.running import tasks_of  # most ids belong to no existing group
 
         waits = not request.unknown_liveness and (groups is None or group_id in groups)  # a forgotten one is not listed
         tasks = tasks_of(_at_group(app, group_id), request, frozenset(works.values()), waits=waits)
@@ -96,7 +96,7 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId
 def _of_hidden_groups(
     app: App, ids: Sequence[TransactionalId], groups: Collection[str], own: Collection[str]
 ) -> dict[TransactionalId, Problem]:
-    """Return the ids that can be those of tasks of a group that may not be described, which no listing shows.
+    """Return the ids that may belong to tasks of a group that no listing shows, as it may not be described.
 
     Ids of the group that was named are not among them, if they are of its `own` connectors.
     """
@@ -126,14 +126,14 @@ def _may_run_hidden(group_id: str, hidden: Mapping[str, KafkaFault]) -> Problem:
 
 
 def _with_part_of_the_time(app: App, request: FenceRequest) -> App:
-    """Who is silent must leave time to say so, or to fence."""
-    part_s = math.ceil(app.deadline.remaining_s() * 5) / 10  # a half, in words that a message can say
+    """Limit the deadline, so that silent groups leave time to report that, or to fence."""
+    part_s = math.ceil(app.deadline.remaining_s() * 5) / 10  # a half, rounded for messages
     part_s = min(part_s, _QUICK_S) if request.unknown_liveness else part_s
     return replace(app, deadline=Deadline.after(part_s, app.clock))
 
 
 def _at_group(app: App, group_id: str) -> App:
-    """The URLs that were given are of the group that was named."""
+    """Return an `App` for the group; the given URLs are kept only for the group that was named."""
     if group_id == app.target.group_id:
         return app
     return replace(app, target=replace(app.target, group_id=group_id, connect_urls=()))

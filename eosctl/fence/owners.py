@@ -1,4 +1,4 @@
-"""Whose the ids are that are to be fenced."""
+"""The owners of the ids that are to be fenced."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eosctl.txn.owners import owners_of_ids
 
 
 def owners_of(app: App, gathered: Gathered, liveness: Liveness) -> Mapping[TransactionalId, Owner]:
-    """The owner of each id: what `--connector` said, else what is known, else what it looks like."""
+    """Return the owner of each id: as given by `--connector`, else as known, else as the id's form suggests."""
     given = {each: owner for each, owner in gathered.connector_of.items() if owner}
     asked = [each for each in gathered.ids if each not in given]
     found = owners_of_ids(

@@ -1,4 +1,4 @@
-"""How long Connect's own fencing of a connector takes, and whether it ends: arithmetic on the retry backoff.
+"""Estimates how long Connect's own fencing of a connector takes, and whether it ends, from the retry backoff.
 
 Connect fences one id, then waits for the admin client's backoff, per coordinator, so the number of recorded tasks is a
 downtime at each reconfiguration (Kafka 3.7 to 4.3; `AdminApiDriver`). Older clients wait 100 ms.
@@ -14,7 +14,7 @@ from eosctl.core.java.numbers import LONG_BITS, java_number
 from eosctl.group.observation.override_policy import OverridePolicy
 
 FORWARD_S = 30.0
-"""How long a follower waits for the leader's round before its task fails."""
+"""The time for which a follower waits for the leader's round before its task fails."""
 SLOW_S = 10.0
 _BACKOFF_MS = 100
 _BACKOFF_MAX_MS = 1000
@@ -34,9 +34,9 @@ class Pace(StrEnum):
 def pause_ms(
     config: Mapping[str, str], worker: Mapping[str, str], *, oldest_version: tuple[int, int] | None = None
 ) -> int:
-    """Milliseconds between two ids of one coordinator, with the connector's overrides over the worker's `admin.*`.
+    """Return the milliseconds between two ids of one coordinator; a connector's overrides precede worker settings.
 
-    `oldest_version` of the workers; None counts as 3.7 or newer, where the backoff grows up to its maximum.
+    `oldest_version` is that of the workers; None counts as 3.7 or newer, where the backoff grows up to its maximum.
     """
     backoff_ms = _setting("retry.backoff.ms", config, worker, _BACKOFF_MS)
     if backoff_ms == 0 or (oldest_version is not None and oldest_version < _EXPONENTIAL_SINCE):
@@ -51,12 +51,12 @@ def _setting(name: str, config: Mapping[str, str], worker: Mapping[str, str], de
 
 
 def round_s(ids_per_coordinator: int, pause: int) -> float:
-    """Seconds that one fencing round takes."""
+    """Return the duration of one fencing round, in seconds."""
     return ids_per_coordinator * pause / 1000
 
 
 def pace_of(seconds: float, *, workers: int) -> Pace:
-    """What a round of that length does to the tasks of a group of `workers`."""
+    """Classify a round of that length by its effect on the tasks of a group of `workers`."""
     if seconds > ROUND_S:
         return Pace.IMPOSSIBLE
     if seconds > FORWARD_S and workers > 1:
@@ -65,13 +65,13 @@ def pace_of(seconds: float, *, workers: int) -> Pace:
 
 
 def cure_of(policy: OverridePolicy | None) -> Mapping[str, str]:
-    """The two settings that cure it: of the connector, or of the workers where their policy refuses those."""
+    """Return the two settings that cure it: of the connector, or of the workers where their policy refuses those."""
     refused = policy is not None and any(policy.refuses(name.removeprefix("admin.override.")) for name in CURE)
     return {name.replace(".override.", ".") if refused else name: value for name, value in CURE.items()}
 
 
 def cure_text(policy: OverridePolicy | None, config: str = "its config") -> str:
-    """The two settings that cure it, as one writes them, and where; `config` is what the connector's is called."""
+    """Format the two settings that cure it, and where to set them; `config` names the connector's config."""
     cure = cure_of(policy)
     where = config if cure == CURE else "the workers' files, whose policy refuses them in a connector's config"
     return f"{' and '.join(f'{name}={value}' for name, value in cure.items())} in {where}"

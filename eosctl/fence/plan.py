@@ -1,7 +1,7 @@
-"""fence: gather the ids and their states, plan, and fence them through their coordinators.
+"""Gathers the ids and their states, plans, and fences them through their coordinators.
 
-`Admin.fenceProducers` from a shell, plus the checks that Java leaves to its caller. `fence_connect`, the way through
-Connect's own endpoint, is imported by who asks for it.
+Corresponds to `Admin.fenceProducers`, plus the checks that Java leaves to its caller. `fence_connect`, the route
+through Connect's own endpoint, is imported only where it is used.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from eosctl.fence.rules import (
     Described,
     FenceItem,
     FenceOutcome,
+    after_answer,
     blocked_leaders,
     blocked_live,
     may_be_prepared,
     newly_live,
     plan_items,
     read_back,
-    settled,
-    unanswered,
+    without_answer,
 )
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report
@@ -72,9 +72,9 @@ FenceRoute = Callable[[App, Sequence[TransactionalId]], Iterator[FenceAnswer]]
 
 
 class FencePlan(Struct, frozen=True):
-    """What would be fenced, and what that was decided from.
+    """The plan of a fencing, and the observations that it is based on.
 
-    `cluster_id` is that of the cluster where the ids are, `home_id` that of the group's own.
+    `cluster_id` is the id of the cluster with the ids, `home_id` the id of the group's own.
     """
 
     request: FenceRequest
@@ -86,24 +86,24 @@ class FencePlan(Struct, frozen=True):
     problems: tuple[Problem, ...]
 
     def where(self, app: App) -> App:
-        """The surroundings where the ids are."""
+        """Return the `App` for the cluster where the ids are."""
         return _where(app, self.gathered)
 
     def wanted(self) -> list[TransactionalId]:
-        """The ids to fence, in order."""
+        """Return the ids to fence, in order."""
         return [item.transactional_id for item in self.items if item.outcome is FenceOutcome.WOULD_FENCE]
 
     def prepared(self) -> list[FenceItem]:
-        """Those whose open transactions may hold what a two-phase commit has prepared."""
+        """Return the items whose open transactions may hold prepared data of a two-phase commit."""
         return may_be_prepared(self.items, connectors=self.connectors(), unseen=not self.cluster_id)
 
     def connectors(self) -> set[str]:
-        """The connectors of this group that are known to be there, or were named."""
+        """Return the connectors of this group that are known to exist, or were named."""
         named = {self.request.connector} if self.request.connector is not None else set()
         return {*self.liveness.connectors, *self.gathered.connectors, *named}
 
     def report(self, app: App) -> Report:
-        """The plan as rows."""
+        """Report the plan as rows."""
         return fence_report(app, FENCE_PLAN, self.items, cluster_id=self.home_id, problems=self.problems)
 
 
@@ -112,13 +112,12 @@ def _where(app: App, gathered: Gathered) -> App:
 
 
 def plan_fence(app: App, request: FenceRequest, known: Mapping[str, ConnectorState] | None = None) -> FencePlan:
-    """Finds the ids, describes them and checks who holds them.
+    """Find the ids, describe them and check who holds them.
 
-    `known` are the connectors of the config topic, if it has just been read.
-    Raises RefusedError for leader ids (without `allow_leader`), for ids of tasks that run (without `live`) or may run
-    (without `unknown_liveness`), for what Flink may have prepared (without `discard_prepared`), NotFoundError for a
-    group that was never there, and what gathering raises: UsageError, NotFoundError, UnreachableError,
-    UnauthorizedError.
+    `known` are the connectors of the config topic, if it has just been read. Raises RefusedError for leader ids
+    (without `allow_leader`), for ids of tasks that run (without `live`) or may run (without `unknown_liveness`), for
+    data that Flink may have prepared (without `discard_prepared`), NotFoundError for a group that never existed, and
+    what gathering raises: UsageError, NotFoundError, UnreachableError, UnauthorizedError.
     """
     _check_route(app, request)
     gathered = gather_ids(app, request, known)
@@ -173,7 +172,7 @@ def _cluster_id(app: App) -> str:
 
 
 def plan_recorded(app: App, connector: ConnectorState) -> FencePlan:
-    """The plan for the recorded ids of a connector as read, for commands without the options that refusals name."""
+    """Plan the fencing of a connector's recorded ids, for commands without the options that refusals name."""
     try:
         return plan_fence(app, FenceRequest(connector=connector.name), {connector.name: connector})
     except RefusedError as error:
@@ -181,27 +180,27 @@ def plan_recorded(app: App, connector: ConnectorState) -> FencePlan:
 
 
 def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, described: Described) -> None:
-    """A group that is gone runs nothing; one that never was has no connector to be fenced."""
+    """Refuse to fence a connector of a group that never existed; a group that is gone runs nothing."""
     if request.connector is None or liveness.gone is None or request.unknown_liveness:
         return
-    from eosctl.group.absent import Known, refuse_never_there
+    from eosctl.group.absent import KnownEvidence, refuse_never_there
 
     known = (name for name, state in described.items() if isinstance(state, TransactionDescription))
     ids = [name for name in known if task_of(name, liveness.gone.group_id) is not None]
     with _waivable():
-        refuse_never_there(app, liveness.gone, [request.connector], Known(ids=ids or None, ask_workers=False))
+        refuse_never_there(app, liveness.gone, [request.connector], KnownEvidence(ids=ids or None, ask_workers=False))
 
 
 def _refuse_nothing_known(app: App, request: FenceRequest, items: Sequence[FenceItem]) -> None:
-    """Where there is nothing to fence, the group that was named may be a wrong one; ids of others need none."""
+    """Raise NotFoundError if there is nothing to fence and the group never existed; let ids of others pass."""
     if request.unknown_liveness or any(item.outcome is not FenceOutcome.SKIPPED_UNKNOWN for item in items):
         return
     if items and not any(item.owner.kind in ("task", "leader", "ambiguous") for item in items):
         return
-    from eosctl.group.absent import Known, require_ever_there
+    from eosctl.group.absent import KnownEvidence, require_ever_there
 
     with _waivable():
-        require_ever_there(app, Known(ask_workers=False))
+        require_ever_there(app, KnownEvidence(ask_workers=False))
 
 
 @contextmanager
@@ -215,7 +214,7 @@ def _waivable() -> Iterator[None]:
 
 
 def _describe(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -> tuple[str, Described]:
-    """The cluster id and each id's state; where only librdkafka can authenticate, neither can be known."""
+    """Return the cluster id and each id's state; both stay unknown where only librdkafka can authenticate."""
     try:
         with app.transactions() as admin:
             return admin.cluster_id(), admin.describe_transactions(ids) if ids else {}
@@ -227,7 +226,7 @@ def _describe(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -
 
 
 def prepare_fence(app: App, request: FenceRequest) -> Plan:
-    """The plan to fence what `request` names; raises as `plan_fence`."""
+    """Prepare the plan to fence what `request` selects; raise as `plan_fence`."""
     plan = plan_fence(app, request)
     count = len(plan.wanted())
     question = f"Fence {counted(count, 'transactional id')}?"
@@ -235,10 +234,10 @@ def prepare_fence(app: App, request: FenceRequest) -> Plan:
 
 
 def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -> Report:
-    """Fences the ids of the plan and reports each one; raises StalePlanError if a task took one of them meanwhile.
+    """Fence the ids of the plan and report each one; raise StalePlanError if a task took one of them meanwhile.
 
-    Raises RefusedError if nobody can say that any more. Never raises for one id, nor for what breaks half-way: rows
-    report. Ctrl-C ends it with the rows so far, exit 130.
+    Raises RefusedError if it is unknown whether a task has. Never raises for a single id, nor for a failure half-way:
+    the rows report those. Ctrl-C ends it with the rows so far, exit 130.
     """
     _recheck(app, plan)
     items = {item.transactional_id: item for item in plan.items}
@@ -248,7 +247,7 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
         for answer in _with_progress(
             app, (route or _route(app, plan))(plan.where(app), plan.wanted()), total=len(plan.wanted())
         ):
-            items[answer.transactional_id] = settled(items[answer.transactional_id], answer)
+            items[answer.transactional_id] = after_answer(items[answer.transactional_id], answer)
     except KeyboardInterrupt:
         interrupted = True
         _mark_unanswered(items, KafkaFault(-1, "INTERRUPTED", "interrupted before the answer came"))
@@ -260,7 +259,7 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
     else:
         _mark_unanswered(items, KafkaFault(-1, "NO_ANSWER", "no answer came for this id"))
     if not interrupted:
-        _ask_again(plan.where(app), items)
+        _confirm_lost(plan.where(app), items)
     report = fence_report(app, FENCE_RESULT, list(items.values()), cluster_id=plan.home_id, problems=problems)
     if interrupted:
         return replace(report, exit_code=ExitCode.INTERRUPTED)
@@ -278,12 +277,14 @@ def _route(app: App, plan: FencePlan) -> FenceRoute:
         from eosctl.fence.connect import fence_through_connect
 
         before = {item.transactional_id: item.before for item in plan.items}
-        return lambda there, ids: fence_through_connect(app, connector, {one: before[one] for one in ids}, there=there)
-    return _with_producers if plan.request.via == "producer" else partial(_natively, plan)
+        return lambda ids_app, ids: fence_through_connect(
+            app, connector, {one: before[one] for one in ids}, ids_app=ids_app
+        )
+    return _fence_with_producers if plan.request.via == "producer" else partial(_fence_natively, plan)
 
 
-def _natively(plan: FencePlan, app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
-    """The coordinators that told the plan are the first to be asked."""
+def _fence_natively(plan: FencePlan, app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
+    """Fence through the coordinators; ask those first that were found for the plan."""
     if not ids:
         return
     known = {item.transactional_id: item.coordinator for item in plan.items if item.coordinator is not None}
@@ -291,8 +292,8 @@ def _natively(plan: FencePlan, app: App, ids: Sequence[TransactionalId]) -> Iter
         yield from admin.fence(ids, transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS, coordinators=known)
 
 
-def _with_producers(app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
-    """One librdkafka producer per id."""
+def _fence_with_producers(app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
+    """Fence with one librdkafka producer per id."""
     from eosctl.kafka.transactions.producer_fencing import fence_with_producers
 
     client, deadline = app.target.require_client(), app.deadline
@@ -307,10 +308,10 @@ def _with_progress(app: App, answers: Iterable[FenceAnswer], *, total: int) -> I
 
 
 def _recheck(app: App, plan: FencePlan) -> None:
-    """What must still hold: the same cluster, no task that began to run or may have, the same task-count record.
+    """Check that the plan still holds: same cluster, no task that may run since, same task-count record.
 
-    States and epochs may have moved: they do with every transaction, and fencing is right all the same; but not where
-    Flink may have prepared one meanwhile.
+    States and epochs may have moved: they do with every transaction, and fencing is right all the same, unless Flink
+    may have prepared a transaction meanwhile.
     """
     if plan.cluster_id:
         with plan.where(app).transactions() as admin:
@@ -331,7 +332,7 @@ def _recheck(app: App, plan: FencePlan) -> None:
 
 
 def _recheck_liveness(app: App, plan: FencePlan) -> None:
-    """Asks again what the flags do not set aside."""
+    """Check again what the flags do not waive."""
     request = plan.request
     liveness = find_liveness(app, request, plan.wanted())
     if not request.unknown_liveness:
@@ -345,7 +346,7 @@ def _recheck_liveness(app: App, plan: FencePlan) -> None:
 
 
 def _recheck_prepared(plan: FencePlan, admin: TransactionAdmin) -> None:
-    """Asks again for the ids like Flink's, whose transactions open and close with every checkpoint."""
+    """Check again ids like Flink's, whose transactions open and close with every checkpoint."""
     flinks = may_be_prepared(plan.items, connectors=plan.connectors(), unseen=True)
     if not flinks:
         return
@@ -363,11 +364,11 @@ def _recheck_prepared(plan: FencePlan, admin: TransactionAdmin) -> None:
 def _mark_unanswered(items: dict[TransactionalId, FenceItem], fault: KafkaFault) -> None:
     for transactional_id, item in items.items():
         if item.outcome is FenceOutcome.WOULD_FENCE:
-            items[transactional_id] = unanswered(item, fault)
+            items[transactional_id] = without_answer(item, fault)
 
 
-def _ask_again(app: App, items: dict[TransactionalId, FenceItem]) -> None:
-    """Lost answers: the coordinators are asked what they have now, within a few seconds of their own."""
+def _confirm_lost(app: App, items: dict[TransactionalId, FenceItem]) -> None:
+    """Ask the coordinators for the state of unconfirmed ids, with a few seconds of extra time."""
     lost = [item.transactional_id for item in items.values() if item.outcome is FenceOutcome.UNCONFIRMED]
     if not lost:
         return

@@ -1,4 +1,4 @@
-"""Rows, counts, problems and the exit code of `fence`, for its plan and for its result alike."""
+"""The rows, counts, problems and exit code of `fence`, for both its plan and its result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eosctl.app import App
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import TransactionDescription
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnconfirmedError
-from eosctl.fence.rows import FENCE_PLAN, Described, Fenced, FenceRow, FenceSummary, Running
+from eosctl.fence.rows import FENCE_PLAN, DescribedState, FencedState, FenceRow, FenceSummary, RunningTask
 from eosctl.fence.rules import FenceItem, FenceOutcome, count_outcomes
 from eosctl.output.rows import Kind
 from eosctl.report import Problem, Report
@@ -21,7 +21,7 @@ _BAD = {FenceOutcome.FAILED: EosctlError.code, FenceOutcome.UNCONFIRMED: Unconfi
 
 
 class FenceRows(Sequence[FenceRow]):
-    """The rows of many items, each made when it is looked at, so that 100,000 ids stay small."""
+    """The rows of many items, each made on access, so that 100,000 ids need little memory."""
 
     def __init__(self, items: Sequence[FenceItem], *, now_ms: int) -> None:
         self._items, self._now_ms = items, now_ms
@@ -43,23 +43,23 @@ class FenceRows(Sequence[FenceRow]):
 
 
 def fence_row(item: FenceItem, *, now_ms: int) -> FenceRow:
-    """One id as `fence-plan` and `fence-result` show it."""
+    """Return the row of one id in `fence-plan` and `fence-result`."""
     return FenceRow(
         transactional_id=item.transactional_id,
         coordinator=None if item.coordinator is None else item.coordinator.node_id,
         owner=owner_part(item.owner),
         before=None if item.before is None else _before(item.before, now_ms),
-        after=None if item.after is None else Fenced(producer_id=item.after[0], producer_epoch=item.after[1]),
+        after=None if item.after is None else FencedState(producer_id=item.after[0], producer_epoch=item.after[1]),
         outcome=item.outcome,
         confirmed_by=item.confirmed_by,
         already_fenced=item.already_fenced,
-        live=None if item.live is None else Running(worker=item.live.worker),
+        live=None if item.live is None else RunningTask(worker=item.live.worker),
         error=None if item.fault is None else error_cell(item.fault),
     )
 
 
-def _before(state: TransactionDescription, now_ms: int) -> Described:
-    return Described(
+def _before(state: TransactionDescription, now_ms: int) -> DescribedState:
+    return DescribedState(
         state=str(state.state),
         producer_id=state.producer_id,
         producer_epoch=state.producer_epoch,
@@ -71,7 +71,7 @@ def _before(state: TransactionDescription, now_ms: int) -> Described:
 def fence_report(
     app: App, kind: Kind, items: Sequence[FenceItem], *, cluster_id: str, problems: Iterable[Problem]
 ) -> Report:
-    """The report of a plan or a result; its exit code follows from the outcomes, and from what was not looked at."""
+    """Report a plan or a result; derive the exit code from the outcomes and from what was not checked."""
     problems = tuple(problems)
     code = _exit_code(items)
     if code is ExitCode.OK and any(problem.code == NOT_CHECKED for problem in problems):
@@ -101,7 +101,7 @@ def _exit_code(items: Sequence[FenceItem]) -> ExitCode:
 
 
 def _failure_problems(app: App, kind: Kind, items: Sequence[FenceItem]) -> list[Problem]:
-    """One problem per kind of failure, however many ids it hit."""
+    """Return one problem per kind of failure, regardless of the number of ids."""
     by_kind: dict[tuple[str, FenceOutcome], list[FenceItem]] = defaultdict(list)
     for item in items:
         if item.outcome in _BAD and item.fault is not None:

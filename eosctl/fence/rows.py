@@ -1,4 +1,4 @@
-"""What `fence` prints: a row per transactional id, of its plan and of its result alike."""
+"""The rows that `fence` prints, one per transactional id, for both its plan and its result."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from eosctl.report import Report
 from eosctl.txn.parts import OwnerPart, ShownCoordinator, ShownEpoch, ShownId, ShownProducerId, ShownTimeout, open_for
 
 
-class Described(Printed):
-    """What a coordinator says of an id."""
+class DescribedState(Printed):
+    """The state of an id, as its coordinator reports it."""
 
     state: Annotated[str, "The state of its transaction, as its coordinator says."]
     producer_id: ShownProducerId
@@ -21,19 +21,19 @@ class Described(Printed):
     age_ms: Annotated[int | None, "Milliseconds since its last transaction began, which may be over."]
 
     def open_for(self) -> str | None:
-        """How long the transaction has been open; `-` where none is open."""
+        """Return how long the transaction has been open; `-` where none is open."""
         return open_for(self.state, self.age_ms)
 
 
-class Fenced(Printed):
-    """What an id has after it was fenced."""
+class FencedState(Printed):
+    """The state of an id after fencing."""
 
     producer_id: Annotated[int, "The producer id after fencing.", Header("NEW-PRODUCER-ID")]
     producer_epoch: Annotated[int, "The epoch after fencing.", Header("NEW-EPOCH")]
 
 
-class Running(Printed):
-    """Where a task runs now."""
+class RunningTask(Printed):
+    """The worker that runs a task now."""
 
     worker: Annotated[str, "The worker that runs the task now; fencing makes the task fail.", Header("RUNNING-ON")]
 
@@ -44,24 +44,26 @@ class FenceRow(Printed):
     transactional_id: ShownId
     coordinator: ShownCoordinator | None
     owner: Annotated[OwnerPart, "The owner of the transactional id."]
-    before: Annotated[Described | None, "The id before it was fenced; null where its coordinator does not know it."]
-    after: Annotated[Fenced | None, "The id after it was fenced; null where it was not."]
+    before: Annotated[
+        DescribedState | None, "The id before it was fenced; null where its coordinator does not know it."
+    ]
+    after: Annotated[FencedState | None, "The id after it was fenced; null where it was not."]
     outcome: Annotated[FenceOutcome, "What fencing will do with the id, or what came of it."]
     confirmed_by: Annotated[
         str | None, "Whether the coordinator's `answer` said so, or a `read_back` after it was lost."
     ]
     already_fenced: Annotated[bool, "Whether the id was fenced before, and not used since."]
-    live: Annotated[Running | None, "The task that uses the id and runs now."]
+    live: Annotated[RunningTask | None, "The task that uses the id and runs now."]
     error: Annotated[KafkaError | None, "Why the id could not be fenced, or described."]
 
     @Header("OUTCOME")
     def planned_outcome(self) -> str:
-        """What fencing will do with the id; `fenced before` where it was fenced, and not used since."""
+        """Return what fencing will do with the id; `fenced before` where it was fenced, and not used since."""
         return f"{self.outcome} (fenced before)" if self.already_fenced else self.outcome
 
 
 class FenceSummary(Printed):
-    """How many ids of which outcome."""
+    """The number of ids per outcome."""
 
     ids: Annotated[int, "How many ids there are."]
     counts: Annotated[Counts, "How many ids have each outcome."]
@@ -77,7 +79,7 @@ class FencePart(Printed):
 
 
 def fence_part(report: Report) -> FencePart:
-    """A report of fencing as a part of another one."""
+    """Convert a report of fencing to a part of another report."""
     return FencePart(rows=list(report.rows_of(FenceRow)), summary=report.summary_of(FenceSummary))
 
 

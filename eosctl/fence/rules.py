@@ -1,4 +1,4 @@
-"""Which transactional ids to fence, which of them must be left alone, and what each one came to.
+"""Decides which transactional ids to fence, which to leave alone, and what the outcome of each is.
 
 Decisions only: the states come from the coordinators, the running tasks from the Connect group, and both are arguments.
 Fencing itself is one InitProducerId per id (`FenceProducersHandler`, Kafka 3.2+), done elsewhere.
@@ -44,7 +44,7 @@ Described = Mapping[TransactionalId, TransactionDescription | KafkaFault]
 
 @unique
 class FenceOutcome(StrEnum):
-    """What becomes, or became, of one id."""
+    """The planned or actual outcome of one id."""
 
     WOULD_FENCE = "would_fence"
     SKIPPED_UNKNOWN = "skipped_unknown"
@@ -54,7 +54,7 @@ class FenceOutcome(StrEnum):
 
 
 class LiveTask(Struct, frozen=True):
-    """A task that a worker runs now; `group_id` is None where it is of the group that was named."""
+    """A task that a worker runs now; `group_id` is None for the group that was named."""
 
     connector: str
     task: int
@@ -63,7 +63,7 @@ class LiveTask(Struct, frozen=True):
 
 
 class FenceItem(Struct, frozen=True):
-    """One id on its way from plan to result; `confirmed_by` is `answer`, `read_back` or None.
+    """One id of a plan or a result; `confirmed_by` is `answer`, `read_back` or None.
 
     A named tuple: there may be 100,000, each made twice.
     """
@@ -82,7 +82,7 @@ class FenceItem(Struct, frozen=True):
     def already_fenced(self) -> bool:
         """Whether the id looks fenced by eosctl (or by Java's Admin with defaults), and untouched since.
 
-        Coordinators don't report when an idle id was last used, so its state and its timeout are the only mark.
+        Coordinators don't report when an idle id was last used, so its state and its timeout are the only evidence.
         """
         before = self.before
         return (
@@ -93,7 +93,7 @@ class FenceItem(Struct, frozen=True):
 
 
 def parse_id_lines(data: bytes, *, source: str) -> list[TransactionalId]:
-    """Ids, one a line, exactly as written: any text may be an id, so only blank lines are left out.
+    """Parse ids, one a line, exactly as written: any text may be an id, so only blank lines are left out.
 
     Raises InputFileError naming `source` and the line.
     """
@@ -114,7 +114,7 @@ def parse_id_lines(data: bytes, *, source: str) -> list[TransactionalId]:
 
 
 def unique_ids(ids: Iterable[TransactionalId]) -> list[TransactionalId]:
-    """The ids in the order of their first mention, each once."""
+    """Return the ids in the order of their first mention, each once."""
     return list(dict.fromkeys(ids))
 
 
@@ -126,7 +126,7 @@ def plan_items(
     live: Mapping[TransactionalId, LiveTask],
     create_unknown: bool,
 ) -> list[FenceItem]:
-    """One item per id, in the order of `ids`; an id whose state can't be known is failed, never fenced blindly."""
+    """Return one item per id, in the order of `ids`; mark an id of unknown state as failed, never fence it blindly."""
     return [
         _plan_item(
             transactional_id,
@@ -159,9 +159,9 @@ def _plan_item(
 
 
 def may_be_leader(transactional_id: TransactionalId, owner: Owner, groups: Collection[str] | None = None) -> bool:
-    """Whether a Connect leader may hold this id: the group's own, or one that looks like another group's.
+    """Decide whether a Connect leader may hold this id: the group's own, or one that looks like another group's.
 
-    What can be a task's id, too, can only be that of the leader of one of `groups`, where these are known.
+    An id that may be a task's, too, can only be the leader's of one of `groups`, if these are known.
     """
     if not transactional_id.startswith(_LEADS) or owner.kind == "task":
         return False
@@ -169,24 +169,24 @@ def may_be_leader(transactional_id: TransactionalId, owner: Owner, groups: Colle
 
 
 def blocked_leaders(items: Iterable[FenceItem], groups: Collection[str] | None = None) -> list[FenceItem]:
-    """Items that would fence what may be a leader: never without being told to, alive or not."""
+    """Return the items that would fence a possible leader, which needs an explicit waiver, alive or not."""
     wanted = (item for item in items if item.outcome is FenceOutcome.WOULD_FENCE)
     return [item for item in wanted if may_be_leader(item.transactional_id, item.owner, groups)]
 
 
 def blocked_live(items: Iterable[FenceItem]) -> list[FenceItem]:
-    """Items that would fence a task that runs now: it would fail at its next commit and stay failed."""
+    """Return the items that would fence a running task, which would fail at its next commit and stay failed."""
     return [item for item in items if item.outcome is FenceOutcome.WOULD_FENCE and item.live is not None]
 
 
 def may_be_prepared(
     items: Iterable[FenceItem], *, connectors: Collection[str], unseen: bool = False
 ) -> list[FenceItem]:
-    """Items that would throw away what a two-phase commit has prepared: open transactions under ids like Flink's.
+    """Return the items whose fencing may discard prepared data: open transactions under ids like Flink's.
 
     Flink commits a transaction after its checkpoint is complete; until then, and while the job is down, the transaction
-    stays open and is the only place where the records are. Coordinators report nothing of that, so that every open one
-    counts, and with `unseen` (states could not be asked for) every one. Tasks of `connectors` are none of Flink's.
+    stays open and is the only place where the records are. Coordinators do not report that, so every open transaction
+    counts, and with `unseen` (states could not be read) every id. Tasks of `connectors` are not Flink's.
     """
     return [
         item
@@ -199,12 +199,12 @@ def may_be_prepared(
 
 
 def _application(item: FenceItem) -> str | None:
-    """What makes ids of this shape; `owner_of` has looked already where the id is nobody's that is known."""
+    """Return the application whose ids have this form; `owner_of` has checked already an id of no known owner."""
     return item.owner.application if item.owner.kind == "other" else application_of(item.transactional_id)
 
 
 def newly_live(items: Iterable[FenceItem], live: Mapping[TransactionalId, LiveTask]) -> list[LiveTask]:
-    """Tasks that run now under an id of the plan, and did not when it was made.
+    """Return the tasks that run now under an id of the plan, and did not when it was made.
 
     Only this makes a plan stale: states and epochs of a busy id move with every transaction (KIP-890), and a higher
     epoch does not make fencing it less right.
@@ -216,23 +216,25 @@ def newly_live(items: Iterable[FenceItem], live: Mapping[TransactionalId, LiveTa
     ]
 
 
-def settled(item: FenceItem, answer: FenceAnswer) -> FenceItem:
-    """The item after its coordinator's answer."""
+def after_answer(item: FenceItem, answer: FenceAnswer) -> FenceItem:
+    """Return the item after its coordinator's answer."""
     at = answer.coordinator or item.coordinator
     if answer.fault is None and answer.producer_id is not None and answer.producer_epoch is not None:
         after = (answer.producer_id, answer.producer_epoch)
-        return _with(item, FenceOutcome.FENCED, after=after, confirmed_by="answer", coordinator=at)
+        return _with_outcome(item, FenceOutcome.FENCED, after=after, confirmed_by="answer", coordinator=at)
     certain = answer.confirmed or answer.attempts == 0  # what was never sent did not happen
-    return _with(item, FenceOutcome.FAILED if certain else FenceOutcome.UNCONFIRMED, fault=answer.fault, coordinator=at)
+    return _with_outcome(
+        item, FenceOutcome.FAILED if certain else FenceOutcome.UNCONFIRMED, fault=answer.fault, coordinator=at
+    )
 
 
-def unanswered(item: FenceItem, fault: KafkaFault) -> FenceItem:
-    """The item of an id whose answer never came: nobody knows yet whether it was fenced."""
-    return _with(item, FenceOutcome.UNCONFIRMED, fault=fault)
+def without_answer(item: FenceItem, fault: KafkaFault) -> FenceItem:
+    """Mark an item as unconfirmed: no answer came, so it is unknown whether the id was fenced."""
+    return _with_outcome(item, FenceOutcome.UNCONFIRMED, fault=fault)
 
 
 def is_fence(before: TransactionDescription | None, now: TransactionDescription) -> bool:
-    """Return whether only a fence can have made of an id what it is now.
+    """Decide whether only fencing can have brought an id to its state of now.
 
     It is idle, with another producer id or epoch, and with the timeout of eosctl or of a round of Connect's. A newer
     epoch alone is no fence: from KIP-890 on every commit makes one.
@@ -243,19 +245,23 @@ def is_fence(before: TransactionDescription | None, now: TransactionDescription)
 
 
 def read_back(item: FenceItem, now: TransactionDescription | KafkaFault | None) -> FenceItem:
-    """An unconfirmed item after the coordinator was asked for the id's state."""
+    """Update an unconfirmed item from the state that its coordinator reports now."""
     if not isinstance(now, TransactionDescription):
         return item
     if is_fence(item.before, now):
-        return _with(item, FenceOutcome.FENCED, after=(now.producer_id, now.producer_epoch), confirmed_by="read_back")
-    said = (
+        return _with_outcome(
+            item, FenceOutcome.FENCED, after=(now.producer_id, now.producer_epoch), confirmed_by="read_back"
+        )
+    state_text = (
         f"{now.state}, producer {now.producer_id}, epoch {now.producer_epoch}, timeout {now.transaction_timeout_ms} ms"
     )
     lost = item.fault or KafkaFault(7, "REQUEST_TIMED_OUT", "no answer in time")
-    return _with(item, FenceOutcome.UNCONFIRMED, fault=KafkaFault(lost.code, lost.name, f"{lost.message}; now {said}"))
+    return _with_outcome(
+        item, FenceOutcome.UNCONFIRMED, fault=KafkaFault(lost.code, lost.name, f"{lost.message}; now {state_text}")
+    )
 
 
-def _with(
+def _with_outcome(
     item: FenceItem,
     outcome: FenceOutcome,
     *,
@@ -264,7 +270,7 @@ def _with(
     confirmed_by: str | None = None,
     coordinator: Coordinator | None = None,
 ) -> FenceItem:
-    """The item with another outcome, at the coordinator that it had unless another is given."""
+    """Return the item with another outcome; keep its coordinator unless another is given."""
     return FenceItem(  # _replace takes four times as long
         item.transactional_id,
         item.owner,
@@ -279,6 +285,6 @@ def _with(
 
 
 def count_outcomes(items: Collection[FenceItem]) -> dict[str, int]:
-    """How many items have each outcome, in the order of `FenceOutcome`; absent ones are left out."""
+    """Count the items per outcome, in the order of `FenceOutcome`, without outcomes of no item."""
     counts = Counter(item.outcome for item in items)
     return {outcome.value: counts[outcome] for outcome in FenceOutcome if counts[outcome]}

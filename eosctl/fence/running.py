@@ -1,4 +1,4 @@
-"""What runs in one Connect group, or may, for `fence`: asked where an id can be read as one of its tasks.
+"""The tasks that run, or may run, in one Connect group, for `fence`; it is asked if an id may be one of its tasks.
 
 The members of the group report which tasks they may run, and REST which of those have failed.
 """
@@ -36,7 +36,7 @@ from eosctl.report import Problem
 
 
 class RunningTasks(Struct, frozen=True):
-    """What runs in one group, and what may; `doubt` is about each of its tasks."""
+    """The tasks that run in one group, and those that may; `doubt` applies to every other task of it."""
 
     running: Mapping[Work, LiveTask]
     may_run: Mapping[Work, Problem] = {}
@@ -46,7 +46,7 @@ class RunningTasks(Struct, frozen=True):
 
 
 def tasks_of(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bool) -> RunningTasks:
-    """What runs in the target's group; its rebalance and tasks that are about to end are waited for, if it `waits`."""
+    """Return the tasks of the target's group that run or may; if it `waits`, let rebalances and ending tasks finish."""
 
     def look() -> TaskHolders:
         held = _holders_now(app, wanted, waits=waits, asks=not request.live)
@@ -65,15 +65,23 @@ def tasks_of(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits:
         for work, task in held.tasks.items()
         if task.holding is Holding.RUNS and task.status is not None
     }
-    may_run = {work: problem for work, task in held.tasks.items() if (problem := _may_run(app, held, task)) is not None}
-    silent = _silent(app, group, {task.worker for task in running.values()})
-    may_run |= {work: _died(app, task, silent[task.worker]) for work, task in running.items() if task.worker in silent}
+    may_run = {
+        work: problem
+        for work, task in held.tasks.items()
+        if (problem := _liveness_problem(app, held, task)) is not None
+    }
+    silent = _silent_workers(app, group, {task.worker for task in running.values()})
+    may_run |= {
+        work: _killed_worker_problem(app, task, silent[task.worker])
+        for work, task in running.items()
+        if task.worker in silent
+    }
     running = {work: task for work, task in running.items() if task.worker not in silent}
     return RunningTasks(running, may_run, doubt, known, gone)
 
 
 def _holders_now(app: App, wanted: frozenset[Work], *, waits: bool, asks: bool) -> TaskHolders:
-    """Ask the members, and the workers where they were named or a member may run one of the tasks."""
+    """Ask the members; ask the workers, too, if they were named or a member may run one of the tasks."""
     connectors = {connector for connector, _task in wanted}
     group, doubt = group_or_doubt(app, wait=waits)
     shown: Mapping[str, ConnectorEntry] = {}
@@ -88,48 +96,50 @@ def _holders_now(app: App, wanted: frozenset[Work], *, waits: bool, asks: bool) 
 
 
 def _doubt(app: App, held: TaskHolders) -> Problem | None:
-    """Why the group does not report who may run what."""
+    """Return why the group does not report who may run what."""
     if held.doubt is None:
         return None
-    told = held.doubt.message
+    message = held.doubt.message
     if held.group is None:
-        told = f"the members of group {app.target.group_id} are unknown: {told}"
-    return liveness_unknown(told, held.doubt.hint)
+        message = f"the members of group {app.target.group_id} are unknown: {message}"
+    return liveness_unknown(message, held.doubt.hint)
 
 
-def _silent(app: App, group: ConnectGroup | None, workers: Collection[WorkerId]) -> Mapping[WorkerId, EosctlError]:
-    """Those of `workers` that do not answer, and why: the others report what they know of their tasks from before."""
+def _silent_workers(
+    app: App, group: ConnectGroup | None, workers: Collection[WorkerId]
+) -> Mapping[WorkerId, EosctlError]:
+    """Return those of `workers` that do not answer, and why; the others report outdated states of their tasks."""
     given = {parse_worker_url(url).text: url for url in app.target.connect_urls}
     at = {worker_id_of_url(url): url for url in (urls_of(group) if group else ())}
     return silences_of(app, {worker: given.get(at[worker], at[worker]) for worker in workers if worker in at})
 
 
-def _may_run(app: App, held: TaskHolders, task: HeldTask) -> Problem | None:
-    """A task of which REST says neither that it runs at a member nor that it has failed; None for another one.
+def _liveness_problem(app: App, held: TaskHolders, task: HeldTask) -> Problem | None:
+    """Return the problem that the task may run: REST reports it neither RUNNING at a member nor FAILED; else None.
 
-    What has failed, or has no worker, at one that is no member is what `fence` is for.
+    A task that has failed, or that a non-member runs, or that has no worker, is a case for `fence`.
     """
     if task.holding is Holding.UNKNOWN:
-        return _stranger(app, task.status) if is_live(task.status) else None
+        return _stranger_problem(app, task.status) if is_live(task.status) else None
     if task.holding is not Holding.HELD:
         return None
-    at, group, group_id = worker_id_of(task.holders[0]), held.group, app.target.group_id
+    worker, group, group_id = worker_id_of(task.holders[0]), held.group, app.target.group_id
     if group is not None and group.is_mirror_maker:
-        message = f"worker {at} of group {group_id} may run their tasks: it {NO_REST}"
+        message = f"worker {worker} of group {group_id} may run their tasks: it {NO_REST}"
         return liveness_unknown(message, "Stop the nodes of the MirrorMaker first; without a member no task runs.")
-    told = "the workers that were asked did not report them" if held.silence is None else held.silence.message
+    reason = "the workers that were asked did not report them" if held.silence is None else held.silence.message
     hint = "Compare -u and -g." if held.silence is None else held.silence.hint
     if held.is_stopped(task.connector):
-        told = "the connector is STOPPED, and the worker has not let go of them"
+        reason = "the connector is STOPPED, and the worker has not let go of them"
         hint = "Run again in some seconds."
     elif task.status is not None and task.status.state == BEFORE_ITS_START:
-        told = f"REST says {task.status.state} until a task has started, and it has its producer before"
+        reason = f"REST says {task.status.state} until a task has started, and it has its producer before"
         hint = "Run again when they are RUNNING or FAILED, or stop the connectors first."
-    return liveness_unknown(f"worker {at} of group {group_id} may run their tasks: {told}", hint)
+    return liveness_unknown(f"worker {worker} of group {group_id} may run their tasks: {reason}", hint)
 
 
-def _died(app: App, task: LiveTask, silence: EosctlError) -> Problem:
-    """A task of a worker that was killed: the group counts on it for a while, and REST reports its last state."""
+def _killed_worker_problem(app: App, task: LiveTask, silence: EosctlError) -> Problem:
+    """Return the problem of a killed worker's task: the group counts the worker for a while, REST has its old state."""
     return liveness_unknown(
         f"worker {task.worker} of group {app.target.group_id} has them, and does not answer: {silence.message}",
         "If it was killed, the group drops it after session.timeout.ms (10 s): run again then. If it runs, stop the "
@@ -137,7 +147,7 @@ def _died(app: App, task: LiveTask, silence: EosctlError) -> Problem:
     )
 
 
-def _stranger(app: App, told: TaskStatus | None) -> Problem:
-    worker = "a worker" if told is None else f"worker {told.worker_id}"
+def _stranger_problem(app: App, status: TaskStatus | None) -> Problem:
+    worker = "a worker" if status is None else f"worker {status.worker_id}"
     message = f"{worker} runs tasks of these names, and is no member of group {app.target.group_id}"
     return liveness_unknown(message, "Compare -u and -g.")

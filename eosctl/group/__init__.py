@@ -1,1 +1,1 @@
-"""The Connect group: its members, workers and modes, and who runs what."""
+"""The Connect group: its members, workers and modes, and the work that they run."""

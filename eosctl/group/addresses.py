@@ -1,7 +1,7 @@
-"""Where the members of a group are asked, and which of those routes may lead to one worker.
+"""The URLs at which the members of a group are asked, and the members that may share a worker's address.
 
-Names are looked up where there are several members, side by side, and in a part of the time that a command has; a name
-that can't be resolved shows nothing.
+Names are resolved only if there are several members, in parallel, and within a part of the command's time; a name that
+can't be resolved proves nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eosctl.core.workers.url import normalised
 from eosctl.deadline import Deadline
 from eosctl.errors import UsageError
 from eosctl.group.members import ConnectMember
-from eosctl.group.ways import Route, doubt_of, shared_routes, told_apart
+from eosctl.group.ways import Route, explain_doubt, shared_routes, urls_by_address
 from eosctl.machine.side_by_side import side_by_side
 
 _PATIENCE_S = 3.0
@@ -26,9 +26,9 @@ _PARALLEL_LOOKUPS = 8
 
 
 class Routes(Struct, frozen=True):
-    """`urls` is under which each member is asked, by member id; `doubts` is why that proves nothing of some of them.
+    """The routes to the members: `urls` by member id, and `doubts`, why the answers there prove nothing of a member.
 
-    `unproven` are members of whom something else than their own word says where they are reached.
+    `unproven` are members whose address is given by something else than the member itself.
     """
 
     urls: Mapping[str, str] = {}
@@ -37,17 +37,19 @@ class Routes(Struct, frozen=True):
 
 
 def routes_of(app: App, members: Iterable[ConnectMember], given: Collection[str]) -> Routes:
-    """The routes to the members that have a REST interface; `given` are the normalised URLs of -u."""
-    there = [member for member in members if member.has_rest]
-    own = {each.member_id: url for each in there if (url := normalised(each.url)) is not None}
-    routes = _routes(app, there, own, {})
+    """Return the routes to the members with a REST interface; `given` are the normalised URLs of -u."""
+    with_rest = [member for member in members if member.has_rest]
+    own = {each.member_id: url for each in with_rest if (url := normalised(each.url)) is not None}
+    routes = _routes(app, with_rest, own, {})
     if len(routes) <= 1:
         return Routes(own, {}, _unproven(routes))
     addresses = _addresses_of(app, (*(each.reached for each in routes), *given))
     shared = {each.member_id for together in shared_routes(routes, addresses) for each in together}
-    apart = told_apart(there, shared, given, addresses)
-    routes = _routes(app, there, own, apart)
-    doubts = {each.member_id: doubt_of(together) for together in shared_routes(routes, addresses) for each in together}
+    apart = urls_by_address(with_rest, shared, given, addresses)
+    routes = _routes(app, with_rest, own, apart)
+    doubts = {
+        each.member_id: explain_doubt(together) for together in shared_routes(routes, addresses) for each in together
+    }
     return Routes({**own, **apart}, doubts, _unproven(routes))
 
 
@@ -62,11 +64,11 @@ def _routes(
 
 
 def _unproven(routes: Iterable[Route]) -> frozenset[str]:
-    return frozenset(each.member_id for each in routes if not each.is_its_own_word)
+    return frozenset(each.member_id for each in routes if not each.is_self_declared)
 
 
 def _addresses_of(app: App, urls: Iterable[str]) -> Mapping[str, frozenset[str]]:
-    """The addresses of the URLs' hosts; what a proxy looks up is not known here."""
+    """Resolve the hosts of URLs to addresses; omit what goes through a proxy, which resolves for itself."""
     patience_s = min(_PATIENCE_S, app.deadline.remaining_s() / 4)
     hurried = replace(app, deadline=Deadline.after(patience_s, app.clock))
     names = sorted({urlsplit(url).hostname or "" for url in urls if _goes_directly(app, url)})

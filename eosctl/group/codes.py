@@ -1,4 +1,4 @@
-"""What is to be known of a Connect group and its workers."""
+"""The codes of the problems of a Connect group and its workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workers of a Connect group: who they are, what each runs, and what can be proven of their exactly-once mode.
+"""Observes the workers of a Connect group: who they are, what each runs, and which exactly-once mode is proven.
 
 Read-only. Members and their work come from Kafka's group coordinator; version, health and mode from REST.
 """
@@ -24,12 +24,12 @@ from eosctl.errors import (
 )
 from eosctl.group import codes
 from eosctl.group.addresses import Routes, routes_of
-from eosctl.group.listing import with_groups_there
+from eosctl.group.listing import with_existing_groups
 from eosctl.group.members import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
 from eosctl.group.mirror_makers import KnownNodes
-from eosctl.group.modes import Refined, files_of, mode_of_files, read_worker_file, refine_mode
+from eosctl.group.modes import RefinedMode, files_of, mode_of_files, read_worker_file, refine_mode
 from eosctl.group.observed import GroupObservation, WorkerObservation
-from eosctl.group.ways import HEALTHY, UNHEALTHY, Way, judge_way, runs_on, why_none_of_the_members
+from eosctl.group.ways import HEALTHY, UNHEALTHY, Destination, classify_url, explain_separate_worker, running_workers
 from eosctl.group.workers import PARALLEL_WORKERS, STANDALONE, WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
 from eosctl.machine.side_by_side import side_by_side
 from eosctl.report import Problem
@@ -51,12 +51,12 @@ _Pair = tuple[ConnectMember | None, str | None]
 
 
 def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
-    """The group's members joined with what each worker says over REST; a worker that can't be reached is a row too.
+    """Join the group's members with their workers' REST answers; an unreachable worker is a row too.
 
-    Without a Kafka cluster or a group id, the given URLs alone are asked. A given URL that no member advertises is
-    another way to one (a load balancer, a forwarded port), if what it answers says so, and else stands among the
-    members, with the reason as evidence. With `gone_ok` a group that the coordinator does not know is one without
-    members. Raises UsageError, NotFoundError and what Kafka's connection raises.
+    Without a Kafka cluster or a group id, the given URLs alone are asked. A given URL that no member advertises is a
+    route to some member (a load balancer, a forwarded port) if its answers show that; else it is listed among the
+    members, with the reason as evidence. With `gone_ok`, a group that the coordinator does not know is returned without
+    members. Raises UsageError, NotFoundError and the errors of the Kafka connection.
     """
     given = _given_urls(app)
     if given and (app.target.client is None or app.target.group_id is None):
@@ -68,7 +68,7 @@ def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
     advertised = {url for _member, url in pairs}
     pairs += [(None, url) for url in given if url not in advertised]
     seen_alone = _observe(app, pairs, given, kafka_cluster_id=cluster_id)
-    members, ways_in = _judge_strangers(app, group, _proven(app, group, seen_alone, routes, given), given)
+    members, proxies = _judge_strangers(app, group, _discard_unproven(app, group, seen_alone, routes, given), given)
     seen = GroupObservation(
         group_id=group.group_id,
         kafka_cluster_id=cluster_id,
@@ -77,16 +77,16 @@ def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
         leader_member_id=group.leader_member_id,
         leader_url=routes.urls.get(group.leader_member_id or "") or normalised(group.leader_url),
         members=members,
-        ways_in=ways_in,
+        proxies=proxies,
     )
     return seen.named_as(KnownNodes({}))
 
 
 def read_group(app: App, *, gone_ok: bool = False, wait: bool = True) -> tuple[ConnectGroup, str]:
-    """The target's Connect group and the Kafka cluster id; with `wait` a rebalance gets a little time to end.
+    """Return the target's Connect group and the Kafka cluster id; with `wait`, give a rebalance a little time to end.
 
-    With `gone_ok` a group that the coordinator does not know is one in state Dead: its workers may be stopped since
-    long. Raises UsageError, NotFoundError, ProtocolError and what Kafka's connection raises.
+    With `gone_ok`, a group that the coordinator does not know is returned in state Dead: its workers may have been
+    stopped long ago. Raises UsageError, NotFoundError, ProtocolError and the errors of the Kafka connection.
     """
     group_id = app.target.require_group_id()
     asked_s = app.clock.monotonic_s()
@@ -94,7 +94,7 @@ def read_group(app: App, *, gone_ok: bool = False, wait: bool = True) -> tuple[C
         raw = admin.describe_group(group_id)
         while wait and app.clock.monotonic_s() - asked_s < _PATIENCE_S.get(raw.state, REBALANCE_PATIENCE_S):
             if app.deadline.remaining_s() <= 2 * _POLL_S:
-                break  # a look that has no time fails, and reports less than the one before
+                break  # a further request without time would fail
             app.deadline.sleep(_POLL_S)
             raw = admin.describe_group(group_id)
         cluster_id = admin.cluster_id()
@@ -103,14 +103,14 @@ def read_group(app: App, *, gone_ok: bool = False, wait: bool = True) -> tuple[C
     try:
         return connect_group(raw), cluster_id
     except NotFoundError as error:
-        raise with_groups_there(app, error) from error
+        raise with_existing_groups(app, error) from error
 
 
 def discover_urls(app: App) -> list[str]:
-    """Where to reach the group's workers: the URLs that were given, else those its members advertise.
+    """Return the URLs of the group's workers: the given ones, else those that its members advertise.
 
-    Credentials are part of given URLs only, so none goes to a discovered one. Empty means that the group has no
-    member; members whose URLs are unknown raise UnreachableError. Else raises as `read_group`.
+    Only given URLs have credentials, so none is sent to a discovered one. Returns none if the group has no member.
+    Raises UnreachableError if the URLs of all members are unknown, else as `read_group`.
     """
     if app.target.connect_urls:
         return list(app.target.connect_urls)
@@ -127,19 +127,19 @@ def discover_urls(app: App) -> list[str]:
 
 
 def urls_of(group: ConnectGroup) -> list[str]:
-    """Where the members say that they are reached."""
+    """Return the URLs that the members advertise."""
     return [url for url in (normalised(member.url) for member in group.members if member.has_rest) if url is not None]
 
 
 def worker_id_of(member: ConnectMember) -> WorkerId:
-    """How REST calls the member, HOST:PORT of its URL; where that is not known, what else there is to call it."""
+    """Return the member's worker id, HOST:PORT of its URL, or a substitute if the URL is unknown."""
     return worker_id_of_url(normalised(member.url) or f"://{member.member_id}")
 
 
 def in_turn(app: App, urls: Sequence[str]) -> Iterator[tuple[str, ConnectWorker]]:
-    """Each URL and its worker, with a patience that leaves time for the others.
+    """Yield each URL and its worker, with a time limit that leaves time for the others.
 
-    A frozen worker takes requests and is silent: it must not use up the time in which the next one would answer.
+    A frozen worker accepts requests and does not answer: it must not use up the time in which the next one would.
     """
     for left, url in zip(range(len(urls), 0, -1), urls, strict=True):
         patience_s = min(WORKER_PATIENCE_S, app.deadline.remaining_s() / left)
@@ -148,7 +148,7 @@ def in_turn(app: App, urls: Sequence[str]) -> Iterator[tuple[str, ConnectWorker]
 
 
 def answering_url(app: App) -> str | None:
-    """The first of the URLs that were given whose worker answers, as it may be shown."""
+    """Return the first given URL whose worker answers, without credentials."""
     for _url, worker in in_turn(app, app.target.connect_urls):
         try:
             worker.root()
@@ -159,7 +159,7 @@ def answering_url(app: App) -> str | None:
 
 
 def no_answer(what: str, failures: Sequence[EosctlError]) -> EosctlError:
-    """The error where every worker that was asked failed: UnauthorizedError where all of them turned us away."""
+    """Return the error for workers that all failed; it is UnauthorizedError if all of them refused authorization."""
     message = f"{what}: {'; '.join(each.message for each in failures) or 'none is known'}"
     hints = dict.fromkeys(each.hint for each in failures if each.hint)
     turned_away = bool(failures) and all(isinstance(each, UnauthorizedError) for each in failures)
@@ -170,7 +170,7 @@ def no_answer(what: str, failures: Sequence[EosctlError]) -> EosctlError:
 def _observe(
     app: App, pairs: Sequence[_Pair], given: Mapping[str, str], *, kafka_cluster_id: str | None = None
 ) -> tuple[WorkerObservation, ...]:
-    """Each pair joined with its worker's own words; the workers are asked side by side."""
+    """Join each pair with the worker's own answers; workers are asked in parallel."""
 
     def view(pair: _Pair) -> WorkerView:
         member, url = pair
@@ -194,7 +194,7 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
         connectors=None,
         tasks=None,
         mode=refined.mode,
-        evidence=(*view.evidence, *_place_in_group(pair, view, kafka_cluster_id), *refined.said),
+        evidence=(*view.evidence, *_place_in_group(pair, view, kafka_cluster_id), *refined.evidence),
         problems=tuple(_problems_of(url, view, refined, kafka_cluster_id)),
         failure=view.failure,
         plugins=view.plugins,
@@ -203,7 +203,7 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
 
 
 def _as_member(alone: WorkerObservation, member: ConnectMember) -> WorkerObservation:
-    """The worker, with what the group knows of it."""
+    """Add the group's view of the member to a worker's observation."""
     return replace(
         alone,
         url=member.url if alone.url is None else alone.url,
@@ -221,8 +221,8 @@ def _as_member(alone: WorkerObservation, member: ConnectMember) -> WorkerObserva
     )
 
 
-def _mode_by_files(app: App, pair: _Pair, view: WorkerView) -> Refined:
-    """The worker's mode, by what it says itself and by the files that may be its own."""
+def _mode_by_files(app: App, pair: _Pair, view: WorkerView) -> RefinedMode:
+    """Return the worker's mode, by its own answers and by the files that may be its own."""
     member, url = pair
     given = [config.properties for config in app.target.worker_configs]
     read = [read_worker_file(file.source, file.values) for file in given]
@@ -231,7 +231,7 @@ def _mode_by_files(app: App, pair: _Pair, view: WorkerView) -> Refined:
 
 
 def _place_in_group(pair: _Pair, view: WorkerView, kafka_cluster_id: str | None) -> Iterator[str]:
-    """What is to be known of how the worker belongs to the group: evidence, in sentences."""
+    """Yield evidence of how the worker belongs to the group, in sentences."""
     member, url = pair
     if member is not None and not member.has_rest:
         yield NO_REST
@@ -248,7 +248,7 @@ def _is_elsewhere(view: WorkerView, kafka_cluster_id: str | None) -> bool:
 
 
 def _problems_of(
-    url: str | None, view: WorkerView, refined: Refined, kafka_cluster_id: str | None
+    url: str | None, view: WorkerView, refined: RefinedMode, kafka_cluster_id: str | None
 ) -> Iterator[Problem]:
     if _is_elsewhere(view, kafka_cluster_id):
         message = f"the worker at {url} uses Kafka cluster {view.kafka_cluster_id}, not {kafka_cluster_id}"
@@ -265,17 +265,17 @@ def _problems_of(
         yield Problem(codes.FILE_CONTRADICTS_PROBE, message, hint)
 
 
-def _proven(
+def _discard_unproven(
     app: App,
     group: ConnectGroup,
     workers: Sequence[WorkerObservation],
     routes: Routes,
     given: Mapping[str, str],
 ) -> tuple[WorkerObservation, ...]:
-    """The workers; of a member, what was answered counts only if no other worker may have answered.
+    """Return the workers; discard a member's answers if another worker may have given them.
 
-    Where something else than the member says where it is reached (--connect-map, -u), another group's worker may be
-    there: its connectors show that.
+    If something else than the member defines its address (--connect-map, -u), another group's worker may be there,
+    which its connectors show.
     """
     members = {worker_id_of(member) for member in group.members}
     ours = _assigned(group)
@@ -284,12 +284,16 @@ def _proven(
         member_id, url = worker.member_id or "", worker.url or ""
         doubt = routes.doubts.get(member_id, "")
         if not doubt and member_id in routes.unproven and worker.failure is None:
-            told = connectors_at(app, given.get(url, url))
-            way, said = (Way.UNKNOWN, "") if told is None else judge_way(_workers(told), ours=ours, members=members)
-            if way is Way.ELSEWHERE:
-                what = f"does not answer there itself: what answers {said}"
-                return worker.in_doubt(f"{url}: {what}").of_another_group(what)
-        return worker.in_doubt(doubt) if doubt else worker
+            connectors = connectors_at(app, given.get(url, url))
+            destination, explanation = (
+                (Destination.UNKNOWN, "")
+                if connectors is None
+                else classify_url(_workers(connectors), ours=ours, members=members)
+            )
+            if destination is Destination.ELSEWHERE:
+                what = f"does not answer there itself: what answers {explanation}"
+                return worker.without_answers(f"{url}: {what}").with_other_group_problem(what)
+        return worker.without_answers(doubt) if doubt else worker
 
     return tuple(side_by_side(proven, workers, most=PARALLEL_WORKERS))
 
@@ -297,29 +301,29 @@ def _proven(
 def _judge_strangers(
     app: App, group: ConnectGroup, workers: Sequence[WorkerObservation], given: Mapping[str, str]
 ) -> tuple[tuple[WorkerObservation, ...], tuple[WorkerObservation, ...]]:
-    """The workers, those of no or another group with a problem that says so; and, apart, other ways to the members."""
+    """Return the workers, with problems for foreign ones; and, separately, the proxies of members."""
     if all(worker.member_id is not None for worker in workers) or group.state not in (STABLE, EMPTY):
         return tuple(workers), ()
     members = [worker for worker in workers if worker.member_id is not None]
     urls = [worker.url for worker in members if worker.failure is None]
     answers = (connectors_at(app, given.get(url, url)) for url in urls if url is not None)
-    told = next((found for found in answers if found is not None), None)
-    ours = _assigned(group) if told is None else frozenset(told)
+    connectors = next((found for found in answers if found is not None), None)
+    ours = _assigned(group) if connectors is None else frozenset(connectors)
     is_local = all(is_this_machine(each.client_host or "") for each in members)
     healthy = all(each.health == HEALTHY and not each.doubt for each in members)
-    seen = _Members(ours, runs_on(told or {}), healthy=healthy, is_local=is_local)
+    seen = _Members(ours, running_workers(connectors or {}), healthy=healthy, is_local=is_local)
     kept: list[WorkerObservation] = []
-    ways: list[WorkerObservation] = []
+    proxies: list[WorkerObservation] = []
     for worker in workers:
-        judged, is_way = _judge_stranger(app, group, worker, seen, given)
-        (ways if is_way else kept).append(judged)
-    return tuple(kept), tuple(ways)
+        judged, is_proxy = _judge_stranger(app, group, worker, seen, given)
+        (proxies if is_proxy else kept).append(judged)
+    return tuple(kept), tuple(proxies)
 
 
 class _Members(Struct, frozen=True):
-    """What the members say: their connectors (None: nobody tells), where these run, and whether all are healthy.
+    """The members' view: their connectors (None: unknown), the workers that run them, and whether all are healthy.
 
-    Unless they are all on this machine (`is_local`), localhost is not what they call a worker.
+    Unless they are all on this machine (`is_local`), they do not know a worker as localhost.
     """
 
     connectors: frozenset[str] | None
@@ -329,7 +333,7 @@ class _Members(Struct, frozen=True):
 
 
 def _assigned(group: ConnectGroup) -> frozenset[str] | None:
-    """The connectors that the members run, as their coordinator knows; a stopped one is among them."""
+    """Return the connectors that the members run, by their coordinator, stopped ones included; None if unknown."""
     works = [member.connectors() for member in group.members]
     return None if any(each is None for each in works) else frozenset(name for each in works for name in each or ())
 
@@ -342,21 +346,21 @@ def _judge_stranger(
         return worker, False
     if not group.members:
         if worker.health == UNHEALTHY:
-            return worker.not_a_member(f"the group {group.group_id} has no member"), False
-        return worker.of_another_group(f"answers, while the group {group.group_id} has no member"), False
+            return worker.with_outside_problem(f"the group {group.group_id} has no member"), False
+        return worker.with_other_group_problem(f"answers, while the group {group.group_id} has no member"), False
     theirs = connectors_at(app, given.get(worker.url, worker.url))
     if theirs is None:
         return worker, False
     members = {worker_id_of(member) for member in group.members}
-    way, said = judge_way(_workers(theirs), ours=seen.connectors, members=members)
-    if way is Way.ELSEWHERE:
-        return worker.of_another_group(f"is no member of the group {group.group_id} and {said}"), False
+    destination, explanation = classify_url(_workers(theirs), ours=seen.connectors, members=members)
+    if destination is Destination.ELSEWHERE:
+        return worker.with_other_group_problem(f"is no member of the group {group.group_id} and {explanation}"), False
     is_known = seen.is_local or not is_loopback_url(worker.url)
-    named = seen.running_on | runs_on(theirs) if is_known else frozenset()
-    why = why_none_of_the_members(worker.url, worker.health, running_on=named, members_healthy=seen.healthy)
+    named = seen.running_on | running_workers(theirs) if is_known else frozenset()
+    why = explain_separate_worker(worker.url, worker.health, running_on=named, members_healthy=seen.healthy)
     if why is not None and _stays_outside(app, worker.url):
-        return worker.not_a_member(f"it is not a member of the group {group.group_id}: {why}"), False
-    return replace(worker, evidence=(*worker.evidence, said)), way is Way.IN
+        return worker.with_outside_problem(f"it is not a member of the group {group.group_id}: {why}"), False
+    return replace(worker, evidence=(*worker.evidence, explanation)), destination is Destination.IN
 
 
 def _workers(connectors: Mapping[str, ConnectorEntry]) -> dict[str, frozenset[WorkerId]]:
@@ -364,9 +368,9 @@ def _workers(connectors: Mapping[str, ConnectorEntry]) -> dict[str, frozenset[Wo
 
 
 def _stays_outside(app: App, url: str) -> bool:
-    """Whether the group stays Stable without the worker for longer than a worker that has just started takes to join.
+    """Check that the group stays Stable without the worker for longer than a just started worker takes to join.
 
-    What was seen of both may be a moment apart.
+    The observations of both may be a moment apart.
     """
     patience = Deadline.after(min(JOIN_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
     for _ in patience.rounds(_POLL_S):
@@ -377,18 +381,17 @@ def _stays_outside(app: App, url: str) -> bool:
 
 
 def observe_former_members(app: App, seen: GroupObservation, urls: Sequence[str]) -> tuple[WorkerObservation, ...]:
-    """What answers at URLs at which members of the group were, judged like a URL that was given; reads the group anew.
+    """Observe the former members' URLs, judged like given ones; read the group anew.
 
-    Whoever has such an address now need not be a worker: credentials are for the caller to keep back. Raises as
-    `read_group`.
+    Another service may have such an address now, so callers must withhold credentials. Raises as `read_group`.
     """
     group, cluster_id = read_group(app, gone_ok=True, wait=False)
-    there = {worker_id_of(member) for member in group.members}
-    former: list[_Pair] = [(None, url) for url in urls if worker_id_of_url(url) not in there]
+    present = {worker_id_of(member) for member in group.members}
+    former: list[_Pair] = [(None, url) for url in urls if worker_id_of_url(url) not in present]
     workers = [*seen.members, *_observe(app, former, {}, kafka_cluster_id=cluster_id)]
     return tuple(each for each in _judge_strangers(app, group, workers, {})[0] if (None, each.url) in former)
 
 
 def _given_urls(app: App) -> dict[str, str]:
-    """Normalised URL -> the URL as given, which may carry credentials."""
+    """Return a map of normalised URLs to the URLs as given, which may carry credentials."""
     return {parse_worker_url(url).text: url for url in app.target.connect_urls}

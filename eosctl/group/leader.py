@@ -1,4 +1,4 @@
-"""The leader of a Connect group: its REST interface, and the signature by which it knows a member of its group."""
+"""The leader of a Connect group: its REST interface, and the signature that identifies a member to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SESSION_KEY = b"session-key"
 
 
 def leader_worker(app: App) -> ConnectWorker:
-    """The leader's REST interface: a follower would forward without the signature; raises ConnectError."""
+    """Return the leader's REST interface, as a follower would forward without the signature; raise ConnectError."""
     group, _cluster_id = read_group(app)
     if group.leader_url is None:
         raise ConnectError(f"group {group.group_id} has no leader now", hint="A rebalance is going on; run again.")
@@ -27,7 +27,7 @@ def leader_worker(app: App) -> ConnectWorker:
 
 
 def session_headers(app: App) -> dict[str, str]:
-    """The headers that sign an empty body with the group's newest session key; none where there is no key."""
+    """Return the headers that sign an empty body with the group's newest session key; return none without a key."""
     with app.topics() as store:
         records = store.read(app.target.config_topic, newest_per_key=True).records
     value = next((record.value for record in reversed(records) if record.key == _SESSION_KEY), None)

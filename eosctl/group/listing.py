@@ -1,4 +1,4 @@
-"""Which Connect groups a Kafka cluster has; said also to whoever names one that it does not have. Reads only."""
+"""Lists the Connect groups of a Kafka cluster, also as a hint for a group that does not exist. Reads only."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from eosctl.core.transactions import PROTOCOL_TYPE
 from eosctl.errors import EosctlError, NotFoundError
 
 
-def with_groups_there(app: App, error: NotFoundError) -> NotFoundError:
-    """The same about the target's group, with the groups that exist as a hint; unchanged where nobody lists them."""
-    from eosctl.group.observation.absence import groups_there  # most commands meet no absent group
+def with_existing_groups(app: App, error: NotFoundError) -> NotFoundError:
+    """Add the existing groups to the error as a hint, if they can be listed."""
+    from eosctl.group.observation.absence import existing_groups_hint  # rarely needed
 
     try:
         with app.transactions() as admin:
@@ -17,12 +17,14 @@ def with_groups_there(app: App, error: NotFoundError) -> NotFoundError:
     except EosctlError:
         return error
     groups = [name for name, kind in listed.items() if kind == PROTOCOL_TYPE]
-    said = groups_there(app.target.require_group_id(), groups, app.target.require_client().bootstrap_servers)
-    return NotFoundError(error.message, hint=f"{said} {error.hint or ''}".rstrip())
+    existing = existing_groups_hint(
+        app.target.require_group_id(), groups, app.target.require_client().bootstrap_servers
+    )
+    return NotFoundError(error.message, hint=f"{existing} {error.hint or ''}".rstrip())
 
 
 def list_connect_groups(app: App) -> tuple[frozenset[str] | None, EosctlError | None]:
-    """The Connect groups of this Kafka cluster that one may see, or why that is unknown."""
+    """Return the Connect groups of this Kafka cluster that one may see, or why that is unknown."""
     try:
         with app.transactions() as admin:
             listed = admin.list_groups()

@@ -1,4 +1,4 @@
-"""A Connect group as Kafka's coordinator knows it: decoded members, what each owns, and who leads. Pure."""
+"""A Connect group as its coordinator describes it: decoded members, owned work, and the leader. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STABLE = "Stable"
 EMPTY = "Empty"
 DEAD = "Dead"
 UNSIGNED_PROTOCOLS = ("default", "compatible")
-"""Without session keys (KIP-507): workers do not sign what they ask of each other; `default` is eager."""
+"""Protocols without session keys (KIP-507): workers do not sign their requests to each other; `default` is eager."""
 
 
 _NO_URL = "NOTUSED"  # MirrorMaker.addHerder, 2.4 to 4.3
@@ -22,10 +22,10 @@ _NO_URL = "NOTUSED"  # MirrorMaker.addHerder, 2.4 to 4.3
 class ConnectMember(Struct, frozen=True):
     """One worker in the group; `url`, `config_offset` and `owned` are None while the group is not stable.
 
-    `held` is what it may still run, although some of it is another's by now, or nobody's. Not `has_rest` is a worker of
-    a dedicated MirrorMaker: it has no REST interface, or (then it has a `url`) one for the others of its group alone.
-    `wanted_offset` is the config offset that a rebalance before told it, if it had not read as far when it joined
-    again: it could not, and asked for this one.
+    `held` is the work that it may still run, although some of it may belong to another member or to none by now.
+    `has_rest` is false for a worker of a dedicated MirrorMaker: it has no REST interface, or (if it has a `url`) one
+    for other members only. `wanted_offset` is the config offset of an earlier rebalance that it had not reached when it
+    joined again.
     """
 
     member_id: str
@@ -40,13 +40,13 @@ class ConnectMember(Struct, frozen=True):
     wanted_offset: int | None = None
 
     def connectors(self) -> tuple[str, ...] | None:
-        """The connectors whose Connector instance runs here."""
+        """Return the connectors whose Connector instance runs here."""
         if self.owned is None:
             return None
         return tuple(connector for connector, task in self.owned if task == CONNECTOR_ITSELF)
 
     def tasks(self) -> tuple[Work, ...] | None:
-        """The tasks that run here."""
+        """Return the tasks that run here."""
         return None if self.owned is None else tuple(work for work in self.owned if work[1] != CONNECTOR_ITSELF)
 
 
@@ -67,7 +67,7 @@ class ConnectGroup(Struct, frozen=True):
 
 
 def connect_group(raw: RawGroup) -> ConnectGroup:
-    """Decodes DescribeGroups' answer; raises NotFoundError for an unknown or foreign group, ProtocolError."""
+    """Decode DescribeGroups' answer; raise NotFoundError for an unknown or foreign group, or ProtocolError."""
     if raw.state == DEAD and not raw.members:
         raise NotFoundError(
             f"the Connect group {raw.group_id!r} does not exist on this Kafka cluster",
@@ -99,7 +99,7 @@ def _member(raw: RawGroupMember, leader: str | None, *, stable: bool) -> Connect
     newest_offset = metadata.config_offset if assignment is None else assignment.config_offset
     before = -1 if metadata.current is None else metadata.current.config_offset
     wanted = before if before > metadata.config_offset else None
-    if wanted is not None:  # what the leader tells such a member is not what it has read
+    if wanted is not None:  # the assigned offset is not the one that it has read
         newest_offset = metadata.config_offset
     owned, held = owned_work(metadata, assignment), held_work(metadata, assignment)
     url = None if metadata.url == _NO_URL else metadata.url

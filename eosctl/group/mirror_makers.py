@@ -1,7 +1,7 @@
-"""Names for the workers of a dedicated MirrorMaker that advertise no URL: where they run, and a number. Pure.
+"""Names for the workers of a dedicated MirrorMaker that advertise no URL: their host, and a number. Pure.
 
-A member id is another one after each restart, so a node is told by the host from which it is connected, and by its
-client id where that is not the one that MirrorMaker sets. Nodes of one host can only be counted.
+A member id changes with each restart, so a node is identified by the host that it connects from, and by its client id
+unless MirrorMaker sets that. Nodes of one host can only be counted.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _NUMBER = re.compile(r"(?P<place>.+)#(?P<number>[0-9]+)")
 
 
 def is_flow(client_id: str) -> bool:
-    """Whether it is the client id that MirrorMaker gives the worker of a flow (`SOURCE->TARGET`, 2.4 to 4.3)."""
+    """Decide whether MirrorMaker gives this client id to the worker of a flow (`SOURCE->TARGET`, 2.4 to 4.3)."""
     source, arrow, target = client_id.partition(_FLOW)
     return bool(source and arrow and target)
 
 
 def is_node(name: str) -> bool:
-    """Whether a worker is named as this module does it, and not by a URL."""
+    """Decide whether a worker's name is one of this module's, and not a URL."""
     return "://" not in name
 
 
 class NodeName(Struct, frozen=True):
-    """`host` is what brokers see; `number` counts the nodes there that nothing distinguishes, from 1 on."""
+    """The parts of a node's name; `host` is as brokers see it, `number` counts indistinguishable nodes from 1 on."""
 
     host: str
     client_id: str
@@ -38,7 +38,7 @@ class NodeName(Struct, frozen=True):
 
     @classmethod
     def read(cls, name: str) -> NodeName:
-        """The parts of a name."""
+        """Parse a name."""
         found = _NUMBER.fullmatch(name)
         number = whole_number(found["number"]) if found else None
         host, _slash, client_id = (found["place"] if found and number is not None else name).partition("/")
@@ -46,7 +46,7 @@ class NodeName(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """What nodes that can't be distinguished have in common."""
+        """The part of the name that indistinguishable nodes share."""
         return f"{self.host}/{self.client_id}" if self.client_id else self.host
 
     def __str__(self) -> str:
@@ -62,25 +62,27 @@ class NodeMember(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """As `NodeName` has it."""
+        """The same part as of `NodeName`."""
         return NodeName(self.host, "" if is_flow(self.client_id) else self.client_id, 1).place
 
 
 class KnownNodes(Struct, frozen=True):
     """The members of a group before a step (name -> member id), and the nodes that it has `restarted`.
 
-    Of those that are `alike` nothing shows which of a place's members they are: only that one of them went.
+    Nodes that are `alike` can't be mapped to members of their place: it is only known that one of them is gone.
     """
 
     members: Mapping[str, str | None]
     restarted: tuple[str, ...] = ()
     alike: frozenset[str] = frozenset()
 
-    def now(self, there: Collection[str]) -> dict[str, str | None]:
-        """`members`, so that those that are not `there` any more are those of the nodes that were `restarted`."""
+    def now(self, present: Collection[str]) -> dict[str, str | None]:
+        """Return `members`, with names swapped so that missing members belong to nodes that were `restarted`."""
         named = dict(self.members)
-        for name in (each for each in self.restarted if named.get(each) in there and each in self.alike):
-            gone = (each for each in sorted(self.alike) if are_alike(name, each) and _has_gone(named.get(each), there))
+        for name in (each for each in self.restarted if named.get(each) in present and each in self.alike):
+            gone = (
+                each for each in sorted(self.alike) if are_alike(name, each) and _has_gone(named.get(each), present)
+            )
             other = next(gone, None)
             if other is not None:
                 named[name], named[other] = named[other], named[name]
@@ -88,7 +90,7 @@ class KnownNodes(Struct, frozen=True):
 
 
 def name_nodes(members: Iterable[NodeMember], known: Mapping[str, str | None]) -> dict[str, str]:
-    """Member id -> name; a member that is `known` (name -> member id) keeps its name, others take what is free."""
+    """Map member ids to names; a member that is `known` (name -> member id) keeps its name, others get a free one."""
     kept = {member_id: name for name, member_id in known.items() if member_id is not None}
     ordered = sorted(members, key=lambda each: (each.place, each.member_id))
     names = {each.member_id: kept[each.member_id] for each in ordered if each.member_id in kept}
@@ -104,11 +106,11 @@ def _numbered(place: str) -> Iterator[str]:
     return (str(NodeName(first.host, first.client_id, number)) for number in count(1))
 
 
-def _has_gone(member_id: str | None, there: Collection[str]) -> bool:
-    return member_id is not None and member_id not in there
+def _has_gone(member_id: str | None, present: Collection[str]) -> bool:
+    return member_id is not None and member_id not in present
 
 
 def are_alike(name: str, other: str) -> bool:
-    """Whether nothing but a number distinguishes two nodes."""
+    """Decide whether nothing but a number distinguishes two nodes."""
     same = is_node(name) and is_node(other) and NodeName.read(name).place == NodeName.read(other).place
     return same and name != other

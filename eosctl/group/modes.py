@@ -1,7 +1,7 @@
-"""What can be known of a worker's `exactly.once.source.support` from outside, and on which evidence. Pure.
+"""The evidence, from outside, for a worker's `exactly.once.source.support`. Pure.
 
-Connect has no request that shows the mode. Validating a connector with `exactly.once.support=required` shows whether
-the worker that was asked is `enabled`; `preparing` and `disabled` answer alike, only a worker's file tells them apart.
+Connect has no request that returns the mode. Validating a connector with `exactly.once.support=required` shows whether
+the worker is `enabled`; `preparing` and `disabled` answer alike, and only a worker's file distinguishes them.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _LAST = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
 
 def probe_plugins(plugins: Iterable[Mapping[str, object]]) -> list[str]:
-    """The classes of the source plugins to validate with, best first.
+    """Return the classes of the source plugins to validate with, best first.
 
-    One without a version may be one that the worker can't load.
+    A plugin without a version may be one that the worker can't load.
     """
     versions = {str(each.get("class")): each.get("version") for each in plugins if each.get("type") == "source"}
     order = {name: index for index, name in enumerate((*_HARMLESS, "", _LAST))}  # all others stand where "" does
@@ -49,17 +49,17 @@ def probe_plugins(plugins: Iterable[Mapping[str, object]]) -> list[str]:
 
 
 def probe_config(plugin: str) -> dict[str, str]:
-    """The connector configuration to validate; nothing is created from it."""
+    """Return the connector configuration to validate; nothing is created from it."""
     return {"name": "eosctl-probe", "connector.class": plugin, "tasks.max": "1", PROPERTY: "required"} | _NEEDED.get(
         plugin, {}
     )
 
 
 def mode_of_validation(answer: Mapping[str, object]) -> Mode:
-    """What the answer to `probe_config` says: enabled, not_enabled or unknown.
+    """Read the mode from the answer to `probe_config`: enabled, not_enabled or unknown.
 
-    The number of errors says nothing. A connector may put its own verdict in place of the worker's; then the value
-    that was asked about is missing from the answer.
+    The number of errors proves nothing. A connector may replace the worker's verdict by its own; then the requested
+    value is missing from the answer.
     """
     value = _config_value(answer)
     errors = value.get("errors")
@@ -70,7 +70,7 @@ def mode_of_validation(answer: Mapping[str, object]) -> Mode:
 
 
 def is_standalone(plugin: str, answer: Mapping[str, object]) -> bool:
-    """Whether the worker objects to nothing, where every worker of a group objects to the connector at least.
+    """Decide whether the worker is standalone: it has no objection, where a distributed worker has one at least.
 
     `StandaloneHerder` does not look at the property at all (3.3 to 4.3).
     """
@@ -88,10 +88,10 @@ def _config_value(answer: Mapping[str, object]) -> Mapping[str, object]:
 
 
 class WorkerFileSettings(Struct, frozen=True):
-    """What a worker's .properties file says, None where it does not or only the worker knows.
+    """The settings in a worker's .properties file; None if missing, or if only the worker can resolve it.
 
-    `unresolved` are the properties whose values refer to a config provider of the worker's. A `mirror_maker`'s says
-    nothing of where a worker is reached.
+    `unresolved` are the properties whose values refer to a config provider of the worker. A `mirror_maker`'s file has
+    no address of a worker.
     """
 
     path: str
@@ -104,7 +104,7 @@ class WorkerFileSettings(Struct, frozen=True):
 
 
 def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFileSettings:
-    """Mode, group and advertised address of `properties`, with the defaults of `DistributedConfig` (4.3)."""
+    """Read mode, group and advertised address from `properties`, with the defaults of `DistributedConfig` (4.3)."""
     where = advertised(properties)
     mode = trimmed(properties.get(CONNECT_SETTING, "disabled")).lower()
     group_id = trimmed(properties.get("group.id", ""))
@@ -121,10 +121,10 @@ def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFileSett
 
 
 def files_of(url: str | None, files: Sequence[WorkerFileSettings], *, group_id: str | None) -> list[WorkerFileSettings]:
-    """The files that may be of the worker at `url`: those that name its host, else those that name no host.
+    """Return the files that may belong to the worker at `url`: those with its host, else those without a host.
 
-    One that names the host and no port that is known may be of it too. A dedicated MirrorMaker's may be of each of the
-    group's workers, and no other is of one without a URL.
+    A file with the host and an unknown port may belong to it, too. A dedicated MirrorMaker's file may belong to each of
+    the group's workers; a worker without a URL has no other file.
     """
     of_group = [file for file in files if group_id is None or file.group_id in (None, group_id)]
     mirrored = [file for file in of_group if file.mirror_maker]
@@ -135,46 +135,46 @@ def files_of(url: str | None, files: Sequence[WorkerFileSettings], *, group_id: 
     return exact or [file for file in of_group if file.host is None and file.port == parts.port]
 
 
-class Refined(Struct, frozen=True):
-    """The mode that probe and files prove together, what the files add as evidence, and what they get wrong."""
+class RefinedMode(Struct, frozen=True):
+    """The mode that probe and files prove together, the evidence that the files add, and their errors."""
 
     mode: Mode
-    said: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
     contradiction: str | None = None
 
 
-def mode_of_files(files: Sequence[WorkerFileSettings]) -> Refined:
-    """What the files alone say of a worker that no request reaches."""
+def mode_of_files(files: Sequence[WorkerFileSettings]) -> RefinedMode:
+    """Derive the mode from the files alone, for a worker that no request reaches."""
     modes = {file.mode for file in files}
-    said = tuple(f"{file.path} says {file.mode or 'what only the worker can resolve'}" for file in files)
+    evidence = tuple(f"{file.path} says {file.mode or 'what only the worker can resolve'}" for file in files)
     if len(modes) != 1 or None in modes:
-        return Refined(Mode.UNKNOWN, said)
-    return Refined(Mode(str(modes.pop())), tuple(f"{text}, which no request can confirm" for text in said))
+        return RefinedMode(Mode.UNKNOWN, evidence)
+    return RefinedMode(Mode(str(modes.pop())), tuple(f"{text}, which no request can confirm" for text in evidence))
 
 
-def refine_mode(probed: Mode, files: Sequence[WorkerFileSettings]) -> Refined:
-    """Joins probe and files; a file never overrules the probe: a worker may run with an older version of it."""
+def refine_mode(probed: Mode, files: Sequence[WorkerFileSettings]) -> RefinedMode:
+    """Combine probe and files; a file never overrules the probe, as a worker may run with an older version of it."""
     untold = tuple(
         f"{file.path}: only the worker can resolve its {CONNECT_SETTING}" for file in files if file.mode is None
     )
     files = [file for file in files if file.mode is not None]
     if untold:
-        told = refine_mode(probed, files)
-        return replace(told, said=(*told.said, *untold))
-    said = tuple(f"{file.path} says {file.mode}" for file in files)
+        refined = refine_mode(probed, files)
+        return replace(refined, evidence=(*refined.evidence, *untold))
+    evidence = tuple(f"{file.path} says {file.mode}" for file in files)
     modes = {str(file.mode) for file in files}
     if len(modes) != 1:
-        return _contradicted(probed, (f"files disagree: {', '.join(said)}",)) if said else Refined(probed)
+        return _contradiction(probed, (f"files disagree: {', '.join(evidence)}",)) if evidence else RefinedMode(probed)
     mode = modes.pop()
     if probed is Mode.NOT_ENABLED and mode in (Mode.PREPARING, Mode.DISABLED):
-        return Refined(Mode(mode), said)
+        return RefinedMode(Mode(mode), evidence)
     if probed is Mode.UNKNOWN:
-        return Refined(probed, tuple(f"{text}, which nothing confirms" for text in said))
+        return RefinedMode(probed, tuple(f"{text}, which nothing confirms" for text in evidence))
     if probed.value == mode:
-        return Refined(probed, said)
+        return RefinedMode(probed, evidence)
     otherwise = "but the worker runs otherwise: it was not restarted since, or reads another file"
-    return _contradicted(probed, tuple(f"{text}, {otherwise}" for text in said))
+    return _contradiction(probed, tuple(f"{text}, {otherwise}" for text in evidence))
 
 
-def _contradicted(probed: Mode, said: tuple[str, ...]) -> Refined:
-    return Refined(probed, said, contradiction="; ".join(said))
+def _contradiction(probed: Mode, evidence: tuple[str, ...]) -> RefinedMode:
+    return RefinedMode(probed, evidence, contradiction="; ".join(evidence))

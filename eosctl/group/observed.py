@@ -1,4 +1,4 @@
-"""What one look at a Connect group has found: the group, and each of its workers. Values; nothing is asked here."""
+"""A Connect group and its workers as observed at one time. Values only."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from eosctl.report import Problem
 
 
 class WorkerObservation(Struct, frozen=True):
-    """One worker. `connectors` and `tasks` are None when the group was not stable, or was not asked.
+    """One worker; `connectors` and `tasks` are None if the group was not stable, or not asked.
 
-    `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` says what `mode` and doubts rest on.
-    `config_lag` is None unless the config topic was read; `failure` is why the worker itself says nothing.
+    `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is the basis of `mode` and of doubts.
+    `config_lag` is None unless the config topic was read; `failure` is why the worker itself did not answer.
     `client_host` is the address from which the member is connected to its coordinator. `wanted_offset` is the config
-    offset that the group has told it and that it does not reach, if so. Workers of a dedicated MirrorMaker have no
-    REST interface for us (`has_rest`); one that advertises no URL is a `node`. `outside` is how it was seen that it
-    runs and is not a member, if so. `plugins` are the classes of the connectors that it lists.
-    `worker_id` is how REST calls a member, by the URL that it advertises.
+    offset that the group requires and that it does not reach, if so. Workers of a dedicated MirrorMaker have no REST
+    interface for us (`has_rest`); one that advertises no URL is a `node`. `outside` is the evidence that it runs
+    without being a member, if so. `plugins` are the classes of the connectors that it lists. `worker_id` is a member's
+    name in REST, by the URL that it advertises.
     """
 
     url: str | None
@@ -52,8 +52,8 @@ class WorkerObservation(Struct, frozen=True):
     plugins: frozenset[str] | None = None
     worker_id: str | None = None
 
-    def in_doubt(self, doubt: str) -> WorkerObservation:
-        """The same, without what may be another worker's answer."""
+    def without_answers(self, doubt: str) -> WorkerObservation:
+        """Remove what may be another worker's answer."""
         health = self.health if self.failure is not None else "unknown"
         evidence = self.evidence if self.failure is not None else ("what answers at its URL may be another worker",)
         return replace(
@@ -61,25 +61,25 @@ class WorkerObservation(Struct, frozen=True):
             plugins=None,
         )  # fmt: skip
 
-    def of_another_group(self, how: str) -> WorkerObservation:
-        """The same, with the problem that it is a worker of another group."""
+    def with_other_group_problem(self, how: str) -> WorkerObservation:
+        """Add the problem that it is a worker of another group."""
         message = f"the worker at {self.url} {how}: it is of another group"
         hint = "Compare -u, and -g with the worker's group.id. A worker that has just started joins within a second."
         return replace(self, problems=(*self.problems, Problem(codes.OTHER_GROUP, message, hint)))
 
-    def not_a_member(self, how: str) -> WorkerObservation:
-        """The same, with the problem that it runs and is outside of its group."""
+    def with_outside_problem(self, how: str) -> WorkerObservation:
+        """Add the problem that it runs outside of its group."""
         message = f"the worker at {self.url} runs, its health is {self.health}, and {how}"
         problem = Problem(codes.WORKER_NOT_A_MEMBER, message, codes.WORKER_NOT_A_MEMBER.next).as_warning()
         return replace(self, problems=(*self.problems, problem), outside=how)
 
     @property
     def name(self) -> str:
-        """What it is called: its URL, or its node."""
+        """The worker's name: its URL, or its node."""
         return self.url or self.node or str(self.member_id)
 
     def as_row(self) -> WorkerRow:
-        """The row of workers-list and workers-probe."""
+        """Convert to the row of workers-list and workers-probe."""
         assigned = None
         if self.connectors is not None and self.tasks is not None:
             tasks = [TaskPart(connector=connector, task=task) for connector, task in self.tasks]
@@ -99,9 +99,9 @@ class WorkerObservation(Struct, frozen=True):
 
 
 class GroupObservation(Struct, frozen=True):
-    """A group and its workers; `state` is None when only REST was asked (no Kafka cluster or no group was named).
+    """A group and its workers; `state` is None if only REST was asked (no Kafka cluster or no group was named).
 
-    `ways_in` are given URLs that lead to one or another of the members, and are none of theirs.
+    `proxies` are given URLs that lead to some member, and that no member advertises.
     """
 
     group_id: str | None
@@ -111,7 +111,7 @@ class GroupObservation(Struct, frozen=True):
     leader_member_id: str | None
     leader_url: str | None
     members: tuple[WorkerObservation, ...]
-    ways_in: tuple[WorkerObservation, ...] = ()
+    proxies: tuple[WorkerObservation, ...] = ()
 
     @property
     def is_mirror_maker(self) -> bool:
@@ -124,7 +124,7 @@ class GroupObservation(Struct, frozen=True):
         return next((member.name for member in self.members if member.leader), self.leader_url)
 
     def named_as(self, known: KnownNodes) -> GroupObservation:
-        """The same; MirrorMaker's nodes that are `known` are called what they were."""
+        """Rename MirrorMaker's nodes that are `known` to their previous names."""
         if all(member.node is None for member in self.members):
             return self
         mute = [
@@ -132,8 +132,8 @@ class GroupObservation(Struct, frozen=True):
             for each in self.members
             if each.node is not None and each.member_id is not None
         ]
-        there = {each.member_id for each in mute}
-        names = name_nodes(mute, known.now(there) if self.stable else known.members)
+        present = {each.member_id for each in mute}
+        names = name_nodes(mute, known.now(present) if self.stable else known.members)
         members = (replace(each, node=names.get(each.member_id or "", each.node)) for each in self.members)
         return replace(self, members=tuple(sorted(members, key=lambda each: each.name)))
 

@@ -1,4 +1,4 @@
-"""Connect's group protocol: what a member says of itself, and what the leader assigned to it, as bytes <-> values.
+"""Connect's group protocol: member metadata and the leader's assignments, as bytes <-> values.
 
 Pure. It reads the bytes of DescribeGroups; it never joins a group. Layouts: Kafka's `ConnectProtocol` (version 0,
 eager) and `IncrementalCooperativeConnectProtocol` (1 compatible, 2 sessioned), unchanged from 2.4 to 4.3.
@@ -21,7 +21,7 @@ Work = tuple[str, int]
 
 
 class Assignment(Struct, frozen=True):
-    """What the leader told one member. `error` 1 is CONFIG_MISMATCH; `config_offset` is the next offset to read.
+    """The leader's assignment for one member; `error` 1 is CONFIG_MISMATCH, `config_offset` the next offset to read.
 
     In versions 1 and 2 `assigned` holds only what the last rebalance added, and `revoked` what it took away.
     """
@@ -37,7 +37,7 @@ class Assignment(Struct, frozen=True):
 
 
 class Metadata(Struct, frozen=True):
-    """What one member said when it joined; `current` is what it owned then (versions 1 and 2)."""
+    """A member's metadata when it joined; `current` is the work that it owned then (versions 1 and 2)."""
 
     version: int
     url: str
@@ -46,7 +46,7 @@ class Metadata(Struct, frozen=True):
 
 
 def owned_work(metadata: Metadata | None, assignment: Assignment | None) -> tuple[Work, ...]:
-    """What a member of a stable group owns now, sorted: (current - revoked) + assigned."""
+    """Return the work that a member of a stable group owns now, sorted: (current - revoked) + assigned."""
     before = metadata.current.assigned if metadata is not None and metadata.current is not None else ()
     if assignment is None:
         return tuple(sorted(set(before)))
@@ -54,7 +54,7 @@ def owned_work(metadata: Metadata | None, assignment: Assignment | None) -> tupl
 
 
 def held_work(metadata: Metadata | None, assignment: Assignment | None) -> frozenset[Work]:
-    """What a member of a stable group may still run: what was taken from it counts until it joins again.
+    """Return the work that a member of a stable group may still run; revoked work counts until it joins again.
 
     A worker joins again when its tasks have ended, or its `task.shutdown.graceful.timeout.ms` is over
     (`WorkerCoordinator.onJoinComplete`, Kafka 4.3; seen: a task's last commit is in that time).
@@ -64,7 +64,7 @@ def held_work(metadata: Metadata | None, assignment: Assignment | None) -> froze
 
 
 def decode_metadata(data: bytes) -> Metadata:
-    """Member metadata of version 0, 1 or 2; raises ProtocolError.
+    """Decode member metadata of version 0, 1 or 2; raise ProtocolError.
 
     A missing current assignment counts as none, as `ALLOCATION_V1` tolerates it.
     """
@@ -78,7 +78,7 @@ def decode_metadata(data: bytes) -> Metadata:
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """A member's assignment of version 0, 1 or 2; raises ProtocolError.
+    """Decode a member's assignment of version 0, 1 or 2; raise ProtocolError.
 
     In versions 1 and 2 the fields from `assigned` on may be missing at the end, as `ASSIGNMENT_V1` tolerates it.
     """
@@ -94,7 +94,7 @@ def decode_assignment(data: bytes) -> Assignment:
 
 
 def encode_metadata(metadata: Metadata) -> bytes:
-    """The bytes that a worker sends in its JoinGroup."""
+    """Encode the metadata that a worker sends in its JoinGroup."""
     head = struct.pack(">h", metadata.version) + _string(metadata.url) + struct.pack(">q", metadata.config_offset)
     if metadata.version == 0:
         return head
@@ -105,7 +105,7 @@ def encode_metadata(metadata: Metadata) -> bytes:
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
-    """The bytes that a leader sends in its SyncGroup."""
+    """Encode the assignment that a leader sends in its SyncGroup."""
     head = struct.pack(">hh", assignment.version, assignment.error)
     head += _string(assignment.leader) + _string(assignment.leader_url)
     head += struct.pack(">q", assignment.config_offset) + _work(assignment.assigned)

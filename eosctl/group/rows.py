@@ -1,4 +1,4 @@
-"""What `workers` prints: the workers of a group and what each runs."""
+"""The rows of `workers`: the workers of a group and the work of each."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class TaskPart(Printed):
     task: Annotated[int, "The number of the task."]
 
     def cell(self) -> str:
-        """As the owners of transactional ids are shown."""
+        """Format the task like the owners of transactional ids."""
         return f"{self.connector}/{self.task}"
 
 
 class AssignedPart(Printed):
-    """What the group has given a worker to run."""
+    """The work that the group has assigned to a worker."""
 
     connectors: Annotated[list[str], "The connectors that the worker runs."]
     tasks: Annotated[list[TaskPart], "The tasks that the worker runs."]
@@ -47,7 +47,7 @@ class WorkerRow(Printed):
 
 
 class WorkersSummary(Printed):
-    """How many workers there are."""
+    """The number of workers."""
 
     workers: Annotated[int, "How many members the group has."]
     modes: Annotated[Counts, "How many members have each mode."]
@@ -69,7 +69,7 @@ class GroupData(Printed):
 
 
 def _group_line(report: Report) -> Iterable[str]:
-    """The group's state in one line; then the summary."""
+    """Yield the group's state in one line, then the summary."""
     group = report.data_of(GroupData).group
     if group.state is not None:
         protocol = format_cell(group.protocol)
@@ -78,7 +78,7 @@ def _group_line(report: Report) -> Iterable[str]:
 
 
 def modes_line(workers: int, modes: Counts) -> str:
-    """How many workers there are, and in which modes."""
+    """Format the number of workers, in total and per mode."""
     counts = ", ".join(f"{count} {mode}" for mode, count in modes.items())
     return f"workers: {workers}" + (f" ({counts})" if counts else "")
 

@@ -1,9 +1,9 @@
-"""Who answers at a URL: whether it leads to a group, and whether two members' URLs may lead to one worker. Pure.
+"""Decides whether a URL leads to a group, and whether two members' URLs may lead to one worker. Pure.
 
-No answer of Connect's REST interface names the worker that gives it, nor its group. But the workers of one group know
-the same connectors, and report on which members those run; and what answers at one address is taken for one worker, so
-that it proves none of the members that are reached there. Those are distinguished by the addresses from which they are
-connected to Kafka.
+No answer of Connect's REST interface identifies the worker that gives it, or its group. But the workers of one group
+know the same connectors, and report on which members those run; and whatever answers at one address is taken for one
+worker, so it proves none of the members that are reached there. Those are distinguished by the addresses from which
+they are connected to Kafka.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from eosctl.core.workers.url import is_loopback_url, is_this_machine
 from eosctl.group.members import ConnectMember
 
 Connectors = Mapping[str, Collection[str]]
-"""Connector -> the workers, `host:port`, that it and its tasks are on."""
+"""Connector -> the workers, `host:port`, of it and its tasks."""
 
 
 @unique
-class Way(Enum):
-    """What is at the other end: a member of the group, a worker of another one, or nobody can know."""
+class Destination(Enum):
+    """The worker behind a URL: a member of the group, a worker of another group, or unknown."""
 
     IN = auto()
     ELSEWHERE = auto()
@@ -35,7 +35,7 @@ class Way(Enum):
 
 
 class Route(Struct, frozen=True):
-    """How a member is asked: `advertised` is its own URL, `reached` where that leads from here."""
+    """The route to a member: `advertised` is its own URL, `reached` is the URL at which it is asked."""
 
     member_id: str
     client_host: str
@@ -43,8 +43,8 @@ class Route(Struct, frozen=True):
     reached: str
 
     @property
-    def is_its_own_word(self) -> bool:
-        """Whether nothing but the member says that it is reached there, and the name can be its own."""
+    def is_self_declared(self) -> bool:
+        """Whether only the member itself names the address, and the name can be its own."""
         return self.reached == self.advertised and not self.is_foreign_loopback
 
     @property
@@ -54,10 +54,10 @@ class Route(Struct, frozen=True):
         return is_as_advertised and is_loopback_url(self.reached) and not is_this_machine(self.client_host)
 
     def meets(self, other: Route, addresses: Mapping[str, Collection[str]]) -> bool:
-        """Whether both may lead to one worker: one port, and one host or address.
+        """Decide whether both may lead to one worker: same port, and same host or address.
 
-        Of different paths on one port it is not assumed: a worker has none, so a gateway goes by them. Names it need
-        not go by: a load balancer does not look at them.
+        Different paths on one port count as different workers: a worker has no paths, so a gateway routes by them.
+        Different names do not: a load balancer ignores them.
         """
         ours, theirs = urlsplit(self.reached), urlsplit(other.reached)
         if (ours.port, ours.path) != (theirs.port, theirs.path):
@@ -70,11 +70,11 @@ class Route(Struct, frozen=True):
 
 
 def shared_routes(routes: Sequence[Route], addresses: Mapping[str, Collection[str]]) -> list[list[Route]]:
-    """Those of `routes` that may lead to one worker, together; `addresses` are those of the URLs' hosts."""
+    """Group the routes that may lead to one worker; `addresses` are the addresses of the URLs' hosts."""
     left, found = list(routes), []
     while left:
         together = [left.pop(0)]
-        for route in together:  # grows meanwhile
+        for route in together:  # grows during the loop
             met = [other for other in left if route.meets(other, addresses)]
             left = [other for other in left if other not in met]
             together += met
@@ -83,8 +83,8 @@ def shared_routes(routes: Sequence[Route], addresses: Mapping[str, Collection[st
     return found
 
 
-def doubt_of(shared: Sequence[Route]) -> str:
-    """Why nothing that answers proves these members, in a sentence."""
+def explain_doubt(shared: Sequence[Route]) -> str:
+    """Explain in a sentence why no answer proves these members."""
     advertised, reached = (sorted({getattr(each, name) for each in shared}) for name in ("advertised", "reached"))
     hosts = ", ".join(sorted({each.client_host for each in shared}))
     if advertised == reached and len(advertised) == 1:
@@ -104,76 +104,78 @@ def doubt_of(shared: Sequence[Route]) -> str:
 THEMSELVES = "by which each machine means itself"
 
 
-def told_apart(
+def urls_by_address(
     members: Iterable[ConnectMember],
     shared: Collection[str],
     given: Iterable[str],
     addresses: Mapping[str, Collection[str]],
 ) -> dict[str, str]:
-    """Member id -> the given URL that is its own, for members that share a route: by the address it is connected from.
+    """Map the ids of members that share a route to the given URL of their own, by the address they connect from.
 
-    `shared` are the ids of these members, `addresses` those of the given URLs' hosts. One of two members on one
-    address, and one with two given URLs, stay as they are; a name with the addresses of several members is none of
-    theirs.
+    `shared` are the ids of these members, `addresses` those of the given URLs' hosts. A member that shares its address
+    with another, or that has two given URLs, keeps its route; a name with the addresses of several members is the URL
+    of none.
     """
-    there = list(members)
-    at = Counter(_address(member.host.removeprefix("/")) for member in there)
+    listed = list(members)
+    members_at = Counter(_address(member.host.removeprefix("/")) for member in listed)
     urls: dict[str, list[str]] = {}
     for url in given:
-        of_members = {_address(each) for each in addresses.get(urlsplit(url).hostname or "", ())} & at.keys()
+        of_members = {_address(each) for each in addresses.get(urlsplit(url).hostname or "", ())} & members_at.keys()
         if len(of_members) == 1:
             urls.setdefault(of_members.pop(), []).append(url)
     found = {}
-    for member in there:
+    for member in listed:
         address = _address(member.host.removeprefix("/"))
-        if member.member_id in shared and at[address] == 1 and len(urls.get(address, ())) == 1:
+        if member.member_id in shared and members_at[address] == 1 and len(urls.get(address, ())) == 1:
             found[member.member_id] = urls[address][0]
     return found
 
 
 def _address(host: str) -> str:
-    """One spelling of an address; a name stays as it is."""
+    """Normalise an address; return a name unchanged."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
         return host
 
 
-def judge_way(theirs: Connectors, *, ours: Collection[str] | None, members: Collection[str]) -> tuple[Way, str]:
-    """The verdict, and the words for it; `ours` are the connectors of the group, None where nobody tells them.
+def classify_url(
+    theirs: Connectors, *, ours: Collection[str] | None, members: Collection[str]
+) -> tuple[Destination, str]:
+    """Judge a URL and explain it; `ours` are the connectors of the group, None if unknown.
 
     `members` are the group's workers as `host:port`.
     """
     on_members = any(not set(members).isdisjoint(workers) for workers in theirs.values())
     if ours is not None and theirs and set(ours) == set(theirs):
-        return Way.IN, "it knows the same connectors as the group's members: another way to one of them"
+        return Destination.IN, "it knows the same connectors as the group's members: another way to one of them"
     if on_members and (ours is None or not set(ours).isdisjoint(theirs)):
-        return Way.IN, "its connectors run on members of the group: another way to one of them"
+        return Destination.IN, "its connectors run on members of the group: another way to one of them"
     if ours is None or (not ours and not theirs):
-        return Way.UNKNOWN, "there is no connector that would show whether it is another way to a member"
+        return Destination.UNKNOWN, "there is no connector that would show whether it is another way to a member"
     only_there, only_here = sorted(set(theirs) - set(ours)), sorted(set(ours) - set(theirs))
-    return Way.ELSEWHERE, (
+    return Destination.ELSEWHERE, (
         f"knows other connectors (only there: {', '.join(only_there) or 'none'}; only in the group: "
         f"{', '.join(only_here) or 'none'})"
     )
 
 
 HEALTHY, UNHEALTHY, STARTING = "healthy", "unhealthy", "starting"
-"""What GET /health reports."""
+"""The answers of GET /health."""
 
 
-def runs_on(connectors: Mapping[str, ConnectorEntry]) -> frozenset[WorkerId]:
-    """The workers on which a part of these connectors is RUNNING, as somebody tells."""
+def running_workers(connectors: Mapping[str, ConnectorEntry]) -> frozenset[WorkerId]:
+    """Return the workers on which a part of these connectors is reported RUNNING."""
     parts = [part for entry in connectors.values() for part in entry.parts()]
     return frozenset(part.worker_id for part in parts if part.worker_id and part.state == "RUNNING")
 
 
-def why_none_of_the_members(
+def explain_separate_worker(
     url: str, health: str, *, running_on: Collection[WorkerId], members_healthy: bool
 ) -> str | None:
-    """Why what answers at `url`, and knows the group's connectors, is a worker of its own and no way to a member.
+    """Explain why the worker at `url`, which knows the group's connectors, is no route to a member.
 
-    None where it may be a load balancer: that has no tasks, and reports the health of a member.
+    Return None if it may be a load balancer, which has no tasks, and reports the health of a member.
     """
     if health == STARTING:
         return None  # it is about to join

@@ -1,4 +1,4 @@
-"""What one worker says of itself over REST: version, health, and whether exactly-once support is on."""
+"""One worker as it reports itself over REST: version, health, and exactly-once support."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ from eosctl.machine.side_by_side import side_by_side
 from eosctl.ports import ConnectWorker
 
 WORKER_PATIENCE_S = 15.0  # a worker may take 10 s for the verdict on its own health
-ROOT_PATIENCE_S = 8.0  # which version it is a worker knows by heart
+ROOT_PATIENCE_S = 8.0  # a worker answers its version at once
 PARALLEL_WORKERS = 32
 STANDALONE = "a standalone worker, which is of no group and does not know exactly-once"
 _PROBE_ATTEMPTS = 3
 _MOST_FAILURES = 20
-"""So many plugins may fail before no more are tried: each takes a request, and some a log line of the worker."""
+"""The number of failures after which no more plugins are tried: each takes a request, and some a worker's log line."""
 K = TypeVar("K")
 _NEWEST = (sys.maxsize, 0)
 
 
 class WorkerView(Struct, frozen=True):
-    """`health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is in sentences.
+    """The answers of a worker; `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is in
+    sentences.
 
-    `unloadable` are source plugins whose classes don't fit the worker, and what it says of each. `failure` is why
-    nothing is known of it: no answer, or none of a Connect worker. `plugins` are the classes of the connectors that it
-    lists, None where it did not.
+    `unloadable` are source plugins whose classes don't fit the worker, each with its message. `failure` is why nothing
+    is known of the worker: no answer, or not one of a Connect worker. `plugins` are the classes of the connectors that
+    it lists, None if it did not.
     """
 
     version: str | None = None
@@ -58,7 +59,7 @@ class WorkerView(Struct, frozen=True):
 
 
 def view_worker(app: App, url: str) -> WorkerView:
-    """Asks the worker at `url`, for a while; what fails becomes evidence, never an exception."""
+    """Ask the worker at `url`, for a limited time; failures become evidence, never an exception."""
     view = WorkerView()
     try:
         root = _impatient(app, ROOT_PATIENCE_S).worker(url).root()
@@ -74,7 +75,7 @@ def view_worker(app: App, url: str) -> WorkerView:
 
 
 def _silence_of(app: App, url: str) -> EosctlError | None:
-    """Why the worker at `url` says nothing at all, as `view_worker` would see it; None where something answers."""
+    """Return why nothing answers at `url`, as `view_worker` would see it; None if something answers."""
     try:
         _impatient(app, ROOT_PATIENCE_S).worker(url).root()
     except (UnreachableError, DeadlineError) as exc:
@@ -85,13 +86,13 @@ def _silence_of(app: App, url: str) -> EosctlError | None:
 
 
 def silences_of(app: App, urls: Mapping[K, str]) -> dict[K, EosctlError]:
-    """Those of `urls` (by any name) where nothing answers, and why; asked side by side, for they may all hang."""
+    """Return those of `urls` (by any name) where nothing answers, and why; ask in parallel, as all may hang."""
     found = side_by_side(lambda url: _silence_of(app, url), urls.values(), most=PARALLEL_WORKERS)
     return {name: silence for name, silence in zip(urls, found, strict=True) if silence is not None}
 
 
 def refuse_unreachable(connector: str, worker: ConnectWorker) -> None:
-    """Raises UnsupportedError for a connector that no request to this worker can name; most names need no question."""
+    """Raise UnsupportedError for a connector that no request to this worker can name; most names need no request."""
     if why_unreachable(connector, _NEWEST) is None:
         return
     reason = why_unreachable(connector, kafka_version(worker.root()["version"]))
@@ -100,7 +101,7 @@ def refuse_unreachable(connector: str, worker: ConnectWorker) -> None:
 
 
 def connectors_at(app: App, url: str) -> Mapping[str, ConnectorEntry] | None:
-    """The connectors that the worker at `url` knows; None where it doesn't say."""
+    """Return the connectors that the worker at `url` knows; None if it does not report them."""
     try:
         return _impatient(app).worker(url).connectors()
     except EosctlError:
@@ -108,12 +109,12 @@ def connectors_at(app: App, url: str) -> Mapping[str, ConnectorEntry] | None:
 
 
 def _impatient(app: App, most_s: float = WORKER_PATIENCE_S) -> App:
-    """`most_s`, and half of what is left at most: a frozen worker must not use up the time of all others."""
+    """Limit the deadline to `most_s`, and to half of the remaining time: a frozen worker must not use up all of it."""
     return replace(app, deadline=Deadline.after(min(most_s, app.deadline.remaining_s() / 2), app.clock))
 
 
 class Probe(Struct, frozen=True):
-    """enabled, not_enabled or unknown, and the sentence that says why; `unloadable` and `plugins` as in WorkerView."""
+    """The mode, enabled, not_enabled or unknown, and its `reason`; `unloadable` and `plugins` as in WorkerView."""
 
     mode: Mode
     reason: str
@@ -122,16 +123,16 @@ class Probe(Struct, frozen=True):
 
 
 def probe_mode(worker: ConnectWorker) -> tuple[Mode, str]:
-    """The mode that `probe_worker` finds, and why."""
+    """Return the mode that `probe_worker` finds, and why."""
     probe = probe_worker(worker)
     return probe.mode, probe.reason
 
 
 def probe_worker(worker: ConnectWorker) -> Probe:
-    """Validates `exactly.once.support=required` with a source plugin; nothing is created.
+    """Validate `exactly.once.support=required` with a source plugin; nothing is created.
 
-    A plugin that gives its own verdict in place of the worker's is passed over, a few times. One that fails says
-    nothing of the worker, and the next one is tried: of a release other than the worker's, all may fail that are first.
+    A plugin that replaces the worker's verdict by its own is skipped, a few times. One that fails proves nothing of the
+    worker, and the next one is tried: with plugins of another release than the worker's, all of the first may fail.
     Raises what `plugins` raises.
     """
     listed = worker.plugins()
@@ -169,7 +170,7 @@ def _probe_with(worker: ConnectWorker, candidates: Sequence[str]) -> Probe:
 
 
 def _verdict(plugin: str, answer: Mapping[str, object]) -> Probe | None:
-    """What a validation says of the worker; None where it says nothing."""
+    """Interpret a validation's answer; return None if it proves nothing of the worker."""
     name = plugin.rpartition(".")[2]
     if is_standalone(plugin, answer):
         return Probe(Mode.UNKNOWN, STANDALONE)
@@ -182,7 +183,7 @@ def _verdict(plugin: str, answer: Mapping[str, object]) -> Probe | None:
 
 
 def _unloadable(failed: Mapping[str, str]) -> dict[str, str]:
-    """Those that failed for a class that is missing or is another one than they were built with."""
+    """Return the plugins that failed for a missing or incompatible class."""
     return {plugin: message for plugin, message in failed.items() if _LINKAGE.search(message)}
 
 

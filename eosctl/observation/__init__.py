@@ -1,1 +1,1 @@
-"""Everything that gates and findings are judged by, gathered at one look."""
+"""Gathers, at one time, all that gates and findings are based on."""

@@ -1,6 +1,6 @@
-"""Gathers what gates and connector checks judge: workers, topics, transactions, connectors. Decides and writes nothing.
+"""Gathers the input of gates and connector checks: workers, topics, transactions, connectors. Reads only.
 
-What can't be looked at is left out of the observation, with the reason; it never stops the rest.
+A part that can't be read is left out of the observation, with the reason; it never stops the rest.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _POLL_S = 0.5
 
 
 def observe_upgrade(app: App, group: GroupObservation, target: Mode, *, validate: bool = True) -> Observation:
-    """Looks at everything that gates judge; what can't be looked at stays unseen, with the reason.
+    """Observe all that gates judge; parts that can't be observed stay unseen, with the reason.
 
-    `validate`: workers validate each source connector, and some of those log in to their sources for it.
+    `validate`: have workers validate each source connector, for which some log in to their sources.
     """
     observation = _with_connectors(app, group, _workers_only(app, group, target))
     if group.is_mirror_maker:
@@ -63,10 +63,10 @@ def observe_upgrade(app: App, group: GroupObservation, target: Mode, *, validate
 
 
 def observe_connectors(app: App, group: GroupObservation, *, validate: bool = True) -> Observation:
-    """Only what the connector checks judge: no open transaction is waited for.
+    """Observe only what the connector checks judge; do not wait for open transactions.
 
-    Offsets topics are read only where a connector's offsets move to a Kafka cluster of its own. Of a dedicated
-    MirrorMaker, whose workers nobody can ask, configs and states come from its config and status topics.
+    Offsets topics are read only if a connector's offsets move to a Kafka cluster of its own. For a dedicated
+    MirrorMaker, whose workers can't be asked, configs and states come from its config and status topics.
     """
     observation = _with_connectors(app, group, _workers_only(app, group, Mode.ENABLED))
     if group.is_mirror_maker:
@@ -78,9 +78,9 @@ def observe_connectors(app: App, group: GroupObservation, *, validate: bool = Tr
 
 
 def mirror_maker_setting(app: App) -> str:
-    """What the files of MirrorMaker's nodes call the mode, as far as they are known."""
-    told = {each.mode_setting for each in app.target.worker_configs} - {CONNECT_SETTING}
-    return told.pop() if len(told) == 1 else MIRROR_MAKER_SETTING
+    """Return the name of the mode setting in the files of MirrorMaker's nodes, as far as they are known."""
+    settings = {each.mode_setting for each in app.target.worker_configs} - {CONNECT_SETTING}
+    return settings.pop() if len(settings) == 1 else MIRROR_MAKER_SETTING
 
 
 def _workers_only(app: App, group: GroupObservation, target: Mode) -> Observation:
@@ -100,7 +100,7 @@ def _workers_only(app: App, group: GroupObservation, target: Mode) -> Observatio
 
 
 def _upgrade_worker(member: WorkerObservation, group: GroupObservation, setting: str) -> UpgradeWorker:
-    """A worker of the group; one that was only named with -u, and that no member says to be, is absent."""
+    """Convert a worker of the group; one that was only named with -u, and is no member, is absent."""
     if group.state == "Stable" and member.member_id is None:
         mode = Mode.ABSENT
     elif member.health == "unreachable":
@@ -123,14 +123,14 @@ def _upgrade_worker(member: WorkerObservation, group: GroupObservation, setting:
 
 
 def _worker_files(app: App) -> Mapping[str, Mapping[str, str]]:
-    """Path -> properties of the files given with -w."""
+    """Return the properties of the files given with -w, by path."""
     return {each.properties.source: each.properties.values for each in app.target.worker_configs}
 
 
 def _absent_workers(app: App, group: GroupObservation) -> list[UpgradeWorker]:
-    """Files given with -w that are of no member: workers that are down, or that nobody remembered.
+    """Return the files given with -w that belong to no member: their workers are down, or were forgotten.
 
-    Of one whose address or group only its worker can resolve nobody can say so.
+    A file is left out if only its worker can resolve the address or the group.
     """
     files = [read_worker_file(path, values) for path, values in _worker_files(app).items()]
     urls = [member.url for member in group.members]
@@ -146,7 +146,7 @@ _Part = Callable[[App, TopicReader, Observation], Observation]
 
 
 def _with_topics(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Observation:
-    """Adds what the internal topics and the brokers report; what can't be read leaves its part unseen."""
+    """Add what the internal topics and the brokers report; a part that can't be read stays unseen."""
     if app.target.client is None:
         return observation.without(parts, "no Kafka cluster was named")
     with app.topics() as store:
@@ -165,9 +165,9 @@ def _with_descriptions(app: App, store: TopicReader, observation: Observation) -
 
 
 def _with_aborted_offsets(app: App, store: TopicReader, observation: Observation) -> Observation:
-    """Only the global topic: workers read the connectors' own topics as committed in every mode, unless told not to.
+    """Add aborted offsets of the global topic; connectors' own topics are read as committed by default.
 
-    Where a worker is not enabled, it also reports when each connector committed an offset.
+    If a worker is not enabled, add also the time of each connector's newest offset.
     """
     topic = app.target.offset_topic
     uncommitted = store.read(topic, isolation="read_uncommitted", newest_per_key=True)
@@ -190,7 +190,7 @@ def _with_open_transactions(app: App, store: TopicReader, observation: Observati
 
 
 def _open_transactions(app: App, store: TopicReader) -> tuple[OpenTransaction, ...]:
-    """Partitions of the internal topics that stay behind their end; tasks that commit now and then move on."""
+    """Return partitions of the internal topics whose LSO stays behind the end; tasks that commit regularly move on."""
     topics = (app.target.config_topic, app.target.offset_topic)
     first = {(topic, bound.partition): bound for topic in topics for bound in _open_bounds(store, topic)}
     patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s()), app.clock)
@@ -244,14 +244,14 @@ _TOPIC_PARTS: Mapping[str, _Part] = {
 
 
 def _with_connectors(app: App, group: GroupObservation, observation: Observation) -> Observation:
-    """Adds each worker's Kafka cluster, and the connectors as the first worker that answers shows them.
+    """Add each worker's Kafka cluster, and the connectors as the first answering worker reports them.
 
-    Where no member can be reached, a load balancer that leads to one of them reports as much.
+    If no member can be reached, a load balancer in front of them serves as well.
     """
     reasons = [each.failure.message for each in group.members if each.failure and each.health == "unreachable"]
     cluster_ids: dict[str, str] = {}
     connectors: tuple[ObservedConnector, ...] | None = None
-    asked = [each for each in (*group.members, *group.ways_in) if each.health != "unreachable" and each.has_rest]
+    asked = [each for each in (*group.members, *group.proxies) if each.health != "unreachable" and each.has_rest]
     for url in [each.url for each in asked if each.url and not each.outside]:
         worker = app.worker(url)
         try:
@@ -271,9 +271,9 @@ def _connectors(worker: ConnectWorker) -> tuple[ObservedConnector, ...]:
 
 
 def _as_written(app: App, group: GroupObservation, observation: Observation) -> Observation:
-    """With the connectors, and the versions of workers, as the group's own topics have them, where they can be read.
+    """Add the connectors, and the versions of workers, from the group's own topics, as far as they can be read.
 
-    Without its status topic a MirrorMaker's connectors are known, and their states are not.
+    Without the status topic, a MirrorMaker's connectors are known, but their states are not.
     """
     statuses: Mapping[Work, Mapping[str, object]] = {}
     try:

@@ -1,4 +1,4 @@
-"""The Kafka clusters that connectors' configs name, for gates and checks: which ids and which offsets are there.
+"""Observes the Kafka clusters that connectors' configs name, for gates and checks: their ids and offsets there.
 
 Reads only. A cluster that can't be asked leaves its connectors unseen, with the reason; it is asked once.
 """
@@ -25,9 +25,9 @@ from eosctl.offsets.switch.takeover import plan_takeover
 
 
 def with_own_clusters(app: App, observation: Observation) -> Observation:
-    """Adds the clusters of the source connectors that have one of their own, and what their offsets topics there lack.
+    """Add the own clusters of source connectors, and which offsets their topics there lack.
 
-    Their topics are looked at only where exactly-once is still to come.
+    The topics are read only if exactly-once is not yet enabled.
     """
     if app.target.client is None:
         return observation
@@ -37,7 +37,7 @@ def with_own_clusters(app: App, observation: Observation) -> Observation:
 
 
 class _Stores(Struct, frozen=True):
-    """The topic there, an empty one where it does not exist, and the global one here."""
+    """The topic there, empty if it does not exist, and the global one here."""
 
     there: AnyStore
     exists: bool
@@ -45,7 +45,7 @@ class _Stores(Struct, frozen=True):
 
 
 class _Topics:
-    """The topics that exactly-once tasks have by the worker's name, each cluster read once."""
+    """The topics, named like the worker's, that exactly-once tasks use; each cluster is read once."""
 
     def __init__(self, app: App, *, wanted: bool) -> None:
         self._app = app
@@ -53,7 +53,7 @@ class _Topics:
         self._read: list[tuple[ClientSettings, _Stores | EosctlError]] = []
 
     def at(self, connector: ObservedConnector) -> OwnCluster | None:
-        """The cluster of the connector; None where it has none of its own."""
+        """Return the own cluster of the connector; None if it has none."""
         ids = brokers_of_ids(connector.config, here=servers_of(self._app))
         offsets = own_brokers(connector.config, here=servers_of(self._app))
         if ids is None or offsets is None:

@@ -1,4 +1,4 @@
-"""Reads the offsets topics of connectors that have one of their own, for the gate on what a hard downgrade leaves."""
+"""Reads connectors' own offsets topics, for the gate on the effects of a hard downgrade."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from eosctl.ports import TopicReader
 
 
 def with_stale_offsets(app: App, store: TopicReader, observation: Observation) -> Observation:
-    """Adds the connectors whose own topic is older than the global one; nothing is read where none has one.
+    """Add the connectors whose own topic is older than the global one; read nothing if none has one.
 
-    Topics that do not exist, or are of another cluster, are judged elsewhere. Where a worker is enabled it is too
-    late: tasks have gone on from their own topics.
+    Topics that do not exist, or are on another cluster, are judged elsewhere. If a worker is enabled it is too late:
+    tasks have continued from their own topics.
     """
     own = {
         each.name: topic

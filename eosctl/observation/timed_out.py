@@ -1,7 +1,7 @@
 """Transactions of RUNNING tasks that their coordinator aborted at their timeout, by `__transaction_state`. Reads only.
 
-A task aborts its own, too, where its connector says so: how long the transaction was open tells which it was. Only
-where a RUNNING task's newest transaction was aborted is anything read, and of the log the end of that partition alone.
+A task aborts transactions, too, if its connector asks for it: the time for which the transaction was open distinguishes
+the two. The log is read only if a RUNNING task's newest transaction was aborted, and only the end of that partition.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.group.observation.rules import ABORTS, Observation, TimedOut
 
 MOST_RECORDS = 200_000
-"""So many of the newest records of a partition of `__transaction_state` are read."""
+"""The number of newest records that are read of a partition of `__transaction_state`."""
 _READ_S = 10.0
 
 
 def with_timed_out(app: App, observation: Observation, described: Iterable[TransactionDescription]) -> Observation:
-    """Return the observation with those of RUNNING tasks; None for one of which the log does not tell how it ended."""
+    """Return the observation with these transactions; None for one whose end the log does not explain."""
     aborted = {each.transactional_id for each in described if each.state is TransactionState.COMPLETE_ABORT}
     if not aborted:
         return observation
@@ -53,7 +53,7 @@ def _newest(app: App, ids: set[TransactionalId]) -> dict[TransactionalId, Logged
     names = {each.encode() for each in ids}
 
     def about(records: Sequence[Record]) -> list[Record]:
-        """A key is a version and a length of two bytes each, then the id."""
+        """Select the records of these ids; a key is a version and a length of two bytes each, then the id."""
         return [record for record in records if (record.key or b"")[4:] in names]
 
     patient = replace(app, deadline=app.deadline.half(at_most_s=_READ_S))

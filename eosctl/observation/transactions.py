@@ -1,6 +1,6 @@
-"""What the coordinators report for gates and connector checks: where ids lie, which are not known, who else has them.
+"""Asks the coordinators, for gates and connector checks, where ids are, which are unknown, and who else has them.
 
-Reads only. Each part stands alone: what can't be asked leaves its part of the observation unseen, with the reason.
+Reads only. Each part stands alone: one that can't be asked stays unseen, with the reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, EosctlError, UnauthorizedError
 from eosctl.group.members import DEAD, ConnectGroup, connect_group
 from eosctl.group.observation.id_collisions import our_ids, rival_groups
-from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector, OngoingTransaction, Quiet
+from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector, OngoingTransaction, QuietTask
 from eosctl.group.protocol import Work
 from eosctl.observation.connectors.exactly_once import is_forgotten_by_now
 from eosctl.observation.timed_out import with_timed_out
@@ -29,17 +29,17 @@ from eosctl.task_counts.rules import MAX_LISTED_IDS
 from eosctl.txn.hanging import is_forgotten
 
 START_PATIENCE_S = 5.0
-"""How long a RUNNING task may have no transactional id: REST says so before the task has begun."""
+"""The time for which a RUNNING task may lack a transactional id: REST reports RUNNING before the task begins."""
 _POLL_S = 0.5
 _NOTHING_COMMITTED = (TransactionState.EMPTY, TransactionState.COMPLETE_ABORT)
-"""What a producer's id is in before its first commit; an aborted transaction is none."""
+"""The states of a producer's id before its first commit; an aborted transaction is no commit."""
 
 MAX_TIMEOUT_SETTING = "transaction.max.timeout.ms"
 _Part = Callable[[App, TransactionAdmin, Observation], Observation]
 
 
 def with_transactions(app: App, observation: Observation) -> Observation:
-    """Adds what the coordinators report of the connectors' ids; needs the connectors, a cluster and a group.
+    """Add what the coordinators report of the connectors' ids; this needs the connectors, a cluster and a group.
 
     The ids of a connector that writes to a Kafka cluster of its own are asked for there.
     """
@@ -48,16 +48,16 @@ def with_transactions(app: App, observation: Observation) -> Observation:
     if reason is not None:
         return observation.without(parts, reason)
     here = [each for each in observation.connectors or () if each.name not in observation.own_clusters]
-    asked = _asked(app, replace(observation, connectors=tuple(here)), parts)
+    asked = _ask_parts(app, replace(observation, connectors=tuple(here)), parts)
     asked = replace(asked, connectors=observation.connectors)
     places, _why_not_there = task_clusters(app, {each.name: each.config for each in observation.sources()})
-    for there, names in places:
-        asked = _with_tasks_there(there, asked, names)
+    for cluster_app, names in places:
+        asked = _with_tasks_there(cluster_app, asked, names)
     return asked
 
 
-def _asked(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Observation:
-    """Each part alone: what can't be asked leaves its part unseen."""
+def _ask_parts(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Observation:
+    """Add each part on its own: one that can't be asked stays unseen."""
     try:
         with app.transactions() as admin:
             for what, add in parts.items():
@@ -71,12 +71,12 @@ def _asked(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Ob
 
 
 def _with_tasks_there(app: App, observation: Observation, names: Collection[str]) -> Observation:
-    """The same for the connectors `names`, whose tasks are clients of the cluster of `app`: everything, or nothing."""
+    """Add the same for the connectors `names`, whose tasks are clients of the cluster of `app`: all or nothing."""
     observation = _with_maximum_there(app, observation, names)
     theirs = tuple(each for each in observation.connectors or () if each.name in names)
     seen = replace(observation, connectors=theirs, crowding=None, unknown_ids=None, quiet={}, ongoing={}, unseen={})
     seen = replace(seen, timed_out={})
-    seen = _asked(app, seen, _OF_TASKS)
+    seen = _ask_parts(app, seen, _OF_TASKS)
     if seen.crowding is None or seen.unknown_ids is None:
         reason = next(iter(seen.unseen.values()))
         unseen = {name: replace(observation.own_clusters[name], ids_unseen=reason) for name in names}
@@ -93,7 +93,7 @@ def _with_tasks_there(app: App, observation: Observation, names: Collection[str]
 
 
 def _with_maximum_there(app: App, observation: Observation, names: Collection[str]) -> Observation:
-    """With the longest transaction timeout that the brokers of these connectors' own accept, or why it is not known."""
+    """Add the largest transaction timeout that the own brokers of these connectors accept, or why it is unknown."""
     maximum_ms, reason = None, ""
     try:
         with app.topics() as store:
@@ -110,7 +110,7 @@ def _with_maximum_there(app: App, observation: Observation, names: Collection[st
 
 
 def least_maximum_ms(store: TopicReader) -> int | None:
-    """The smallest of the brokers' transaction.max.timeout.ms, for any of them may coordinate a task's id."""
+    """Return the smallest transaction.max.timeout.ms of the brokers, as any of them may coordinate a task's id."""
     numbers = [java_number(text) for text in store.broker_settings(MAX_TIMEOUT_SETTING).values()]
     return min((number for number in numbers if number is not None), default=None)
 
@@ -124,7 +124,7 @@ def _why_not(app: App, observation: Observation) -> str | None:
 
 
 def _crowding(_app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
-    """The most ids of each source connector at one coordinator: its round takes as long as that one's queue."""
+    """Count the ids of each source connector per coordinator, and add the maximum, which bounds its fencing round."""
     ids = {each.name: _ids_to_fence(each, observation) for each in observation.sources()}
     found = admin.find_coordinators(list(dict.fromkeys(one for each in ids.values() for one in each)))
     places = {one: where.node_id if isinstance(where, Coordinator) else None for one, where in found.items()}
@@ -133,18 +133,18 @@ def _crowding(_app: App, admin: TransactionAdmin, observation: Observation) -> O
 
 
 def _ids_to_fence(connector: ObservedConnector, observation: Observation) -> list[TransactionalId]:
-    """What a round after the next reconfiguration fences: the recorded tasks, or those of now if they are more."""
+    """Return the ids that the next reconfiguration fences: of the recorded tasks, or of the current ones if more."""
     count = len(connector.tasks())
     state = observation.config_state
-    if state is not None and (there := state.connectors.get(connector.name)) is not None:
-        count = max(count, there.task_count_record or 0)
+    if state is not None and (recorded := state.connectors.get(connector.name)) is not None:
+        count = max(count, recorded.task_count_record or 0)
     return task_transactional_ids(observation.group_id or "", connector.name, min(count, MAX_LISTED_IDS))
 
 
 def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
-    """Ids of RUNNING source tasks that no coordinator knows, also after a while where workers are enabled.
+    """Find ids of RUNNING source tasks that no coordinator knows; give just started tasks of enabled workers time.
 
-    For tasks so old that brokers may have forgotten their ids nobody waits.
+    Tasks so old that brokers may have forgotten their ids are not waited for.
     """
     unknown = running_ids(observation)
     running = _running_by_connector(observation).items()
@@ -159,7 +159,7 @@ def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) ->
 
 
 def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
-    """How long each RUNNING task has committed nothing, and what it has open; what no coordinator tells is left out."""
+    """Add how long each RUNNING task has committed nothing, and its open transaction, as far as coordinators report."""
     now_ms = app.clock.now_ms()
     connector_of = {each: name for name, ids in _running_by_connector(observation).items() for each in ids}
     described = admin.describe_transactions(list(connector_of)) if connector_of else {}
@@ -176,15 +176,15 @@ def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) ->
             began_ms if began_ms is not None else observation.task_sets_ms.get(connector_of[transactional_id], -1)
         )
         if since_ms >= 0:
-            quiet[transactional_id] = Quiet(max(0, now_ms - since_ms), since_start=began_ms is None)
-    told = [each for each in described.values() if isinstance(each, TransactionDescription)]
-    stamps = [at_ms for each in told for at_ms in (each.started_ms, each.last_started_ms) if at_ms is not None]
+            quiet[transactional_id] = QuietTask(max(0, now_ms - since_ms), since_start=began_ms is None)
+    found = [each for each in described.values() if isinstance(each, TransactionDescription)]
+    stamps = [at_ms for each in found for at_ms in (each.started_ms, each.last_started_ms) if at_ms is not None]
     seen = replace(observation, quiet=quiet, ongoing=ongoing, coordinators_ms=max(stamps, default=None))
-    return with_timed_out(app, seen, told)
+    return with_timed_out(app, seen, found)
 
 
 def running_ids(observation: Observation) -> list[TransactionalId]:
-    """The transactional ids of the RUNNING source tasks."""
+    """Return the transactional ids of the RUNNING source tasks."""
     return [each for ids in _running_by_connector(observation).values() for each in ids]
 
 
@@ -200,7 +200,7 @@ def _running_by_connector(observation: Observation) -> dict[str, list[Transactio
 
 
 def _not_known(admin: TransactionAdmin, ids: list[TransactionalId]) -> list[TransactionalId]:
-    """Those of `ids` that their coordinators don't know; raises BrokerError where one does not say."""
+    """Return those of `ids` that their coordinators don't know; raise BrokerError if one does not answer that."""
     described = admin.describe_transactions(ids) if ids else {}
     unknown = []
     for transactional_id, state in described.items():
@@ -229,7 +229,7 @@ def _rivals(_app: App, admin: TransactionAdmin, observation: Observation) -> Obs
 
 
 def _work_of(group: ConnectGroup) -> tuple[Work, ...] | None:
-    """What the group's members run; None where that can't be known now."""
+    """Return the work of the group's members; None if it can't be known now."""
     members = group.members
     if not members or any(member.owned is None for member in members):
         return None

@@ -1,7 +1,7 @@
-"""What connectors themselves say of exactly-once: each source connector's config, validated by a worker.
+"""Validates each source connector's config on a worker, to learn what the connector itself declares of exactly-once.
 
-A validation may log in to the connector's database and take seconds: they are made side by side, and after everything
-that is told faster.
+A validation may log in to the connector's database and take seconds: they run in parallel, and after all faster
+requests.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _OFFSETS_TOPIC_DOC = "The name of a separate offsets topic"  # SourceConnectorCo
 
 
 class _Answers(Struct, frozen=True):
-    """Property -> objections; `redefines_offsets_topic` as ObservedConnector has it."""
+    """The objections by property; `redefines_offsets_topic` as in ObservedConnector."""
 
     errors: Mapping[str, tuple[str, ...]]
     redefines_offsets_topic: bool
 
 
 def with_validations(app: App, observation: Observation) -> Observation:
-    """Adds what the first worker that answers objects to; half of the time that is left is for what comes after.
+    """Add the objections of the first worker that answers; leave half of the remaining time for later steps.
 
-    A worker that nobody named is shown no more of the connectors' configs than it says itself.
+    A worker that was not named gets no more of the connectors' configs than it reports itself.
     """
     if observation.mirror_maker:
         return observation.without((VALIDATION,), f"each {NO_REST}")
@@ -47,14 +47,16 @@ def with_validations(app: App, observation: Observation) -> Observation:
         return observation
     worker = replace(app, deadline=app.deadline.half()).worker(url)
     configs = {each.name: each.config for each in sources} if is_trusted else _own_configs(worker)
-    told = side_by_side(lambda each: _validate(worker, configs.get(each.name, {})), sources, most=PARALLEL_VALIDATIONS)
-    answers = {each.name: answer for each, answer in zip(sources, told, strict=True)}
+    results = side_by_side(
+        lambda each: _validate(worker, configs.get(each.name, {})), sources, most=PARALLEL_VALIDATIONS
+    )
+    answers = {each.name: answer for each, answer in zip(sources, results, strict=True)}
     connectors = tuple(_with_answers(each, answers.get(each.name)) for each in observation.connectors)
     return replace(observation, connectors=connectors)
 
 
 def _own_configs(worker: ConnectWorker) -> Mapping[str, Mapping[str, str]]:
-    """The configs of all connectors as this worker knows them; none where it does not say."""
+    """Return the configs of all connectors as this worker reports them; none if it does not."""
     try:
         return {name: entry.config for name, entry in worker.connectors().items()}
     except EosctlError:
@@ -62,7 +64,7 @@ def _own_configs(worker: ConnectWorker) -> Mapping[str, Mapping[str, str]]:
 
 
 def without_validations(observation: Observation) -> Observation:
-    """The same, where no connector was to be asked."""
+    """Mark the validation as unseen, as it was not requested."""
     return observation.without((VALIDATION,), "no connector was validated (--no-validate)")
 
 
@@ -78,21 +80,21 @@ def _with_answers(connector: ObservedConnector, answers: _Answers | None) -> Obs
 
 
 def _validate(worker: ConnectWorker, config: Mapping[str, str]) -> _Answers | None:
-    """What a worker objects to if the connector required exactly-once; None when it can't be asked."""
+    """Return a worker's objections if the connector required exactly-once; None if it can't be asked."""
     try:
         answer = worker.validate(config["connector.class"], {**config, SUPPORT_PROPERTY: "required"})
     except (EosctlError, KeyError):
         return None
     configs = answer.get("configs")
-    told = [mapping_of(each) for each in (configs if isinstance(configs, list) else [])]
-    values = [mapping_of(each.get("value")) for each in told]
+    entries = [mapping_of(each) for each in (configs if isinstance(configs, list) else [])]
+    values = [mapping_of(each.get("value")) for each in entries]
     errors = {str(value.get("name")): _texts(value.get("errors")) for value in values}
-    return _Answers(errors, redefines_offsets_topic=any(map(_redefines, told)))
+    return _Answers(errors, redefines_offsets_topic=any(map(_redefines, entries)))
 
 
-def _redefines(told: Mapping[str, object]) -> bool:
-    """Whether a connector has put its own `offsets.storage.topic` in place of Connect's: the definition is its own."""
-    definition = mapping_of(told.get("definition"))
+def _redefines(entry: Mapping[str, object]) -> bool:
+    """Decide whether the connector defines an `offsets.storage.topic` of its own, which replaces Connect's."""
+    definition = mapping_of(entry.get("definition"))
     documentation = definition.get("documentation")
     of_another = isinstance(documentation, str) and not documentation.startswith(_OFFSETS_TOPIC_DOC)
     return definition.get("name") == OFFSETS_TOPIC and of_another

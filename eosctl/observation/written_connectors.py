@@ -17,7 +17,7 @@ from eosctl.ports import TopicReader
 
 
 class WrittenConnectors(Struct, frozen=True):
-    """`entries` as a worker's REST interface would show them; `statuses` are the records of the status topic."""
+    """The `entries` as a worker's REST interface shows them; `statuses` are the records of the status topic."""
 
     entries: Mapping[str, ConnectorEntry]
     statuses: Mapping[Work, Mapping[str, object]]
@@ -26,9 +26,9 @@ class WrittenConnectors(Struct, frozen=True):
 def written_connectors(
     app: App, store: TopicReader | None = None, state: ConfigState | None = None
 ) -> WrittenConnectors:
-    """What the topics say now; `state` is that of the config topic, if it has just been read.
+    """Read the topics' current content; `state` is that of the config topic, if it has just been read.
 
-    Raises NotFoundError where there is no such topic, and what reading raises.
+    Raises NotFoundError if there is no such topic, and what reading raises.
     """
     if store is None:
         with app.topics() as opened:

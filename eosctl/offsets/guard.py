@@ -12,7 +12,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.ids import stop_request
 from eosctl.core.wording import counted
 from eosctl.errors import DeadlineError, NotFoundError, RefusedError
-from eosctl.group.absent import Known, refuse_never_there, require_ever_there
+from eosctl.group.absent import KnownEvidence, refuse_never_there, require_ever_there
 from eosctl.group.gather import discover_urls, read_group
 from eosctl.group.topics.config_reader import find_config_topic
 from eosctl.offsets import codes
@@ -90,7 +90,7 @@ def _at_workers(app: App) -> App:
     """
     urls = _urls(app)
     if not urls:
-        require_ever_there(app, Known(may_be_new=True))
+        require_ever_there(app, KnownEvidence(may_be_new=True))
         raise RefusedError(
             "whether the connectors' tasks run is not known, as there is no Connect worker to ask; nothing was written",
             hint=f"Give --connect-url, or {Waiver.WORKERS_DOWN} if the whole group is stopped. {_FORCE}",
@@ -189,4 +189,4 @@ def _refuse_members(app: App, connectors: Sequence[str]) -> None:
             "nothing was written",
             hint=f"Stop the workers, or stop the connectors and leave {Waiver.WORKERS_DOWN} out.",
         )
-    refuse_never_there(app, group, connectors, Known(may_be_new=True))
+    refuse_never_there(app, group, connectors, KnownEvidence(may_be_new=True))

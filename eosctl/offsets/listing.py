@@ -25,7 +25,7 @@ from eosctl.core.offsets.views import (
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.foreign import shell_word
-from eosctl.group.absent import Known, require_ever_there
+from eosctl.group.absent import KnownEvidence, require_ever_there
 from eosctl.offsets import codes
 from eosctl.offsets.comparison import comparison_exit_code, hidden_problem
 from eosctl.offsets.rest import compare_with_rest
@@ -209,7 +209,7 @@ def _require_group(app: App) -> None:
 
     Reading offsets needs neither a group nor the right to describe it. But a mistyped group would go on to a write.
     """
-    require_ever_there(app, Known(may_be_new=True))
+    require_ever_there(app, KnownEvidence(may_be_new=True))
 
 
 def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetViews]:

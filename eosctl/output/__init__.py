@@ -1,4 +1,4 @@
-"""Report -> text, JSON, YAML or NDJSON: projections of the same rows. The only importer of rich."""
+"""Renders a Report as text, JSON, YAML or NDJSON, from the same rows. The only importer of rich."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _FOR_PROGRAMS = {"json": write_json, "yaml": write_yaml, "ndjson": write_ndjson}
 
 
 def render_report(report: Report, *, output: str, stream: IO[str], color: bool, most_rows: int | None = None) -> None:
-    """Writes `report` to `stream`; `output`: text, wide, json, yaml or ndjson; `color`: a terminal that has colours.
+    """Write `report` to `stream`; `output`: text, wide, json, yaml or ndjson; `color`: a terminal with colours.
 
-    Text stops after `most_rows` rows, and says so; the other formats always have all of them.
+    Text stops after `most_rows` rows, with a note; the other formats always have all of them.
     """
     write = _FOR_PROGRAMS.get(output)
     if write is not None:
@@ -25,7 +25,7 @@ def render_report(report: Report, *, output: str, stream: IO[str], color: bool, 
 
 
 def render_problems(report: Report, *, stream: IO[str]) -> None:
-    """Errors and warnings, one line each, with what to do next."""
+    """Write errors and warnings, one line each, with their hints."""
     for problem in report.problems:
         stream.writelines(f"{line}\n" for line in lines_of(f"{problem.severity}: " + problem.message))
         stream.writelines(f"  {line}\n" for line in lines_of(problem.hint or ""))

@@ -1,9 +1,9 @@
-"""The live table of a roll: a line for each worker, below it what is waited for now, and for how long.
+"""The live table of a roll: a line per worker, and below it the current wait and its duration.
 
 A rehearsal has a line for each fault.
 
-Lines that are done stay, in the table while it lives and on the terminal afterwards. It decides nothing: what the lines
-say comes with the events.
+Finished lines stay, in the table while it is live and on the terminal afterwards. It decides nothing: the content of
+the lines comes with the events.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Line(Struct, frozen=True):
 
 
 class Board:
-    """One table, from its first event to `close`; a thread of rich's redraws it, so that times go on."""
+    """One table, from its first event to `close`; rich redraws it in a thread, so that times stay current."""
 
     def __init__(self, stream: IO[str], clock: Clock) -> None:
         from rich.console import Console
@@ -54,11 +54,11 @@ class Board:
         )  # fmt: skip
 
     def continues(self, event: Event) -> bool:
-        """Whether `event` is about the same steps as this table; if not, another table begins."""
+        """Decide whether `event` is about the steps of this table; if not, a new table is needed."""
         return {line.step for line in self._lines.values()} == {each.step for each in event.standings}
 
     def show(self, event: Event) -> None:
-        """Brings the lines up to date; the sentence is what is waited for from now on."""
+        """Update the lines; the event's message is the current wait from now on."""
         at = datetime.fromtimestamp(self._clock.now_s(), tz=UTC).strftime("%H:%M:%SZ")
         lines = dict(self._lines)  # the redrawing thread reads the old one meanwhile
         for each in event.standings:
@@ -72,16 +72,16 @@ class Board:
         self._live.refresh()
 
     def wait(self, words: str) -> None:
-        """Says below the table what is waited for; the time beside it begins anew with other words."""
+        """Set the current wait below the table; its duration restarts if the text changes."""
         if words != self._waiting:
             self._waiting, self._waiting_since_s = words, self._clock.monotonic_s()
 
     def say(self, text: str) -> None:
-        """A sentence above the table, which stays."""
+        """Print a message above the table, where it stays."""
         self._console.print(text, markup=False, highlight=False)
 
     def close(self) -> None:
-        """Leaves the whole table, without the wait, and the cursor below it."""
+        """Leave the whole table, without the current wait, and move the cursor below it."""
         self._waiting = ""
         self._live.stop()
 
@@ -89,7 +89,7 @@ class Board:
         from rich.text import Text
 
         wait = self._wait_lines(console, options.max_width)
-        is_last = not self._live.is_started  # told by rich itself: a redraw in between would go above the screen
+        is_last = not self._live.is_started  # rich notices it itself: a redraw in between would go above the screen
         room = len(self._lines) if is_last else max(1, console.size.height - len(wait) - _OTHER_LINES)
         first, last = _window([line.state for line in self._lines.values()], room)
         yield self._table(first, last)
@@ -117,7 +117,7 @@ class Board:
         return table
 
     def _wait_lines(self, console: Console, width: int) -> list[RenderableType]:
-        """What is waited for, with its time in front: a long list of what is missing may be cut, the time may not."""
+        """Return the lines of the current wait, its duration first: the text may be cut, the duration may not."""
         from rich.text import Text
 
         if not self._waiting:
@@ -131,7 +131,7 @@ class Board:
 
 
 def _window(states: list[str], room: int) -> tuple[int, int]:
-    """Which lines a terminal with `room` for them shows: the first that is not over, and as many around it as fit."""
+    """Select the lines that fit a terminal with `room` for them: the first unfinished one and those around it."""
     now = next((at for at, state in enumerate(states) if state not in _OVER), len(states))
     first = max(0, min(now - room // 2, len(states) - room))
     return first, min(len(states), first + room)

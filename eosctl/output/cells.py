@@ -1,4 +1,4 @@
-"""What a report's text is made of: cells, columns, closing lines, and the View that names them for one kind."""
+"""The elements of a report's text: cells, columns, closing lines, and the View that combines them for one kind."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _STYLES = {
 
 
 def format_cell(value: object) -> str:
-    """A value as one cell: `-` for null, yes/no, text as it is, a class as its `cell`, anything else as JSON."""
+    """Format a value as one cell: `-` for null, yes/no, text as is, an object's `cell()`, anything else as JSON."""
     if value is None or value is msgspec.UNSET:
         return "-"
-    if type(value) is int:  # listings have hundreds of thousands of cells: what most of them are comes first
+    if type(value) is int:  # the most frequent type first: listings have hundreds of thousands of cells
         return str(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -42,7 +42,7 @@ def format_cell(value: object) -> str:
 class Column(msgspec.Struct, frozen=True):
     """A header and a dotted path into the row (`before.state`), or a function of the row.
 
-    An `optional` column is left out where it has nothing to say of any row.
+    An `optional` column is left out if it is empty in every row.
     """
 
     header: str
@@ -50,12 +50,12 @@ class Column(msgspec.Struct, frozen=True):
     optional: bool = False
 
     def cell(self, row: Any) -> str:
-        """The text of this column in `row`."""
+        """Return the text of this column in `row`."""
         [text] = self.cells([row])
         return text
 
     def cells(self, rows: Sequence[Any]) -> list[str]:
-        """The texts of this column in `rows`, of which listings have hundreds of thousands: most hold plain text."""
+        """Return the texts of this column in `rows`; listings have hundreds of thousands, most of them plain text."""
         source = self.source
         values: Iterable[object]
         if callable(source):
@@ -67,12 +67,12 @@ class Column(msgspec.Struct, frozen=True):
         return [value if type(value) is str and value.isprintable() else format_cell(value) for value in values]
 
     def style(self, row: Any) -> str:
-        """A colour for words that mean good or bad."""
+        """Return the colour of a cell whose text has a good or bad meaning."""
         return _STYLES.get(self.cell(row).lower(), "")
 
 
 def dig(row: object, path: str) -> object:
-    """The member at a dotted path; None where any step is missing."""
+    """Return the member at a dotted path; None if any step is missing."""
     for step in path.split("."):
         if type(row) is not dict and not isinstance(row, Mapping):  # asking the abstract class alone is slow
             return None
@@ -81,7 +81,7 @@ def dig(row: object, path: str) -> object:
 
 
 def duration(milliseconds: int) -> str:
-    """A length of time in the one unit that says enough: `95s`, `12m`, `30h`, `4d`."""
+    """Format a duration in the largest unit that is precise enough: `95s`, `12m`, `30h`, `4d`."""
     seconds = milliseconds // 1000
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
         if seconds >= 2 * size:
@@ -90,7 +90,7 @@ def duration(milliseconds: int) -> str:
 
 
 def summary_lines(report: Report) -> Iterable[str]:
-    """The summary as one line of `key: value` pairs, then the files and the undo command that the report names."""
+    """Yield the summary as one line of `key: value` pairs, then the files and the undo command of the report."""
     pairs = [pair for key, value in plain(report.summary).items() for pair in _summary_pairs(key, value)]
     if pairs:
         yield ", ".join(pairs)
@@ -100,9 +100,9 @@ def summary_lines(report: Report) -> Iterable[str]:
 
 
 def _summary_pairs(key: str, value: object) -> list[str]:
-    """One member of a summary; the members of `counts` stand among its own, those of others behind their name.
+    """Format one member of a summary; the members of `counts` join its own, those of others follow their name.
 
-    Counts of nothing at all are left out.
+    Counts without members are left out.
     """
     if not isinstance(value, Mapping):
         return [f"{key.replace('_', ' ')}: {format_cell(value)}"]
@@ -113,11 +113,10 @@ def _summary_pairs(key: str, value: object) -> list[str]:
 
 
 class View(msgspec.Struct, frozen=True):
-    """How one kind of report looks as text; `empty` stands in for a table without rows.
+    """The text layout of one kind of report; `empty` replaces a table without rows.
 
     `wide` are the further columns of `-o wide`, `wide_footer` its further closing lines; without `prose`, closing lines
-    are never folded. Of more than `most_rows` rows text shows the first ones only, and says so; the other formats
-    always have them all.
+    are never folded. Text shows at most `most_rows` rows, with a note; the other formats always have them all.
     """
 
     columns: tuple[Column, ...]

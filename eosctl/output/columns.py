@@ -1,6 +1,6 @@
-"""The columns of a kind's text: paths into its row, found by the row's types, with the words about each.
+"""Derives the columns of a kind's text, with descriptions, from its row's types.
 
-Nothing here knows a kind; `rows` says how a column is declared.
+Knows no particular kind; `rows` explains how a column is declared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eosctl.output.rows import Header, Kind, Members, ShownAs
 
 
 class Field(Struct, frozen=True):
-    """What the class of a row says of a field or a method: its type (None of a method), its words, how it is shown."""
+    """The declaration of a field or a method of a row: its type (None for a method), description, header and format."""
 
     type: Any
     words: str = ""
@@ -28,19 +28,19 @@ class Field(Struct, frozen=True):
 
 
 def columns_of(kind: Kind) -> tuple[Column, ...]:
-    """The columns of the kind's text; every field of the row where it names none."""
+    """Return the columns of the kind's text; by default every field of the row."""
     named = kind.text.columns
     paths = fields_of(classes_in(kind.row)[0]) if named is None else named
     return tuple(_column(kind, path) for path in paths)
 
 
 def wide_columns_of(kind: Kind) -> tuple[Column, ...]:
-    """The further columns of `-o wide`."""
+    """Return the further columns of `-o wide`."""
     return tuple(_column(kind, path) for path in kind.text.wide)
 
 
 def words_of_columns(kind: Kind) -> Iterator[tuple[str, str]]:
-    """(header, words) of every column of the kind's text, wide ones included."""
+    """Yield (header, description) of every column of the kind's text, wide ones included."""
     named = kind.text.columns
     paths = fields_of(classes_in(kind.row)[0]) if named is None else named
     for path in (*paths, *kind.text.wide):
@@ -61,7 +61,7 @@ def _header(path: str, field: Field) -> str:
 
 
 def _reader(steps: Sequence[str], shown_as: Callable[[Any], object] | None) -> Callable[[Any], object]:
-    """What leads from a row to the member at a path; None where any step is missing."""
+    """Return a function from a row to the member at a path; it returns None if any step is missing."""
 
     def read(row: Any) -> object:
         value = row
@@ -79,7 +79,7 @@ def _reader(steps: Sequence[str], shown_as: Callable[[Any], object] | None) -> C
 
 
 def field_at(row: Any, path: str) -> Field:
-    """The field or the method at a dotted path of a row's class, or classes; raises LookupError naming the path."""
+    """Return the field or the method at a dotted path of a row's class, or classes; raise LookupError with the path."""
     found = Field(row)
     for step in path.split("."):
         inside = _inside(found.type, step, found)
@@ -90,13 +90,13 @@ def field_at(row: Any, path: str) -> Field:
 
 
 def _inside(annotation: Any, name: str, above: Field) -> Field | None:
-    """What one of the classes that a type allows says of a member."""
+    """Return the member's declaration in the first class, of those that a type allows, that has it."""
     found = (_member(each, name, above) for each in _choices(annotation, annotated=True))
     return next((each for each in found if each is not None), None)
 
 
 def _member(owner: Any, name: str, above: Field) -> Field | None:
-    """A field, a method, or a member of a dict, which has the words of the dict where it has none of its own."""
+    """Return a field, a method, or a member of a dict; the latter has the dict's description if it lacks its own."""
     if get_origin(owner) is Annotated:
         named = [mark.named for mark in owner.__metadata__ if isinstance(mark, Members)]
         if named and isinstance(named[0], dict) and name in named[0]:
@@ -108,13 +108,14 @@ def _member(owner: Any, name: str, above: Field) -> Field | None:
         return None
     method = getattr(owner, name, None)
     if isinstance(method, types.FunctionType):
-        return Field(None, " ".join((method.__doc__ or "").split()), getattr(method, "header", None))
+        words = " ".join((method.__doc__ or "").split()).removeprefix("Return ")
+        return Field(None, words[:1].upper() + words[1:], getattr(method, "header", None))
     return fields_of(owner).get(name)
 
 
 @functools.cache
 def fields_of(owner: Any) -> Mapping[str, Field]:
-    """The fields of a row's class, in order, with what their annotations say."""
+    """Return the fields of a row's class, in order, with their annotations."""
     if not (isinstance(owner, type) and issubclass(owner, msgspec.Struct)):
         return {}
     hints = annotations_of(owner)
@@ -122,7 +123,7 @@ def fields_of(owner: Any) -> Mapping[str, Field]:
 
 
 def annotations_of(owner: type) -> Mapping[str, Any]:
-    """The annotations of a class and of those above it; `typing.get_type_hints` would also look into each of them."""
+    """Return the annotations of a class and its bases; `typing.get_type_hints` would also look into each of them."""
     return {name: each for above in reversed(owner.__mro__) for name, each in _own_annotations(above).items()}
 
 
@@ -139,12 +140,12 @@ def _field(annotation: Any) -> Field:
 
 
 def classes_in(annotation: Any) -> list[Any]:
-    """The classes that a type allows, without null."""
+    """Return the classes that a type allows, without null."""
     return [each for each in _choices(annotation) if each is not type(None)]
 
 
 def _choices(annotation: Any, *, annotated: bool = False) -> list[Any]:
-    """The members of a union, else the type itself; with `annotated`, what annotations say is kept."""
+    """Return the members of a union, else the type itself; with `annotated`, keep the annotations."""
     found = [annotation]
     while True:
         opened = [part for each in found for part in _opened(each, annotated=annotated)]

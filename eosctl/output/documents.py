@@ -1,7 +1,7 @@
-"""Report -> JSON, YAML or NDJSON: what programs read. The same members in the same order, nothing left out.
+"""Writes a Report as JSON, YAML or NDJSON, for programs: the same members in the same order, nothing left out.
 
-JSON and YAML are one document each, also of a command that failed. NDJSON is the rows alone, one a line as they come:
-what went wrong is on stderr and in the exit code, so that a consumer never has to distinguish a row from anything else.
+JSON and YAML are one document each, also for a failed command. NDJSON has only the rows, one a line as they come:
+errors are on stderr and in the exit code, so that a consumer never has to distinguish a row from anything else.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from eosctl.report import Report, plain
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # dumps makes an encoder per call
 _quick_encode = msgspec.json.Encoder().encode
 _BLOCK = 1 << 16  # characters that are written at once: a call per row takes as long as making it
-_MANY_ROWS = 100  # from here on it pays to look at the types of rows first
+_MANY_ROWS = 100  # the number of rows from which a check of their types pays off
 
 
 def write_json(report: Report, stream: IO[str]) -> None:
-    """The envelope with a row per line: no more than one row is in memory as text, and a line can be grepped for."""
+    """Write the envelope with one row per line, so that lines can be grepped; hold only one row as text at a time."""
     frame = json.dumps(replace(report, rows=()).envelope(), ensure_ascii=False, indent=2)
     head, empty, tail = frame.partition('"rows": []')
     stream.write(json_text(head) + empty[:-1])
@@ -34,7 +34,7 @@ def write_json(report: Report, stream: IO[str]) -> None:
 
 
 def write_ndjson(report: Report, stream: IO[str]) -> None:
-    """One row a line, written as they are taken from `report.rows`; no more than some are kept."""
+    """Write one row a line, as `report.rows` yields them; buffer only a few."""
     some, size = list[str](), 0
     for text in _texts(report.rows):
         some.append(f"{text}\n")
@@ -46,7 +46,7 @@ def write_ndjson(report: Report, stream: IO[str]) -> None:
 
 
 def _texts(rows: Sequence[Any]) -> Iterable[str]:
-    """The JSON of each row; of many typed rows msgspec makes it, in a third of the time."""
+    """Return the JSON of each row; let msgspec encode many typed rows, in a third of the time."""
     return map(_quick_text if len(rows) > _MANY_ROWS else _text, rows)
 
 
@@ -65,14 +65,14 @@ def _quick_text(row: Any) -> str:
 
 @functools.cache
 def _is_exact(row: type) -> bool:
-    """Whether msgspec writes rows of this class as `json` does, byte for byte: it spells some fractions otherwise."""
+    """Decide whether msgspec encodes rows of this class byte for byte as `json` does: some fractions differ."""
     from eosctl.output.json_schema import schema_of_type
 
     return issubclass(row, msgspec.Struct) and _has_no_fraction(schema_of_type(row))
 
 
 def _has_no_fraction(schema: Any) -> bool:
-    """Whether nothing that fits a schema can hold a number that is not whole."""
+    """Decide whether a schema allows whole numbers only."""
     if schema.get("type") == "number" or not {"type", "anyOf", "enum"} & schema.keys():
         return False
     below = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
@@ -81,12 +81,12 @@ def _has_no_fraction(schema: Any) -> bool:
 
 
 def write_yaml(report: Report, stream: IO[str]) -> None:
-    """The envelope; `yaml.safe_load` gives what `json.loads` gives of the JSON document."""
+    """Write the envelope; `yaml.safe_load` returns what `json.loads` returns for the JSON document."""
     stream.write(yaml_text(report.envelope()))
 
 
 def yaml_text(document: object) -> str:
-    """A document as YAML."""
+    """Format a document as YAML."""
     import yaml
 
     read = json.loads(json.dumps(document, ensure_ascii=False))  # no tuples, no enums: safe_load knows none
@@ -95,7 +95,7 @@ def yaml_text(document: object) -> str:
 
 
 def _plain_dumper() -> Any:
-    """libyaml's dumper where it is there (many times as fast), without `&id001` for values that appear twice."""
+    """Return a dumper that writes no `&id001` for repeated values; use libyaml's if available, which is much faster."""
     import yaml
 
     class PlainDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # one of two classes

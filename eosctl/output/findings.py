@@ -1,4 +1,4 @@
-"""How findings look as text, in the order in which to act, and what fixes each."""
+"""The text of findings, in the order in which to act, each with its fix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eosctl.output.rows import Text
 from eosctl.report import Report
 
 _MOST_FOLLOWING = 6
-"""So many consequences are shown in full; of more, what they are."""
+"""The largest number of consequences that are shown in full; of more, only the codes are."""
 
 
 class ShownFinding(Protocol):
@@ -20,26 +20,26 @@ class ShownFinding(Protocol):
 
     @property
     def severity(self) -> str:
-        """How bad it is."""
+        """The severity."""
 
     @property
     def fix(self) -> str:
-        """What to do about it."""
+        """The remedy."""
 
     @property
     def evidence(self) -> Mapping[str, object]:
-        """What it was found by."""
+        """The facts that prove the finding."""
 
-    def told(self) -> str:
-        """What is wrong with what, behind the code."""
+    def headline(self) -> str:
+        """Format code, subject and message in one line."""
 
 
 def finding_lines(report: Report) -> Iterable[str]:
-    """What one can do stands right below what is wrong; then the summary."""
+    """Yield each finding with its fix right below, then the summary."""
     rows: Sequence[ShownFinding] = report.rows
     width = max((len(row.severity) for row in rows), default=0)
     for row in rows:
-        yield f"{row.severity:<{width}}  {row.told()}"
+        yield f"{row.severity:<{width}}  {row.headline()}"
         for number, line in enumerate(lines_of(row.fix)):
             yield f"{'':<{width}}  {'     ' if number else 'fix: '}{line}"
         yield from (f"{'':<{width}}  follows: {printable(text)}" for text in _following(row))
@@ -47,7 +47,7 @@ def finding_lines(report: Report) -> Iterable[str]:
 
 
 def _following(row: ShownFinding) -> Iterable[str]:
-    """What comes of this finding, and is none of its own therefore."""
+    """Yield the consequences of this finding, which are no findings of their own."""
     follows = row.evidence.get("follows")
     rows: list[Mapping[str, object]] = follows if isinstance(follows, list) else []
     if len(rows) <= _MOST_FOLLOWING:
@@ -59,5 +59,5 @@ def _following(row: ShownFinding) -> Iterable[str]:
 
 
 def findings_text(empty: str) -> Text:
-    """Two lines a finding, for their sentences are too long for a table; `empty` where there is none."""
+    """Return a text with two lines per finding, as sentences are too long for a table; `empty` is for none."""
     return Text(columns=(), lines=finding_lines, empty=empty, prose=False)

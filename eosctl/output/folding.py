@@ -1,4 +1,4 @@
-"""Where lines may break: between words, and in JSON behind commas; in a word or a number never."""
+"""Breaks lines: between words, and in JSON behind commas; never within a word or a number."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _PIECE = re.compile(r"[^,]*,+|[^,]+")
 
 
 def fold(line: str, width: int | None, *, hanging: str = "  ") -> list[str]:
-    """`line` broken into lines of `width`, the further ones behind `hanging`; a piece that is too long stays whole.
+    """Break `line` into lines of `width`, the further ones behind `hanging`; keep a longer piece whole.
 
-    What is to be pasted into a shell stays one line: an undo command, an assignment.
+    A line to be pasted into a shell stays one line: an undo command, an assignment.
     """
     if width is None or len(line) <= width or line.startswith(("undo: ", "export ")):
         return [line]
@@ -25,28 +25,28 @@ def fold(line: str, width: int | None, *, hanging: str = "  ") -> list[str]:
 
 
 def fold_hard(text: str, width: int) -> list[str]:
-    """As `fold`, but nothing is longer than `width`: what has no better place is broken anywhere."""
+    """Break `text` like `fold`, but let nothing exceed `width`: break long pieces anywhere."""
     lines = fold(text, width, hanging="")
     return [line[start : start + width] for line in lines for start in range(0, max(len(line), 1), width)]
 
 
 def longest_piece(text: str) -> int:
-    """The width without which `fold` would leave a longer line."""
+    """Return the minimum width at which `fold` keeps all lines within it."""
     return max((len(piece) for word in text.split() for piece in _pieces(word)), default=0)
 
 
 def _pieces(word: str) -> list[str]:
-    """What a word may be broken into: JSON behind its commas, anything else not at all."""
+    """Split a word where it may be broken: JSON behind its commas, anything else not at all."""
     return _PIECE.findall(word) if is_json(word) else [word]
 
 
 def is_json(word: str) -> bool:
-    """Whether a word is JSON, or a part of it: its commas are no part of a name."""
+    """Decide whether a word is JSON, or a part of it: its commas are no part of a name."""
     return word.startswith(("{", "[", '"')) or '":' in word
 
 
 def _at_commas(line: str, width: int, indent: str) -> Iterator[str]:
-    """A line that is still too long: as much of it as fits, then the rest behind `indent`."""
+    """Yield a line that is still too long in parts: as much as fits, then the rest behind `indent`."""
     room = line[: len(line) - len(line.lstrip())]
     for number, piece in enumerate(_pieces(line.strip())):
         if number and len(room) + len(piece) > width:

@@ -1,6 +1,6 @@
-"""The JSON Schema (2020-12) of a kind of document, made from the classes of its parts.
+"""The JSON Schema (2020-12) of a kind of document, derived from the classes of its parts.
 
-Fields may be added to a kind: a member that no schema names is no fault.
+Fields may be added to a kind, so unknown members are allowed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OF_TYPES: dict[Any, Json] = {
 
 
 class DocumentTarget(msgspec.Struct, frozen=True):
-    """What a document says it is about."""
+    """The target that a document is about."""
 
     kafka_cluster_id: str | msgspec.UnsetType | None = msgspec.UNSET
     group_id: str | msgspec.UnsetType | None = msgspec.UNSET
@@ -51,7 +51,7 @@ _STATUSES = ("ok", "findings", "partial", "refused", "error")
 
 
 def schema_of_kind(kind: Kind) -> Json:
-    """The schema of the whole document."""
+    """Return the schema of the whole document."""
     data = _object({"rows": list[kind.row], "summary": kind.summary, **_hints(kind.data)})  # type: ignore[name-defined]  # a type that is a value
     members: Mapping[str, Json] = {
         "kind": {"enum": [str(kind)]},
@@ -67,7 +67,7 @@ def schema_of_kind(kind: Kind) -> Json:
 
 
 def schema_of_type(annotation: Any) -> Json:
-    """The schema of a type; raises TypeError for one that JSON does not have."""
+    """Return the schema of a type; raise TypeError for one that JSON does not have."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _annotated(annotation)
@@ -96,7 +96,7 @@ def schema_of_type(annotation: Any) -> Json:
 
 
 def _annotated(annotation: Any) -> Json:
-    """The type's own schema, or the one that is given in its place, with the words as its description."""
+    """Return the type's own schema, or the one given in its place, with the annotation's text as its description."""
     inner, marks = annotation.__origin__, annotation.__metadata__
     given = next((_given(mark, inner) for mark in marks if isinstance(mark, Schema | Members)), None)
     made = schema_of_type(inner) if given is None else given
@@ -113,7 +113,7 @@ def _given(mark: Schema | Members, inner: Any) -> Json:
 
 
 def _hints(owner: Any) -> dict[str, Any]:
-    """Member -> its type, in order."""
+    """Return the type of each member, in order."""
     hints = annotations_of(owner)
     names = zip(owner.__struct_fields__, owner.__struct_encode_fields__, strict=True)
     return {printed: hints[name] for name, printed in names}

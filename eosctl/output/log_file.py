@@ -1,4 +1,4 @@
-"""`--log-file`: what is said on stderr, with the time before each line, in a file that is only added to."""
+"""The `--log-file` option: appends all messages on stderr to a file, each line with its time."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from eosctl.machine.files import open_own
 
 
 class LogFile(io.TextIOWrapper):
-    """A text stream for messages and problems; readable by its owner only."""
+    """A text stream for messages and problems; only its owner can read the file."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        """Opens the file for appending; raises EosctlError."""
+        """Open the file for appending; raise EosctlError."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         try:
-            is_device = path.exists() and not path.is_file()  # /dev/stderr, or a pipe: no file to be made
+            is_device = path.exists() and not path.is_file()  # /dev/stderr, or a pipe: create no file
             descriptor = os.open(path, flags) if is_device else open_own(path, flags)
         except OSError as exc:
             hint = getattr(exc, "hint", "--log-file needs a file in a directory that exists.")
@@ -32,7 +32,7 @@ class LogFile(io.TextIOWrapper):
         self._clock = clock
 
     def write(self, text: str) -> int:
-        """Write whole lines, each with the time in front; a full disk is no reason to end what was begun."""
+        """Write whole lines, each with the time in front; ignore a full disk, which must not end the operation."""
         stamp = rfc3339(self._clock.now_ms())
         with suppress(OSError):
             super().write("".join(f"{stamp} {printable(line)}\n" for line in text.removesuffix("\n").split("\n")))
@@ -50,7 +50,7 @@ class Both:
             listener(event)
 
     def close(self) -> None:
-        """Takes a live display off the terminal."""
+        """Remove a live display from the terminal."""
         for listener in self._listeners:
             close = getattr(listener, "close", None)
             if close is not None:

@@ -13,7 +13,7 @@ from eosctl.output.rows import Header, Printed
 from eosctl.report import Problem
 
 Counts = dict[str, int]
-"""How many of each."""
+"""A number per name."""
 Severity = Literal["error", "warning", "info"]
 
 
@@ -24,7 +24,7 @@ class Place(Printed):
     partition: Annotated[int, "Its number."]
 
     def cell(self) -> str:
-        """As Kafka itself writes it."""
+        """Format the partition as Kafka does."""
         return f"{self.topic}-{self.partition}"
 
 
@@ -45,7 +45,7 @@ FindingFix = Annotated[str, "What to do about it."]
 
 
 class FindingPart(Printed, kw_only=True):
-    """What is wrong; inside a row that says with what, it may have no subject."""
+    """A finding inside a row; without a subject if the row itself is the subject."""
 
     code: FindingCode
     severity: FindingSeverity
@@ -56,7 +56,7 @@ class FindingPart(Printed, kw_only=True):
 
 
 class FindingRow(Printed):
-    """What is wrong, as a row of its own."""
+    """A finding as a row of its own."""
 
     code: FindingCode
     severity: FindingSeverity
@@ -65,8 +65,8 @@ class FindingRow(Printed):
     evidence: FindingEvidence
     fix: FindingFix
 
-    def told(self) -> str:
-        """What is wrong with what, behind the code."""
+    def headline(self) -> str:
+        """Format code, subject and message in one line."""
         return f"{self.code}  {printable(about_subject(self.subject, self.message))}"
 
 
@@ -83,7 +83,7 @@ UnseenParts = Annotated[list[UnseenPart], "What could not be seen: where there i
 
 
 def unseen_parts(findings: Iterable[Finding], problems: Iterable[Problem] = ()) -> list[UnseenPart]:
-    """Return what could not be seen, each once: what findings say first, then what problems say."""
+    """Return what could not be seen, each once: by findings first, then by problems."""
     unseen = [(str(each.code), each.subject, each.message, each.fix) for each in findings if is_unseen(each)]
     unseen += [(str(each.code), "", each.message, each.hint or each.code.next) for each in problems if each.is_unseen]
     return [
@@ -93,12 +93,12 @@ def unseen_parts(findings: Iterable[Finding], problems: Iterable[Problem] = ()) 
 
 
 def about_subject(subject: str, message: str) -> str:
-    """What is wrong; in front of it the subject, where the message does not name it."""
+    """Return the message; prefix the subject unless the message names it."""
     return message if subject in message else f"{subject}: {message}"
 
 
 def finding_row(finding: Finding) -> FindingRow:
-    """A finding as a row of its own."""
+    """Convert a finding to a row of its own."""
     return FindingRow(
         code=str(finding.code),
         severity=cast("Severity", finding.severity),

@@ -1,6 +1,6 @@
-"""Messages on stderr: text at once, progress as a live line on a terminal, else one line every ten seconds.
+"""Messages on stderr: text at once; progress as a live line on a terminal, else as one line every ten seconds.
 
-Where many go through the same steps, a terminal has a live table of them (board.py) in place of their sentences.
+If many subjects go through the same steps, a terminal shows a live table of them (board.py) instead of messages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BAR_WIDTH = 20  # characters: name, bar and counts fit 80 columns
 
 @dataclass(slots=True)
 class _Job:
-    """One thing in progress: when it was first heard of and how far it was then, when it was last spoken of."""
+    """One operation in progress: its start and first count, and the time of the last message about it."""
 
     started_s: float
     started_at: int
@@ -35,7 +35,7 @@ class _Job:
 class ProgressMessages:
     """The listener that the command line gives to every operation; `live` allows a display that redraws itself.
 
-    Work that is over within two seconds is not spoken of.
+    Work that is over within two seconds is not reported.
     """
 
     def __init__(self, stream: IO[str], clock: Clock, *, live: bool, verbose: bool = False) -> None:
@@ -43,7 +43,7 @@ class ProgressMessages:
         self._display: Any = None
         self._board: Board | None = None
         self._jobs: dict[str, _Job] = {}
-        self._one_at_a_time = RLock()  # threads that work side by side tell of it here
+        self._one_at_a_time = RLock()  # parallel threads report here
 
     def __call__(self, event: Event) -> None:
         with self._one_at_a_time:
@@ -51,14 +51,14 @@ class ProgressMessages:
 
     def _hear(self, event: Event) -> None:
         if event.standings and self._live:
-            self._stand(event)
+            self._show_board(event)
         elif event.done is not None:
             self._progress(event, event.done)
         elif event.message:
             self._say("warning: " + event.message if event.warning else event.message)
 
     def close(self) -> None:
-        """Takes bars off the terminal, and leaves a table there as it was last; safe to call twice."""
+        """Remove bars from the terminal, and leave a table there in its last state; safe to call twice."""
         with self._one_at_a_time:
             if self._display is not None:
                 self._display.stop()
@@ -68,8 +68,8 @@ class ProgressMessages:
                 self._board = None
             self._jobs.clear()
 
-    def _stand(self, event: Event) -> None:
-        """Shows the table, alone: two displays that redraw themselves would overwrite each other."""
+    def _show_board(self, event: Event) -> None:
+        """Show the table, alone: two displays that redraw themselves would overwrite each other."""
         if self._board is None or not self._board.continues(event):
             self.close()
             from eosctl.output.board import Board  # most commands have none
@@ -92,12 +92,12 @@ class ProgressMessages:
         now_s = self._clock.monotonic_s()
         job = self._jobs.setdefault(event.message, _Job(now_s, done, now_s))
         if event.total is not None and done >= event.total:
-            self._take_down(self._jobs.pop(event.message))
+            self._remove_bar(self._jobs.pop(event.message))
             return
         if now_s - job.started_s < _QUIET_S and not self._verbose:
             return
         heard_for_s = now_s - job.started_s
-        how_far = _how_far(event, done, (done - job.started_at) / heard_for_s if heard_for_s > 0 else 0.0)
+        how_far = _progress_text(event, done, (done - job.started_at) / heard_for_s if heard_for_s > 0 else 0.0)
         if self._board is not None:
             self._board.wait(f"{event.message}: {how_far}")
         elif self._live:
@@ -119,8 +119,8 @@ class ProgressMessages:
             job.bar = self._display.add_task(printable(event.message), total=event.total, far=how_far)
         self._display.update(job.bar, completed=event.done, total=event.total, far=how_far)
 
-    def _take_down(self, job: _Job) -> None:
-        """The bar of what is over goes, and with the last one the display."""
+    def _remove_bar(self, job: _Job) -> None:
+        """Remove the bar of a finished job, and with the last bar the display."""
         if self._board is not None:
             self._board.wait("")
         if self._display is not None and job.bar is not None:
@@ -130,8 +130,8 @@ class ProgressMessages:
                 self._display = None
 
 
-def _how_far(event: Event, done: int, rate: float) -> str:
-    """`1,000 of 4,000 records (100/s, 30 s left)`: the time only where the total is known; `rate` is per second."""
+def _progress_text(event: Event, done: int, rate: float) -> str:
+    """Format progress as `1,000 of 4,000 records (100/s, 30 s left)`, without the time if the total is unknown."""
     per_s = f"{rate:,.0f}" if rate >= 10 or rate == round(rate) else f"{rate:.1f}"
     of = f" of {event.total:,}" if event.total else ""
     left = f", {_time(max(event.total - done, 0) / rate)} left" if event.total and rate > 0 else ""

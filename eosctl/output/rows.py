@@ -1,14 +1,14 @@
-"""The one declaration of a row: its JSON, its schema, its columns and the words about them all follow from one class.
+"""Declares rows: their JSON, schema, columns and descriptions are all derived from one class.
 
 A feature declares in its `rows.py` what it prints, and nothing else says it again:
 
     class FenceRow(Printed):
         transactional_id: Annotated[str, "The transactional id."]
-        before: Annotated[Described | None, "The id before it was fenced; null where no coordinator knows it."]
+        before: Annotated[DescribedState | None, "The id before it was fenced; null where no coordinator knows it."]
         note: Annotated[str, "Left out of JSON where it is UNSET."] | UnsetType = UNSET
 
         def open_for(self) -> str | None:
-            "How long its transaction has been open."
+            "Return how long its transaction has been open."
 
     FENCE_PLAN, FENCE_RESULT = plan_and_result(
         "fence",
@@ -25,9 +25,9 @@ A feature declares in its `rows.py` what it prints, and nothing else says it aga
 * **The schema** follows from the types: `Literal` or an enumeration for one of several words, `X | None`, lists, dicts,
   nested classes, `BytesText`, `Time`; the string in `Annotated` is the description. `Members` names what a dict has.
 * **A column** is a path: of fields, of members of a dict, or ending in a method, which may read several fields; its
-  docstring are the words then. Its header is the last name in upper case, unless `Header` says another one. With a `?`
-  behind it a column is left out where it has nothing to say of any row. `ShownAs` shows a field in another way than
-  JSON; a nested class with a method `cell` is shown by that.
+  docstring, without "Return", is the description then. The header is the last name in upper case, or that of `Header`.
+  A column with a trailing `?` is left out if it is empty in every row. `ShownAs` shows a field in another way than
+  JSON does; a nested class with a method `cell` is shown by that.
 * **Closing lines** are a function of the report: `report.rows_of(FenceRow)` and the like give it its types.
 
 To add a column: a field (or a method) of the row, and its name among the `columns` of the kind's text.
@@ -49,7 +49,7 @@ Lines = Callable[[Report], Iterable[str]]
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Printed(msgspec.Struct, frozen=True):
-    """A row, a part of one, a summary, or what a document has beside them: made by the names of its members.
+    """A row, a part of one, a summary, or a document's further data; constructed with keyword arguments.
 
     A class in which a member with a default stands before one without says `kw_only=True`. No metaclass of ours makes
     that the rule, for then making a row takes three times as long.
@@ -57,18 +57,18 @@ class Printed(msgspec.Struct, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The header of a column where it is not the name: among the words of a field, or as the decorator of a method."""
+    """The header of a column, if it is not the name: in a field's annotation, or as the decorator of a method."""
 
     text: str
 
     def __call__(self, method: Method) -> Method:
-        """The method, whose column is called so."""
+        """Set the header of the method's column."""
         method.header = self.text  # type: ignore[attr-defined]  # functions may have any attribute
         return method
 
 
 class ShownAs(msgspec.Struct, frozen=True):
-    """How a cell shows a field, where not as it is in JSON; null never gets here."""
+    """The format of a field in a cell, if it differs from JSON; null is not passed to it."""
 
     function: Callable[[Any], object]
 
@@ -80,7 +80,7 @@ class Schema(msgspec.Struct, eq=False):
 
 
 class Members(msgspec.Struct, eq=False):
-    """Names that a dict always has, and others beside them: `Annotated[dict[str, Cell], Members(("global",))]`.
+    """The names that a dict always has, besides others: `Annotated[dict[str, Cell], Members(("global",))]`.
 
     As a dict, the names with their types where these differ from those of the others.
     """
@@ -104,7 +104,7 @@ class Nothing(Printed):
 
 
 class Text(msgspec.Struct, frozen=True, kw_only=True):
-    """How a kind looks as text.
+    """The text layout of a kind.
 
     `columns` are paths into the row, and those of `-o wide` come after them; None is every field of the row. `lines`
     close the text, `wide_lines` that of `-o wide`; without `prose` they are never folded. `empty` stands in for a table
@@ -124,7 +124,7 @@ _PLAIN = Text()
 
 
 class Kind(str):
-    """A kind of document: its name, as JSON says it, what it says, the classes of its parts and its text.
+    """A kind of document: its name in JSON, its description, the classes of its parts and its text.
 
     `row` may be a union of classes; `object` is anything.
     """
@@ -152,7 +152,7 @@ class Kind(str):
         return kind
 
     def shown_as(self, text: Text) -> Kind:
-        """The same kind of document with another text, for reports that are to be looked at in another way."""
+        """Return the same kind of document with another text layout."""
         kind = Kind(self, self.what, row=self.row, summary=self.summary, data=self.data, text=text)
         kind.is_variant = True
         return kind
@@ -161,7 +161,7 @@ class Kind(str):
 def plan_and_result(
     name: str, planned: str, done: str, *, result: Mapping[str, Any] | None = None, **parts: Any
 ) -> tuple[Kind, Kind]:
-    """Return the kinds of what would be written and of what was: `NAME-plan` and `NAME-result`.
+    """Return the kinds of a plan and of its result: `NAME-plan` and `NAME-result`.
 
     Both are made of the same `parts`, as `Kind` takes them, but for those that the `result` has otherwise.
     """

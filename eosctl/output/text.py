@@ -1,4 +1,4 @@
-"""Report -> text. A pipe gets aligned columns, nothing cut off, no escape codes; a terminal gets what fits it.
+"""Writes a Report as text: aligned columns, uncut and without escape codes, in a pipe; fitted to a terminal.
 
 On a terminal a table folds its cells; where that would leave too little of a column, or break an id, each row becomes a
 block of lines. Sentences fold between words, JSON behind commas. Words are never broken or cut there, so that paths and
@@ -25,7 +25,7 @@ _SAME = "same"
 
 
 def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most_rows: int | None = None) -> None:
-    """The rows as a table, then the closing lines; `wide` adds the view's further columns and lines.
+    """Write the rows as a table, then the closing lines; `wide` adds the view's further columns and lines.
 
     Only the first rows, where the view or the caller (`most_rows`) wants no more.
     """
@@ -71,7 +71,7 @@ def _with_something_to_say(columns: Sequence[Column], rows: Sequence[Row]) -> Se
 
 
 def terminal_width(stream: IO[str]) -> int | None:
-    """Columns of the terminal that `stream` is, at most 200; None where it is no terminal."""
+    """Return the columns of the terminal `stream`, at most 200; None if it is no terminal."""
     if not stream.isatty():
         return None
     try:
@@ -82,7 +82,7 @@ def terminal_width(stream: IO[str]) -> int | None:
 
 
 def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
-    """Aligned columns with upper-case headers; the last column is never padded."""
+    """Align columns under upper-case headers; never pad the last column."""
     rows = list(rows)  # they may be made at each look
     cells = [[column.header, *column.cells(rows)] for column in columns]
     line = _GAP.join(f"{{:<{max(map(len, texts))}}}" for texts in cells)
@@ -92,7 +92,7 @@ def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
 def _write_rows(
     columns: Sequence[Column], rows: Sequence[Row], stream: IO[str], *, color: bool, width: int | None
 ) -> None:
-    """A table; on a terminal that is too narrow for one, blocks."""
+    """Write a table, or blocks on a terminal that is too narrow for a table."""
     if width is None:
         stream.writelines(f"{line}\n" for line in plain_table(columns, rows))
     elif _least_width(columns, rows) > width:
@@ -102,7 +102,7 @@ def _write_rows(
 
 
 def _write_table(columns: Sequence[Column], rows: Sequence[Row], stream: IO[str], *, color: bool, width: int) -> None:
-    """Aligned columns that are folded to fit `width`."""
+    """Write aligned columns, folded to fit `width`."""
     from rich.console import Console
     from rich.text import Text
 
@@ -123,14 +123,14 @@ def _write_table(columns: Sequence[Column], rows: Sequence[Row], stream: IO[str]
 
 
 def _shown(columns: Sequence[Column], row: Row) -> list[str]:
-    """The cells of a row on a terminal, where JSON that is also in the column before is not said again."""
+    """Return the cells of a row for a terminal; replace JSON that repeats the column before."""
     cells = [column.cell(row) for column in columns]
     pairs = zip(["", *cells], cells, strict=False)
     return [_SAME if cell == before and cell.startswith("{") else cell for before, cell in pairs]
 
 
 def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The columns' widths: none narrower than it may be, the widest ones take what has to be saved."""
+    """Return the columns' widths: at least their minimum, with the widest ones reduced until all fit."""
     least, whole = _least_widths(columns, cells), _whole_widths(columns, cells)
     room = width - len(_GAP) * (len(columns) - 1)
     limit = max(whole)
@@ -147,7 +147,7 @@ def _whole_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> 
 
 
 def _least_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> list[int]:
-    """The narrowest that each column may be: header, short cells, ids and the members of JSON stay whole."""
+    """Return the minimum width of each column: header, short cells, ids and the members of JSON stay whole."""
     least = []
     for column, found in zip(columns, zip(*cells, strict=True), strict=True):
         longest, piece = max(map(len, found)), max(map(_least_cell, found))
@@ -166,7 +166,7 @@ def _least_width(columns: Sequence[Column], rows: Sequence[Row]) -> int:
 
 
 def blocks(columns: Sequence[Column], rows: Sequence[Row], width: int | None = None) -> Iterator[str]:
-    """Each row as lines of header and cell, and a blank line; a word that is too long is left to the terminal."""
+    """Yield each row as lines of header and cell, then a blank line; leave a long word to the terminal."""
     indent = max(len(column.header) for column in columns) + len(_GAP)
     for row in rows:
         for column, cell in zip(columns, _shown(columns, row), strict=True):

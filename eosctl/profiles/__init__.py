@@ -1,4 +1,4 @@
-"""Flags, environment, profile and worker configs resolved into one Target; and the config file that profiles live in.
+"""Resolves flags, environment, profile and worker configs into one Target; edits the config file with the profiles.
 
 It opens no connection and never shows a secret.
 """

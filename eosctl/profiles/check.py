@@ -1,4 +1,4 @@
-"""`eosctl profile check`: connects to what a profile names, and compares the answers with what it expects."""
+"""The operation `eosctl profile check`: connects to what a profile names, and compares the answers to expectations."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from eosctl.profiles.rows import PROFILE_CHECK, Check, CheckRow, CheckStatus, Pr
 from eosctl.report import Problem, Report
 
 _Found = Callable[[], tuple[str, str | None]]
-"""Asks, and returns what there is and what is wrong with it."""
+"""A check: returns the answer, and what is wrong with it."""
 
 
 def check_target(app: App) -> Report:
-    """One row per cluster, group and worker: ok, wrong, or failed with the reason.
+    """Report one row per cluster, group and worker: ok, wrong, or failed with the reason.
 
-    Exit 3 where something else answered than is expected; else, where nothing answers, the exit code of the first
-    failure, and 7 where some do.
+    Exit with 3 if an answer differs from the expected one; else, if nothing answers, with the first failure's exit
+    code, and with 7 if some do.
     """
     rows: list[CheckRow] = []
     failures: list[EosctlError] = []

@@ -1,4 +1,4 @@
-"""The YAML file that profiles live in: which one is chosen, what may stand in it, and edits that keep its comments."""
+"""The YAML file of profiles: its location, its valid content, and edits that keep its comments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eosctl.deadline import Clock, Deadline
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import arguments
 from eosctl.machine.files import followed, make_folder
-from eosctl.profiles.sources import SECRET_SUFFIXES, Said, Section, Sources, as_list, mapping, strings
+from eosctl.profiles.sources import SECRET_SUFFIXES, ResolvedValue, Section, Sources, as_list, mapping, strings
 from eosctl.state.audit_file import lock_now
 from eosctl.target import DEFAULT_TOPICS
 
@@ -36,7 +36,7 @@ PROFILE_KEYS = frozenset(
 
 
 class ConfigFile(Struct, frozen=True):
-    """A config file as it stands; `current` is the profile that is taken where none is named."""
+    """The content of a config file; `current` is the default profile."""
 
     path: str
     text: str
@@ -44,7 +44,7 @@ class ConfigFile(Struct, frozen=True):
     current: str | None
 
     def profile(self, name: str) -> Section:
-        """One profile, checked; raises InputFileError."""
+        """Return one profile, checked; raise InputFileError."""
         if name not in self.profiles:
             known = ", ".join(sorted(map(str, self.profiles))) or "none"
             raise InputFileError(f"{self.path} has no profile {name}", hint=f"Its profiles: {known}.")
@@ -54,13 +54,13 @@ class ConfigFile(Struct, frozen=True):
 
 
 def config_path(sources: Sources) -> str:
-    """Where the config file is: --config, $EOSCTL_CONFIG, else below $XDG_CONFIG_HOME."""
-    said = sources.first("config")
-    return said.value if said else f"{sources.environ.get('XDG_CONFIG_HOME') or '~/.config'}/eosctl/config.yaml"
+    """Return the path of the config file: --config, $EOSCTL_CONFIG, else below $XDG_CONFIG_HOME."""
+    given = sources.first("config")
+    return given.value if given else f"{sources.environ.get('XDG_CONFIG_HOME') or '~/.config'}/eosctl/config.yaml"
 
 
 def parse_config(text: str, path: str) -> ConfigFile:
-    """Raises InputFileError for what is no such file."""
+    """Parse a config file; raise InputFileError if it is not one."""
     document = mapping(yaml_of(text, source=path), path)
     current = document.get("current")
     profiles = {str(name): each for name, each in mapping(document.get("profiles"), f"{path}: profiles").items()}
@@ -68,7 +68,7 @@ def parse_config(text: str, path: str) -> ConfigFile:
 
 
 def open_config(sources: Sources) -> ConfigFile:
-    """The config file as it is, an empty one where there is none; raises InputFileError."""
+    """Read the config file, or return an empty one if there is none; raise InputFileError."""
     path = config_path(sources)
     try:
         return parse_config(sources.read_text(path), path)
@@ -80,7 +80,7 @@ def open_config(sources: Sources) -> ConfigFile:
 
 @contextmanager
 def edited_config(sources: Sources, clock: Clock) -> Iterator[ConfigFile]:
-    """The same, which no other eosctl edits until the block ends; raises RefusedError where one does for long."""
+    """Read the config file and lock it until the block ends; raise RefusedError if another eosctl edits it for long."""
     path = Path(config_path(sources)).expanduser()
     try:
         make_folder(path.parent)
@@ -103,10 +103,10 @@ def edited_config(sources: Sources, clock: Clock) -> Iterator[ConfigFile]:
         os.close(folder)
 
 
-def load_profile(sources: Sources) -> Said | None:
-    """Puts the chosen profile into `sources` and returns its name; without -p and --config there may be no file.
+def load_profile(sources: Sources) -> ResolvedValue | None:
+    """Put the chosen profile into `sources` and return its name; without -p and --config there may be no file.
 
-    Raises InputFileError, and RefusedError where others can change the file: it says who gets which secrets.
+    Raises InputFileError, and RefusedError if others can change the file, as it decides who gets which secrets.
     """
     path, name = config_path(sources), sources.first("profile")
     try:
@@ -120,7 +120,7 @@ def load_profile(sources: Sources) -> Said | None:
             f"there is no profile {name.value}: {exc.message}",
             hint=f"Make it: eosctl profile set {arguments(name.value)} bootstrap_server=HOST:PORT",
         ) from exc
-    chosen = name or (Said(file.current, path) if file.current else None)
+    chosen = name or (ResolvedValue(file.current, path) if file.current else None)
     if chosen is not None:
         sources.profile, sources.profile_origin = file.profile(chosen.value), f"profile {chosen.value}"
         if sources.fetch_secrets:
@@ -135,12 +135,12 @@ def _runs_commands(profile: Section) -> bool:
 
 
 def _is_missing(exc: InputFileError) -> bool:
-    """Whether there is no such file at all, rather than one that can't be read or parsed."""
+    """Decide whether the file does not exist, as opposed to one that can't be read or parsed."""
     return isinstance(exc.__cause__, FileNotFoundError | NotADirectoryError)
 
 
 def check_profile(profile: Section, where: str) -> None:
-    """Raises InputFileError for keys that no one reads, and for secrets that stand there as they are."""
+    """Raise InputFileError for unknown keys, and for secrets in plain text."""
     from eosctl.core.clients.properties import SECRET_NAMES
     from eosctl.core.workers.connect_map import parse_connect_map
     from eosctl.core.workers.url import parse_worker_url

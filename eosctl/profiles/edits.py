@@ -1,7 +1,7 @@
-"""Edits of the config file that keep its comments and its spelling: text in, text out.
+"""Edits the config file as text, so that its comments and its spelling stay.
 
-Lines are spliced where the YAML parser says that a value stands, and the outcome is parsed again: where it is not
-exactly what was wanted (anchors, unusual layouts), nothing is changed.
+Lines are spliced at the positions that the YAML parser reports, and the outcome is parsed again: if it is not exactly
+the wanted one (anchors, unusual layouts), nothing is changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_/.$~-][A-Za-z0-9_/.:$@=+-]*")
 
 
 def edit_yaml(text: str, path: Sequence[str], value: object, *, source: str) -> str:
-    """`text` with `value` at `path`; None removes it. Raises InputFileError where that can't be done."""
+    """Set `value` at `path` in `text`; None removes it. Raise InputFileError if that can't be done."""
     import yaml
 
     wanted = _changed(yaml_of(text, source=source) or {}, path, value)
@@ -37,7 +37,7 @@ def edit_yaml(text: str, path: Sequence[str], value: object, *, source: str) -> 
 
 
 class _CannotSpliceError(Exception):
-    """There is no line to put the value on."""
+    """There is no line for the value."""
 
 
 def _changed(document: Any, path: Sequence[str], value: object) -> Any:
@@ -78,7 +78,7 @@ def _splice(text: str, path: Sequence[str], value: object) -> str:
 
 
 def _deepest(root: Any, path: Sequence[str]) -> tuple[Any, Any, Sequence[str]]:
-    """The last key of `path` that is there, its value, and the keys that are missing below it; no key for the root."""
+    """Return the last existing key of `path`, its value, and the missing keys below it; the root has no key."""
     import yaml
 
     key, node = None, root
@@ -95,7 +95,7 @@ def _deepest(root: Any, path: Sequence[str]) -> tuple[Any, Any, Sequence[str]]:
 
 
 def _line_below(key: Any, node: Any) -> int:
-    """Where a new key goes: behind the last one of a mapping, or right below the key that has nothing yet."""
+    """Return the line of a new key: after the last key of a mapping, or right below a key without a value."""
     return int(key.start_mark.line if _is_null(node) else _last_line(node)) + 1
 
 
@@ -108,12 +108,12 @@ def _is_null(node: Any) -> bool:
 
 
 def _is_on_one_line(node: Any) -> bool:
-    """Whether the value can be replaced where it stands, rather than with its lines."""
+    """Decide whether the value can be replaced in place, instead of as whole lines."""
     return node.style not in ("|", ">") if node.id == "scalar" else bool(node.flow_style)
 
 
 def _last_line(node: Any) -> int:
-    """The last line that a node's own text stands on; the parser's end of a block is behind what follows it."""
+    """Return the last line of a node's own text; the parser's end of a block is after what follows it."""
     if node.id == "scalar" or node.flow_style:
         return int(node.end_mark.line) - (getattr(node, "style", None) in ("|", ">"))
     last = node.value[-1]
@@ -130,13 +130,13 @@ def _with_end(text: str) -> str:
 
 
 def _block(path: Sequence[str], value: object, column: int) -> str:
-    """`a:` / `  b: value`, each key a line, below each other."""
+    """Format nested keys as `a:` / `  b: value`, one a line."""
     lines = [f"{' ' * (column + 2 * depth)}{_flow(key)}:" for depth, key in enumerate(path)]
     return "\n".join(lines) + f" {_flow(value)}\n"
 
 
 def _flow(value: object) -> str:
-    """A value on one line; text without quotes where YAML reads it back as the same text."""
+    """Format a value on one line; omit quotes if YAML reads the same text without them."""
     import yaml
 
     if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
-"""Java's key and trust stores as PEM, which both kinds of Kafka client take; what is opened stays in memory.
+"""Converts Java key and trust stores to PEM, which both kinds of Kafka client accept; opened content stays in memory.
 
-The format is told by what the file holds, whatever `ssl.*.type` says, as Java does since version 9.
+The content determines the format, whatever `ssl.*.type` is, as in Java since version 9.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DER_SEQUENCE = 0x30
 
 
 class _Opened(Struct, frozen=True):
-    """In DER: `trusted`, which Java's trust manager takes for anchors; `chain` and `key` (PKCS 8) of the first key."""
+    """The content of a store, in DER: `trusted`, Java's trust anchors; `chain` and `key` (PKCS 8) of the first key."""
 
     trusted: Sequence[bytes]
     chain: Sequence[bytes] = ()
@@ -35,12 +35,12 @@ class _Opened(Struct, frozen=True):
 
 
 def with_stores(client: ClientProperties, files: NamedFiles) -> ClientSettings:
-    """The settings with what its Java stores hold in place of their files; raises InputFileError."""
+    """Replace Java stores in the settings by their content; raise InputFileError."""
     settings = client.settings
     for store in client.stores:
         data = files.read(store.location)
         if data.lstrip().startswith(b"-----BEGIN"):
-            continue  # PEM in spite of its name: read where it lies
+            continue  # PEM in spite of its name: used in place
         try:
             opened = _open(data, store)
         except ValueError as exc:
@@ -73,7 +73,7 @@ def _with_key(settings: ClientSettings, opened: _Opened, store: StoreFile) -> Cl
 
 
 def _open(data: bytes, store: StoreFile) -> _Opened:
-    """Raises ValueError with what is wrong; the passwords are not in it."""
+    """Open a store; raise ValueError with the reason, without passwords."""
     password = store.password.reveal() if store.password else None
     if data.startswith(MAGIC):
         return _open_jks(data, store, password)
@@ -111,7 +111,7 @@ def _open_pkcs12(data: bytes, password: str | None) -> _Opened:
 
 
 def _chain(own: Certificate, others: Sequence[Certificate]) -> list[Certificate]:
-    """`own` and those that signed it, each behind what it signed; a store may hold other keys' certificates, too."""
+    """Return `own` and its issuers, in order; a store may hold other keys' certificates, too."""
     chain = [own]
     while (above := next((each for each in others if each.subject == chain[-1].issuer), None)) not in (None, *chain):
         assert above is not None  # noqa: S101 - the loop ends there

@@ -1,6 +1,6 @@
-"""`eosctl profile`: what the config file holds, what a command would be told, and changes to the file.
+"""The operations of `eosctl profile`: the content of the config file, resolved values, and changes of the file.
 
-Secrets are shown as `***` and never written: the file says where they are.
+Secrets are shown as `***` and never written: the file has references to them.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _SECTIONS = ("client", "connect", "expect")
 _LISTS = ("connect_url", "connect_map", "worker_config", "ignore")
 _NOT_SHOWN = ("bootstrap_servers", "named", "named_hosts", "of_urls", "proxies")
 _Shown = tuple[str, Json, str]
-"""The name of a value, the value fit to be shown, and who said it."""
+"""The name of a value, its printable form, and its origin."""
 
 
 def list_profiles(file: ConfigFile) -> Report:
-    """Every profile of the file, by name."""
+    """Report every profile of the file, by name."""
     rows = []
     for name in sorted(file.profiles):
         profile = file.profile(name)
@@ -67,7 +67,7 @@ def list_profiles(file: ConfigFile) -> Report:
 
 
 def show_target(target: Target, *, with_origin: bool) -> Report:
-    """Every value that a command would be told; with `with_origin` also who says it."""
+    """Report every resolved value; with `with_origin`, also its origin."""
     rows = [
         OriginRow(name=name, value=value, origin=origin) if with_origin else ValueRow(name=name, value=value)
         for name, value, origin in _values(target)
@@ -104,7 +104,7 @@ def _values(target: Target) -> Iterator[_Shown]:
 
 
 def _fields(section: str, settings: ClientSettings | ConnectAccess, origin: str) -> Iterator[_Shown]:
-    """What differs from the default; who was named is seen in the URLs, and proxies have rows of their own."""
+    """Yield the settings that differ from their defaults, except origins and proxies, which other rows show."""
     for each in fields(settings):
         value = getattr(settings, each.name)
         is_default = not value or value == each.default
@@ -119,7 +119,7 @@ def _shown(value: object) -> Json:
 
 
 def set_values(file: ConfigFile, profile: str, assignments: Sequence[str]) -> Report:
-    """Changes or makes one profile: `KEY=VALUE`, or `KEY=` to remove; raises UsageError and InputFileError."""
+    """Change or create one profile: `KEY=VALUE`, or `KEY=` to remove; raise UsageError and InputFileError."""
     if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", profile) is None:
         raise UsageError(f"{profile!r} can't name a profile", hint="Use letters, digits, dots, dashes and underscores.")
     text = file.text
@@ -135,7 +135,7 @@ def set_values(file: ConfigFile, profile: str, assignments: Sequence[str]) -> Re
 
 
 def _check(path: Sequence[str], value: str, profile: str) -> None:
-    """Looks at one change by itself, before anything of it is in a file or a message."""
+    """Check one change by itself, before any of it is in a file or a message."""
     one: dict[str, object] = {path[0]: value} if len(path) == 1 else {path[0]: {path[1]: value}}
     if len(path) == 1 and path[0] in _SECTIONS:
         raise UsageError(f"{path[0]} is a section", hint=f"Change its members: {path[0]}.NAME=VALUE.")
@@ -149,7 +149,7 @@ def _value(key: str, value: str) -> object:
 
 
 def use_profile(file: ConfigFile, profile: str) -> Report:
-    """Makes one profile the one that is taken where none is named; raises NotFoundError."""
+    """Make a profile the default; raise NotFoundError."""
     if profile not in file.profiles:
         known = ", ".join(sorted(file.profiles)) or "none"
         raise NotFoundError(f"{file.path} has no profile {profile}", hint=f"Its profiles: {known}.")
@@ -159,10 +159,9 @@ def use_profile(file: ConfigFile, profile: str) -> Report:
 def import_settings(
     file: ConfigFile, profile: str, source: str, text: str, *, group_id: str | None = None, servers: Sequence[str] = ()
 ) -> Report:
-    """A profile from a worker's or a client's properties file, named `source`, which keeps the passwords to itself.
+    """Create a profile from a worker's or a client's properties file, named `source`; passwords stay in that file.
 
-    `group_id` and `servers` say which flow of a dedicated MirrorMaker's file is meant.
-    Raises InputFileError and UsageError.
+    `group_id` and `servers` select the flow in a dedicated MirrorMaker's file. Raises InputFileError and UsageError.
     """
     properties = parse_properties(text, source=source)
     path = str(Path(source).expanduser().absolute())

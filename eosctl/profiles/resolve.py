@@ -1,4 +1,4 @@
-"""The resolver: of each value is kept who said it. The one thing it runs is a profile's own `*_command`."""
+"""The resolver, which records the origin of each value. It runs nothing but a profile's own `*_command`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eosctl.errors import UsageError
 from eosctl.machine.files import NamedFiles
 from eosctl.profiles.config_file import CONNECT_NAMES, PROFILE_KEYS, load_profile
 from eosctl.profiles.connect_settings import connect_access_of, connect_map_of
-from eosctl.profiles.sources import Said, Sources, as_list
+from eosctl.profiles.sources import ResolvedValue, Sources, as_list
 from eosctl.target import DEFAULT_TOPICS, Target
 
 if TYPE_CHECKING:
@@ -32,21 +32,23 @@ def resolve_target(
     files: NamedFiles,
     fetch_secrets: bool = True,
 ) -> Target:
-    """The Target, each value from: flag, `EOSCTL_*` environment, profile, worker config, default.
+    """Resolve the Target, each value from: flag, `EOSCTL_*` environment, profile, worker config, default.
 
-    `flags` holds only what was given. Raises InputFileError for a file that is missing or malformed, UsageError for
-    values that can't be or contradict each other, and RefusedError for a file that others can read or change.
+    `flags` holds only given ones. Raises InputFileError for a file that is missing or malformed, UsageError for invalid
+    or contradictory values, and RefusedError for a file that others can read or change.
     """
     sources = Sources(flags, environ, files, fetch_secrets)
     profile = load_profile(sources)
-    workers_said = sources.first("worker_config", many=True) or Said((), "")
+    workers_said = sources.first("worker_config", many=True) or ResolvedValue((), "")
     workers = _workers(sources, workers_said.value)
-    said = {name: sources.first(name) or _of_workers(name, workers) for name in ("group_id", *DEFAULT_TOPICS)}
+    found_values = {name: sources.first(name) or _of_workers(name, workers) for name in ("group_id", *DEFAULT_TOPICS)}
     disagreements = tuple(_disagreements(sources, workers))
-    said |= {name: said[name] or Said(value, "default") for name, value in DEFAULT_TOPICS.items()}
-    said |= {"audit_log": sources.first("audit_log"), "profile": profile}
-    values = {name: each.value for name, each in said.items() if each is not None}
-    origins = {name: each.origin for name, each in said.items() if each is not None}
+    found_values |= {
+        name: found_values[name] or ResolvedValue(value, "default") for name, value in DEFAULT_TOPICS.items()
+    }
+    found_values |= {"audit_log": sources.first("audit_log"), "profile": profile}
+    values = {name: each.value for name, each in found_values.items() if each is not None}
+    origins = {name: each.origin for name, each in found_values.items() if each is not None}
     client, found, client_origins = _client(sources, workers)
     connect_map, map_origins = connect_map_of(sources)
     urls, access, access_origins = connect_access_of(sources, workers, connect_map)
@@ -77,10 +79,10 @@ def profile_target(
     *,
     files: NamedFiles,
 ) -> Target:
-    """The Target of one profile alone, as `TOPIC@PROFILE` names it.
+    """Resolve the Target of one profile alone, as in `TOPIC@PROFILE`.
 
-    Of `flags` and `EOSCTL_*` only the config file counts: the others say where this command goes, not that profile.
-    Raises what `resolve_target` raises.
+    Of `flags` and `EOSCTL_*` only the config file counts: the others are about the target of this command, not about
+    that profile. Raises what `resolve_target` raises.
     """
     said_here = {f"EOSCTL_{name.upper()}" for name in (*PROFILE_KEYS, *CONNECT_NAMES)}
     alone = {name: value for name, value in environ.items() if name not in said_here}
@@ -112,7 +114,7 @@ def _unresolved(worker: WorkerConfig) -> Iterator[str]:
 def _client(
     sources: Sources, workers: Sequence[WorkerConfig]
 ) -> tuple[ClientSettings, ClientProperties | None, dict[str, str]]:
-    """Security settings from one place, and the bootstrap servers from the first that names some."""
+    """Return security settings from one source, and the bootstrap servers from the first source that has some."""
     origins: dict[str, str] = {}
     found, settings = None, ClientSettings(bootstrap_servers=())
     if workers or sources.first("command_config") is not None or sources.section("client"):
@@ -127,41 +129,41 @@ def _client(
 def _bootstrap_servers(
     own: tuple[str, ...], sources: Sources, workers: Sequence[WorkerConfig], origins: dict[str, str]
 ) -> tuple[str, ...]:
-    """Those of the settings themselves, `own`, or others; `origins` gets who said it."""
-    said, client_origin = sources.first("bootstrap_server"), origins.get("command_config", "")
-    if own and (said is None or (client_origin == "flag" and said.origin != "flag")):
+    """Return the settings' `own` servers, or others; record their origin in `origins`."""
+    given, client_origin = sources.first("bootstrap_server"), origins.get("command_config", "")
+    if own and (given is None or (client_origin == "flag" and given.origin != "flag")):
         servers, origin = own, client_origin
-    elif said is not None:
-        servers, origin = split_list(said.value), said.origin
+    elif given is not None:
+        servers, origin = split_list(given.value), given.origin
     else:
         found = _of_workers("bootstrap_servers", workers)
         servers, origin = (found.value, found.origin) if found else ((), "")
-    if not servers and said is None:
+    if not servers and given is None:
         return ()
     origins["bootstrap_server"] = origin
     return checked_servers(servers, origin)
 
 
-def _of_workers(name: str, workers: Sequence[WorkerConfig]) -> Said | None:
-    """What the worker configs say of `name`, of a topic what most of them say; raises UsageError when two disagree."""
-    said = [Said(value, each.properties.source) for each in workers if (value := getattr(each, name, None))]
+def _of_workers(name: str, workers: Sequence[WorkerConfig]) -> ResolvedValue | None:
+    """Return the worker configs' value of `name`, of a topic the most frequent; raise UsageError if they disagree."""
+    values = [ResolvedValue(value, each.properties.source) for each in workers if (value := getattr(each, name, None))]
     if name in DEFAULT_TOPICS:
-        counts = Counter(each.value for each in said)
-        return max(said, key=lambda each: counts[each.value], default=None)
-    for other in said[1:]:
-        if other.value != said[0].value:
+        counts = Counter(each.value for each in values)
+        return max(values, key=lambda each: counts[each.value], default=None)
+    for other in values[1:]:
+        if other.value != values[0].value:
             raise UsageError(
-                f"the worker configs disagree on {name}: {said[0].value} in {said[0].origin}, "
+                f"the worker configs disagree on {name}: {values[0].value} in {values[0].origin}, "
                 f"{other.value} in {other.origin}",
                 hint="Name workers of one Connect cluster only.",
             )
-    return said[0] if said else None
+    return values[0] if values else None
 
 
 def _disagreements(sources: Sources, workers: Sequence[WorkerConfig]) -> Iterator[str]:
-    """The topics that worker configs call by different names: a worker of the group has a wrong one, or is none of it.
+    """Yield the topics on which worker configs disagree: a worker of the group has a wrong one, or is of another.
 
-    It is what checks are to find, so it keeps nobody from looking.
+    Checks report it, so it does not stop a command.
     """
     for name, property_name in _TOPIC_PROPERTIES.items():
         taken = _of_workers(name, workers)

@@ -1,4 +1,4 @@
-"""What `profile` prints: the profiles of the config file, what a command uses, and what answers there."""
+"""The rows of `profile`: the profiles of the config file, resolved values, and the answers of a check."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ProfileRow(Printed):
 
     @Header("EXPECTED-CLUSTER")
     def expected_cluster(self) -> object:
-        """The id of the Kafka cluster that must be found there before anything is written."""
+        """Return the id of the Kafka cluster that must be found there before anything is written."""
         return self.expect.get("kafka_cluster_id")
 
 
@@ -35,13 +35,13 @@ class ValueRow(Printed):
 
 
 class OriginRow(ValueRow):
-    """A value, and where it is from."""
+    """A value and its origin."""
 
     origin: Annotated[str, "Where the value is from: a flag, the environment, a profile, a file or the default."]
 
 
 class CheckRow(Printed):
-    """What answers at one place that a profile names."""
+    """The answer of one cluster, group or worker that a profile names."""
 
     check: Annotated[Check, "What was asked."]
     subject: Annotated[str, "Where it was asked."]
@@ -51,19 +51,19 @@ class CheckRow(Printed):
 
 
 class ProfilesSummary(Printed):
-    """How many profiles there are."""
+    """The number of profiles."""
 
     profiles: Annotated[int, "How many profiles there are."]
 
 
 class ValuesSummary(Printed):
-    """How many values there are."""
+    """The number of values."""
 
     values: Annotated[int, "How many values there are."]
 
 
 class ProfileSummary(Printed):
-    """Which profile it is, and what became of it."""
+    """The profile, and whether it was changed."""
 
     profile: Annotated[str, "The name of the profile."]
     current: Annotated[bool, "Whether commands use it where none is named."]
@@ -71,13 +71,13 @@ class ProfileSummary(Printed):
 
 
 class ProfileCheckSummary(Printed):
-    """How many answers there were of each status."""
+    """The number of answers per status."""
 
     counts: Annotated[Counts, "How many places have each status."]
 
 
 class ConfigFileData(Printed):
-    """Where the profiles are."""
+    """The file of the profiles."""
 
     file: Annotated[str, "The config file."]
 

@@ -1,4 +1,4 @@
-"""Client settings and workers' configs from files, and from the `client` section of a profile."""
+"""Reads client settings and workers' configs from files, and from the `client` section of a profile."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from eosctl.profiles.sources import SECRET_SUFFIXES, Sources
 
 
 def client_of_files(sources: Sources, workers: Sequence[WorkerConfig]) -> tuple[ClientProperties, str]:
-    """What the settings file, the profile's `client` or else the first of `workers` says, and where that was said.
+    """Return the settings, and their origin: the settings file, the profile's `client`, or the first of `workers`.
 
-    One of them is there. Raises InputFileError, and what `require_private` raises.
+    At least one of them is given. Raises InputFileError, and what `require_private` raises.
     """
     file = sources.first("command_config")
     inline = _inline_client(sources)
@@ -40,7 +40,7 @@ def client_of_files(sources: Sources, workers: Sequence[WorkerConfig]) -> tuple[
 
 
 def worker_of_file(sources: Sources, path: str) -> WorkerConfig:
-    """What a worker's file says; raises InputFileError, UsageError, and what `require_private` raises."""
+    """Read a worker's file; raise InputFileError, UsageError, and what `require_private` raises."""
     text = _java_text(sources, path)
     group, servers = sources.first("group_id"), sources.first("bootstrap_server")
     worker = parse_worker_config(
@@ -60,12 +60,12 @@ def _client_file(sources: Sources, path: str) -> Properties:
 
 
 def _java_text(sources: Sources, path: str) -> str:
-    """As `java.util.Properties.load(InputStream)` reads a file, and so every tool of Kafka's."""
+    """Read a file as `java.util.Properties.load(InputStream)`, and so every Kafka tool, reads it."""
     return sources.files.read(path).decode("iso-8859-1")
 
 
 def _require_private(sources: Sources, path: str, properties: Properties) -> None:
-    """A file that holds passwords must be its owner's alone; one with a command must not be anyone else's to change."""
+    """Require that only its owner can read a file with passwords, or change a file with a command."""
     if secrets := secrets_in(properties):
         sources.files.require_private(path, secrets[0])
     if {TOKEN_COMMAND, KINIT_COMMAND} & properties.values.keys() and sources.fetch_secrets:
@@ -73,14 +73,14 @@ def _require_private(sources: Sources, path: str, properties: Properties) -> Non
 
 
 def _inline_client(sources: Sources) -> Properties | None:
-    """The profile's `client` settings, secrets fetched from where they point to."""
+    """Return the profile's `client` settings, with fetched secrets."""
     where = f"{sources.profile_origin}: client"
     settings = sources.section("client")
     if not settings:
         return None
     values: dict[str, str] = {}
     for key, value in settings.items():
-        is_secret = key != TOKEN_COMMAND  # which is kept, to be run again and again
+        is_secret = key != TOKEN_COMMAND  # which is kept, as it runs repeatedly
         suffix = next((suffix for suffix in SECRET_SUFFIXES if is_secret and key.endswith(suffix)), None)
         name = key.removesuffix(suffix) if suffix else key
         values[name] = sources.fetch(suffix, value, f"{where}: {key}") if suffix else value

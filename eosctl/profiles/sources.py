@@ -1,4 +1,4 @@
-"""Where values come from: flags, `EOSCTL_*` environment and a profile, asked in that order; and secrets, fetched."""
+"""The sources of values, in order: flags, `EOSCTL_*` environment and a profile; and secrets, fetched."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from eosctl.errors import InputFileError
 from eosctl.machine.files import NamedFiles
 
 Section = Mapping[str, Any]
-"""A mapping of the config file, as YAML has it: a profile, or a part of one."""
+"""A mapping of the config file as parsed: a profile, or a part of one."""
 
 SECRET_SUFFIXES = ("_env", "_file", "_command")
 
 
-class Said(Struct, frozen=True):
-    """A value and who said it."""
+class ResolvedValue(Struct, frozen=True):
+    """A value and its origin."""
 
     value: Any
     origin: str
@@ -28,10 +28,9 @@ class Said(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Sources:
-    """Everything a Target is made from. `profile` is filled in once it is known which one.
+    """The sources of a Target; `profile` is filled in once it is known.
 
-    With `fetch_secrets` off, secrets are there as `***` and nothing is read or run for them: enough to show who says
-    what.
+    Without `fetch_secrets`, secrets are `***`, and nothing is read or run for them: enough to show origins.
     """
 
     flags: Mapping[str, Any]
@@ -41,20 +40,25 @@ class Sources:
     profile: Section = field(default_factory=dict)
     profile_origin: str = ""
 
-    def first(self, name: str, *, many: bool = False, within: str | None = None) -> Said | None:
-        """Who says `name` first; nothing said, and an empty value, is None.
+    def first(self, name: str, *, many: bool = False, within: str | None = None) -> ResolvedValue | None:
+        """Return the first value of `name`, with its origin; None if there is none, or an empty one.
 
-        `within` is the section of the profile that has it as `name` without the section's own (`connect_ca`: `ca`).
+        `within` is the section of the profile that has it, where `name` lacks the section's prefix (`connect_ca`:
+        `ca`).
         """
         variable = f"EOSCTL_{name.upper()}"
-        said = (
-            Said(self.flags.get(name), "flag"),
-            Said(self.environ.get(variable), f"env {variable}"),
-            Said(self._of_profile(name, within), self.profile_origin),
+        candidates = (
+            ResolvedValue(self.flags.get(name), "flag"),
+            ResolvedValue(self.environ.get(variable), f"env {variable}"),
+            ResolvedValue(self._of_profile(name, within), self.profile_origin),
         )
-        for each in said:
+        for each in candidates:
             if each.value:
-                return Said(as_list(each.value), each.origin) if many else Said(str(each.value), each.origin)
+                return (
+                    ResolvedValue(as_list(each.value), each.origin)
+                    if many
+                    else ResolvedValue(str(each.value), each.origin)
+                )
         return None
 
     def _of_profile(self, name: str, within: str | None) -> object:
@@ -63,31 +67,33 @@ class Sources:
         return self.section(within).get(name.removeprefix(f"{within}_"))
 
     def section(self, name: str) -> dict[str, str]:
-        """A mapping inside the profile; raises InputFileError where it is something else."""
+        """Return a mapping inside the profile; raise InputFileError if it is something else."""
         return strings(self.profile.get(name), f"{self.profile_origin}: {name}")
 
-    def secret(self, name: str, *, within: str) -> Said | None:
-        """A secret: `NAME_file` by flag, `EOSCTL_NAME` or `EOSCTL_NAME_FILE`, or one of the profile's three ways."""
+    def secret(self, name: str, *, within: str) -> ResolvedValue | None:
+        """Return a secret: from flag `NAME_file`, `EOSCTL_NAME` or `EOSCTL_NAME_FILE`, or a key of the profile."""
         variable = f"EOSCTL_{name.upper()}"
         if not self.flags.get(f"{name}_file") and self.environ.get(variable):
-            return Said(Secret(self.environ[variable]), f"env {variable}")
+            return ResolvedValue(Secret(self.environ[variable]), f"env {variable}")
         for suffix in ("_file", "_env", "_command"):
-            said = self.first(f"{name}{suffix}", within=within)
-            if said is not None:
-                of_profile = said.origin == self.profile_origin
+            given = self.first(f"{name}{suffix}", within=within)
+            if given is not None:
+                of_profile = given.origin == self.profile_origin
                 key = f"{within}: {name.removeprefix(f'{within}_')}" if of_profile else name
-                return Said(Secret(self.fetch(suffix, said.value, f"{said.origin}: {key}{suffix}")), said.origin)
+                return ResolvedValue(
+                    Secret(self.fetch(suffix, given.value, f"{given.origin}: {key}{suffix}")), given.origin
+                )
         return None
 
     def read_text(self, path: str) -> str:
-        """A file in UTF-8; raises InputFileError."""
+        """Read a file in UTF-8; raise InputFileError."""
         try:
             return self.files.read(path).decode("utf-8")
         except UnicodeDecodeError:
             raise InputFileError(f"{path} is not in UTF-8") from None  # the exception carries what is in the file
 
     def fetch(self, suffix: str, value: str, where: str) -> str:
-        """A secret from the environment, a file of one's own, or what a command prints; raises InputFileError."""
+        """Fetch a secret from the environment, a private file, or the output of a command; raise InputFileError."""
         if not self.fetch_secrets:
             return "***"
         if suffix == "_env":
@@ -104,13 +110,13 @@ class Sources:
 
 
 def as_list(value: object) -> tuple[str, ...]:
-    """A list, or a text of items with commas between them."""
+    """Convert a list, or comma-separated text, to a tuple."""
     items = value if isinstance(value, list | tuple) else split_list(str(value))
     return tuple(str(item) for item in items)
 
 
 def mapping(value: object, where: str) -> Section:
-    """`value` as a mapping, nothing as an empty one; raises InputFileError."""
+    """Return `value` as a mapping, None as an empty one; raise InputFileError."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -119,7 +125,7 @@ def mapping(value: object, where: str) -> Section:
 
 
 def strings(value: object, where: str) -> dict[str, str]:
-    """A mapping of scalars as text; YAML's true becomes `true`, as .properties files spell it."""
+    """Convert a mapping of scalars to text; YAML's true becomes `true`, as in .properties files."""
     return {
         str(key): str(item).lower() if isinstance(item, bool) else str(item)
         for key, item in mapping(value, where).items()

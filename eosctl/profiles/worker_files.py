@@ -1,4 +1,4 @@
-"""The workers' properties files as they are now: a roll edits them while it goes on."""
+"""Reads the workers' properties files again: they are edited during a roll."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eosctl.core.workers.config import parse_worker_config
 
 
 def with_files(app: App, paths: Sequence[Path]) -> App:
-    """The App with the workers' files as they are now, those given with -w and those at `paths`."""
+    """Return an App with the current files of workers: those given with -w, and those at `paths`."""
     sources = [config.properties.source for config in app.target.worker_configs]
     unique = dict.fromkeys([*(str(Path(source).expanduser().resolve()) for source in sources),
                             *(str(path.resolve()) for path in paths)])  # fmt: skip

@@ -1,1 +1,1 @@
-"""`rescue`: a connector whose fencing fails."""
+"""The operation `rescue`, for a connector whose fencing fails."""

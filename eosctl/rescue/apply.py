@@ -1,4 +1,4 @@
-"""The steps of `rescue`, each with a deadline of its own, each safe to repeat after a kill."""
+"""The steps of `rescue`, each with a timeout of its own, each safe to repeat after a kill."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from eosctl.fence.rows import fence_part
 from eosctl.group.leader import leader_worker
 from eosctl.plan import Plan
 from eosctl.report import Json, Report
-from eosctl.rescue.journal import Touched, unfinished_rescue
+from eosctl.rescue.journal import IdStates, unfinished_rescue
 from eosctl.rescue.plan import (
     FENCE,
     RESTART,
@@ -34,7 +34,7 @@ from eosctl.rescue.plan import (
     recorded_count,
     require_unchanged,
 )
-from eosctl.rescue.report import Left, result_report, show_rescue
+from eosctl.rescue.report import RescueOutput, result_report, show_rescue
 from eosctl.state.steps import Note, Step, Work, carry_out
 from eosctl.task_counts.record import write_record
 from eosctl.task_counts.write import differs_problem
@@ -44,34 +44,34 @@ _POLL_S = 0.5
 
 
 def prepare_rescue(app: App, connector: str) -> Plan:
-    """The plan to heal a connector; raises as `plan_rescue`."""
+    """Prepare the plan to heal a connector; raise as `plan_rescue`."""
     plan = plan_rescue(app, connector)
     apply = partial(apply_rescue, app, plan) if plan.steps else None
     return Plan(partial(show_rescue, app, plan), f"Rescue {connector}?", apply, app.target)
 
 
 def apply_rescue(app: App, plan: RescuePlan) -> Report:
-    """Runs the steps in order and ends at the first that fails; Ctrl-C ends it too, with the same report.
+    """Run the steps in order until one fails; Ctrl-C ends it too, with the same report.
 
     Raises StalePlanError if the connector has changed, RefusedError while another eosctl rescues it.
     """
-    left = Left()
+    output = RescueOutput()
     work = Work(
-        steps=lambda: [_step(app, plan, name, left) for name in plan.steps],
-        journal=plan.patient.journal,
+        steps=lambda: [_step(app, plan, name, output) for name in plan.steps],
+        journal=plan.state.journal,
         subject=f"connector {plan.connector}",
         recheck=lambda: require_unchanged(app.with_whole_timeout(), plan),
         begin=lambda: Note("begin", {"connector": plan.connector, "commit_offset": _commit_offset(plan)}),
     )
-    return result_report(app, plan, carry_out(work), left=left)
+    return result_report(app, plan, carry_out(work), output=output)
 
 
 def _commit_offset(plan: RescuePlan) -> int | None:
-    return plan.patient.scene.connector.commit_offset
+    return plan.state.scene.connector.commit_offset
 
 
-def _step(app: App, plan: RescuePlan, name: str, left: Left) -> Step[str]:
-    """One step with the whole timeout; `left` takes what it leaves behind, also when it fails."""
+def _step(app: App, plan: RescuePlan, name: str, output: RescueOutput) -> Step[str]:
+    """Return one step, with the whole timeout; record in `output` what the step leaves behind, even if it fails."""
 
     def before() -> Note:
         app.on_event(Event(f"{name}: {describe_step(plan, name)}"))
@@ -80,32 +80,32 @@ def _step(app: App, plan: RescuePlan, name: str, left: Left) -> Step[str]:
 
     return Step(
         name,
-        run=lambda: _RUN[name](app.with_whole_timeout(), plan, left),
+        run=lambda: _RUN[name](app.with_whole_timeout(), plan, output),
         before=before,
-        after=lambda said: Note("done", {"step": name, "detail": said}),
+        after=lambda detail: Note("done", {"step": name, "detail": detail}),
     )
 
 
-def _wait(app: App, plan: RescuePlan, _left: Left) -> str:
-    """Waits until a round can't touch an id any more: it would fence tasks that have just started."""
+def _wait(app: App, plan: RescuePlan, _output: RescueOutput) -> str:
+    """Wait until no fencing round touches an id any more: it would fence tasks that have just started."""
     began_s = app.clock.monotonic_s()
-    age_s = app.clock.now_s() - plan.patient.scene.committed_ms / 1000
+    age_s = app.clock.now_s() - plan.state.scene.committed_ms / 1000
     left_s = min(max(0.0, ROUND_S - age_s), ROUND_S)
     patient_app = replace(app, deadline=Deadline.after(2 * ROUND_S + app.deadline.timeout_s, app.clock))
     patient_app.deadline.sleep(left_s)
     ids = plan.fence.wanted() if plan.fence else []
-    there = plan.patient.app_of_ids(patient_app)
-    touched = _touched(there, ids)
+    ids_app = plan.state.app_of_ids(patient_app)
+    states = _id_states(ids_app, ids)
     while True:
         patient_app.deadline.sleep(_STILL_S)
-        now = _touched(there, ids)
-        if now == touched:
+        now = _id_states(ids_app, ids)
+        if now == states:
             return f"waited {app.clock.monotonic_s() - began_s:.0f} s: no id was touched in the last {_STILL_S:g} s"
         patient_app.deadline.check("waiting for the leader's fencing round to end")
-        touched = now
+        states = now
 
 
-def _touched(app: App, ids: Sequence[TransactionalId]) -> Touched:
+def _id_states(app: App, ids: Sequence[TransactionalId]) -> IdStates:
     with app.transactions() as admin:
         described = admin.describe_transactions(ids)
     return {transactional_id: _epoch(described.get(transactional_id)) for transactional_id in ids}
@@ -115,16 +115,16 @@ def _epoch(state: TransactionDescription | KafkaFault | None) -> tuple[ProducerI
     return (state.producer_id, state.producer_epoch) if isinstance(state, TransactionDescription) else None
 
 
-def _fence(app: App, plan: RescuePlan, left: Left) -> str:
+def _fence(app: App, plan: RescuePlan, output: RescueOutput) -> str:
     assert plan.fence is not None  # noqa: S101 - only planned with it
     result = apply_fence(app, plan.fence)
-    left.fence = fence_part(result)
+    output.fence = fence_part(result)
     if result.exit_code is ExitCode.INTERRUPTED:
         raise InterruptedByUserError("interrupted while fencing; no record was written")
     if result.exit_code is not ExitCode.OK:
         errors = "; ".join(problem.message for problem in result.problems if problem.severity == "error")
         raise EosctlError(f"not every recorded id is fenced: {errors}", hint="See `eosctl fence --connector`.")
-    counts = left.fence.summary.counts
+    counts = output.fence.summary.counts
     return ", ".join(f"{counted(count, 'id')} {name}" for name, count in counts.items()) or "no id to fence"
 
 
@@ -133,10 +133,10 @@ def _still_the_same(app: App, plan: RescuePlan) -> Mapping[str, Json]:
     return {}
 
 
-def _write(app: App, plan: RescuePlan, left: Left) -> str:
+def _write(app: App, plan: RescuePlan, output: RescueOutput) -> str:
     count = recorded_count(plan)
-    written = write_record(app.with_whole_timeout(), plan.patient.scene, count, name="rescue")
-    left.backup = written.backup
+    written = write_record(app.with_whole_timeout(), plan.state.scene, count, name="rescue")
+    output.backup = written.backup
     if written.outcome != "written":
         reason = written.failure.message if written.failure else "something else was written at the same time"
         error = InterruptedByUserError if written.interrupted else EosctlError
@@ -149,22 +149,22 @@ def _write(app: App, plan: RescuePlan, left: Left) -> str:
 
 
 def _ids_before(app: App, plan: RescuePlan) -> Mapping[str, Json]:
-    """The state of the failed tasks' ids: after the restart it shows which of them have taken theirs."""
-    failed = plan.patient.failed()
+    """Return the state of the failed tasks' ids, by which `_watch` detects the tasks that have taken theirs."""
+    failed = plan.state.failed()
     ids = task_transactional_ids(app.target.require_group_id(), plan.connector, max(failed) + 1)
-    before = _touched(plan.patient.app_of_ids(app), [ids[task] for task in failed])
+    before = _id_states(plan.state.app_of_ids(app), [ids[task] for task in failed])
     return {"restarted": {each: None if epoch is None else list(epoch) for each, epoch in before.items()}}
 
 
-def _restart(app: App, plan: RescuePlan, _left: Left) -> str:
-    """Asks the leader to restart the failed tasks."""
+def _restart(app: App, plan: RescuePlan, _output: RescueOutput) -> str:
+    """Have the leader restart the failed tasks."""
     leader_worker(app).restart(plan.connector, only_failed=True)
-    return counted(len(plan.patient.failed()), "failed task")
+    return counted(len(plan.state.failed()), "failed task")
 
 
-def _watch(app: App, plan: RescuePlan, _left: Left) -> str:
-    """Waits for tasks that REST calls RUNNING and that have taken their ids: RUNNING alone is said too early."""
-    begun = unfinished_rescue(plan.patient.journal, plan.patient.scene.connector)
+def _watch(app: App, plan: RescuePlan, _output: RescueOutput) -> str:
+    """Wait until all tasks are RUNNING in REST and have taken their ids: REST reports RUNNING too early."""
+    begun = unfinished_rescue(plan.state.journal, plan.state.scene.connector)
     before = (begun.restarted if begun else None) or {}
     began_s = app.clock.monotonic_s()
     for _ in app.deadline.rounds(_POLL_S, least_s=_POLL_S):
@@ -172,7 +172,7 @@ def _watch(app: App, plan: RescuePlan, _left: Left) -> str:
         tasks = entry.tasks if entry is not None else ()
         failed = [task for task in tasks if task.state == "FAILED"]
         if tasks and all(task.state == "RUNNING" for task in tasks):
-            now = _touched(plan.patient.app_of_ids(app), list(before))
+            now = _id_states(plan.state.app_of_ids(app), list(before))
             idle = [each for each, epoch in now.items() if epoch is None or epoch == before[each]]
             if not idle:
                 return f"RUNNING: {counted(len(tasks), 'task')}, seen after {app.clock.monotonic_s() - began_s:.1f} s"
@@ -186,9 +186,9 @@ _BEFORE: Mapping[str, Callable[[App, RescuePlan], Mapping[str, Json]]] = {
     WRITE: _still_the_same,
     RESTART: _ids_before,
 }
-"""What is looked at just before a step, for the entry of its beginning."""
+"""The observations just before a step, for the entry of its beginning."""
 
-_RUN: Mapping[str, Callable[[App, RescuePlan, Left], str]] = {
+_RUN: Mapping[str, Callable[[App, RescuePlan, RescueOutput], str]] = {
     WAIT: _wait,
     FENCE: _fence,
     WRITE: _write,

@@ -1,4 +1,4 @@
-"""What a rescue warns of."""
+"""The codes of the warnings of a rescue."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the journal of `rescue` reports that the cluster can't: which tasks were restarted, and from where they started.
+"""Reads from the journal of `rescue` what the cluster can't show: restarted tasks, and their epochs before.
 
-REST calls a task RUNNING before it runs, so that after a kill only the epochs noted before the restart report which of
-them have taken their ids since.
+REST reports a task RUNNING before it runs, so after a kill only the epochs noted before the restart show which tasks
+have taken their ids since.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.state.journal import EndEntry, Journal
 
-Touched = Mapping[TransactionalId, tuple[ProducerId, int] | None]
+IdStates = Mapping[TransactionalId, tuple[ProducerId, int] | None]
 """Transactional id -> producer id and epoch; None for an id that no coordinator knows."""
 
 
 class UnfinishedRescue(Struct, frozen=True):
-    """A rescue that was begun and never ended: `done` maps steps to what they said, in order.
+    """A rescue that was begun and never ended: `done` maps steps to their details, in order.
 
-    `commit_offset` tells the task set; `restarted` holds the ids of the tasks that were to be restarted, as they were.
+    `commit_offset` identifies the task set; `restarted` holds the ids of the tasks to restart, with their state before.
     """
 
     commit_offset: int | None
     began_ms: int
     done: Mapping[str, str] = {}
-    restarted: Touched | None = None
+    restarted: IdStates | None = None
 
 
 class _Begin(Struct, frozen=True):
@@ -37,7 +37,7 @@ class _Begin(Struct, frozen=True):
 
 
 class _Start(Struct, frozen=True):
-    restarted: Touched | None = None
+    restarted: IdStates | None = None
 
 
 class _Done(Struct, frozen=True):
@@ -54,9 +54,9 @@ _ENTRIES: Mapping[str, type[_Begin | _Start | _Done | EndEntry]] = {
 
 
 def unfinished_rescue(journal: Journal, connector: ConnectorState) -> UnfinishedRescue | None:
-    """The rescue under way, as far as the file shows and is about the connector's newest task set; raises EosctlError.
+    """Return the unfinished rescue of the connector's newest task set, by the journal; raise EosctlError.
 
-    A run that goes on with an earlier one adds to it.
+    A run that continues an earlier one adds to it.
     """
     begun: UnfinishedRescue | None = None
     for entry in journal.read(_ENTRIES):

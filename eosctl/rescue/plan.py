@@ -1,7 +1,7 @@
-"""rescue: does in seconds what Connect's own fencing round can't finish in its 90, and restarts the failed tasks.
+"""Plans a rescue: it completes in seconds a fencing round that exceeds Connect's 90 s, and restarts the failed tasks.
 
-Only for that one case, which `rules` recognises. Looks and decides; `apply` does it. What is to be done
-follows from the cluster as it is now and from the journal of a run that was cut off.
+Only for the one case that `rules` recognises. Observes and decides; `apply` executes. The steps follow from the current
+state of the cluster and from the journal of an interrupted run.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from eosctl.task_counts.record import Scene, find_connector, scene_of
 WAIT, FENCE, WRITE, RESTART, WATCH = STEPS = ("wait", "fence", "write", "restart", "watch")
 
 
-class Patient(Struct, frozen=True):
-    """The connector, its tasks, and what is wrong with it; `begun` is a rescue of it that was cut off.
+class RescueState(Struct, frozen=True):
+    """The connector, its tasks, and their diagnosis; `begun` is an interrupted rescue of it.
 
-    `round_over` reports whether all tasks are on the leader: then they failed with the round, which is over. A follower
-    gives up after 30 s, while the leader goes on.
+    `round_over`: all tasks are on the leader, so they failed with the round, which is over. A follower gives up after
+    30 s, while the leader continues.
     """
 
     scene: Scene
@@ -52,64 +52,64 @@ class Patient(Struct, frozen=True):
     at: OtherCluster | None = None
 
     def app_of_ids(self, app: App) -> App:
-        """The surroundings of the cluster that the tasks write to."""
+        """Return the App for the cluster that the tasks write to."""
         return app if self.at is None else self.at.app(app)
 
     def failed(self) -> list[int]:
-        """The tasks that are FAILED."""
+        """Return the tasks that are FAILED."""
         return [task.task for task in self.tasks if task.state == "FAILED"]
 
 
 class RescuePlan(Struct, frozen=True):
-    """The steps that heal the patient, in order; none for a healthy one."""
+    """The steps that heal the connector, in order; none for a healthy one."""
 
     connector: str
-    patient: Patient
+    state: RescueState
     steps: tuple[str, ...]
     fence: FencePlan | None = None
 
     @property
     def verdict(self) -> RescueVerdict:
-        """What the diagnosis came to."""
-        return self.patient.diagnosis.verdict
+        """Return the verdict of the diagnosis."""
+        return self.state.diagnosis.verdict
 
 
 def plan_rescue(app: App, connector: str) -> RescuePlan:
-    """Examines the connector; raises RefusedError, with what was seen, where this is not a case for rescue."""
-    patient = examine(app, connector)
-    if patient.diagnosis.verdict is RescueVerdict.OTHER:
+    """Examine the connector and plan its rescue; raise RefusedError, with the observation, if rescue does not apply."""
+    state = examine(app, connector)
+    if state.diagnosis.verdict is RescueVerdict.OTHER:
         raise RefusedError(
-            f"this is no case for rescue: {connector} has {patient.diagnosis.seen}{_done_then(patient)}",
+            f"this is no case for rescue: {connector} has {state.diagnosis.seen}{_done_then(state)}",
             hint="rescue is for a connector all of whose tasks are FAILED in zombie fencing. If some still wait for a "
             f"round (REST calls them RUNNING), let it end; or {stopped_instead(connector)}. Otherwise `eosctl doctor` "
             "shows why the tasks failed.",
         )
-    if RESTART in _steps(patient):
+    if RESTART in _steps(state):
         refuse_unreachable(connector, leader_worker(app))
-    fence = plan_recorded(app, patient.scene.connector) if patient.diagnosis.verdict is RescueVerdict.FENCE else None
-    return RescuePlan(connector, patient, _steps(patient), fence)
+    fence = plan_recorded(app, state.scene.connector) if state.diagnosis.verdict is RescueVerdict.FENCE else None
+    return RescuePlan(connector, state, _steps(state), fence)
 
 
-def _done_then(patient: Patient) -> str:
-    if patient.begun is None:
+def _done_then(state: RescueState) -> str:
+    if state.begun is None:
         return ""
-    return f" (a rescue was begun before and not finished; done then: {', '.join(patient.begun.done) or 'nothing'})"
+    return f" (a rescue was begun before and not finished; done then: {', '.join(state.begun.done) or 'nothing'})"
 
 
-def _steps(patient: Patient) -> tuple[str, ...]:
-    wait = () if patient.round_over else (WAIT,)
+def _steps(state: RescueState) -> tuple[str, ...]:
+    wait = () if state.round_over else (WAIT,)
     return {
         RescueVerdict.FENCE: (*wait, FENCE, WRITE, RESTART, WATCH),
         RescueVerdict.RESTART: (RESTART, WATCH),
         RescueVerdict.WATCH: (WATCH,),
         RescueVerdict.HEALTHY: (),
-    }[patient.diagnosis.verdict]
+    }[state.diagnosis.verdict]
 
 
-def examine(app: App, name: str) -> Patient:
-    """The connector now; raises NotFoundError, RefusedError while the group is not stable, and what reading raises.
+def examine(app: App, name: str) -> RescueState:
+    """Observe the connector; raise NotFoundError, RefusedError if the group is not stable, and what reading raises.
 
-    Raises RefusedError, too, where the tasks write to a Kafka cluster to which eosctl can't go.
+    Raises RefusedError, too, if the tasks write to a Kafka cluster that eosctl can't reach.
     """
     group, cluster_id = read_group(app, gone_ok=True)
     refuse_never_there(app, group, [name])
@@ -126,7 +126,7 @@ def examine(app: App, name: str) -> Patient:
     leader = parse_worker_url(group.leader_url).text if group.leader_url else ""
     journal = journal_of(app, "rescue", name, cluster_id=cluster_id)
     begun = unfinished_rescue(journal, connector)
-    return Patient(
+    return RescueState(
         scene=scene_of(topic, connector, group),
         tasks=tasks,
         diagnosis=diagnose(connector, tasks, restarted=begun is not None and begun.restarted is not None),
@@ -138,7 +138,7 @@ def examine(app: App, name: str) -> Patient:
 
 
 def _tasks_of(app: App, name: str) -> Sequence[TaskStatus]:
-    """The tasks as REST shows them; raises RefusedError where a member may run one that REST shows as FAILED."""
+    """Return the tasks as REST reports them; raise RefusedError if a member may run one that REST reports as FAILED."""
     held = holders_now(app, [name])
     if (failure := held.silence or held.doubt) is not None:
         raise failure
@@ -153,8 +153,8 @@ def _tasks_of(app: App, name: str) -> Sequence[TaskStatus]:
 
 
 def require_unchanged(app: App, plan: RescuePlan) -> None:
-    """Raises StalePlanError unless connector, record and verdict are those of the plan."""
-    now, then = examine(app, plan.connector), plan.patient
+    """Raise StalePlanError unless connector, record and verdict are those of the plan."""
+    now, then = examine(app, plan.connector), plan.state
     if (now.scene, now.diagnosis.verdict) != (then.scene, then.diagnosis.verdict):
         raise StalePlanError(
             f"since the plan was made, {plan.connector} changed: it has {now.diagnosis.seen}; no record was written",
@@ -163,17 +163,17 @@ def require_unchanged(app: App, plan: RescuePlan) -> None:
 
 
 def describe_step(plan: RescuePlan, step: str) -> str:
-    """What the step will do."""
-    patient, fence = plan.patient, plan.fence
+    """Describe what the step will do."""
+    state, fence = plan.state, plan.fence
     return {
         WAIT: f"until no round runs on the leader ({ROUND_S:g} s after the task commit, and ids at rest)",
         FENCE: counted(len(fence.wanted()) if fence else 0, "recorded id"),
         WRITE: f"the task-count record {recorded_count(plan)}",
-        RESTART: counted(len(patient.failed()), "failed task"),
+        RESTART: counted(len(state.failed()), "failed task"),
         WATCH: "until each task runs under its own id",
     }[step]
 
 
 def recorded_count(plan: RescuePlan) -> int:
-    """The number of tasks that the record is to say."""
-    return plan.patient.scene.connector.task_count or 0
+    """Return the task count to record."""
+    return plan.state.scene.connector.task_count or 0

@@ -1,4 +1,4 @@
-"""rescue as a whole: plan and result as rows of steps."""
+"""The report of a rescue: plan and result as rows of steps."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ from eosctl.state.steps import Progress
 
 
 @dataclass(slots=True)
-class Left:
-    """What the steps leave behind, also those that fail."""
+class RescueOutput:
+    """The files and fenced ids that steps leave behind, even failed ones."""
 
     fence: FencePart | UnsetType = UNSET
     backup: str | UnsetType | None = UNSET
 
 
 def show_rescue(app: App, plan: RescuePlan) -> Report:
-    """The steps to come, and what an earlier run has done."""
-    said = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
+    """Report the steps to come, and what an earlier run has done."""
+    outcomes = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
     problems = [*_earlier(plan), *(plan.fence.problems if plan.fence else ())]
-    return _report(app, RESCUE_PLAN, plan, said, data=_data(app, plan), problems=problems)
+    return _report(app, RESCUE_PLAN, plan, outcomes, data=_data(app, plan), problems=problems)
 
 
-def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, left: Left) -> Report:
-    """What became of every step."""
-    said = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
-    said |= {step: ("done", detail) for step, detail in progress.done.items()}
+def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, output: RescueOutput) -> Report:
+    """Report the outcome of every step."""
+    outcomes = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
+    outcomes |= {step: ("done", detail) for step, detail in progress.done.items()}
     problems, error = _earlier(plan), progress.error
     if progress.failed is not None:
-        said[progress.failed] = ("failed", describe_step(plan, progress.failed))
+        outcomes[progress.failed] = ("failed", describe_step(plan, progress.failed))
     if error is not None:
         during = f"{progress.failed}: " if progress.failed else ""
         problems.append(Problem(error.code, during + error.message, error.hint))
         problems.append(Problem(codes.RESCUE_AGAIN, "the steps after it were not done", codes.RESCUE_AGAIN.next))
     problems += progress.problems
-    told = RescueResultData(**structs.asdict(_data(app, plan)), fence=left.fence, backup=left.backup)
-    report = _report(app, RESCUE_RESULT, plan, said, data=told, problems=problems)
+    data = RescueResultData(**structs.asdict(_data(app, plan)), fence=output.fence, backup=output.backup)
+    report = _report(app, RESCUE_RESULT, plan, outcomes, data=data, problems=problems)
     return replace(report, exit_code=progress.exit_code(touched=bool(progress.done)))
 
 
 def _earlier(plan: RescuePlan) -> list[Problem]:
-    """What the journal tells of a run that was cut off, where there is still something to do."""
-    begun = plan.patient.begun
+    """Return the problem that an earlier run was interrupted, if there is still something to do."""
+    begun = plan.state.begun
     if begun is None or not plan.steps:
         return []
     message = (
@@ -65,10 +65,10 @@ def _earlier(plan: RescuePlan) -> list[Problem]:
     return [Problem(codes.RESCUE_UNFINISHED, message)]
 
 
-def _rows(plan: RescuePlan, said: Mapping[str, tuple[str, str]]) -> Sequence[RescueRow]:
-    """Steps in order, those of an earlier run included; the numbers are the same in plan and result."""
-    before = plan.patient.begun.done if plan.patient.begun and plan.steps else {}
-    known = {**{step: ("done_before", detail) for step, detail in before.items()}, **said}
+def _rows(plan: RescuePlan, outcomes: Mapping[str, tuple[str, str]]) -> Sequence[RescueRow]:
+    """Return the steps in order, including an earlier run's; the numbers are the same in plan and result."""
+    before = plan.state.begun.done if plan.state.begun and plan.steps else {}
+    known = {**{step: ("done_before", detail) for step, detail in before.items()}, **outcomes}
     steps = [step for step in STEPS if step in known]
     return [
         RescueRow(step=number, action=step, detail=known[step][1], outcome=known[step][0])
@@ -80,23 +80,23 @@ def _report(
     app: App,
     kind: Kind,
     plan: RescuePlan,
-    said: Mapping[str, tuple[str, str]],
+    outcomes: Mapping[str, tuple[str, str]],
     *,
     data: RescueData,
     problems: Sequence[Problem],
 ) -> Report:
     return Report(
         kind=kind,
-        rows=_rows(plan, said),
-        summary=RescueSummary(connector=plan.connector, verdict=plan.verdict.value, tasks=len(plan.patient.tasks)),
+        rows=_rows(plan, outcomes),
+        summary=RescueSummary(connector=plan.connector, verdict=plan.verdict.value, tasks=len(plan.state.tasks)),
         data=data,
-        target={"kafka_cluster_id": plan.patient.scene.cluster_id, "group_id": app.target.group_id},
+        target={"kafka_cluster_id": plan.state.scene.cluster_id, "group_id": app.target.group_id},
         problems=problems,
     )
 
 
 def _data(app: App, plan: RescuePlan) -> RescueData:
-    config = plan.patient.scene.connector.config or {}
+    config = plan.state.scene.connector.config or {}
     policy = override_policy([worker.properties.values for worker in app.target.worker_configs])
     cure = {name: value for name, value in cure_of(policy).items() if plan.steps and str(config.get(name)) != value}
-    return RescueData(seen=plan.patient.diagnosis.seen, cure=cure, journal=str(plan.patient.journal.path))
+    return RescueData(seen=plan.state.diagnosis.seen, cure=cure, journal=str(plan.state.journal.path))

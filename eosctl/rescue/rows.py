@@ -1,4 +1,4 @@
-"""What `rescue` prints: the steps that heal a connector, and what came of them."""
+"""The rows of `rescue`: the steps that heal a connector, and their outcomes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RescueRow(Printed):
 
 
 class RescueSummary(Printed):
-    """The connector, and what is wrong with it."""
+    """The connector, and its diagnosis."""
 
     connector: Annotated[str, "The connector."]
     verdict: Annotated[str, "What can be done: `fence`, `restart`, `watch`, or nothing where it is `healthy`."]
@@ -31,7 +31,7 @@ class RescueSummary(Printed):
 
 
 class RescueData(Printed):
-    """What the verdict was made from, and what keeps it from coming back."""
+    """The facts behind the verdict, and the settings that prevent a recurrence."""
 
     seen: Annotated[str, "What was seen of its tasks and its task-count record."]
     cure: Annotated[dict[str, str], "Settings that make Connect's own fencing fast enough."]
@@ -39,14 +39,14 @@ class RescueData(Printed):
 
 
 class RescueResultData(RescueData, kw_only=True):
-    """That, and what the steps left behind."""
+    """The same, and what the steps left behind."""
 
     fence: Annotated[FencePart | None, "The ids that were fenced."] | UnsetType = UNSET
     backup: Annotated[str | None, "The file that holds the record of before."] | UnsetType = UNSET
 
 
 def _lines(report: Report) -> Iterator[str]:
-    """What was seen, the summary, and the settings that keep it from coming back."""
+    """Yield the observation, the summary, and the settings that prevent a recurrence."""
     data = report.data_of(RescueData)
     yield f"seen: {format_cell(data.seen)}"
     yield from summary_lines(report)

@@ -1,4 +1,4 @@
-"""Recognises a connector whose fencing round Connect itself can't finish, from its task states and its record.
+"""Recognises a connector whose fencing round Connect can't finish, from its task states and its record.
 
 A round fences about one id per second and coordinator and dies after 90 s (Kafka 3.7 to 4.3), so that beyond about 90
 recorded ids every task fails, and each restart begins at the first id again. Reads nothing, decides only.
@@ -23,7 +23,7 @@ from eosctl.task_counts.rules import fencing_decision
 
 @unique
 class RescueVerdict(StrEnum):
-    """What can be done: all of it; restart alone; watch alone; nothing, as all is well; nothing, as it differs."""
+    """The possible rescue: all steps; restart alone; watch alone; none, as all is well; none, as it is another case."""
 
     FENCE = "fence"
     RESTART = "restart"
@@ -33,17 +33,17 @@ class RescueVerdict(StrEnum):
 
 
 class Diagnosis(Struct, frozen=True):
-    """The verdict, and what was seen that led to it."""
+    """The verdict, and the observation behind it."""
 
     verdict: RescueVerdict
     seen: str
 
 
 def diagnose(connector: ConnectorState, tasks: Sequence[TaskStatus], *, restarted: bool = False) -> Diagnosis:
-    """Whether native fencing and a record heal this connector; `restarted` by a rescue that was then cut off.
+    """Decide whether native fencing and a record heal this connector; `restarted` by an interrupted rescue.
 
-    While fencing is due (commit newer than record) no task of the newest set can have begun, so all of them must be
-    FAILED: one that REST calls RUNNING waits for a round, which would fence it later, when it really runs.
+    While fencing is due (commit newer than record), no task of the newest set can have begun, so all of them must be
+    FAILED: one that REST reports RUNNING waits for a round, which would fence it later, when it really runs.
     """
     seen = f"{describe_tasks(tasks)}; {_record_text(connector)}"
     return Diagnosis(_verdict(connector, tasks, restarted=restarted), seen)
@@ -59,7 +59,7 @@ def _verdict(connector: ConnectorState, tasks: Sequence[TaskStatus], *, restarte
 
 
 def _waits_for_fencing(connector: ConnectorState, tasks: Sequence[TaskStatus]) -> bool:
-    """Whether all tasks have failed, one of them in a fencing round, and there is something to fence."""
+    """Decide whether all tasks have failed, one of them in a fencing round, with at least one id to fence."""
     all_failed = all(task.state == FAILED for task in tasks)
     blamed = any(FENCING_FAILED in task.trace for task in tasks)
     return all_failed and blamed and fencing_decision(connector).fence_count > 0
@@ -76,7 +76,7 @@ def _verdict_once_fenced(tasks: Sequence[TaskStatus], *, restarted: bool) -> Res
 
 
 def stopped_instead(connector: str) -> str:
-    """What fences the old tasks where a round may still go on, which rescue can't: in words and commands."""
+    """Return the commands that fence the old tasks while a round may still run, which rescue can't do."""
     return (
         f"`eosctl connectors stop {arguments(connector)}`, wait {ROUND_S:g} s for the round to end, "
         f"`eosctl task-counts write --connector {shell_word(connector)} --count 0`, which fences the old tasks, and "
@@ -85,7 +85,7 @@ def stopped_instead(connector: str) -> str:
 
 
 def describe_tasks(tasks: Sequence[TaskStatus]) -> str:
-    """`109 tasks (109 FAILED; 109 FAILED in zombie fencing)`."""
+    """Format the tasks as `109 tasks (109 FAILED; 109 FAILED in zombie fencing)`."""
     states = Counter(task.state for task in tasks)
     listed = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none"
     blamed = sum(failed_in_fencing(task) for task in tasks)

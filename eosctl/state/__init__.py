@@ -1,1 +1,1 @@
-"""What eosctl keeps on disk, and the one way through a work of several steps that its journals make possible."""
+"""The files that eosctl keeps on disk, and the execution of resumable steps with a journal."""

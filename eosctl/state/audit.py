@@ -1,9 +1,8 @@
-"""The audit log: one JSON line for every write that was begun, whatever became of it; `eosctl history` reads it.
+"""The audit log: one JSON line for every write that was begun, with its outcome; `eosctl history` reads it.
 
-A write that a safety check refused has a line, too. A line is appended when its write is over. Until then the same
-entry lies in a file of its own under the state directory, locked by the process that writes: where the lock is free and
-the file still there, that process was killed, and the next eosctl adds the line with outcome `killed`. No secret may
-reach an entry.
+A write that a safety check refused has a line, too. A line is appended when its write is over. Until then the entry is
+in a file of its own under the state directory, locked by the writing process: if the lock is free and the file still
+exists, that process was killed, and the next eosctl adds the line with outcome `killed`. No secret may reach an entry.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.machine.files import NotOursError, open_own, own_folder, sync_directory
 from eosctl.report import Json, Problem, Report, plain
 from eosctl.state.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
-from eosctl.state.touched import Touched
+from eosctl.state.touched import AffectedNames
 from eosctl.target import Target
 
 KILLED, INTERRUPTED, REFUSED = "killed", "interrupted", "refused"
@@ -36,7 +35,7 @@ _Entry = dict[str, Json]
 
 
 class AuditedCommand(Struct, frozen=True):
-    """What is about to be done: the command's words, the arguments given, and those of them that set a check aside."""
+    """The command to be recorded: its words, its arguments, and those of them that waive a check."""
 
     command: str
     arguments: Mapping[str, object]
@@ -45,7 +44,7 @@ class AuditedCommand(Struct, frozen=True):
     sudo_user: str | None = None
 
     def members(self, plan: Report, rows: _Rows) -> dict[str, Json]:
-        """The entry's members that say what and where; the ids of cluster and group are those that were found."""
+        """Return the entry's members for command and target; the ids of cluster and group are those that were found."""
         client, arguments = self.target.client, _plain_arguments(self.arguments)
         return {
             "sudo_user": self.sudo_user,
@@ -62,9 +61,9 @@ class AuditedCommand(Struct, frozen=True):
 
 
 class AuditLog(Struct, frozen=True):
-    """`path` is the log, which need not exist yet; `pending` the directory of writes that are under way.
+    """The log at `path`, which need not exist yet; `pending` is the directory of writes in progress.
 
-    `state_dir` is where both are, unless the user named the log.
+    `state_dir` holds both, unless the user named the log.
     """
 
     path: Path
@@ -73,7 +72,7 @@ class AuditLog(Struct, frozen=True):
     state_dir: Path | None = None
 
     def require_writable(self) -> None:
-        """Makes the log where there is none; raises RefusedError where a line could not be added."""
+        """Create the log if missing; raise RefusedError if a line could not be added."""
         with self._refusing():
             if self.state_dir is not None:
                 own_folder(self.state_dir)
@@ -81,10 +80,10 @@ class AuditLog(Struct, frozen=True):
                 pass
 
     def record(self, action: AuditedCommand, plan: Report, apply: Callable[[], Report]) -> Report:
-        """Calls `apply` and adds one line that says what came of it, also when it raised; returns its report.
+        """Call `apply` and add one line with its outcome, even if it raises; return its report.
 
-        Raises RefusedError before the write where nothing can be recorded, and what `apply` raises. Where only the
-        line could not be added, the report says so and is no success.
+        Raises RefusedError before the write if nothing can be recorded, and what `apply` raises. If only the line could
+        not be added, the report has a problem and is no success.
         """
         self.require_writable()
         with suppress(OSError):  # an earlier write is no reason to refuse this one
@@ -111,15 +110,15 @@ class AuditLog(Struct, frozen=True):
             os.close(draft.descriptor)
 
     def add_refused(self, action: AuditedCommand, plan: Report, why: Problem) -> None:
-        """Adds the line of a write that a safety check refused: nothing was written; raises OSError."""
+        """Add the line of a write that a safety check refused: nothing was written; raise OSError."""
         self.add_killed()  # it began earlier
         refused = Report(plan.kind, exit_code=ExitCode.REFUSED, problems=[why])
         append_entry(self.path, self._entry(action, plan) | self._done(refused))
 
     def add_killed(self) -> list[NotOursError]:
-        """Add the lines that are missing: of writes whose process was killed, or could not add one.
+        """Add the missing lines of writes whose process was killed, or could not add one.
 
-        Return what was left alone, for others could have put it there. Raises OSError.
+        Return the files that were left alone, as others could have put them there. Raises OSError.
         """
         others: list[NotOursError] = []
         paths = sorted(self.pending.glob("*.json"))
@@ -135,10 +134,10 @@ class AuditLog(Struct, frozen=True):
                 others.append(exc)
                 continue
             except FileNotFoundError:
-                continue  # another eosctl was quicker
+                continue  # another eosctl was faster
             with open(descriptor, "rb") as file:
                 if not lock_now(file.fileno()) or os.fstat(file.fileno()).st_nlink == 0:
-                    continue  # still at work, or another eosctl was quicker
+                    continue  # still at work, or another eosctl was faster
                 entry = entry_in(file.read())
                 entry.pop("log", None)  # older versions named it
                 if entry and not any(line["id"] == entry["id"] for line in read_entries(self.path).entries):
@@ -185,9 +184,9 @@ class AuditLog(Struct, frozen=True):
         }
 
     def _failed(self, exc: BaseException, plan: Report) -> _Entry:
-        """Foreign exceptions are recorded by their type alone: nobody vouches for what their text holds.
+        """Return the outcome of an exception; record only the type of a foreign one, as its text may hold secrets.
 
-        What was begun may be there in part: the plan's undo stays, unless the plan was found stale before.
+        Part of the write may have happened: the plan's undo stays, unless the plan was found stale before.
         """
         if isinstance(exc, EosctlError):
             report = Report("error", exit_code=exc.exit_code, problems=[Problem.of(exc)])
@@ -240,7 +239,7 @@ class AuditLog(Struct, frozen=True):
 
 
 class _Draft(Struct, frozen=True):
-    """The file of a write that is under way, and its lock."""
+    """The file of a write in progress, and its lock."""
 
     path: Path
     descriptor: int
@@ -253,7 +252,7 @@ def _keep(entry: _Entry, descriptor: int) -> None:
 
 
 class Digest:
-    """`sha256:…` of values as JSON, sorted keys, one a line."""
+    """The `sha256:…` of values as JSON, with sorted keys, one a line."""
 
     encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str, check_circular=False).encode
 
@@ -263,11 +262,11 @@ class Digest:
             self.add(value)
 
     def add(self, value: Json) -> None:
-        """The next value."""
+        """Add the next value."""
         self.add_text(self.encode(dict(value) if isinstance(value, Mapping) else value))
 
     def add_text(self, text: str) -> None:
-        """The next value, as `encode` has made it."""
+        """Add the next value, as encoded by `encode`."""
         self.is_empty = False
         self._sha256.update(f"{text}\n".encode())
 
@@ -276,22 +275,22 @@ class Digest:
 
 
 class _Rows(Struct, frozen=True):
-    """What an entry keeps of a report's rows: names, and the digest of one member of each; None where none has it."""
+    """The data of a report's rows for an entry: names, and the digest of one member of each; None if none has it."""
 
     touched: dict[str, Json]
     digest: str | None
 
 
 def _look_at(report: Report, member: str, action: AuditedCommand, *, whole: Digest | None = None) -> _Rows:
-    """Looks at each row once, also for the digest of the `whole`: there may be 100,000, each made at a look."""
-    touched, of_member = Touched(report, _plain_arguments(action.arguments)), Digest()
+    """Read each row once, also for the digest of the `whole`: there may be 100,000, each made on access."""
+    touched, of_member = AffectedNames(report, _plain_arguments(action.arguments)), Digest()
     for row in map(plain, report.rows):
         touched.add(row)
         if whole is not None:
             whole.add(row)
         if member in row:
             of_member.add(row[member])
-    is_known = not of_member.is_empty and report.touches is None  # the first rows do not tell of the others
+    is_known = not of_member.is_empty and report.touches is None  # the first rows do not represent the others
     return _Rows(touched.names(), str(of_member) if is_known else None)
 
 
@@ -308,7 +307,7 @@ def _unrecorded(result: Report, path: Path, exc: OSError) -> Report:
 
 
 def _user() -> str:
-    """The login name, or the number of a user who has none."""
+    """Return the login name, or the number of a user without one."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -316,9 +315,9 @@ def _user() -> str:
 
 
 def _plain_arguments(given: Mapping[str, object]) -> dict[str, Json]:
-    """Arguments as JSON, without passwords.
+    """Convert arguments to JSON, without passwords.
 
-    Of settings (`--conf K=V`) values are shown that are known to be harmless, of commands the program.
+    Of settings (`--conf K=V`) only values known to be harmless are shown, of commands only the program.
     """
     return {name: _argument(name, value) for name, value in given.items()}
 

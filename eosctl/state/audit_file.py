@@ -1,4 +1,4 @@
-"""The file below the audit log and `eosctl history`: JSON lines that are added whole, synced and one at a time."""
+"""The file of the audit log and `eosctl history`: JSON lines, each added whole and synced."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ AuditEntry = Mapping[str, Any]
 
 
 class Entries(Struct, frozen=True):
-    """What a log holds; `damaged` counts lines that are no entries: a crash cut them off."""
+    """The content of a log; `damaged` counts lines that are no entries, such as lines cut off by a crash."""
 
     entries: Sequence[AuditEntry]
     damaged: int
 
 
 def log_path(named: str | None, state_dir: Path) -> Path:
-    """Where the log is: the file that the user named, else one in the state directory."""
+    """Return the path of the log: the file that the user named, else one in the state directory."""
     return Path(named).expanduser() if named else state_dir / "audit.jsonl"
 
 
 def read_entries(path: Path) -> Entries:
-    """Every entry of the log at `path`, none where there is no file; raises OSError."""
+    """Read every entry of the log at `path`, none if there is no file; raise OSError."""
     try:
         lines = [line for line in path.read_bytes().splitlines() if line]
     except FileNotFoundError:
@@ -45,7 +45,7 @@ def read_entries(path: Path) -> Entries:
 
 
 def append_entry(path: Path, entry: Mapping[str, Json]) -> None:
-    """Adds one line, synced, whole even when two processes write at once; raises OSError."""
+    """Add one line, synced, whole even when two processes write at once; raise OSError."""
     line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
     with appending(path) as descriptor:
         size = os.fstat(descriptor).st_size
@@ -55,7 +55,7 @@ def append_entry(path: Path, entry: Mapping[str, Json]) -> None:
 
 @contextmanager
 def appending(path: Path) -> Iterator[int]:
-    """A locked descriptor at the end of the file, which is made, readable by its owner only, where it is missing."""
+    """Open and lock the file for appending; create it, readable by its owner only, if it is missing."""
     make_folder(path.parent)
     is_new = not path.exists()
     descriptor = open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
@@ -69,25 +69,25 @@ def appending(path: Path) -> Iterator[int]:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """All of `data`, synced; raises OSError."""
+    """Write all of `data` and sync it; raise OSError."""
     while data:
         data = data[os.write(descriptor, data) :]
     os.fsync(descriptor)
 
 
 def lock_now(descriptor: int) -> bool:
-    """Take the lock on an open file; return False where another process has it. One that only looks is waited for."""
+    """Take the lock on an open file; return False if another process has it. Wait for a process that only checks."""
     for _ in range(_LOOKS):
         if _lock(descriptor, fcntl.LOCK_EX):
             return True
-        if not _lock(descriptor, fcntl.LOCK_SH):  # beside one that looks there is room
+        if not _lock(descriptor, fcntl.LOCK_SH):  # granted beside a process that only checks
             return False
         time.sleep(_LOOK_S)
     return False
 
 
 def is_locked(descriptor: int) -> bool:
-    """Return whether another process has the lock on an open file."""
+    """Decide whether another process has the lock on an open file."""
     if not _lock(descriptor, fcntl.LOCK_SH):
         return True
     fcntl.flock(descriptor, fcntl.LOCK_UN)
@@ -103,7 +103,7 @@ def _lock(descriptor: int, kind: int) -> bool:
 
 
 def entry_in(text: bytes) -> dict[str, Any]:
-    """The entry that `text` spells; empty where it is none."""
+    """Parse an entry; return an empty one if `text` is none."""
     try:
         found = json_of(text, mend=True)  # names on the command line may be no UTF-8
     except ValueError:

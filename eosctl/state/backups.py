@@ -1,7 +1,7 @@
-"""Files that must survive: backups of what a write will replace, and exports; synced before anyone relies on them.
+"""Files that must survive: backups of what a write will replace, and exports; synced before use.
 
-A backup is a record file with two members more per line: `written`, the value that was put over it, so that `restore`
-can see whether someone else wrote since, and `cluster_id`. A line without `offset` is a key that had no record.
+A backup is a record file with two more members per line: `written`, the value written over it, so that `restore` can
+detect later writes of others, and `cluster_id`. A line without `offset` is a key that had no record.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 Piece = TypeVar("Piece")
 MOST_LINES = 100_000
-"""Keys of a backup that is NDJSON."""
+"""The largest number of keys in a backup that is NDJSON."""
 _DIGITS = 8
-"""Of the digest of its content in a backup's name."""
+"""The digits in a backup's name of the digest of its content."""
 _NAME = re.compile(rf"-\d{{8}}T\d{{9}}Z-([0-9a-f]{{{_DIGITS}}})(?:-\d+)?\.ndjson$")
 
 
 def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) -> Path:
-    """Stores what `writes` will replace under the state directory, synced; returns the new file's path.
+    """Store what `writes` will replace under the state directory, synced; return the new file's path.
 
-    More than MOST_LINES go into a Parquet file, as those of a migration do.
+    More than MOST_LINES records are stored in a Parquet file, as for a migration.
     """
     from eosctl.engine.backups.lines import backup_lines, few_at_once
     from eosctl.engine.planned import replaced
@@ -55,19 +55,19 @@ def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) 
 
 
 def keep_record_backup(app: App, before: Record, written: bytes | None, *, name: str, cluster_id: str) -> Path:
-    """Stores the one record that `written` will replace, as `keep_backup` does; offset -1 means that there was none."""
+    """Store the one record that `written` will replace, as `keep_backup` does; offset -1 means that there was none."""
     line = record_line(before, {"written": encode_bytes(written), "cluster_id": cluster_id})
     return _keep(app, [f"{line}\n".encode()], name=name)
 
 
 def keep_removed(app: App, records: Iterable[Record], *, name: str, cluster_id: str) -> Path:
-    """Stores records that are taken out of a topic for good, as `keep_backup` does; `restore` takes no such file."""
+    """Store records that are removed from a topic for good, as `keep_backup` does; `restore` refuses such a file."""
     lines = (f"{record_line(record, {'cluster_id': cluster_id})}\n".encode() for record in records)
     return _keep(app, lines, name=name)
 
 
 def _keep(app: App, blocks: Iterable[bytes], *, name: str) -> Path:
-    """Writes a file whose name has a digest of its content, and so gets it at the end."""
+    """Write a file whose name ends in a digest of its content, and is therefore given at the end."""
     sha256 = hashlib.sha256()
 
     def digested() -> Iterator[bytes]:
@@ -82,26 +82,27 @@ def _keep(app: App, blocks: Iterable[bytes], *, name: str) -> Path:
 
 
 def _new_path(app: App, name: str) -> Path:
-    """Where a file with this name is kept, and now."""
+    """Return the path for a file with this name and the current time."""
     moment = datetime.fromtimestamp(app.clock.now_ms() / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
     return backup_folder(app) / f"{name}-{moment}Z"
 
 
 def backup_folder(app: App) -> Path:
-    """Where backups are kept; raises EosctlError where it can't be made, or where others can change it."""
+    """Return the folder of backups; raise EosctlError if it can't be created, or if others can change it."""
     with _writing(app.state_dir / "backups"):
         return own_folder(app.state_dir, "backups")
 
 
 def undo_command(path: Path) -> str:
-    """The command line that puts back what a backup holds."""
+    """Return the command line that restores a backup."""
     return f"eosctl offsets restore {arguments(str(path))}"
 
 
 def read_backup(path: str) -> Iterator[BackupEntry]:
-    """The entries of a backup; raises InputFileError that names the file and the line, also for one without any.
+    """Read the entries of a backup; raise InputFileError with the file and the line, also for a file without any.
 
-    So it does at the end of one that is not what it was when it got its name, of which all lines may be sound.
+    Raises it, too, at the end of a file whose content does not match the digest in its name, even if all lines are
+    valid.
     """
     entry, sha256, named = None, hashlib.sha256(), _NAME.search(Path(path).name)
 
@@ -127,9 +128,9 @@ def read_backup(path: str) -> Iterator[BackupEntry]:
 
 
 def refuse_config(key: bytes | None, *, name: str) -> None:
-    """Raises RefusedError for a record of Connect's own configuration: it would be shown and backed up, passwords too.
+    """Raise RefusedError for a record of Connect's own configuration, which may hold passwords.
 
-    `name` is the file that it is from.
+    `name` is the file of the record.
     """
     if is_config_key(key):
         raise RefusedError(
@@ -139,7 +140,7 @@ def refuse_config(key: bytes | None, *, name: str) -> None:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """`write_blocks` of lines, which have no line feeds yet."""
+    """Write lines, given without line feeds, as `write_blocks` does."""
     write_blocks(path, (f"{line}\n".encode() for line in lines))
 
 
@@ -150,7 +151,7 @@ def write_blocks(
     name: Callable[[], Path] | None = None,
     like: os.stat_result | None = None,
 ) -> Path:
-    """`write_whole` of blocks. No directory is made; raises EosctlError."""
+    """Write blocks as `write_whole` does. Create no directory; raise EosctlError."""
     path = Path(path)
     with _writing(path):
         return write_whole(path, lambda file: write_steadily(file, _as_read(blocks, path)), name=name, like=like)
@@ -159,7 +160,7 @@ def write_blocks(
 def write_columns(
     path: Path, tables: Iterable[Table], *, cluster_id: str | None, name: Callable[[], Path] | None = None
 ) -> Path:
-    """`write_blocks` of a backup in Parquet, for many keys; the tables are those of `backup_file.write_tables`."""
+    """Write a backup in Parquet as `write_blocks` does, for many keys; `backup_file.write_tables` has the format."""
     from eosctl.engine.backups.file import write_tables
 
     with _writing(path):
@@ -182,7 +183,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _as_read(pieces: Iterable[Piece], path: Path) -> Generator[Piece, None, None]:
-    """`pieces`; raises EosctlError where it is these that can't be read."""
+    """Yield from `pieces`; raise EosctlError if it is these that can't be read."""
     try:
         yield from pieces
     except OSError as exc:

@@ -1,4 +1,4 @@
-"""What can be wrong with what eosctl keeps on disk."""
+"""The codes of the problems of files that eosctl keeps."""
 
 from __future__ import annotations
 

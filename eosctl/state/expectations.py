@@ -1,4 +1,4 @@
-"""Where a profile expects to write (`expect.kafka_cluster_id`, `expect.group_id`), held against what was found."""
+"""Compares a profile's expectations (`expect.kafka_cluster_id`, `expect.group_id`) to what was found."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _MEANING = {
 
 
 def require_expected(expect: Mapping[str, str], found: Mapping[str, object]) -> None:
-    """Raises RefusedError, which names both ids, unless `found` holds every id of `expect`; not known is not equal.
+    """Raise RefusedError, with both ids, unless `found` has every id of `expect`; an unknown id is not equal.
 
-    The mode that is expected is for checks: an upgrade changes it.
+    The expected mode is not checked here, as an upgrade changes it.
     """
     for name, (what, check) in _MEANING.items():
         wanted = expect.get(name)
         if wanted is not None and found.get(name) != wanted:
-            there = f"is {found[name]}" if found.get(name) else "is not known here"
+            actual = f"is {found[name]}" if found.get(name) else "is not known here"
             raise RefusedError(
-                f"{what} {there}, and the profile expects {wanted}; nothing was written",
+                f"{what} {actual}, and the profile expects {wanted}; nothing was written",
                 hint=f"{check}, or expect.{name} of the profile: eosctl profile show --origin",
             )

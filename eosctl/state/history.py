@@ -1,6 +1,6 @@
-"""`eosctl history`: the audit log as rows. It adds the lines of writes that were killed, and changes nothing else.
+"""The operation `eosctl history`: the audit log as rows. It adds the lines of killed writes, and changes nothing else.
 
-What each write touched is told of entries, too, that older versions wrote.
+Shows what each write affected, also for entries of older versions.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from eosctl.state import codes
 from eosctl.state.audit import REFUSED, AuditLog
 from eosctl.state.audit_file import AuditEntry, read_entries
 from eosctl.state.rows import HISTORY, Entry, HistoryData, HistorySummary, is_entry
-from eosctl.state.touched import touched_in
+from eosctl.state.touched import affected_names
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def read_history(log: AuditLog, *, since_ms: int | None = None, command: str | None = None) -> Report:
-    """The entries of `log`, oldest first, that began at `since_ms` or later and were made by `command` or below it.
+    """Report the entries of `log`, oldest first, that began at `since_ms` or later, of `command` or its subcommands.
 
-    Lines that are no entries are counted and told. Raises EosctlError where the log can't be read.
+    Lines that are no entries are counted and reported. Raises EosctlError if the log can't be read.
     """
     try:
         problems = _add_killed(log)
@@ -35,7 +35,7 @@ def read_history(log: AuditLog, *, since_ms: int | None = None, command: str | N
         ) from exc
     words = (command or "").split()
     entries = [each for each in found.entries if is_entry(each)]
-    rows = [Entry({**each, "touched": touched_in(each)}) for each in entries if _is_wanted(each, since_ms, words)]
+    rows = [Entry({**each, "touched": affected_names(each)}) for each in entries if _is_wanted(each, since_ms, words)]
     damaged = found.damaged + len(found.entries) - len(entries)
     if damaged:
         message = f"{log.path}: {damaged} damaged lines are left out"
@@ -48,7 +48,7 @@ def read_history(log: AuditLog, *, since_ms: int | None = None, command: str | N
 
 
 def _add_killed(log: AuditLog) -> list[Problem]:
-    """What can't be added (a read-only disk) is no reason not to show the rest."""
+    """Add the lines of killed writes; if that fails (a read-only disk), return a problem instead."""
     try:
         others = log.add_killed()
     except OSError as exc:
@@ -64,7 +64,7 @@ def _is_wanted(entry: AuditEntry, since_ms: int | None, command: list[str]) -> b
 
 
 def since_ms(text: str, clock: Clock) -> int:
-    """A moment as ms since the epoch: RFC 3339 (UTC where no zone is named), a date, or an age like 90m, 12h, 7d.
+    """Parse a time as ms since the epoch: RFC 3339 (UTC by default), a date, or an age like 90m, 12h, 7d.
 
     Raises UsageError.
     """

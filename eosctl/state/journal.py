@@ -1,8 +1,8 @@
-"""A journal: what a command of several steps has begun and ended, so that a killed run can be continued.
+"""A journal: the steps that a command has begun and ended, so that a killed run can be continued.
 
-JSON lines in one file, synced one by one, readable by its owner only. What an event means is its command's business: it
-has a class for each event that it reads again, whose members are those of the line. Members that came later have
-defaults, so that the journals of older versions are read.
+JSON lines in one file, synced one by one, readable by its owner only. Each command defines its events: it has a class
+for each event that it reads again, with the members of the line. Later members have defaults, so that the journals of
+older versions can be read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from eosctl.state.audit_file import is_locked, lock_now
 
 T = TypeVar("T")
 _HOLD = "hold"
-"""The event that says which process took the lock; none of the command's."""
+"""The event of taking the lock, with the process id; it is not the command's."""
 
 
 class _Hold(Struct, frozen=True):
@@ -39,25 +39,25 @@ class _Hold(Struct, frozen=True):
 
 
 class EndEntry(Struct, frozen=True):
-    """The last entry of a run that came to its end."""
+    """The last entry of a completed run."""
 
     time_ms: int
 
 
 class Journal(Struct, frozen=True):
-    """`path` need not exist yet."""
+    """The journal at `path`, which need not exist yet."""
 
     path: Path
     clock: Clock
 
     def entries(self) -> list[Mapping[str, object]]:
-        """What its command wrote; a line that a crash cut off counts as not written. Raises EosctlError."""
+        """Return the command's entries; a line that a crash cut off counts as not written. Raise EosctlError."""
         return [entry for entry in self._lines() if entry.get("event") != _HOLD]
 
     def read(self, kinds: Mapping[str, type[T]]) -> list[T]:
-        """What its command wrote, each event as a value of its class; events without one are left out.
+        """Return the command's entries, each event as a value of its class; omit events without one.
 
-        Raises EosctlError where the file can't be read, or an entry is not what its class says.
+        Raises EosctlError if the file can't be read, or if an entry does not match its class.
         """
         found = [(number, kinds.get(str(entry.get("event"))), entry) for number, entry in enumerate(self.entries(), 1)]
         return [self._typed(number, kind, entry) for number, kind, entry in found if kind is not None]
@@ -82,7 +82,7 @@ class Journal(Struct, frozen=True):
         return [entry for entry in map(_entry, lines) if entry is not None]
 
     def write(self, event: str, **members: Json) -> None:
-        """Appends `{"event", "time_ms", **members}` and waits until it is on the disk; raises EosctlError."""
+        """Append `{"event", "time_ms", **members}` and wait until it is on the disk; raise EosctlError."""
         line = json.dumps({"event": event, "time_ms": self.clock.now_ms(), **members}, ensure_ascii=False)
         try:
             with open(self._open(), "a+b") as file:
@@ -94,7 +94,7 @@ class Journal(Struct, frozen=True):
             raise self._unwritable(exc) from exc
 
     def close(self, event: str = "end", **members: Json) -> list[Problem]:
-        """Writes the last entry of a run; what it did is done by then, so a full disk is a problem and no error."""
+        """Write the last entry of a run; a full disk is only a problem, as the run's work is done."""
         try:
             self.write(event, **members)
         except EosctlError as exc:
@@ -104,9 +104,9 @@ class Journal(Struct, frozen=True):
 
     @contextmanager
     def hold(self, what: str) -> Iterator[None]:
-        """Keeps every other eosctl on this machine from `what` meanwhile; the lock goes with the process.
+        """Keep every other eosctl on this machine from `what` meanwhile; the lock ends with the process.
 
-        Raises RefusedError where another one has it, EosctlError where the file can't be made.
+        Raises RefusedError if another one has it, EosctlError if the file can't be created.
         """
         try:
             descriptor = self._open()
@@ -121,13 +121,13 @@ class Journal(Struct, frozen=True):
             os.close(descriptor)
 
     def refuse_held(self, what: str) -> None:
-        """Raises RefusedError where another eosctl has the lock now; for plans, which make no file."""
+        """Raise RefusedError if another eosctl has the lock now; for plans, which create no file."""
         holder = self.holder()
         if holder is not None:
             raise self._held(what, holder)
 
     def holder(self) -> str | None:
-        """Who has the lock, in words; None where nobody has. Raises EosctlError."""
+        """Describe the holder of the lock; return None if it is free. Raise EosctlError."""
         try:
             descriptor = open_own(self.path)
         except FileNotFoundError:
@@ -168,7 +168,7 @@ class Journal(Struct, frozen=True):
 
 
 def _line_break_after(content: bytes) -> bytes:
-    """What closes a last line that a crash cut off."""
+    """Return the line break that a line cut off by a crash needs."""
     return b"\n" if content and not content.endswith(b"\n") else b""
 
 
@@ -181,7 +181,7 @@ def _entry(line: bytes) -> Mapping[str, object] | None:
 
 
 def journal_of(app: App, command: str, subject: str, *, cluster_id: str) -> Journal:
-    """The journal of `command` (`offsets-switch`) on one subject (a connector, say) of one group of one cluster."""
+    """Return the journal of `command` (such as `offsets-switch`) on one subject (such as a connector) of one group."""
     identity = json.dumps([cluster_id, app.target.require_group_id(), subject])
     digest = hashlib.sha256(identity.encode()).hexdigest()[:8]
     readable = re.sub(r"[^A-Za-z0-9._-]", "_", subject)[:80]

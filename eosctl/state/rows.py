@@ -1,4 +1,4 @@
-"""What `history` prints: the entries of the audit log, also those that an older eosctl wrote with fewer members."""
+"""The rows of `history`: the entries of the audit log, also of an older eosctl with fewer members."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _NOUNS = {
 
 
 class Entry(dict[str, object]):
-    """An entry of the log as it is there: a member that this eosctl does not know stays."""
+    """An entry of the log, unchanged: a member that this eosctl does not know stays."""
 
     @Header("TOUCHED")
     def touched_by_name(self) -> str | None:
-        """The connectors, ids, topics, workers and principals that the write was about, the first few of each."""
+        """Return the connectors, ids, topics, workers and principals that the write affects, the first few of each."""
         touched = self["touched"]
         found = [_named(kind, touched[kind]) for kind in _NOUNS if kind in touched] if isinstance(touched, dict) else []
         return "; ".join(found) or None
 
     @Header("OVERRIDES")
     def names_of_overrides(self) -> list[str] | None:
-        """The options that set a check aside."""
+        """Return the options that waive a check."""
         overrides = self.get("overrides")
         return list(overrides) if isinstance(overrides, Mapping) else None
 
@@ -47,7 +47,7 @@ def _named(kind: str, names: Sequence[str]) -> str:
 
 
 class HistorySummary(Printed):
-    """How many writes there were, and what came of them."""
+    """The number of writes, in total and per outcome."""
 
     writes: Annotated[int, "How many writes there were; refused ones are none."]
     outcomes: Annotated[Counts, "How many entries have each outcome."]
@@ -55,7 +55,7 @@ class HistorySummary(Printed):
 
 
 class HistoryData(Printed):
-    """Where the log is."""
+    """The file of the log."""
 
     log: Annotated[str, "The file that the entries are in."]
 
@@ -70,7 +70,7 @@ class WrittenTo(Printed):
 
 
 class RecordedError(Printed):
-    """Why a command failed."""
+    """The reason why a command failed."""
 
     code: Annotated[str, "The code of the error."]
     message: Annotated[str, "Why the command failed.", Header("ERROR")]
@@ -104,7 +104,7 @@ _MEMBERS: dict[str, Any] = {
 
 
 def is_entry(found: Mapping[str, object]) -> bool:
-    """Return whether what a line holds is an entry: none of its members is of another type than ours."""
+    """Decide whether a line's content is an entry: none of its members has another type than in `Entry`."""
     try:
         typed(found, _line())
     except WrongMemberError:

@@ -1,7 +1,7 @@
-"""The one way through a work of several steps: a feature brings its steps, and what its journal says of each.
+"""Executes steps with a journal: a feature supplies its steps, and the journal entries of each.
 
-The lock is held, what the plan was made from is checked again, the work begins, and each step is in the journal before
-and after it. Ctrl-C and errors end it with what was done until then; everything else passes through, like a kill.
+Takes the lock, checks again what the plan is based on, and writes a journal entry before and after each step. Ctrl-C
+and errors end the work with the result so far; everything else passes through, like a kill.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Done = TypeVar("Done")
 
 
 class Note(Struct, frozen=True):
-    """One entry of a journal; a feature chooses its events and members, and reads them again."""
+    """One entry of a journal; a feature defines its events and members, and reads them again."""
 
     event: str
     members: Mapping[str, Json] = {}
 
 
 class Step(Struct, Generic[Done], frozen=True):
-    """One step: `before` looks and returns the entry of its beginning, `run` does it, `after` says how it ended.
+    """One step: `before` returns the entry of its beginning, `run` does it, `after` returns the entry of its end.
 
     `before` None: the step may begin without an entry.
     """
@@ -40,9 +40,9 @@ class Step(Struct, Generic[Done], frozen=True):
 
 
 class Progress(Struct, Generic[Done], frozen=True):
-    """How far a work came: what each step that ended returned, by its name, and the error that ended the work.
+    """The progress of a work: the result of each completed step, by name, and the error that ended it.
 
-    `failed` is the step that did not end; None where the error came between two steps. `problems` are those of closing.
+    `failed` is the step that did not end; None if the error came between two steps. `problems` are those of closing.
     """
 
     done: Mapping[str, Done]
@@ -56,19 +56,18 @@ class Progress(Struct, Generic[Done], frozen=True):
         return self.error is not None and self.error.exit_code is ExitCode.INTERRUPTED
 
     def exit_code(self, *, touched: bool) -> ExitCode:
-        """That of the report: `touched` says whether something was changed before the error."""
+        """Return the report's exit code; `touched`: something was changed before the error."""
         if self.error is None:
             return ExitCode.OK
         return ExitCode.PARTIAL if touched and not self.interrupted else self.error.exit_code
 
 
 class Work(Struct, Generic[Done], frozen=True):
-    """Several steps under one lock; the next step is asked for when the one before has ended and is in the journal.
+    """Steps under one lock; the next step is requested after the one before has ended and is in the journal.
 
-    `subject` is what the journal's lock keeps others from; `locks` are further ones. `recheck` raises where the plan
-    does not hold any more. `begin` returns the first entry. `close` ends the journal in a way of its own; without it
-    the journal is closed where every step ended. `journal` None: the cluster alone shows how far such a work came, and
-    none of its steps has an entry.
+    `subject` is what the journal's lock protects; `locks` are further ones. `recheck` raises if the plan does not hold
+    any more. `begin` returns the first entry. `close` closes the journal in a special way; by default it is closed if
+    every step ended. `journal` None: the cluster alone shows the progress, and steps have no entries.
     """
 
     steps: Callable[[], Iterable[Step[Done]]]
@@ -80,13 +79,13 @@ class Work(Struct, Generic[Done], frozen=True):
     locks: Sequence[tuple[Journal, str]] = ()
 
     def note(self, entry: Note | None) -> None:
-        """Writes the entry and waits until it is on the disk; raises EosctlError."""
+        """Write the entry and wait until it is on the disk; raise EosctlError."""
         if self.journal is not None and entry is not None:
             self.journal.write(entry.event, **entry.members)
 
 
 def carry_out(work: Work[Done]) -> Progress[Done]:
-    """Goes through the steps and ends at the first that fails, or at Ctrl-C.
+    """Run the steps until one fails, or Ctrl-C.
 
     Raises what `recheck` and `begin` raise, and RefusedError while another eosctl has one of the locks: then no step
     was begun.

@@ -1,4 +1,4 @@
-"""What a write is about, by name: connectors, transactional ids, topics, workers, principals. For the audit log."""
+"""Collects the names that a write affects: connectors, transactional ids, topics, workers, principals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eosctl.report import Json, Report, plain
 
 KINDS = ("connectors", "transactional_ids", "topics", "workers", "principals")
 _MOST = 1000
-"""Of each kind; a bulk write touches more ids than anybody reads, and `left_out` counts the others."""
+"""The largest number of names per kind; `left_out` counts the others, as a bulk write affects very many ids."""
 _UNTOUCHED = {"keep", "kept", "conflict", "skipped_unknown", "done_before", "not_reached"}
 # member of a row -> its kind
 _OF_ROWS = {
@@ -30,8 +30,8 @@ _OF_ARGUMENTS = {
 }
 
 
-class Touched:
-    """Kind -> names, of what a plan is about to touch or a result touched; its rows are added one by one."""
+class AffectedNames:
+    """The affected names of a plan or a result, by kind; its rows are added one by one."""
 
     def __init__(self, report: Report, arguments: Mapping[str, object]) -> None:
         self._found: dict[str, set[str]] = {kind: set() for kind in KINDS}
@@ -45,7 +45,7 @@ class Touched:
             self._found[kind].update(names)
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """There may be millions: a lookup per member, and nothing else."""
+        """Add the names of a row; there may be millions, so this is only a lookup per member."""
         if row.get("action") in _UNTOUCHED or row.get("outcome") in _UNTOUCHED:
             return
         found = self._found
@@ -58,25 +58,25 @@ class Touched:
             found["connectors"].add(owner["connector"])
 
     def names(self) -> dict[str, Json]:
-        """Kind -> names, sorted; a kind without names is left out."""
+        """Return the names by kind, sorted, without empty kinds."""
         self._found["topics"] -= {GLOBAL, DEDICATED}
-        touched: dict[str, Json] = {kind: sorted(names)[:_MOST] for kind, names in self._found.items() if names}
+        affected: dict[str, Json] = {kind: sorted(names)[:_MOST] for kind, names in self._found.items() if names}
         left_out = sum(max(0, len(names) - _MOST) for names in self._found.values())
-        return touched | ({"left_out": left_out} if left_out else {})
+        return affected | ({"left_out": left_out} if left_out else {})
 
-    def _add_members(self, kinds: Mapping[str, str], there: Mapping[str, object]) -> None:
+    def _add_members(self, kinds: Mapping[str, str], members: Mapping[str, object]) -> None:
         for member, kind in kinds.items():
-            value = there.get(member)
+            value = members.get(member)
             names = value if isinstance(value, list | tuple) else [value]
             self._found[kind].update(name for name in names if isinstance(name, str))
 
 
-def touched_in(entry: Mapping[str, object]) -> Mapping[str, Any]:
-    """The same of an entry of the audit log; of one that an older eosctl wrote, as far as its arguments show."""
-    there = entry.get("touched")
-    if isinstance(there, Mapping):
-        others = {name: each for name, each in there.items() if name not in KINDS}
-        named = {kind: there[kind] for kind in KINDS if isinstance(there.get(kind), list)}
+def affected_names(entry: Mapping[str, object]) -> Mapping[str, Any]:
+    """Return the names of an entry of the audit log; of an older eosctl's, as far as its arguments show them."""
+    recorded = entry.get("touched")
+    if isinstance(recorded, Mapping):
+        others = {name: each for name, each in recorded.items() if name not in KINDS}
+        named = {kind: recorded[kind] for kind in KINDS if isinstance(recorded.get(kind), list)}
         return {kind: [str(name) for name in names] for kind, names in named.items()} | others
     arguments = entry.get("arguments")
-    return Touched(Report("entry"), arguments if isinstance(arguments, Mapping) else {}).names()
+    return AffectedNames(Report("entry"), arguments if isinstance(arguments, Mapping) else {}).names()

@@ -1,6 +1,6 @@
-"""Folders that a run works in and leaves none of: after a kill the next run takes them away.
+"""Temporary folders that a run removes; after a kill, the next run removes them.
 
-A lock tells a killed run's folder from one in use: it goes with the process.
+A lock, which ends with the process, distinguishes a killed run's folder from one in use.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from eosctl.machine.files import make_folder
 
 @contextmanager
 def work_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """A folder in `parent` that is gone after the block unless it was renamed; those of killed runs go first.
+    """Create a folder in `parent` that is removed after the block unless renamed; first remove those of killed runs.
 
-    Raises EosctlError where it can't be made.
+    Raises EosctlError if it can't be created.
     """
     try:
         make_folder(parent)
@@ -40,7 +40,7 @@ def work_folder(parent: Path, prefix: str) -> Iterator[Path]:
 
 
 def _new(parent: Path, prefix: str) -> tuple[Path, int]:
-    """A new folder with its lock; another run may have taken it for left behind before it was locked."""
+    """Create a folder with its lock; retry if another run removes it before it is locked."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         lock = _lock(folder)
@@ -58,7 +58,7 @@ def _remove_unless_in_use(folder: Path) -> None:
 
 
 def _lock(folder: Path) -> int | None:
-    """A descriptor that holds the lock of `folder` until it is closed; None if it is in use, gone or someone else's."""
+    """Lock `folder` and return the descriptor that holds the lock; None if it is in use, gone or another user's."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:

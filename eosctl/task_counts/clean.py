@@ -21,7 +21,7 @@ from eosctl.core.configs.cleaning import (
 )
 from eosctl.core.wording import rfc3339
 from eosctl.errors import RefusedError, StalePlanError
-from eosctl.group.absent import Known, refuse_never_there
+from eosctl.group.absent import KnownEvidence, refuse_never_there
 from eosctl.group.gather import read_group
 from eosctl.group.observation.absence import Recorded
 from eosctl.group.topics.config import read_config_topic
@@ -101,7 +101,10 @@ def plan_clean(app: App, *, held: bool = False) -> CleanPlan:
         topic = read_config_topic(app, store)
         own = store.own_settings(topic.read.topic)
     refuse_never_there(
-        app, group, topic.state.connectors, Known(recorded=Recorded.of(topic.state, topic.read), ask_workers=False)
+        app,
+        group,
+        topic.state.connectors,
+        KnownEvidence(recorded=Recorded.of(topic.state, topic.read), ask_workers=False),
     )
     journal = clean_journal(app, topic.read.topic, cluster_id=topic.cluster_id)
     if not held:

@@ -22,7 +22,7 @@ from eosctl.core.records import Record
 from eosctl.core.transactions import TransactionListing
 from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
-from eosctl.group.absent import Known, doubt_about
+from eosctl.group.absent import KnownEvidence, doubt_about
 from eosctl.group.gather import discover_urls, in_turn, read_group
 from eosctl.group.observation.absence import Recorded
 from eosctl.group.topics.config import blocked_problems, read_both_views, read_config_topic
@@ -111,7 +111,7 @@ def _group_problems(app: App, topic: ConfigTopic, listings: Sequence[Transaction
         message = f"it is unknown whether the group {app.target.group_id} exists: {exc.message}"
         return [Problem(codes.GROUP_UNKNOWN, message, hint=exc.hint, unseen=True)]
     ids = [listing.transactional_id for listing in listings]
-    doubt = doubt_about(app, group, topic.state.connectors, Known(ids, Recorded.of(topic.state, topic.read)))
+    doubt = doubt_about(app, group, topic.state.connectors, KnownEvidence(ids, Recorded.of(topic.state, topic.read)))
     return [] if doubt is None else [Problem(codes.GROUP_WITHOUT_MEMBERS, doubt)]
 
 

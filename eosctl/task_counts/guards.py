@@ -20,7 +20,7 @@ from eosctl.errors import RefusedError
 from eosctl.events import Event
 from eosctl.fence.rules import FenceOutcome, plan_items
 from eosctl.foreign import arguments, shell_word
-from eosctl.group.absent import Known, refuse_never_there
+from eosctl.group.absent import KnownEvidence, refuse_never_there
 from eosctl.group.gather import read_group
 from eosctl.group.members import DEAD, EMPTY, STABLE
 from eosctl.group.observation.absence import Recorded
@@ -56,7 +56,9 @@ def observe_for_write(app: App, name: str, *, count: int | None = None) -> Scene
         _refuse_tasks(app, topic, connector, may_run=count is not None and is_recorded(connector, count))
     else:
         # nobody is asked who runs: a mistyped group would write past the workers of the right one
-        refuse_never_there(app, group, topic.state.connectors, Known(recorded=Recorded.of(topic.state, topic.read)))
+        refuse_never_there(
+            app, group, topic.state.connectors, KnownEvidence(recorded=Recorded.of(topic.state, topic.read))
+        )
     return scene_of(topic, connector, group)
 
 

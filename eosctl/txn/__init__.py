@@ -1,1 +1,1 @@
-"""Transactions of everybody: list, describe, abort, hanging ones and the log."""
+"""Transactions of all applications: list, describe, abort, hanging ones and the log."""

@@ -1,4 +1,4 @@
-"""Ends the transactions of a plan: judges each anew, writes its markers in order, and reads back what came of it."""
+"""Ends the transactions of a plan: judges each again, writes its markers in order, and reads back the result."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _LOST = 7  # the request may have been done
 
 
 def prepare_end(app: App, request: EndRequest) -> Plan:
-    """Make the plan to end what `request` names, in all of its partitions; raises as `plan_end`."""
+    """Prepare the plan to end what `request` selects, in all of its partitions; raise as `plan_end`."""
     return _prepared(app, plan_end(app, request))
 
 
 def prepare_abort_hanging(app: App, request: HangingRequest) -> Plan:
-    """Make the plan to abort all that hangs; without anything to abort it only shows so. Raises NotFoundError."""
+    """Prepare the plan to abort all hanging transactions; it only shows if there are none. Raise NotFoundError."""
     return _prepared(app, plan_abort_hanging(app, request))
 
 
@@ -68,25 +68,25 @@ def _prepared(app: App, plan: EndPlan) -> Plan:
 
 @dataclass(slots=True)
 class _Outcomes:
-    """What became of each partition; the faults of those that failed or whose answer was lost."""
+    """The outcome of each partition, and the faults of those that failed or whose answer was lost."""
 
     done: str
-    said: dict[Identity, str] = field(default_factory=dict)
+    by_part: dict[Identity, str] = field(default_factory=dict)
     faults: dict[Identity, KafkaFault] = field(default_factory=dict)
     interrupted: bool = False
 
     @property
     def not_confirmed(self) -> str:
-        """The outcome of a marker that was written, and that nothing confirms."""
+        """The outcome of a marker that was written, and is not confirmed."""
         return f"{self.done}_not_confirmed"
 
 
 def apply_end(app: App, plan: EndPlan) -> Report:
     """End each transaction, its partitions one after the other; after one that fails, the rest of it is not reached.
 
-    Raises StalePlanError for another cluster, and where none of them is open as it was any more; where some are, the
-    others are `stale`. Those that can't be judged are `not_checked` and left alone. Never raises once a marker was
-    sent: see the rows. After Ctrl-C the others are `not_reached`.
+    Raises StalePlanError for another cluster, and if none of them is open unchanged; if some are, the others are
+    `stale`. Transactions that can't be judged are `not_checked` and left alone. Never raises once a marker was sent:
+    the rows report that. After Ctrl-C the others are `not_reached`.
     """
     outcomes = _Outcomes("committed" if plan.commit else "aborted")
     backup = _keep_log(app, plan)
@@ -101,7 +101,7 @@ def apply_end(app: App, plan: EndPlan) -> Report:
         except KeyboardInterrupt:
             outcomes.interrupted = True
     parts = [part for one in wanted for part in one.parts]
-    if set(outcomes.said.values()) == {STALE} and len(outcomes.said) == len(parts):
+    if set(outcomes.by_part.values()) == {STALE} and len(outcomes.by_part) == len(parts):
         raise StalePlanError(
             "the transaction has ended, or its producer has gone on, since the plan was made; nothing was written"
         )
@@ -111,7 +111,7 @@ def apply_end(app: App, plan: EndPlan) -> Report:
 
 
 def _keep_log(app: App, plan: EndPlan) -> str | None:
-    """Keep the records that show what was decided: the coordinators' log is compacted."""
+    """Keep the records that show the decision, as the coordinators' log is compacted."""
     if not plan.commit:
         return None
     records = [entry.record for entry in plan.log.entries]
@@ -119,24 +119,24 @@ def _keep_log(app: App, plan: EndPlan) -> str | None:
 
 
 def _end(admin: TransactionAdmin, plan: EndPlan, one: TransactionToEnd, outcomes: _Outcomes) -> None:
-    """Write the markers of one transaction, if it is as it was."""
+    """Write the markers of one transaction, if it has not changed."""
     if not _is_as_it_was(admin, plan, one, outcomes):
         return
     for part in one.parts:
-        outcomes.said[identity(part)] = UNCONFIRMED  # until there is an answer
+        outcomes.by_part[identity(part)] = UNCONFIRMED  # until there is an answer
         fault = _marker(admin, part, commit=plan.commit)
         if fault is None:
-            outcomes.said[identity(part)] = outcomes.not_confirmed
+            outcomes.by_part[identity(part)] = outcomes.not_confirmed
             continue
         outcomes.faults[identity(part)] = fault
-        outcomes.said[identity(part)] = UNCONFIRMED if fault.code in LOST_ANSWER_CODES else FAILED
+        outcomes.by_part[identity(part)] = UNCONFIRMED if fault.code in LOST_ANSWER_CODES else FAILED
         return  # the offsets come last: they must not end before the records
 
 
 def _marker(admin: TransactionAdmin, part: ActiveProducer, *, commit: bool) -> KafkaFault | None:
     """Write the marker with the epoch of the transaction: a leader refuses it once the producer has a newer one there.
 
-    That of a coordinator, from KIP-890 on one epoch higher, would end what the producer has just begun.
+    A coordinator's epoch, one higher from KIP-890 on, would end what the producer has just begun.
     """
     try:
         return admin.write_marker(part, commit=commit)
@@ -150,32 +150,36 @@ def _is_as_it_was(admin: TransactionAdmin, plan: EndPlan, one: TransactionToEnd,
         answers = admin.describe_producers(sorted(map(place_of, one.parts)), only_open=True)
         listings, described = ask_coordinators(admin, one.parts)
     except EosctlError as error:
-        return _left(one, NOT_CHECKED, outcomes, KafkaFault(_LOST, error.code.upper(), error.message))
+        return _leave_alone(one, NOT_CHECKED, outcomes, KafkaFault(_LOST, error.code.upper(), error.message))
     silent = next((answer for answer in answers.values() if isinstance(answer, KafkaFault)), None)
     if silent is not None:
-        return _left(one, NOT_CHECKED, outcomes, silent)
-    there = {identity(each) for answer in answers.values() if not isinstance(answer, KafkaFault) for each in answer}
-    if not there.issuperset(map(identity, one.parts)):
-        return _left(one, STALE, outcomes)
+        return _leave_alone(one, NOT_CHECKED, outcomes, silent)
+    open_parts = {
+        identity(each) for answer in answers.values() if not isinstance(answer, KafkaFault) for each in answer
+    }
+    if not open_parts.issuperset(map(identity, one.parts)):
+        return _leave_alone(one, STALE, outcomes)
     now = plan.judge(one.parts, Coordination(listings, described, plan.log))
     new = now.left(plan.waived)
     if codes.COORDINATOR_UNREAD in new:
-        return _left(one, NOT_CHECKED, outcomes, KafkaFault(_LOST, "COORDINATOR_UNREAD", new[codes.COORDINATOR_UNREAD]))
-    return not new or _left(one, STALE, outcomes)
+        return _leave_alone(
+            one, NOT_CHECKED, outcomes, KafkaFault(_LOST, "COORDINATOR_UNREAD", new[codes.COORDINATOR_UNREAD])
+        )
+    return not new or _leave_alone(one, STALE, outcomes)
 
 
-def _left(one: TransactionToEnd, why: str, outcomes: _Outcomes, fault: KafkaFault | None = None) -> bool:
-    """Leave all of a transaction alone."""
+def _leave_alone(one: TransactionToEnd, why: str, outcomes: _Outcomes, fault: KafkaFault | None = None) -> bool:
+    """Mark all of a transaction as left alone."""
     for part in one.parts:
-        outcomes.said[identity(part)] = why
+        outcomes.by_part[identity(part)] = why
         if fault is not None:
             outcomes.faults[identity(part)] = fault
     return False
 
 
 def _read_back(app: App, parts: Sequence[ActiveProducer], outcomes: _Outcomes) -> None:
-    """Ask the leaders after the markers, in time of its own: only their word makes one `aborted` or `committed`."""
-    sent = [part for part in parts if outcomes.said.get(identity(part)) in (outcomes.not_confirmed, UNCONFIRMED)]
+    """Ask the leaders after the markers, with extra time: only they make one `aborted` or `committed`."""
+    sent = [part for part in parts if outcomes.by_part.get(identity(part)) in (outcomes.not_confirmed, UNCONFIRMED)]
     if not sent:
         return
     try:
@@ -189,7 +193,7 @@ def _read_back(app: App, parts: Sequence[ActiveProducer], outcomes: _Outcomes) -
             # the epoch may be a higher one: a marker raises it
             open_now = {(each.producer_id, each.txn_start_offset) for each in answer}
             if (part.producer_id, part.txn_start_offset) not in open_now:
-                outcomes.said[identity(part)] = outcomes.done
+                outcomes.by_part[identity(part)] = outcomes.done
 
 
 def _result(
@@ -234,7 +238,7 @@ def _row(
     after: Mapping[Partition, int],
 ) -> EndedRow:
     unreached = REFUSED if one.left(plan.waived) else NOT_REACHED
-    outcome = outcomes.said.get(identity(part), unreached)
+    outcome = outcomes.by_part.get(identity(part), unreached)
     fault = outcomes.faults.get(identity(part)) if outcome != outcomes.done else None
     return EndedRow(
         **asdict(row(app, plan, one, part)),
@@ -252,38 +256,38 @@ def _problems(app: App, plan: EndPlan, outcomes: _Outcomes) -> list[Problem]:
     for one in plan.wanted():
         shown: set[str] = set()
         for part in one.parts:
-            said, fault = outcomes.said.get(identity(part), NOT_REACHED), outcomes.faults.get(identity(part))
-            problem = _problem(app, plan, one, part, said, fault)
-            if problem is not None and not (said in (STALE, NOT_CHECKED) and said in shown):
+            outcome, fault = outcomes.by_part.get(identity(part), NOT_REACHED), outcomes.faults.get(identity(part))
+            problem = _problem(app, plan, one, part, outcome, fault)
+            if problem is not None and not (outcome in (STALE, NOT_CHECKED) and outcome in shown):
                 problems.append(problem)
-            shown.add(said)
+            shown.add(outcome)
     return problems
 
 
 def _problem(
-    app: App, plan: EndPlan, one: TransactionToEnd, part: ActiveProducer, said: str, fault: KafkaFault | None
+    app: App, plan: EndPlan, one: TransactionToEnd, part: ActiveProducer, outcome: str, fault: KafkaFault | None
 ) -> Problem | None:
     place = f"{part.topic}-{part.partition}"
-    if said == FAILED and fault is not None:
+    if outcome == FAILED and fault is not None:
         return _failed(app, place, fault, commit=plan.commit)
-    if said == STALE:
+    if outcome == STALE:
         message = f"{named(one)} has ended in part, or a coordinator accounts for it again: nothing was written"
         return Problem(StalePlanError.code, message, _AGAIN)
-    if said == NOT_CHECKED:
+    if outcome == NOT_CHECKED:
         message = f"whether {named(one)} is as it was is not known, so nothing was written: {fault}"
         return Problem(codes.NOT_CHECKED, message, _AGAIN)
-    if said == UNCONFIRMED:
+    if outcome == UNCONFIRMED:
         return Problem(
             UnconfirmedError.code, f"whether the marker was written on {place} is not known: {fault}", _AGAIN
         )
-    if said.endswith("_not_confirmed"):
+    if outcome.endswith("_not_confirmed"):
         message = f"the marker was written, and nothing confirms that {place} has it"
         return Problem(UnconfirmedError.code, message, _AGAIN)
     return None
 
 
 def _failed(app: App, place: str, fault: KafkaFault, *, commit: bool) -> Problem:
-    """Say why the marker could not be written on a partition."""
+    """Return the problem of a marker that could not be written on a partition."""
     message = f"could not {'commit' if commit else 'abort'} on {place}: {fault}"
     if fault.code in AUTHORIZATION_CODES:
         hint = grant_hint("ALTER", "Cluster", [""], settings=app.target.client)

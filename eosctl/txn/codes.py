@@ -1,4 +1,4 @@
-"""What is to be known of transactions and of transactional ids."""
+"""The codes of the problems of transactions and of transactional ids."""
 
 from __future__ import annotations
 

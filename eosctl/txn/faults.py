@@ -1,4 +1,4 @@
-"""What a broker refused or did not answer, as rows, counts and exit codes say it."""
+"""Converts refusals and missing answers of brokers to rows, counts and exit codes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NOT_CHECKED, NO_ANSWER = "not_checked", 7
 
 
 def error_cell(fault: KafkaFault) -> KafkaError:
-    """The `error` member of a row."""
+    """Return the `error` member of a row."""
     return KafkaError(code=fault.name, kafka_code=fault.code, message=fault.message or fault.name)
 
 
 def exit_code_of_faults(faults: Iterable[KafkaFault | None]) -> ExitCode:
-    """The exit code when everything failed: not authorised, unreachable, or unclassified when causes differ."""
+    """Return the exit code if everything failed: not authorised, unreachable, or unclassified if causes differ."""
     codes = {fault.code if fault is not None else 0 for fault in faults}
     if codes <= AUTHORIZATION_CODES:
         return ExitCode.UNAUTHORIZED

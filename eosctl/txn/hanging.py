@@ -1,8 +1,8 @@
-"""Which open transactions of a partition are hanging: open there, and forgotten by every coordinator (KIP-664).
+"""Finds hanging transactions of a partition: open there, and forgotten by every coordinator (KIP-664).
 
-A long-running transaction is not a hanging one: its coordinator will end it. Decided from what partition leaders and
-coordinators say, as `TransactionsCommand find-hanging` does (Kafka 3.0 to 4.4), and at once where the state of its
-coordinator proves that nothing will end it. A record's own time proves nothing: the source gave it.
+A long-running transaction is not a hanging one: its coordinator will end it. Decided by partition leaders and
+coordinators, as `TransactionsCommand find-hanging` does (Kafka 3.0 to 4.4), and at once if the state of its coordinator
+proves that it will not be ended. A record's own time proves nothing: the source sets it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Described = Mapping[TransactionalId, TransactionDescription | KafkaFault]
 
 @unique
 class Reason(StrEnum):
-    """Why a transaction is hanging."""
+    """The reason why a transaction is hanging."""
 
     NO_TRANSACTIONAL_ID = "no_transactional_id"
     ID_FORGOTTEN = "id_forgotten"
@@ -38,7 +38,7 @@ class Reason(StrEnum):
 
 
 class HangingTransaction(Struct, frozen=True):
-    """An open transaction that nobody will end; `transactional_id` is the last known user of the producer id."""
+    """An open transaction that no coordinator will end; `transactional_id` is the producer id's last known user."""
 
     producer: ActiveProducer
     reason: Reason
@@ -48,18 +48,18 @@ class HangingTransaction(Struct, frozen=True):
 def is_silent(
     producer: ActiveProducer, *, now_ms: int, max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
 ) -> bool:
-    """Return whether the time of its last record is further from now than any transaction may last.
+    """Decide whether its last record's time is further from now than any transaction may last.
 
-    A time as far ahead is the source's own, and says nothing of when the record was written.
+    A time that far ahead is set by the source, and says nothing about when the record was written.
     """
     return abs(now_ms - producer.last_timestamp_ms) > max_transaction_timeout_ms
 
 
 def nothing_will_end(producer: ActiveProducer, state: TransactionDescription) -> bool:
-    """Return whether the coordinator of the id has ended this very transaction, and knows no more of the partition.
+    """Decide whether the coordinator of the id has ended this very transaction, and forgotten the partition.
 
-    Its markers are written by then, so that a partition which is open after this answer will never get one: the
-    producer has a newer epoch, or the last transaction is complete.
+    Its markers are written by then, so a partition that is open after this answer will never get one: the producer has
+    a newer epoch, or the last transaction is complete.
     """
     if state.producer_id != producer.producer_id or (producer.topic, producer.partition) in state.partitions:
         return False
@@ -74,11 +74,12 @@ def find_hanging(
     now_ms: int,
     max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS,
 ) -> list[HangingTransaction]:
-    """Return the open ones that no coordinator accounts for, by topic, partition and start offset.
+    """Return the open transactions that no coordinator accounts for, by topic, partition and start offset.
 
-    Young ones only where the state of their coordinator proves it. Claims nothing for an id that could not be
-    described (no right to, say), nor for a producer without an id where ids may be missing from the listing: aborting
-    under a coordinator that still knows the transaction breaks it. `unjudged` and `without_owner` name those.
+    Young ones are returned only if the state of their coordinator proves it. Claims nothing for an id that could not be
+    described (for lack of rights, say), nor for a producer without an id if ids may be missing from the listing:
+    aborting under a coordinator that still knows the transaction breaks it. `unjudged` and `without_owner` return
+    those.
     """
     owners = {listing.producer_id: listing.transactional_id for listing in listings.found}
     found = []
@@ -109,12 +110,12 @@ def _reason(
 
 
 def is_forgotten(fault: KafkaFault) -> bool:
-    """Whether the coordinator said that it does not know the id (TRANSACTIONAL_ID_NOT_FOUND)."""
+    """Decide whether the coordinator does not know the id (TRANSACTIONAL_ID_NOT_FOUND)."""
     return fault.code == TRANSACTIONAL_ID_NOT_FOUND
 
 
 def unjudged(described: Described) -> dict[TransactionalId, KafkaFault]:
-    """Ids whose coordinator did not say what it knows: nothing is claimed about their transactions."""
+    """Return the ids whose coordinator did not answer for them: nothing is claimed about their transactions."""
     return {
         transactional_id: state
         for transactional_id, state in described.items()
@@ -129,7 +130,7 @@ def without_owner(
     now_ms: int,
     max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS,
 ) -> list[ActiveProducer]:
-    """Silent ones that an id may use whose coordinator is missing from the listing: nothing is claimed about them."""
+    """Return silent producers whose id's coordinator may be missing from the listing: nothing is claimed about them."""
     if not listings.doubts():
         return []
     owned = {listing.producer_id for listing in listings.found}

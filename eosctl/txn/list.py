@@ -1,4 +1,4 @@
-"""txn list, describe and coordinator: what coordinators say of transactional ids. Reads only."""
+"""The operations `txn list`, `describe` and `coordinator`, as coordinators report transactional ids. Reads only."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ R = TypeVar("R")
 
 
 class ListFilter(Struct, frozen=True):
-    """Which ids to list; all conditions must hold. `client_side` filters here what old brokers can't."""
+    """The conditions of a listing; all must hold. `client_side` filters here what old brokers can't."""
 
     states: tuple[str, ...] = ()
     producer_ids: tuple[ProducerId, ...] = ()
@@ -62,13 +62,13 @@ class ListFilter(Struct, frozen=True):
 
 
 def list_transactions(app: App, wanted: ListFilter) -> Report:
-    """One row per id; what a listing can't know is null. Exit 7 where a coordinator can't be asked.
+    """Report one row per id; a value that a listing lacks is null. Exit with 7 if a coordinator can't be asked.
 
     Raises UnsupportedError, naming the Kafka version, for a filter that a broker can't apply.
     """
     with app.transactions() as admin:
         listings = _list_here(app, admin, wanted) if wanted.client_side else _list_there(admin, wanted)
-        cluster_id = admin.cluster_id()  # known from the listing by now
+        cluster_id = admin.cluster_id()  # known since the listing
     found = sorted(listings.found, key=lambda each: each.transactional_id)
     owners = owners_of_ids(app, [each.transactional_id for each in found])
     rows = [_listing_row(each, owners[each.transactional_id]) for each in found]
@@ -86,7 +86,7 @@ def list_transactions(app: App, wanted: ListFilter) -> Report:
 
 
 def list_open_longer_than(app: App, admin: TransactionAdmin, least_ms: int) -> TransactionListings:
-    """The ids whose transaction has been open for so long; brokers before Kafka 3.8 list all that are open."""
+    """List the ids whose transaction has been open for that long; brokers before Kafka 3.8 list all open ones."""
     wanted = ListFilter(open_longer_than_ms=least_ms)
     try:
         return _list_there(admin, wanted)
@@ -95,7 +95,7 @@ def list_open_longer_than(app: App, admin: TransactionAdmin, least_ms: int) -> T
 
 
 def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> TransactionListings:
-    """The brokers' own filters; what they let through of ids that have no transaction open is left out again.
+    """List with the brokers' own filters; drop ids without an open transaction from a listing by duration.
 
     A broker measures an idle id from the start of its last transaction, or from 1970 if it never had one
     (`TransactionStateManager.listTransactionStates`, Kafka 3.8 to 4.3).
@@ -147,7 +147,7 @@ def _listing_row(listing: TransactionListing, owner: Owner) -> ListedRow:
 
 
 def describe_transactions(app: App, ids: Sequence[TransactionalId]) -> Report:
-    """One row per id that a coordinator knows; exit 1 when it knows none of them, 7 when it knows only some.
+    """Report one row per id that a coordinator knows; exit with 1 if it knows none of them, with 7 if only some.
 
     An id whose coordinator can't be asked has a row, too, with the state `not_checked`.
     """
@@ -177,12 +177,12 @@ def describe_transactions(app: App, ids: Sequence[TransactionalId]) -> Report:
 
 
 def _unread_row(transactional_id: TransactionalId, owner: Owner) -> DescribedRow:
-    """An id whose coordinator did not answer."""
+    """Return the row of an id whose coordinator did not answer."""
     return DescribedRow(transactional_id=transactional_id, state=NOT_CHECKED, started=None, owner=owner_part(owner))
 
 
 def _description_row(app: App, state: TransactionDescription, owner: Owner) -> DescribedRow:
-    """A transaction as its coordinator describes it."""
+    """Return the row of a transaction as its coordinator describes it."""
     age_ms = None if state.started_ms is None else max(0, app.clock.now_ms() - state.started_ms)
     return DescribedRow(
         transactional_id=state.transactional_id,
@@ -200,7 +200,7 @@ def _description_row(app: App, state: TransactionDescription, owner: Owner) -> D
 
 
 def find_coordinators(app: App, ids: Sequence[TransactionalId]) -> Report:
-    """Java's hash of each id, its partition of `__transaction_state`, and the broker that leads it."""
+    """Report Java's hash of each id, its partition of `__transaction_state`, and the broker that leads it."""
     wanted = list(dict.fromkeys(ids))
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
@@ -215,7 +215,7 @@ def find_coordinators(app: App, ids: Sequence[TransactionalId]) -> Report:
 
 
 def _log_partitions(app: App, admin: TransactionAdmin) -> tuple[int | None, list[Problem]]:
-    """How many partitions `__transaction_state` has; coordinators can be found without the right to know it."""
+    """Return the number of partitions of `__transaction_state`; without the right to it, return a problem."""
     try:
         return admin.topic_partitions([TOPIC]).get(TOPIC), []
     except UnauthorizedError as error:
@@ -242,7 +242,7 @@ def _split(
     answers: Mapping[TransactionalId, T | KafkaFault],
     to_row: Callable[[TransactionalId, T], R],
 ) -> tuple[list[R], dict[TransactionalId, KafkaFault]]:
-    """Rows of the good answers and faults of the others, both in the order of `keys`."""
+    """Convert the good answers to rows; return them and the faults of the others, both in the order of `keys`."""
     faults: dict[TransactionalId, KafkaFault] = {}
     rows: list[R] = []
     for key in keys:

@@ -1,4 +1,4 @@
-"""txn log: the coordinators' own records in `__transaction_state`, for when a coordinator does not answer."""
+"""The operation `txn log`: the coordinators' own records in `__transaction_state`, if a coordinator does not answer."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from eosctl.txn.rules import LogEntry, LogLook
 
 _BAD_SHOWN = 10
 MOST_RECENT = 20_000
-"""So many offsets at the end of a partition have the last minutes of an id, unless its coordinator is very busy."""
+"""The offsets at the end of a partition that cover an id's last minutes, unless its coordinator is very busy."""
 
 
 class LogRequest(Struct, frozen=True):
-    """Which records: those of some ids (none means all), the newest of each or, with `all_records`, every one."""
+    """The selection of records: of some ids (none means all), the newest of each or, with `all_records`, every one."""
 
     transactional_ids: tuple[TransactionalId, ...] = ()
     prefix: str | None = None
@@ -38,7 +38,7 @@ class LogRequest(Struct, frozen=True):
 
 
 def read_transaction_log(app: App, request: LogRequest) -> Report:
-    """One row per record, in log order; what can't be read or decoded is a problem (exit 7), never a gap in silence.
+    """Report one row per record, in log order; what can't be read or decoded is a problem (exit 7), never skipped.
 
     A partition that can't be read has a row, too, with the state `not_checked`.
 
@@ -84,12 +84,12 @@ def _exit_code(rows: Collection[LogRow], problems: Collection[Problem]) -> ExitC
 
 
 def _unread_row(partition: int) -> LogRow:
-    """A partition of which nothing is known; a row of it may be missing."""
+    """Return the row of a partition that could not be read."""
     return LogRow(partition=partition, state=NOT_CHECKED)
 
 
 def _row(record: Record, request: LogRequest) -> LogRow | None:
-    """The row of a record, without the owner of its id; None for one that was not asked for; raises ProtocolError."""
+    """Return the row of a record, without its id's owner; return None if not requested; raise ProtocolError."""
     transactional_id = decode_key(record.key or b"")
     if request.transactional_ids and transactional_id not in request.transactional_ids:
         return None
@@ -126,7 +126,7 @@ def _with_value(row: LogRow, logged: LoggedTransaction) -> LogRow:
 
 
 def read_log_about(app: App, producer_ids: Collection[ProducerId]) -> LogLook:
-    """Read what `__transaction_state` has of the ids that use these producer ids, in half of the time that is left."""
+    """Read the records in `__transaction_state` of ids that use these producer ids, in half of the remaining time."""
     wanted = [producer_id.to_bytes(8, "big", signed=True) for producer_id in set(producer_ids)]
     keys: set[bytes | None] = set()
 
@@ -158,10 +158,10 @@ def read_log_about(app: App, producer_ids: Collection[ProducerId]) -> LogLook:
 def count_initialisations(
     app: App, transactional_ids: Collection[TransactionalId], *, since_ms: int
 ) -> Mapping[TransactionalId, int]:
-    """Return how many InitProducerIds of each id `__transaction_state` has since then: each leaves a record Empty.
+    """Count the InitProducerIds of each id in `__transaction_state` since then: each leaves a record Empty.
 
-    Of each partition no more than the last MOST_RECENT offsets are read. Raises what reading raises, and EosctlError
-    where these do not reach back so far.
+    At most the last MOST_RECENT offsets of each partition are read. Raises what reading raises, and EosctlError if
+    these do not reach back far enough.
     """
     keys = dict.fromkeys(transactional_ids, 0)
     with app.topics() as store:

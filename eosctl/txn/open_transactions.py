@@ -1,4 +1,4 @@
-"""Who holds back the last stable offset of a partition: the producer, its transactional id, and since when."""
+"""Finds the producer that holds back the last stable offset of a partition, its transactional id, and since when."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Place = tuple[str, int]
 """A topic and one of its partitions."""
 
 Stuck = Sequence[tuple[str, Bounds]]
-"""Topics and partitions of theirs, with an LSO behind the end."""
+"""Partitions, by topic, with an LSO before the end."""
 
 
 def find_open_transactions(app: App, stuck: Stuck) -> tuple[list[OpenTransaction], list[Problem]]:
-    """One for each of `stuck`, with as much as the brokers report, and warnings for what they don't (Kafka 2.8+)."""
+    """Return an open transaction for each of `stuck`, as brokers report it, and warnings for the rest (Kafka 2.8+)."""
     if not stuck:
         return [], []
     try:
@@ -47,7 +47,7 @@ def _ask(admin: TransactionAdmin, stuck: Stuck) -> tuple[list[OpenTransaction], 
 def _users_of(
     admin: TransactionAdmin, holders: Iterable[ActiveProducer]
 ) -> tuple[dict[ProducerId, TransactionalId], list[Problem]]:
-    """The transactional id of each producer that has one, and a warning for each place that did not answer."""
+    """Return the transactional id of each producer that has one, and a warning for each silent coordinator."""
     ids = sorted({holder.producer_id for holder in holders})
     listings = admin.list_transactions(producer_ids=ids) if ids else TransactionListings(())
     text = "some transactional ids are not known, so nothing is said of producers without one"
@@ -62,7 +62,7 @@ def _open_transaction(
     users: Mapping[ProducerId, TransactionalId],
     described: Mapping[TransactionalId, TransactionDescription | KafkaFault],
 ) -> OpenTransaction:
-    """What is known of the transaction at one LSO; its coordinator's word counts if it has the partition in it."""
+    """Describe the transaction at one LSO; its coordinator's description counts if it includes the partition."""
     holder = holders.get((topic, bound.partition))
     if holder is None or holder.producer_id not in users:
         return OpenTransaction(topic, bound, holder)
@@ -81,7 +81,7 @@ def _unknown_producers(answers: Mapping[Place, Sequence[ActiveProducer] | KafkaF
 
 
 def _holder(answer: Sequence[ActiveProducer] | KafkaFault) -> ActiveProducer | None:
-    """The producer of the oldest open transaction: the LSO can't pass its first record."""
+    """Return the producer of the oldest open transaction, as the LSO can't pass its first record."""
     if isinstance(answer, KafkaFault):
         return None
     started = [one for one in answer if one.txn_start_offset is not None]

@@ -1,4 +1,4 @@
-"""Whose transactional ids are: by what is known of connectors and groups, else by what they look like."""
+"""The owners of transactional ids: by known connectors and groups, else by the form of the id."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def owners_of_ids(
 ) -> Mapping[TransactionalId, Owner]:
     """Return the owner of each id; `connectors` are all that the group is known to have, `running` some of them.
 
-    Every task id of a group `connect-cluster`, the name that many distributions give, looks like a leader's id too, and
-    those of a group `connect-cluster-eu` look like its own: for ids that read in several ways the Connect `groups` are
-    asked for, where the caller does not know them, and the config topic is read where that leaves it open.
+    Every task id of a group `connect-cluster`, the name that many distributions use, looks like a leader's id, too, and
+    those of a group `connect-cluster-eu` look like its own: for ambiguous ids the Connect `groups` are listed, if the
+    caller does not know them, and the config topic is read if that is not enough.
     """
     group_id = app.target.group_id
     owners = {each: owner_of(each, group_id, connectors) for each in ids}
@@ -48,7 +48,7 @@ def owners_of_ids(
     if group_id is not None and not known and (leads or any(len(some) > 1 for some in readers.values())):
         from eosctl.group.absent import recorded_of  # most ids read one way only
 
-        recorded = recorded_of(replace(app, deadline=app.deadline.half()))  # whose an id is is not worth all the time
+        recorded = recorded_of(replace(app, deadline=app.deadline.half()))  # leave time for other work
         known = frozenset(recorded.connectors if recorded else ())
     everything = known | running if known else known
     for each in several:
@@ -68,7 +68,7 @@ def owners_of_ids(
 def _reads_in_several_ways(
     transactional_id: TransactionalId, group_id: str | None, owner: Owner, connectors: Collection[str]
 ) -> bool:
-    """Return whether more than the look of an id is needed; not where its connector is known to be of the group."""
+    """Decide whether the form of the id is ambiguous; it is not if its connector is known to be of the group."""
     if transactional_id.startswith(_LEADS) and may_be_task(transactional_id):
         return True
     if group_id is None or owner.kind != "task" or owner.connector in connectors:
@@ -77,5 +77,5 @@ def _reads_in_several_ways(
 
 
 def _readers(transactional_id: TransactionalId, group_id: str | None, groups: Collection[str]) -> list[str]:
-    """Return the groups that are there, the one that was named included, of which this can be the id of a task."""
+    """Return the existing groups, including the named one, to which this may be the id of a task."""
     return [each for each in groups_of_task(transactional_id) if each == group_id or each in groups]

@@ -1,4 +1,4 @@
-"""txn producers and txn hanging: what the leaders of partitions say of open transactions. Reads only."""
+"""The operations `txn producers` and `txn hanging`: open transactions as partition leaders report them. Reads only."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from eosctl.txn.rows import (
 from eosctl.txn.rules import LogLook, Writer, decision_in_log, identity, writer_of_part
 from eosctl.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 
-_NOBODYS_TOPIC = "eosctl-nobody-has-this-topic"
-"""Who may DESCRIBE this one may do so because of a right to all topics."""
+_UNUSED_TOPIC = "eosctl-nobody-has-this-topic"
+"""A topic name that nobody uses: a principal that may DESCRIBE it has a right to all topics."""
 _MOST_NAMED = 3
 
 
 def list_producers(app: App, topic: str, partition: int | None) -> Report:
-    """Active producers of a topic's partitions, with the transactional id that now uses each producer id.
+    """Report active producers of a topic's partitions, with the transactional id that now uses each producer id.
 
     A partition that could not be asked is a row with the reason `not_checked`.
 
@@ -82,7 +82,7 @@ def list_producers(app: App, topic: str, partition: int | None) -> Report:
 
 
 def partitions_of(admin: TransactionAdmin, topic: str, partition: int | None) -> list[Partition]:
-    """One partition, or all of a topic; raises NotFoundError."""
+    """Return one partition, or all of a topic; raise NotFoundError."""
     count = admin.topic_partitions([topic]).get(topic)
     if count is None:
         raise NotFoundError(f"there is no topic {topic}", hint="Without DESCRIBE on it, it can't be seen either.")
@@ -94,14 +94,14 @@ def partitions_of(admin: TransactionAdmin, topic: str, partition: int | None) ->
 def _active(
     answers: Mapping[Partition, Sequence[ActiveProducer] | KafkaFault],
 ) -> tuple[list[ActiveProducer], dict[Partition, KafkaFault]]:
-    """Producers by partition and id, and the partitions that could not be asked."""
+    """Return the producers by partition and id, and the faults of partitions that could not be asked."""
     faults = {place: answer for place, answer in sorted(answers.items()) if isinstance(answer, KafkaFault)}
     found = [one for _place, answer in sorted(answers.items()) if not isinstance(answer, KafkaFault) for one in answer]
     return sorted(found, key=lambda one: (one.topic, one.partition, one.producer_id)), faults
 
 
 def _users(admin: TransactionAdmin, producer_ids: Collection[ProducerId]) -> TransactionListings:
-    """The transactional ids that use the producer ids now; idempotent producers have none."""
+    """List the transactional ids that use the producer ids now; idempotent producers have none."""
     if not producer_ids:
         return TransactionListings(())
     try:
@@ -125,12 +125,12 @@ def _producer_row(
 
 
 class HangingLook(Struct, frozen=True):
-    """What one look at partitions and coordinators found.
+    """The result of one look at partitions and coordinators.
 
-    `partitions` is how many were looked at, `candidates` how many transactions are open for too long, `hanging` those
-    that no coordinator accounts for: of these, and younger ones of which its state proves it. Nothing is claimed of the
-    partitions of `faults`, of the transactions in `ownerless`, of the ids in `silent`, and of those that `listings`
-    lacks.
+    `partitions` and `candidates` are the numbers of checked partitions and of transactions that are open for too long.
+    `hanging` are those that no coordinator accounts for: of these, and younger ones if their coordinator's state proves
+    it. Nothing is claimed of the partitions of `faults`, of the transactions in `ownerless`, of the ids in `silent`,
+    and of those that `listings` lacks.
     """
 
     cluster_id: str
@@ -143,11 +143,11 @@ class HangingLook(Struct, frozen=True):
     listings: TransactionListings
 
     def problems(self, app: App) -> list[Problem]:
-        """What could not be looked at, and what may be hidden."""
+        """Return the problems of what could not be looked at, and of what may be hidden."""
         return [*self.unlooked(app), *unseen_ids_warning(one.reason.value for one in self.hanging)]
 
     def unlooked(self, app: App) -> list[Problem]:
-        """What could not be looked at."""
+        """Return the problems of what could not be looked at."""
         return [
             *partition_problems(app, self.faults),
             *(id_problem(app, name, fault, "describe") for name, fault in self.silent.items()),
@@ -155,16 +155,16 @@ class HangingLook(Struct, frozen=True):
         ]
 
     def unanswered(self) -> list[KafkaFault]:
-        """Why what was not looked at was not."""
+        """Return the faults of what could not be looked at."""
         return [*self.faults.values(), *self.silent.values(), *self.listings.missing]
 
 
 def look_for_hanging(app: App, topic: str | None, *, older_than_ms: int) -> HangingLook:
-    """Hanging transactions of one topic or (None) of all, as KIP-664 has them; see `find_hanging`.
+    """Find hanging transactions of one topic or (None) of all, as in KIP-664; see `find_hanging`.
 
     Starts from the partitions, as `TransactionsCommand find-hanging` does: a coordinator that has forgotten a
-    transaction can't be asked for it. What hangs is open before and after the coordinators were asked: one that ended
-    meanwhile looks like it.
+    transaction can't be asked for it. Hanging ones must be open before and after the coordinators are asked, as one
+    that ends meanwhile looks the same.
     """
     now_ms, limit = app.clock.now_ms(), older_than_ms
     with app.transactions() as admin:
@@ -196,7 +196,7 @@ def look_for_hanging(app: App, topic: str | None, *, older_than_ms: int) -> Hang
 
 
 def _uses(name: TransactionalId, producers: Sequence[ActiveProducer], listings: TransactionListings) -> bool:
-    """Return whether an id uses the producer id of one of them: nothing is promised about young ones of others."""
+    """Decide whether an id uses the producer id of one of them: nothing is promised about young ones of others."""
     ids = {listing.producer_id for listing in listings.found if listing.transactional_id == name}
     return any(producer.producer_id in ids for producer in producers)
 
@@ -204,7 +204,7 @@ def _uses(name: TransactionalId, producers: Sequence[ActiveProducer], listings: 
 def find_hanging_transactions(
     app: App, topic: str | None, *, max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
 ) -> Report:
-    """Open transactions that no coordinator accounts for (KIP-664), of one topic or (None) of all; exit 3 if any."""
+    """Report open transactions that no coordinator accounts for (KIP-664), of a topic or (None) all; exit 3 if any."""
     look = look_for_hanging(app, topic, older_than_ms=max_transaction_timeout_ms)
     hanging = [
         _hanging_row(app, one.producer, one.reason.value, transactional_id=one.transactional_id) for one in look.hanging
@@ -231,30 +231,30 @@ def _hanging_row(
 
 
 def all_partitions(admin: TransactionAdmin) -> list[Partition]:
-    """Return every partition of the topics that can be seen."""
+    """Return every partition of the visible topics."""
     return [(topic, index) for topic, count in sorted(admin.topic_partitions().items()) for index in range(count)]
 
 
 def ask_coordinators(
     admin: TransactionAdmin, candidates: Sequence[ActiveProducer]
 ) -> tuple[TransactionListings, Mapping[TransactionalId, TransactionDescription | KafkaFault]]:
-    """Who uses the candidates' producer ids now, and what their coordinators know of those."""
+    """List the users of the candidates' producer ids, and describe them by their coordinators."""
     listings = _users(admin, {producer.producer_id for producer in candidates})
     ids = sorted({listing.transactional_id for listing in listings.found})
     return listings, admin.describe_transactions(ids) if ids else {}
 
 
 class OpenParts(Struct, frozen=True):
-    """The open partitions of each transaction, and where more of it may be open."""
+    """The open partitions of each transaction, and the places where more of it may be open."""
 
     of: Mapping[Writer, tuple[ActiveProducer, ...]]
     unseen: Mapping[Writer, Sequence[str]]
 
 
 def look_for_parts(admin: TransactionAdmin, writers: Collection[Writer], log: LogLook) -> OpenParts:
-    """Ask where these producer ids and epochs are open: everywhere that can be seen, and where the log says.
+    """Find where these producer ids and epochs are open: in all visible partitions, and where the log has them.
 
-    A commit or an abort that the log has of one very transaction names all of its partitions.
+    If the log has a commit or an abort of exactly this transaction, it names all of its partitions.
     """
     decided = {writer: decision_in_log(log.entries, writer, ()) for writer in writers}
     named = {writer: one.partitions for writer, one in decided.items() if one is not None and one.proven}
@@ -284,16 +284,16 @@ def _unseen(
     hidden: str | None,
 ) -> list[str]:
     faults = {place: answer for place in sorted(places) if isinstance(answer := answers[place], KafkaFault)}
-    there = {place: fault for place, fault in faults.items() if fault.code != UNKNOWN_TOPIC_OR_PARTITION}
-    texts = [f"{topic}-{partition}: {fault}" for (topic, partition), fault in there.items()]
+    unread = {place: fault for place, fault in faults.items() if fault.code != UNKNOWN_TOPIC_OR_PARTITION}
+    texts = [f"{topic}-{partition}: {fault}" for (topic, partition), fault in unread.items()]
     more = [f"{len(texts) - _MOST_NAMED} more"] if len(texts) > _MOST_NAMED else []
     return [*texts[:_MOST_NAMED], *more, *([hidden] if hidden else ())]
 
 
 def why_topics_are_hidden(admin: TransactionAdmin) -> str | None:
-    """Return why brokers may leave topics out; None for a principal that may DESCRIBE any (`DENY` of one aside)."""
+    """Return why brokers may leave topics out; None for a principal that may DESCRIBE any (`DENY` rules aside)."""
     try:
-        admin.topic_partitions([_NOBODYS_TOPIC])
+        admin.topic_partitions([_UNUSED_TOPIC])
     except UnauthorizedError:
         return "brokers show only topics that this principal may DESCRIBE"
     return None

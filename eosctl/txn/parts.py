@@ -1,4 +1,4 @@
-"""What the rows of `txn` and of others say of transactional ids; `fence` loads no more than this."""
+"""Parts of rows about transactional ids, of `txn` and other features; `fence` loads no more than this."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ShownCoordinator = Annotated[int, "The node id of the broker that coordinates th
 
 
 class OwnerPart(Printed):
-    """Whose a transactional id is."""
+    """The owner of a transactional id."""
 
     kind: Annotated[OwnerKind, "What uses the id: a task, the leader of a group, eosctl itself, or something else."]
     connector: Annotated[str | None, "The connector of the task."]
@@ -27,17 +27,17 @@ class OwnerPart(Printed):
     ]
 
     def cell(self) -> str:
-        """`orders/0` of a task; `flink-sink?` where the shape of the id is all that is known."""
+        """Format the owner: `orders/0` for a task; `flink-sink?` if only the form of the id is known."""
         if self.kind == "task":
             return f"{self.connector}/{self.task}"
         return f"{self.application}?" if self.application else self.kind
 
 
 def owner_part(owner: Owner) -> OwnerPart:
-    """The `owner` member of a row."""
+    """Return the `owner` member of a row."""
     return OwnerPart(kind=owner.kind, connector=owner.connector, task=owner.task, application=owner.application)
 
 
 def open_for(state: str | None, age_ms: int | None) -> str | None:
-    """How long a transaction has been open; None where it is not: a coordinator keeps the start of the last one."""
+    """Return how long a transaction has been open; None if it is not, as a coordinator keeps the last one's start."""
     return duration(age_ms) if age_ms is not None and (state is None or state in OPEN_STATES) else None

@@ -1,8 +1,7 @@
-"""txn abort and txn complete: one plan for transactions to end, each in all of its partitions.
+"""The plans of `txn abort` and `txn complete`: transactions to end, each in all of its partitions.
 
-A transaction that its coordinator still knows is ended by fencing its id: a marker that is written behind the
-coordinator's back leaves the two at odds. What forbids to end one is in its rows, with the flag that waives exactly
-that.
+A transaction that its coordinator still knows is ended by fencing its id: a marker written without the coordinator
+leaves the two inconsistent. The reasons not to end one are in its rows, with the flag that waives exactly that.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ _RANKS_S = 5.0
 
 
 class EndRequest(Struct, frozen=True):
-    """Which transaction: by `start_offset`, or by all of producer id, epoch and coordinator epoch, of one partition.
+    """The selection of a transaction on a partition: `start_offset`, or producer id, epoch and coordinator epoch.
 
-    `commit` writes COMMIT markers, as was decided, else ABORT markers; `waived` are the checks that are set aside.
+    `commit` writes COMMIT markers, as was decided, else ABORT markers; `waived` are the waived checks.
     """
 
     topic: str
@@ -65,7 +64,7 @@ class EndRequest(Struct, frozen=True):
 
 
 class HangingRequest(Struct, frozen=True):
-    """Which hanging transactions: those with a part on one topic, or (None) all; see `find_hanging` for the age."""
+    """The selection of hanging transactions: those with a part on one topic, or (None) all; see `find_hanging`."""
 
     topic: str | None = None
     older_than_ms: int = MAX_TRANSACTION_TIMEOUT_MS
@@ -73,10 +72,10 @@ class HangingRequest(Struct, frozen=True):
 
 
 class EndPlan(Struct, frozen=True):
-    """Transactions to end, and what that was decided from.
+    """The transactions to end, and the observations behind the decision.
 
-    `stable` are the last stable offsets of their partitions as far as they are known; `look` is what found the
-    transactions, where none was named.
+    `stable` are the known last stable offsets of their partitions; `look` is the look that found the transactions, if
+    none was named.
     """
 
     cluster_id: str
@@ -88,17 +87,17 @@ class EndPlan(Struct, frozen=True):
     look: HangingLook | None = None
 
     def wanted(self) -> list[TransactionToEnd]:
-        """Return the transactions that nothing forbids to end."""
+        """Return the transactions that may be ended."""
         return [one for one in self.transactions if not one.left(self.waived)]
 
     def judge(
         self, parts: tuple[ActiveProducer, ...], known: Coordination, *, unseen: Sequence[str] = ()
     ) -> TransactionToEnd:
-        """Judge a transaction by what is known now."""
+        """Judge a transaction by current observations."""
         return (judge_complete if self.commit else judge_abort)(parts, known, unseen=unseen)
 
     def report(self, app: App) -> Report:
-        """Return a row per partition; exit code 6 where nothing of it may be ended."""
+        """Report a row per partition; exit with 6 if nothing may be ended."""
         rows = [row(app, self, one, part) for one in self.transactions for part in one.parts]
         wanted = self.wanted()
         parts = sum(len(one.parts) for one in wanted)
@@ -114,7 +113,7 @@ class EndPlan(Struct, frozen=True):
         return Report(kind, rows, summary, target=self.target(app), problems=problems, exit_code=code)
 
     def question(self) -> str:
-        """Return what is asked before anything is written."""
+        """Return the question of the confirmation."""
         wanted = self.wanted()
         parts = [place_of(part) for one in wanted for part in one.parts]
         named = ", ".join(f"{topic}-{partition}" for topic, partition in parts[:4])
@@ -123,7 +122,7 @@ class EndPlan(Struct, frozen=True):
         return f"{verb} {counted(len(wanted), 'transaction')} on {counted(len(parts), 'partition')} ({named}{more})?"
 
     def refusals(self) -> list[Problem]:
-        """Return what forbids to end some of them."""
+        """Return the reasons why some may not be ended."""
         return [
             Problem(code, f"{named(one)}: {why}", _hint(code, one))
             for one in self.transactions
@@ -131,7 +130,7 @@ class EndPlan(Struct, frozen=True):
         ]
 
     def cautions(self) -> list[Problem]:
-        """Return what was waived, and what can't be known, of those that are ended."""
+        """Return the waived reasons, and the unknowns, of those that are ended."""
         found = []
         for one in self.wanted():
             for code, why in one.refused.items():
@@ -148,19 +147,19 @@ class EndPlan(Struct, frozen=True):
         return found
 
     def unlooked(self, app: App) -> list[Problem]:
-        """Return what the look for hanging ones could not see."""
+        """Return the problems of what the look for hanging ones could not see."""
         return [] if self.look is None else self.look.unlooked(app)
 
     def unanswered(self) -> list[KafkaFault]:
-        """Return why what was not looked at was not."""
+        """Return the faults of what could not be looked at."""
         return [] if self.look is None else self.look.unanswered()
 
     def target(self, app: App) -> dict[str, str | None]:
-        """Return where it is."""
+        """Return the cluster and group of the plan."""
         return {"kafka_cluster_id": self.cluster_id, "group_id": app.target.group_id}
 
     def _nothing_found(self) -> ExitCode:
-        """Return the exit code where nothing hangs among what was judged: not everything may have been."""
+        """Return the exit code if nothing hangs in what was judged, which may not be everything."""
         if self.look is None or not self.unanswered():
             return ExitCode.OK
         answered = self.look.partitions > len(self.look.faults)
@@ -181,7 +180,7 @@ def row(app: App, plan: EndPlan, one: TransactionToEnd, part: ActiveProducer) ->
 
 
 def named(one: TransactionToEnd) -> str:
-    """Return how messages name a transaction."""
+    """Return the text by which messages identify a transaction."""
     producer_id, epoch = one.writer
     return f"the transaction of producer {producer_id}, epoch {epoch}"
 
@@ -197,9 +196,9 @@ def _hint(code: Code, one: TransactionToEnd) -> str:
 
 
 def plan_end(app: App, request: EndRequest) -> EndPlan:
-    """Find the transaction, every partition where it is open, and what forbids to end it.
+    """Find the transaction, every partition where it is open, and the reasons not to end it.
 
-    Raises UsageError, NotFoundError when the partition has no such open transaction.
+    Raises UsageError, and NotFoundError if the partition has no such open transaction.
     """
     _check(request)
     place = (request.topic, request.partition)
@@ -224,7 +223,7 @@ def plan_end(app: App, request: EndRequest) -> EndPlan:
 
 
 def plan_abort_hanging(app: App, request: HangingRequest) -> EndPlan:
-    """Find all that hangs, and every partition where these transactions are open; raises NotFoundError."""
+    """Find all hanging transactions, and every partition where they are open; raise NotFoundError."""
     look = look_for_hanging(app, request.topic, older_than_ms=request.older_than_ms)
     plan = EndPlan(look.cluster_id, (), waived=request.waived, look=look)
     if not look.hanging:
@@ -235,12 +234,12 @@ def plan_abort_hanging(app: App, request: HangingRequest) -> EndPlan:
         listings, described = ask_coordinators(admin, [one.producer for one in look.hanging])
         log = read_log_about(app, [producer_id for producer_id, _epoch in writers])
         found = look_for_parts(admin, list(writers), log)
-    there = [parts for parts in found.of.values() if not hanging.isdisjoint(map(identity, parts))]
-    ranks = marker_ranks(app, {part.topic for parts in there for part in parts})
+    transactions = [parts for parts in found.of.values() if not hanging.isdisjoint(map(identity, parts))]
+    ranks = marker_ranks(app, {part.topic for parts in transactions for part in parts})
     known = Coordination(listings, described, log)
     judged = [
         plan.judge(in_order(map(_ready, parts), ranks), known, unseen=found.unseen[writer_of_part(parts[0])])
-        for parts in there
+        for parts in transactions
     ]
     judged.sort(key=lambda one: min(map(identity, one.parts)))
     stable, _unread = stable_offsets(app, [part for one in judged for part in one.parts])
@@ -248,7 +247,7 @@ def plan_abort_hanging(app: App, request: HangingRequest) -> EndPlan:
 
 
 def open_producers(app: App, admin: TransactionAdmin, place: Partition) -> list[ActiveProducer]:
-    """Return the producers that have a transaction open on a partition; raises UnauthorizedError, BrokerError."""
+    """Return the producers with an open transaction on a partition; raise UnauthorizedError, BrokerError."""
     answer = admin.describe_producers([place], only_open=True)[place]
     if isinstance(answer, KafkaFault):
         message = f"could not ask for the producers of {place[0]}-{place[1]}: {answer}"
@@ -260,7 +259,7 @@ def open_producers(app: App, admin: TransactionAdmin, place: Partition) -> list[
 
 
 def stable_offsets(app: App, parts: Iterable[ActiveProducer]) -> tuple[dict[Partition, int], list[Problem]]:
-    """Return the last stable offset of each partition, as far as leaders answer, and a warning for what they don't."""
+    """Return the last stable offset of each partition, as far as leaders answer, and a warning for the others."""
     topics = sorted({part.topic for part in parts})
     if not topics:
         return {}, []
@@ -283,7 +282,7 @@ def _check(request: EndRequest) -> None:
 
 
 def _chosen(request: EndRequest, producers: Sequence[ActiveProducer]) -> ActiveProducer:
-    """Return the one that the request names, with the coordinator epoch it gives, else the leader's."""
+    """Return the producer that the request selects, with its coordinator epoch, or the leader's by default."""
     for producer in producers:
         if request.start_offset is not None and producer.txn_start_offset == request.start_offset:
             return _ready(producer)
@@ -293,7 +292,7 @@ def _chosen(request: EndRequest, producers: Sequence[ActiveProducer]) -> ActiveP
 
 
 def _ready(producer: ActiveProducer) -> ActiveProducer:
-    """With coordinator epoch 0 where a partition has seen none, which leaders call -1 (`TransactionsCommand`)."""
+    """Replace coordinator epoch -1, which leaders report if a partition has seen none, by 0 (`TransactionsCommand`)."""
     return replace(producer, coordinator_epoch=max(0, producer.coordinator_epoch))
 
 
@@ -305,9 +304,9 @@ def _no_such_transaction(request: EndRequest) -> NotFoundError:
 
 
 def marker_ranks(app: App, topics: Collection[str]) -> Mapping[str, int]:
-    """Return how late each topic's markers come: offsets topics last, before them what is compacted, as these are.
+    """Return the rank of each topic's markers: offsets topics last, and before them other compacted topics.
 
-    As far as it can be known: what can't be asked is no reason not to end a transaction.
+    As far as known: a failed request is no reason not to end a transaction.
     """
     compacted: set[str] = set()
     offsets = {CONSUMER_OFFSETS, app.target.offset_topic}

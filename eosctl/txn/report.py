@@ -1,4 +1,4 @@
-"""What the reports of `txn` share: rows of places and descriptions, problems, targets and exit codes."""
+"""Common elements of the reports of `txn`: rows of places and descriptions, problems, targets and exit codes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ASK_AGAIN = "Bring the broker back, then run again."
 
 
 def writer_of(app: App, producer: ActiveProducer) -> WriterRow:
-    """What every row about a producer on a partition has."""
+    """Return the fields that every row about a producer on a partition has."""
     return WriterRow(
         topic=producer.topic,
         partition=producer.partition,
@@ -40,7 +40,7 @@ def writer_of(app: App, producer: ActiveProducer) -> WriterRow:
 
 
 def id_problem(app: App, transactional_id: TransactionalId, fault: KafkaFault, doing: str) -> Problem:
-    """Why one id has no row."""
+    """Return the problem that explains why an id has no row."""
     if fault.code == TRANSACTIONAL_ID_NOT_FOUND:
         forgotten = "`eosctl txn list` shows what they know; an id that is not used for 7 days is forgotten."
         return Problem(NotFoundError.code, f"no coordinator knows {transactional_id}", forgotten)
@@ -52,7 +52,7 @@ def id_problem(app: App, transactional_id: TransactionalId, fault: KafkaFault, d
 
 
 def partition_problems(app: App, faults: Mapping[Partition, KafkaFault]) -> list[Problem]:
-    """Why partitions could not be looked at: one problem per reason, however many partitions it hit."""
+    """Return one problem per reason why partitions could not be looked at."""
     by_reason: defaultdict[str, list[Partition]] = defaultdict(list)
     for place, fault in faults.items():
         by_reason[fault.name].append(place)
@@ -74,7 +74,7 @@ def _partition_problem(app: App, places: Sequence[Partition], fault: KafkaFault)
 
 
 def missing_ids_problems(listings: TransactionListings) -> list[Problem]:
-    """Of which coordinators the ids are not in a listing: one problem each, for these may be any number of ids."""
+    """Return one problem per coordinator whose ids are missing from a listing."""
     return [
         Problem(codes.NOT_CHECKED, f"some transactional ids are not known: {each}", _ASK_AGAIN)
         for each in listings.missing
@@ -82,7 +82,7 @@ def missing_ids_problems(listings: TransactionListings) -> list[Problem]:
 
 
 def unseen_ids_warning(reasons: Iterable[str | None]) -> list[Problem]:
-    """What a missing owner may also mean: brokers list only ids that one may DESCRIBE, and do not say so."""
+    """Warn that an owner may be hidden: brokers silently list only ids that the principal may DESCRIBE."""
     if Reason.NO_TRANSACTIONAL_ID not in reasons:
         return []
     return [
@@ -95,7 +95,7 @@ def unseen_ids_warning(reasons: Iterable[str | None]) -> list[Problem]:
 
 
 def hidden_ids_warning(app: App, found: Sequence[object]) -> list[Problem]:
-    """Nothing found where clients have names: it may be that there is nothing, or that it is not shown."""
+    """Warn, if nothing was found and clients authenticate, that ids may be hidden instead of absent."""
     client = app.target.client
     if found or client is None or client.security_protocol == "PLAINTEXT":
         return []
@@ -121,9 +121,9 @@ def txn_report(
     faults: Iterable[KafkaFault] = (),
     judged: int | None = None,
 ) -> Report:
-    """The report of one `txn` command; its exit code follows from what failed.
+    """Build the report of one `txn` command; derive the exit code from the faults.
 
-    `judged`: how many questions were answered, where that is not the number of rows.
+    `judged` is the number of answered questions, if that is not the number of rows.
     """
     broken = list(faults)
     code = ExitCode.OK

@@ -1,4 +1,4 @@
-"""What `txn` prints: transactional ids, producers of partitions, and what an abort came to."""
+"""The rows of `txn`: transactional ids, producers of partitions, and the results of an abort."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Partitions = Annotated[list[Place], "The partitions that its transaction has wri
 
 
 class ListedRow(Printed, kw_only=True):
-    """A transactional id as a listing has it: most is null."""
+    """A transactional id as a listing reports it: most is null."""
 
     transactional_id: ShownId
     state: State
@@ -53,7 +53,7 @@ class DescribedRow(Printed, kw_only=True):
     owner: OwnerOfId
 
     def open_for(self) -> str | None:
-        """How long the transaction has been open; `-` where none is open."""
+        """Return how long the transaction has been open; `-` where none is open."""
         return open_for(self.state, self.age_ms)
 
 
@@ -114,7 +114,7 @@ class HangingRow(SeenRow, kw_only=True):
     reason: Reason
 
     def open_for(self) -> str | None:
-        """How long ago the producer wrote last, so that the transaction is open for at least as long."""
+        """Return how long ago the producer wrote last, so that the transaction is open for at least as long."""
         return None if self.age_ms is None else duration(self.age_ms)
 
 
@@ -145,12 +145,12 @@ class EndedRow(EndRow, kw_only=True):
 
     @Header("OUTCOME")
     def came_to(self) -> str:
-        """What came of it."""
+        """Return the outcome."""
         return self.outcome.replace("_not_confirmed", ", not confirmed").replace("_", " ")
 
 
 class CoordinatorRow(Printed):
-    """Where a transactional id is coordinated."""
+    """The coordinator of a transactional id."""
 
     transactional_id: ShownId
     hash: Annotated[int, "Java's hash code of the id, which chooses the partition."]
@@ -187,27 +187,27 @@ class LogRow(Printed, kw_only=True):
 
 
 class ListSummary(Printed):
-    """How many ids are in which state."""
+    """The number of ids per state."""
 
     ids: Annotated[int, "How many ids there are."]
     counts: Annotated[Counts, "How many ids are in each state."]
 
 
 class RowsSummary(Printed):
-    """How many rows there are."""
+    """The number of rows."""
 
     rows: Annotated[int, "How many rows there are."]
 
 
 class ProducersSummary(Printed):
-    """How many producers there are."""
+    """The number of producers."""
 
     producers: Annotated[int, "How many producers are active."]
     open: Annotated[int, "How many have a transaction open."]
 
 
 class HangingSummary(Printed):
-    """What was looked at, and how much of it hangs."""
+    """The number of partitions, and of hanging transactions in them."""
 
     partitions: Annotated[int, "How many partitions were looked at."]
     open_too_long: Annotated[int, "How many transactions are open for longer than brokers allow."]
@@ -215,7 +215,7 @@ class HangingSummary(Printed):
 
 
 class AbortSummary(Printed):
-    """How much would be aborted."""
+    """The number of partitions and transactions that would be aborted."""
 
     would_abort: Annotated[int, "How many partitions would get an ABORT marker."]
     transactions: Annotated[int, "How many transactions these are."]
@@ -223,7 +223,7 @@ class AbortSummary(Printed):
 
 
 class CompleteSummary(Printed):
-    """How much would be committed."""
+    """The number of partitions and transactions that would be committed."""
 
     would_commit: Annotated[int, "How many partitions would get a COMMIT marker."]
     transactions: Annotated[int, "How many transactions these are."]
@@ -231,20 +231,20 @@ class CompleteSummary(Printed):
 
 
 class CompleteData(Printed):
-    """What was kept before."""
+    """The backup that was kept before."""
 
     backup: Annotated[str | None, "The file with the records of the coordinators' log that decided it."]
 
 
 class CoordinatorsSummary(Printed):
-    """How many ids and partitions there are."""
+    """The number of ids and partitions."""
 
     ids: Annotated[int, "How many ids there are."]
     partitions: Annotated[int | None, "How many partitions __transaction_state has; null where that is not known."]
 
 
 class LogSummary(Printed):
-    """How much was read."""
+    """The number of records that were read."""
 
     records_read: Annotated[int, "How many records were read."]
     rows: Annotated[int, "How many of them are shown."]

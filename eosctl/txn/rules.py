@@ -1,7 +1,7 @@
-"""How an open transaction may be ended: who coordinates it, what was decided about it, what forbids to abort it.
+"""Decides how an open transaction may be ended: its coordinator, its decision, and the reasons not to abort it.
 
-A transaction is one producer id and epoch, in every partition where these are open. Decisions only: what leaders,
-coordinators and their log say are arguments.
+A transaction is one producer id and epoch, in every partition where these are open. Decisions only: the answers of
+leaders, of coordinators and of their log are arguments.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ WAIVER_OF: Mapping[Code, Waiver] = {
 
 @unique
 class TransactionResult(StrEnum):
-    """What a coordinator decided about a transaction."""
+    """The coordinator's decision about a transaction."""
 
     COMMIT = "commit"
     ABORT = "abort"
 
 
 class DecidedResult(Struct, frozen=True):
-    """A decision; `proven` where the log itself has it for this very transaction, else it may be about another one.
+    """A decision; `proven` if the log has it for this very transaction, else it may be about another one.
 
     `partitions` are those of the transaction, as far as the log names them.
     """
@@ -82,7 +82,7 @@ class LogEntry(Struct, frozen=True):
 class LogLook(Struct, frozen=True):
     """The records of `__transaction_state` about some producer ids, in the order of the log.
 
-    `unread` says why there may be others that were not read.
+    `unread` is why there may be other records that were not read.
     """
 
     entries: Sequence[LogEntry] = ()
@@ -90,7 +90,7 @@ class LogLook(Struct, frozen=True):
 
 
 class Coordination(Struct, frozen=True):
-    """What the coordinators, and their log, say about some producers."""
+    """The state of some producers, as the coordinators and their log report it."""
 
     listings: TransactionListings
     described: Described
@@ -100,7 +100,8 @@ class Coordination(Struct, frozen=True):
 class TransactionToEnd(Struct, frozen=True):
     """One transaction and its open partitions, in the order of their markers.
 
-    `reason` is why it is hanging (None: it is not known to be), `refused` why it must not be ended: code -> in words.
+    `reason` is why it is hanging (None: not known to be), `refused` maps the codes of reasons not to end it to their
+    texts.
     """
 
     parts: tuple[ActiveProducer, ...]
@@ -115,7 +116,7 @@ class TransactionToEnd(Struct, frozen=True):
         return writer_of_part(self.parts[0])
 
     def left(self, waived: Collection[Waiver]) -> dict[Code, str]:
-        """Return what forbids to end it and was not waived."""
+        """Return the reasons not to end it that are not waived."""
         return {code: why for code, why in self.refused.items() if WAIVER_OF.get(code) not in waived}
 
 
@@ -130,14 +131,14 @@ def place_of(part: ActiveProducer) -> Partition:
 
 
 def identity(part: ActiveProducer) -> Identity:
-    """Return what is the same as long as one transaction is open on one partition."""
+    """Return a key that stays the same while one transaction is open on one partition."""
     return (*place_of(part), *writer_of_part(part), part.txn_start_offset)
 
 
 def in_order(parts: Iterable[ActiveProducer], ranks: Mapping[str, int]) -> tuple[ActiveProducer, ...]:
-    """Return the partitions in the order of their markers: those of topics with offsets, of the highest rank, last.
+    """Return the partitions in the order of their markers: topics with offsets, of the highest rank, come last.
 
-    Workers and tasks that start wait for the offsets topic, so that nobody goes on before all else has ended.
+    Workers and tasks wait for the offsets topic at their start, so none of them goes on before all else has ended.
     """
     return tuple(sorted(parts, key=lambda part: (ranks.get(part.topic, 0), place_of(part))))
 
@@ -145,7 +146,7 @@ def in_order(parts: Iterable[ActiveProducer], ranks: Mapping[str, int]) -> tuple
 def judge_abort(
     parts: tuple[ActiveProducer, ...], known: Coordination, *, unseen: Sequence[str] = ()
 ) -> TransactionToEnd:
-    """Return the transaction of `parts`, with every reason not to abort it; more may be open where is `unseen`."""
+    """Return the transaction of `parts`, with every reason not to abort it; more parts may be open in `unseen`."""
     producer_id, epoch = writer_of_part(parts[0])
     owner, state = _owner(producer_id, known)
     decided = decision_in_log(known.log.entries, (producer_id, epoch), frozenset(map(place_of, parts)))
@@ -163,7 +164,7 @@ def judge_abort(
 def judge_complete(
     parts: tuple[ActiveProducer, ...], known: Coordination, *, unseen: Sequence[str] = ()
 ) -> TransactionToEnd:
-    """Return the transaction with the reasons not to write COMMIT markers: the log must have decided that."""
+    """Return the transaction with the reasons not to write COMMIT markers: the log must show that decision."""
     judged = judge_abort(parts, known, unseen=unseen)
     kept = (codes.COORDINATOR_HAS_IT, codes.COORDINATOR_UNREAD, codes.PARTS_UNSEEN)
     refused = {code: why for code, why in judged.refused.items() if code in kept}
@@ -192,7 +193,7 @@ State = TransactionDescription | LoggedTransaction | KafkaFault | None
 
 
 def _owner(producer_id: ProducerId, known: Coordination) -> tuple[TransactionalId | None, State]:
-    """Return the id that uses the producer id, and its state; from the log where it is not listed."""
+    """Return the id that uses the producer id, and its state; from the log if it is not listed."""
     listed = {one.producer_id: one.transactional_id for one in known.listings.found}
     owner = listed.get(producer_id)
     if owner is not None:
@@ -236,10 +237,11 @@ def _reason(owner: TransactionalId | None, state: State, refused: Collection[Cod
 
 
 def decision_in_log(entries: Iterable[LogEntry], writer: Writer, places: Collection[Partition]) -> DecidedResult | None:
-    """Return what the coordinator decided about a transaction of this producer id and epoch that is open at `places`.
+    """Return the coordinator's decision about a transaction of this producer id and epoch that is open at `places`.
 
     From KIP-890 on a coordinator raises the epoch when it decides: the transaction itself has the one before. Older
-    clients use one epoch for many transactions: then the newest that has one of the partitions may be another one.
+    clients use one epoch for many transactions, so the newest record with one of the partitions may be about another
+    one.
     """
     found: DecidedResult | None = None
     others = False  # the newest of these decisions is about other partitions
@@ -261,7 +263,7 @@ def decision_in_log(entries: Iterable[LogEntry], writer: Writer, places: Collect
 
 
 def decision_of_coordinator(state: TransactionDescription, writer: Writer) -> DecidedResult | None:
-    """Return what the state of the id says of a decision: of this transaction, or of the one after it."""
+    """Return the decision that the state of the id shows: about this transaction, or about the one after it."""
     same = state.producer_id == writer[0] and state.producer_epoch - writer[1] in (0, 1)
     if not same or state.state not in DECIDED:
         return None

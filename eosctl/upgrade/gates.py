@@ -173,7 +173,7 @@ def _connectors_healthy(observation: Observation) -> GateVerdict:
     failures = [
         f"{connector.name} {part} is {state}"
         for connector in observation.connectors
-        for part, state in connector.unwell().items()
+        for part, state in connector.unhealthy_parts().items()
     ]
     ended = (each for each, end in observation.timed_out.items() if end is not None)
     failures += [f"the task with {each} can't write: its transaction was aborted at its timeout" for each in ended]

@@ -127,7 +127,7 @@ def _calm_look(app: App, target: Mode, memory: Memory, risks: AcceptedRisks) -> 
 def _is_passing(view: GroupLook) -> bool:
     """Decide whether gates fail, and each of them may fail only because of a rebalance or a connector that starts."""
     failing = {gate.id for gate in _open_gates(view) if gate.status == "fail"}
-    states = {state for each in view.observation.connectors or () for state in each.unwell().values()}
+    states = {state for each in view.observation.connectors or () for state in each.unhealthy_parts().values()}
     passing = {codes.GROUP_STABLE, codes.TASK_SETS_COMPLETE}
     if states <= STARTING:
         passing.add(codes.CONNECTORS_HEALTHY)

@@ -1,1 +1,1 @@
-"""`eosctl watch`: what doctor finds, as it appears, changes and goes."""
+"""The operation `eosctl watch`: doctor's findings as they appear, change and go."""

@@ -1,4 +1,4 @@
-"""The two places where a watch is shown: the screen of a terminal, and a stream that gets a line per change."""
+"""The two displays of a watch: the screen of a terminal, and a stream with a line per change."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from eosctl.deadline import Clock
 from eosctl.output.screen.terminal import LiveTerminal
 from eosctl.watch.layout import Heading, Size
 from eosctl.watch.rows import WatchRow, watch_row
-from eosctl.watch.rules import LineChange, Watched
-from eosctl.watch.screen import WatchView, drawn, followed, pressed
+from eosctl.watch.rules import LineChange, WatchState
+from eosctl.watch.screen import WatchView, follow_lines, press_key, render
 
 
 class WatchScreen:
-    """The lines on a terminal's alternate screen, and the keys that somebody presses there."""
+    """The lines on a terminal's alternate screen, and the pressed keys."""
 
     def __init__(self, terminal: LiveTerminal) -> None:
         self._terminal = terminal
-        self._view, self._watched = WatchView(), Watched()
+        self._view, self._watched = WatchView(), WatchState()
         self._heading, self._now_s = Heading("", ""), 0.0
 
     def __enter__(self) -> WatchScreen:
@@ -30,28 +30,30 @@ class WatchScreen:
     def __exit__(self, *_exc: object) -> None:
         self._terminal.close()
 
-    def show(self, watch: Watched, _changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int) -> None:
-        """Paints what changed; ages go on from one call to the next."""
+    def show(
+        self, watch: WatchState, _changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int
+    ) -> None:
+        """Paint what changed; update ages, too."""
         self._watched, self._now_s = watch, now_ms / 1000
         self._heading = Heading(heading, f"{(rfc3339(now_ms) or '')[11:19]}Z", waiting)
-        self._view = followed(self._view, watch)
+        self._view = follow_lines(self._view, watch)
         self._paint()
 
     def wait(self, seconds: float) -> bool:
-        """Until a key, a resize or the end of the time; True after `q`."""
+        """Wait for a key, a resize or the timeout; return True after `q`."""
         for key in self._terminal.wait(seconds):
-            self._view = pressed(self._view, key, self._watched)
+            self._view = press_key(self._view, key, self._watched)
         self._paint()
         return self._view.quits
 
     def _paint(self) -> None:
         size = Size(*self._terminal.size())
-        self._view, rows = drawn(self._view, self._watched, self._heading, size=size, now_s=self._now_s)
+        self._view, rows = render(self._view, self._watched, self._heading, size=size, now_s=self._now_s)
         self._terminal.show(rows)
 
 
 class ChangeStream:
-    """A row per change, for `print_row`; ends when nobody reads `out` any more."""
+    """A row per change, for `print_row`; it ends when the reader of `out` is gone."""
 
     def __init__(self, out: IO[str], print_row: Callable[[WatchRow], None], clock: Clock) -> None:
         self._out, self._print_row, self._clock = out, print_row, clock
@@ -61,10 +63,12 @@ class ChangeStream:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        """Nothing was taken."""
+        """Do nothing, as nothing was set up."""
 
-    def show(self, _watch: Watched, changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int) -> None:
-        """Prints each change once."""
+    def show(
+        self, _watch: WatchState, changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int
+    ) -> None:
+        """Print each change once."""
         del heading, waiting
         try:
             for each in changed:
@@ -73,7 +77,7 @@ class ChangeStream:
             self._is_over = True
 
     def wait(self, seconds: float) -> bool:
-        """Sleeps; True where the reader is gone."""
+        """Sleep; return True if the reader is gone."""
         if self._is_over or _has_no_reader(self._out):
             return True
         self._clock.sleep_s(seconds)
@@ -81,7 +85,7 @@ class ChangeStream:
 
 
 def _has_no_reader(out: IO[str]) -> bool:
-    """Whether the other end of a pipe is closed: there may be nothing to print for hours, by which it would show."""
+    """Decide whether the other end of a pipe is closed, as there may be nothing to print for hours."""
     try:
         watched = select.poll()
         watched.register(out.fileno(), 0)

@@ -1,6 +1,6 @@
-"""What the collector knows, as what a watch shows: findings and their age, of one connector where only that is wanted.
+"""Converts the collector's facts to what a watch shows: findings and their age, optionally of one connector.
 
-Each source is looked at by itself; of what stops them all there is one line. Reads only.
+Each source is looked at by itself; a common cause of failure is one line. Reads only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KAFKA, HANGING, GROUP, DOCTOR = "kafka", "hanging", "group", "doctor"
 
 
 def watched_sources(ignore: Sequence[IgnoredFinding]) -> tuple[FactSource, ...]:
-    """The exporter's, but doctor at each interval: somebody waits for it. Hanging transactions are also found alone."""
+    """Return the exporter's sources, with hanging transactions apart, and with doctor at each interval."""
     return (
         FactSource(KAFKA, look_at_kafka),
         FactSource(HANGING, look_for_hanging, deadline_s=60.0),
@@ -38,7 +38,7 @@ def watched_sources(ignore: Sequence[IgnoredFinding]) -> tuple[FactSource, ...]:
 def looks_of(
     overview: Overview, *, servers: Iterable[str], connector: str | None, ignore: Sequence[IgnoredFinding]
 ) -> list[SourceLook]:
-    """Each source's findings, and one for each that fails; while Kafka does not answer, that is the one failure."""
+    """Return each source's findings, and one per failed source; while Kafka does not answer, only that failure."""
     others = _other_connectors(overview, connector)
     is_down = overview.error(KAFKA) is not None
     looks = [_look(each, overview.taken_ms, servers, is_down=is_down) for each in overview.collected.values()]
@@ -46,13 +46,13 @@ def looks_of(
 
 
 def group_sentence(overview: Overview) -> str:
-    """What doctor says of the group in a sentence; nothing before it has."""
+    """Return doctor's sentence about the group; an empty one before doctor has run."""
     facts = overview.facts(DoctorFacts)
     return facts.sentence if facts is not None else ""
 
 
 def known_connectors(overview: Overview) -> Collection[str] | None:
-    """The source connectors; None where they are not known."""
+    """Return the source connectors; None if unknown."""
     group = overview.facts(GroupFacts)
     return None if group is None or group.connectors is None else [each.name for each in group.connectors]
 
@@ -77,7 +77,7 @@ def _look(source: Collected, now_ms: int, servers: Iterable[str], *, is_down: bo
 
 
 def _unseen(facts: object) -> int:
-    """Of how many parts nothing is known; doctor's uncertain findings are lines, and may be about another connector."""
+    """Count the unknown parts; doctor's uncertain findings are lines, and may be about another connector."""
     return len(facts.doubts()) if isinstance(facts, DoctorFacts) else unseen_parts(facts) or 0
 
 
@@ -107,12 +107,12 @@ def _wanted(
 
 
 def _names(finding: Finding, connectors: Collection[str]) -> bool:
-    """Whether it is about one of these connectors, by its subject, its evidence or its sentence."""
+    """Decide whether the finding is about one of these connectors, by its subject, its evidence or its message."""
     if not connectors:
         return False
-    told = {finding.subject, finding.subject.rpartition("/")[0], *re.split(r"[\s,;:()]+", finding.message)}
-    told |= {part.rpartition("/")[0] for part in told}
-    return not told.isdisjoint(connectors) or not _evidence_names(finding.evidence).isdisjoint(connectors)
+    words = {finding.subject, finding.subject.rpartition("/")[0], *re.split(r"[\s,;:()]+", finding.message)}
+    words |= {part.rpartition("/")[0] for part in words}
+    return not words.isdisjoint(connectors) or not _evidence_names(finding.evidence).isdisjoint(connectors)
 
 
 def _evidence_names(evidence: Mapping[str, object]) -> set[str]:

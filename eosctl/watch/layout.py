@@ -1,6 +1,6 @@
 """The screens of a watch as rows of a terminal: the table, one line in full, and the help. Pure.
 
-A screen of any size gets something: what does not fit is scrolled to, or cut with an ellipsis.
+A screen of any size is served: what does not fit is scrolled to, or cut with an ellipsis.
 """
 
 from __future__ import annotations
@@ -16,13 +16,24 @@ from eosctl.core.wording import counted
 from eosctl.foreign import lines_of
 from eosctl.output.cells import duration
 from eosctl.output.parts import about_subject
-from eosctl.output.screen.rows import ScreenRow, TextSpan, cut, fit, folded, pasted, row_of, shown, sides, width_of
+from eosctl.output.screen.rows import (
+    ScreenRow,
+    TextSpan,
+    copyable_rows,
+    cut,
+    fit,
+    folded,
+    left_and_right,
+    row_of,
+    shown,
+    width_of,
+)
 from eosctl.report import plain
-from eosctl.watch.rules import SourceLook, Watched, WatchLine
+from eosctl.watch.rules import SourceLook, WatchLine, WatchState
 
 MOST_COLUMNS = 200
 SUBJECT_FROM, ONE_ROW_FROM = 110, 160
-"""From so many columns on, a line has its subject and its code apart, and its command beside it and not below."""
+"""The numbers of columns from which a line has a separate subject, and its command beside instead of below it."""
 _SEVERITY, _TIME, _GAP = 8, 5, "  "
 _LEAST_SUBJECT, _MOST_SUBJECT = 7, 40
 _BELOW = " " * 5
@@ -40,7 +51,7 @@ _MOST_EVIDENCE = 400  # characters of one member: an answer may hold thousands o
 
 
 class Heading(Struct, frozen=True):
-    """What stands above everything: the group, the time of day, and how far a wait is, if it is one."""
+    """The heading: the group, the time of day, and the progress of a wait, if any."""
 
     group: str
     clock: str
@@ -54,8 +65,8 @@ class Size(Struct, frozen=True):
     rows: int
 
 
-def table_screen(watch: Watched, heading: Heading, *, chosen: int, size: Size, now_s: float) -> list[ScreenRow]:
-    """Every line that fits, around the chosen one; what was not collected yet is told, so that nothing looks calm."""
+def table_screen(watch: WatchState, heading: Heading, *, chosen: int, size: Size, now_s: float) -> list[ScreenRow]:
+    """Return the rows of all lines that fit, around the chosen one; list uncollected sources, lest it look calm."""
     width = min(size.columns, MOST_COLUMNS)
     lines, widths = [*watch.lines, *watch.gone], _widths(watch, width)
     top = [*_top(watch, heading, width, now_s), _header(widths) if lines else ScreenRow()]
@@ -67,15 +78,15 @@ def table_screen(watch: Watched, heading: Heading, *, chosen: int, size: Size, n
         row
         for number, line in enumerate(lines[first : first + fitting], start=first)
         for row in _line_rows(line, widths, now_s, is_chosen=number == chosen)
-    ] or _nothing(watch, width, now_s)
+    ] or _source_rows(watch, width, now_s)
     foot = f"{first + 1}-{min(first + fitting, len(lines))} of {len(lines)}" if len(lines) > fitting else ""
-    return _framed(top, body, sides([TextSpan(_KEYS, "dim")], [TextSpan(foot, "dim")], width), size.rows)
+    return _framed(top, body, left_and_right([TextSpan(_KEYS, "dim")], [TextSpan(foot, "dim")], width), size.rows)
 
 
 def line_screen(line: WatchLine, *, scrolled: int, size: Size, now_s: float) -> tuple[list[ScreenRow], int]:
-    """What was found, the fix, whose command can be copied whole, and what `explain` says of the code.
+    """Return the rows of a finding, its fix, with a command to copy, and the explanation of its code.
 
-    The rows, and how far they can be scrolled.
+    Return also how far the rows can be scrolled.
     """
     width, finding = min(size.columns, MOST_COLUMNS), line.finding
     gone = f"; gone for {_ago(now_s, line.gone_s)}" if line.gone_s is not None else ""
@@ -96,8 +107,8 @@ def line_screen(line: WatchLine, *, scrolled: int, size: Size, now_s: float) -> 
     return _scrolled(rows, scrolled, size)
 
 
-def help_screen(watch: Watched, *, scrolled: int, size: Size, now_s: float) -> tuple[list[ScreenRow], int]:
-    """The keys, what the columns say, and how each source is; and how far that can be scrolled."""
+def help_screen(watch: WatchState, *, scrolled: int, size: Size, now_s: float) -> tuple[list[ScreenRow], int]:
+    """Return the rows of keys, columns and sources, and how far they can be scrolled."""
     width = min(size.columns, MOST_COLUMNS)
     rows = [_title("Keys", width), *(row_of([TextSpan(f"{key:<14}{what}")], width) for key, what in _HELP), ScreenRow()]
     rows += [_title("Columns", width)]
@@ -109,25 +120,25 @@ def help_screen(watch: Watched, *, scrolled: int, size: Size, now_s: float) -> t
     return _scrolled(rows, scrolled, size)
 
 
-def _top(watch: Watched, heading: Heading, width: int, now_s: float) -> list[ScreenRow]:
+def _top(watch: WatchState, heading: Heading, width: int, now_s: float) -> list[ScreenRow]:
     counts = Counter(line.finding.severity for line in watch.lines)
     found = [TextSpan(counted(counts[each], each), _STYLES.get(each, "")) for each in SEVERITIES if counts[each]]
     spans = [span for each in found for span in (each, TextSpan(", "))][:-1] or [_calm_word(watch)]
     waiting = [TextSpan(shown(heading.waiting), "bold")] if heading.waiting else []
     return [
-        sides([TextSpan(shown(heading.group), "bold")], [TextSpan(heading.clock, "dim")], width),
-        sides([*spans, TextSpan(_GAP), TextSpan(_oldest(watch, now_s), "dim")], waiting, width),
+        left_and_right([TextSpan(shown(heading.group), "bold")], [TextSpan(heading.clock, "dim")], width),
+        left_and_right([*spans, TextSpan(_GAP), TextSpan(_oldest(watch, now_s), "dim")], waiting, width),
     ]
 
 
-def _calm_word(watch: Watched) -> TextSpan:
+def _calm_word(watch: WatchState) -> TextSpan:
     if watch.state == "calm":
         return TextSpan("Nothing is wrong.", "green")
     return TextSpan("Nothing is known to be wrong.")
 
 
-def _oldest(watch: Watched, now_s: float) -> str:
-    """How old the oldest fact is, and which sources have none."""
+def _oldest(watch: WatchState, now_s: float) -> str:
+    """Return the age of the oldest fact, and the sources without one."""
     waits = [look.name for look in watch.looks if look.looked_s is None]
     looked = [look.looked_s for look in watch.looks if look.looked_s is not None]
     oldest = f"oldest fact: {_ago(now_s, min(looked))}" if looked else ""
@@ -136,7 +147,7 @@ def _oldest(watch: Watched, now_s: float) -> str:
 
 
 class _Widths(Struct, frozen=True):
-    """The cells of the columns: no subject on a narrow screen, where the sentence says it; no fix where it is below."""
+    """The widths of the columns; a narrow screen has none for the subject, which the message names, or for the fix."""
 
     all: int
     subject: int
@@ -144,7 +155,7 @@ class _Widths(Struct, frozen=True):
     fix: int
 
 
-def _widths(watch: Watched, width: int) -> _Widths:
+def _widths(watch: WatchState, width: int) -> _Widths:
     lines = (*watch.lines, *watch.gone)
     longest = max((width_of(shown(line.finding.subject)) for line in lines), default=0)
     subject = max(_LEAST_SUBJECT, min(longest, _MOST_SUBJECT, width // 4)) if width >= SUBJECT_FROM else 0
@@ -166,7 +177,7 @@ def _header(widths: _Widths) -> ScreenRow:
 
 def _line_rows(line: WatchLine, widths: _Widths, now_s: float, *, is_chosen: bool) -> list[ScreenRow]:
     finding, subject = line.finding, widths.subject
-    told = shown(_told(finding, has_subject=bool(subject)))
+    text = shown(_finding_text(finding, has_subject=bool(subject)))
     ago_s = line.since_s if line.gone_s is None else line.gone_s
     spans = [
         TextSpan("> " if is_chosen else "  "), _severity(line), TextSpan(_GAP),
@@ -174,18 +185,18 @@ def _line_rows(line: WatchLine, widths: _Widths, now_s: float, *, is_chosen: boo
         TextSpan(fit(shown(finding.subject), subject) + _GAP if subject else ""),
     ]  # fmt: skip
     if widths.fix:
-        what = TextSpan(fit(told, widths.what) + _GAP)
+        what = TextSpan(fit(text, widths.what) + _GAP)
         rows = [row_of([*spans, what, TextSpan(cut(shown(line.command), widths.fix))], widths.all)]
     else:
-        rows = [row_of([*spans, TextSpan(cut(told, widths.what))], widths.all)]
+        rows = [row_of([*spans, TextSpan(cut(text, widths.what))], widths.all)]
         rows.append(row_of([TextSpan(_BELOW), TextSpan("fix: ", "dim"), TextSpan(shown(line.command))], widths.all))
     if line.gone_s is not None:
         rows = [row.styled("dim") for row in rows]
     return [row.styled("reverse") if is_chosen and not number else row for number, row in enumerate(rows)]
 
 
-def _told(finding: Finding, *, has_subject: bool) -> str:
-    """What is wrong with what. One that stands for many says only how many: its code says what it is."""
+def _finding_text(finding: Finding, *, has_subject: bool) -> str:
+    """Format a finding, with its subject unless the row has one; a folded finding has its code instead."""
     if has_subject or "subjects" in finding.evidence:
         return f"{finding.code}: {finding.message}"
     return about_subject(finding.subject, finding.message)
@@ -196,8 +207,8 @@ def _severity(line: WatchLine) -> TextSpan:
     return TextSpan(f"{word:<{_SEVERITY}}", _STYLES.get(word, ""))
 
 
-def _nothing(watch: Watched, width: int, now_s: float) -> list[ScreenRow]:
-    """In place of lines: what is looked at, so that a screen without any is no riddle."""
+def _source_rows(watch: WatchState, width: int, now_s: float) -> list[ScreenRow]:
+    """Return the state of each source in place of lines, so that an empty screen is explained."""
     longest = max((width_of(shown(look.name)) for look in watch.looks), default=0)
     return [row_of([TextSpan("  "), *_source_spans(look, longest, now_s)], width) for look in watch.looks]
 
@@ -220,11 +231,11 @@ def _ago(now_s: float, at_s: float | None) -> str:
 
 
 def _fix_rows(line: WatchLine, width: int) -> list[ScreenRow]:
-    """The fix as it is, then its command alone, from the first column on."""
+    """Return the fix, then its command alone, from the first column on."""
     rows = [_title("Fix", width), *(row for text in lines_of(line.finding.fix) for row in folded(text, width))]
     if line.command in (line.finding.fix, "") or line.command.startswith("Nothing"):
         return rows
-    return [*rows, ScreenRow(), *(row.styled("bold") for row in pasted(line.command, width))]
+    return [*rows, ScreenRow(), *(row.styled("bold") for row in copyable_rows(line.command, width))]
 
 
 def _evidence_rows(line: WatchLine, width: int) -> list[ScreenRow]:
@@ -247,12 +258,12 @@ def _scrolled(rows: Sequence[ScreenRow], scrolled: int, size: Size) -> tuple[lis
     first = min(scrolled, most)
     foot = f"{first + 1}-{min(first + room, len(rows))} of {len(rows)}" if len(rows) > room else ""
     width = min(size.columns, MOST_COLUMNS)
-    keys = sides([TextSpan(_KEYS_BELOW, "dim")], [TextSpan(foot, "dim")], width)
+    keys = left_and_right([TextSpan(_KEYS_BELOW, "dim")], [TextSpan(foot, "dim")], width)
     return _framed([], rows[first : first + room], keys, size.rows), most
 
 
 def _framed(top: Sequence[ScreenRow], body: Sequence[ScreenRow], foot: ScreenRow, height: int) -> list[ScreenRow]:
-    """The top, the rest below it, the keys in the last row; a screen that is too low loses the top first."""
+    """Combine the top, the body below it, and the keys in the last row; on a low screen, cut the top first."""
     room = max(height - 1, 1)
     above = [*top, *body]
     if len(above) > room:

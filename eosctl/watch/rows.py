@@ -1,4 +1,4 @@
-"""What `watch` prints where there is no screen: a row for each change; at the end one for each line that stands."""
+"""The rows of `watch` without a screen: one per change; at the end one per current line."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ class WatchRow(Printed):
         "How old what the line says is, in milliseconds: since the last good look at its source; null before one.",
     ]
 
-    def told(self) -> str:
-        """What is wrong with what, behind the code."""
+    def headline(self) -> str:
+        """Format code, subject and message in one line."""
         return f"{self.code}  {printable(about_subject(self.subject, self.message))}"
 
     def line(self) -> str:
-        """The change as one line of text."""
+        """Format the change as one line of text."""
         at = self.at[:19] + "Z"
-        return f"{at}  {self.change:<8}  {self.severity:<7}  {self.told()}  [{printable(self.command)}]"
+        return f"{at}  {self.change:<8}  {self.severity:<7}  {self.headline()}  [{printable(self.command)}]"
 
 
 class WatchSummary(Printed):
-    """How it ended."""
+    """The final state of the watch."""
 
     state: Annotated[
         StateWord, "`finding`, `calm`, or `unknown` where something could not be looked at and nothing else is wrong."
@@ -89,7 +89,7 @@ WATCH = Kind(
 
 
 def watch_row(change: ChangeWord | Literal["stands"], line: WatchLine, *, now_s: float, now_ms: int) -> WatchRow:
-    """A line as a row; `now_s` is on the clock of the line, `now_ms` the time of day."""
+    """Convert a line to a row; `now_s` is on the clock of the line, `now_ms` the time of day."""
     return WatchRow(
         at=cast("str", rfc3339(now_ms)),
         at_ms=now_ms,

@@ -1,4 +1,4 @@
-"""The lines of a watch from what was collected, what changed between two looks, and whether that is calm. Pure.
+"""Derives the lines of a watch from what was collected, the changes between two looks, and whether it is calm. Pure.
 
 Times are seconds of one clock that only goes forward; a line's age is that of its source's last look that succeeded.
 """
@@ -23,7 +23,7 @@ from eosctl.txn.codes import NOT_CHECKED
 ChangeWord = Literal["appeared", "changed", "gone"]
 State = Literal["calm", "finding", "unknown"]
 GONE_FOR_S = 60.0
-"""For so long a line that is gone stays on the screen: whoever repaired it sees that it worked."""
+"""The time for which a line that is gone stays on the screen, so that the success of a repair is visible."""
 _NUMBER = re.compile(r"\d[\d.,]*")
 _LOOKS_ONLY = frozenset({"describe", "list", "show", "get", "diff", "check", "verify", "lint", "log", "producers",
                          "hanging", "explain", "status", "trace", "generate", "doctor", "metrics"})  # fmt: skip
@@ -32,11 +32,11 @@ _COMMAND = re.compile(r"(?:eosctl|kafka-[a-z-]+\.sh|kubectl|systemctl|curl) \S")
 
 
 class SourceLook(Struct, frozen=True):
-    """What a source says: the findings of its newest look that succeeded, which ended at `looked_s` (None: none yet).
+    """A source's findings, of its newest successful look, which ended at `looked_s` (None: none yet).
 
-    `error` is the code of what is wrong with the source now, and `message` says it; `is_stale`: what it says is too old
-    to count. `owns` are codes of which it alone knows best: what another source says of them is older than it.
-    `unseen` counts the parts of it that could not be looked at, though the look as a whole succeeded.
+    `error` is the code of the source's current failure, and `message` explains it; `is_stale`: its findings are too old
+    to count. `owns` are the codes for which it is authoritative: other sources' findings of them are older. `unseen`
+    counts its parts that could not be looked at, although the look as a whole succeeded.
     """
 
     name: str
@@ -50,7 +50,7 @@ class SourceLook(Struct, frozen=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether what it says is how things are now, as far as one looks."""
+        """Whether the findings are current, as far as one looks."""
         return self.error is None and self.looked_s is not None and not self.is_stale and not self.unseen
 
 
@@ -58,7 +58,7 @@ LineKey = tuple[str, str, int]
 
 
 class WatchLine(Struct, frozen=True):
-    """A finding: since when it has been there, how old what it says is, and when it went.
+    """A finding: since when it has been there, how old its facts are, and when it went.
 
     `key` stays the same from look to look.
     """
@@ -72,22 +72,22 @@ class WatchLine(Struct, frozen=True):
 
     @property
     def command(self) -> str:
-        """What to run about it."""
+        """Return the command to run about it."""
         return command_of(self.finding.fix)
 
 
 class LineChange(Struct, frozen=True):
-    """What happened to a line between two looks."""
+    """The change of a line between two looks."""
 
     word: ChangeWord
     line: WatchLine
 
 
-class Watched(Struct, frozen=True):
-    """What is found now, and what has just gone; `state` has lasted from `state_since_s` on.
+class WatchState(Struct, frozen=True):
+    """The current findings, and those that have just gone; `state` has lasted since `state_since_s`.
 
-    `lines` and `gone` are for people, worst first: many findings alike are one line. `found` and `went` have each for
-    itself.
+    `lines` and `gone` are for people, worst first: many findings alike are one line. `found` and `went` have each one
+    separately.
     """
 
     looks: Sequence[SourceLook] = ()
@@ -100,7 +100,7 @@ class Watched(Struct, frozen=True):
 
 
 def command_of(fix: str) -> str:
-    """The command in what a fix says: the first that changes something, else the first; all of it where none is."""
+    """Return the command in a fix: the first that changes something, else the first, else the whole fix."""
     if fix.startswith("Nothing"):
         return fix
     lines = [line.strip() for line in lines_of(fix)]
@@ -114,26 +114,26 @@ def _only_looks(command: str) -> bool:
 
 
 def not_collected(source: str, error: str, message: str) -> Finding:
-    """The line of a source that can't be looked at: as doctor has it, with the error's code."""
+    """Return the finding that a source can't be collected, like doctor's, with the error's code."""
     return Finding(
         NOT_CHECKED, WARNING, source, f"{source} could not be collected: {error}: {message}",
         f"See `eosctl explain {arguments(error)}`.", {"error": error}, certain=False,
     )  # fmt: skip
 
 
-def watched(before: Watched, looks: Sequence[SourceLook], now_s: float, *, strict: bool) -> Watched:
-    """The lines after another look at what is known."""
+def next_state(before: WatchState, looks: Sequence[SourceLook], now_s: float, *, strict: bool) -> WatchState:
+    """Return the lines after another look."""
     lines = _worst_first(_lines(before, _without_superseded(looks), now_s), looks)
     found = {line.key: line for line in lines}
     went = [replace(line, gone_s=now_s) for line in before.found.values() if line.key not in found]
     went += [line for line in before.went if now_s - (line.gone_s or 0) < GONE_FOR_S and line.key not in found]
     state = state_of(lines, looks, strict=strict)
     since_s = before.state_since_s if state == before.state and before.looks else now_s
-    return Watched(tuple(looks), _folded(lines), _folded(went), state, since_s, found, went)
+    return WatchState(tuple(looks), _folded(lines), _folded(went), state, since_s, found, went)
 
 
-def changes(before: Watched, after: Watched) -> list[LineChange]:
-    """What appeared, changed and went, worst first; that a number in a sentence grows is no change.
+def changes(before: WatchState, after: WatchState) -> list[LineChange]:
+    """Return what appeared, changed and went, worst first; a growing number in a message is no change.
 
     Many findings alike that appear or go at once are one line.
     """
@@ -142,16 +142,16 @@ def changes(before: Watched, after: Watched) -> list[LineChange]:
     changed = [
         line for key, line in after.found.items() if key in was and _gist(was[key].finding) != _gist(line.finding)
     ]
-    told = [LineChange("appeared", line) for line in _folded(appeared)]
-    told += [LineChange("changed", line) for line in _folded(changed)]
-    told.sort(key=lambda each: SEVERITIES.index(each.line.finding.severity))
-    return told + [LineChange("gone", line) for line in _folded([line for line in after.went if line.key in was])]
+    found = [LineChange("appeared", line) for line in _folded(appeared)]
+    found += [LineChange("changed", line) for line in _folded(changed)]
+    found.sort(key=lambda each: SEVERITIES.index(each.line.finding.severity))
+    return found + [LineChange("gone", line) for line in _folded([line for line in after.went if line.key in was])]
 
 
 def state_of(lines: Iterable[WatchLine], looks: Sequence[SourceLook], *, strict: bool) -> State:
-    """Calm is only what is known of every source, now: one that can't be looked at may hide anything.
+    """Return the state; it is calm only if every source is known now, as an unavailable one may hide anything.
 
-    So does a finding of what could not be seen. That a check could not run counts with its source.
+    A finding that something could not be seen counts like that. A check that could not run counts with its source.
     """
     bad, findings = (ERROR, WARNING) if strict else (ERROR,), [line.finding for line in lines]
     if any(finding.severity in bad for finding in findings):
@@ -159,8 +159,8 @@ def state_of(lines: Iterable[WatchLine], looks: Sequence[SourceLook], *, strict:
     return "calm" if looks and not unproven(findings) and all(look.is_known for look in looks) else "unknown"
 
 
-def _lines(before: Watched, looks: Sequence[SourceLook], now_s: float) -> list[WatchLine]:
-    """Each finding as the line that it was; of several with one code and subject, by what they say, not their order."""
+def _lines(before: WatchState, looks: Sequence[SourceLook], now_s: float) -> list[WatchLine]:
+    """Match findings to existing lines; match several of one code and subject by their content, not their order."""
     was: dict[tuple[str, str], list[WatchLine]] = {}
     for line in before.found.values():
         was.setdefault(_about(line.finding), []).append(line)
@@ -179,12 +179,12 @@ def _lines(before: Watched, looks: Sequence[SourceLook], now_s: float) -> list[W
 
 
 def _about(finding: Finding) -> tuple[str, str]:
-    """What a finding is about; one that stands for many names in its subject how many they are."""
+    """Return code and subject; omit the subject of a folded finding, as it contains a number."""
     return str(finding.code), "" if "subjects" in finding.evidence else finding.subject
 
 
 def _keys(about: tuple[str, str], findings: Sequence[Finding], was: list[WatchLine]) -> list[LineKey]:
-    """The keys of findings with one code and subject: those of the lines that said the same, then of any others."""
+    """Return the keys of findings with one code and subject: of lines with the same content, then of any others."""
     keys: dict[int, LineKey] = {}
     for is_same in (_says_the_same, lambda one, other: _gist(one) == _gist(other), lambda _one, _other: True):
         for number, finding in enumerate(findings):
@@ -202,7 +202,7 @@ def _says_the_same(one: Finding, other: Finding) -> bool:
 
 
 def _folded(lines: Sequence[WatchLine]) -> list[WatchLine]:
-    """One line in place of many alike, as doctor has them; it has stood for as long as the first of them."""
+    """Fold many alike lines into one, as doctor does; it is as old as the first of them."""
     alone = {id(line.finding): line for line in lines}
     folded: list[WatchLine] = []
     for finding in fold_alike(line.finding for line in lines):
@@ -226,7 +226,7 @@ def _line_of_many(finding: Finding, lines: Sequence[WatchLine], number: int) -> 
 
 
 def _without_superseded(looks: Sequence[SourceLook]) -> list[SourceLook]:
-    """Of a code that a source owns, no other's findings, unless they are newer: what was repaired is gone at once."""
+    """Drop other sources' older findings of codes that a source owns, so that a repaired fault disappears at once."""
     owners = {code: look for look in looks for code in look.owns if look.is_known}
 
     def is_newest(look: SourceLook, finding: Finding) -> bool:
@@ -237,7 +237,7 @@ def _without_superseded(looks: Sequence[SourceLook]) -> list[SourceLook]:
 
 
 def _worst_first(lines: Iterable[WatchLine], looks: Sequence[SourceLook]) -> list[WatchLine]:
-    """As doctor: by severity, offsets that are lost before what restarts something, then the order of the checks."""
+    """Sort like doctor: by severity, lost offsets before restarts, then the order of the checks."""
     order = {look.name: number for number, look in enumerate(looks)}
     return sorted(
         lines,
@@ -250,7 +250,7 @@ def _worst_first(lines: Iterable[WatchLine], looks: Sequence[SourceLook]) -> lis
 
 
 def _gist(finding: Finding) -> tuple[object, ...]:
-    """What makes it another finding: not the times, sizes and offsets in its sentences, which grow with each look."""
+    """Return the identity of a finding's content, without times, sizes and offsets, which grow with each look."""
     subjects = finding.evidence.get("subjects")
     who = tuple(map(str, subjects)) if isinstance(subjects, list) else ()
     return finding.severity, _NUMBER.sub("#", finding.message), _NUMBER.sub("#", finding.fix), who

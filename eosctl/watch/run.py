@@ -1,6 +1,6 @@
-"""The operation behind `eosctl watch`: looks again and again, shows what that changes, and ends when it is to end.
+"""The operation of `eosctl watch`: looks repeatedly, shows the changes, and ends on request. Writes nothing to Kafka.
 
-It writes nothing to the cluster, and aborts nothing by itself: that stays a person's decision.
+It writes nothing to the cluster, and aborts nothing by itself: that is a decision for people.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from eosctl.output.cells import duration
 from eosctl.report import Problem, Report
 from eosctl.watch.gather import DOCTOR, group_sentence, known_connectors, looks_of, watched_sources
 from eosctl.watch.rows import WATCH, WatchSummary, watch_row
-from eosctl.watch.rules import LineChange, Watched, changes, watched
+from eosctl.watch.rules import LineChange, WatchState, changes, next_state
 
 DEFAULT_INTERVAL_S = 15.0
 _TICK_S = 0.5
 
 
 class WatchRequest(Struct, frozen=True):
-    """`until`: end once the group has been so for `for_s` without interruption; give up after `timeout_s`, if any.
+    """The options; `until`: end once that state has lasted for `for_s` uninterrupted; give up after `timeout_s`.
 
-    `connector`: only what is about this one, and what is about none. `strict`: warnings count as errors do.
+    `connector`: only what is about this one, or about none. `strict`: warnings count as errors do.
     """
 
     interval_s: float = DEFAULT_INTERVAL_S
@@ -47,26 +47,28 @@ class WatchRequest(Struct, frozen=True):
 
 
 class Display(Protocol):
-    """Where a watch is shown: a screen, or what gets a line per change."""
+    """The display of a watch: a screen, or a stream with a line per change."""
 
     def __enter__(self) -> object:
-        """Takes the place."""
+        """Set up the display."""
 
     def __exit__(self, *exc: object) -> None:
-        """Gives it back."""
+        """Restore what was there before."""
 
-    def show(self, watch: Watched, changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int) -> None:
-        """Shows how it is now, and what changed since the last time."""
+    def show(
+        self, watch: WatchState, changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int
+    ) -> None:
+        """Show the current lines, and what changed since the last time."""
 
     def wait(self, seconds: float) -> bool:
-        """Waits so long, or until there is something to do; True to end the watch."""
+        """Wait for the given time, or until there is something to do; return True to end the watch."""
 
 
 def run_watch(app: App, request: WatchRequest, display: Display) -> Report:
-    """Watches until somebody ends it, `until` holds, or the time is over; the lines that stand then are the rows.
+    """Watch until the user ends it, `until` holds, or the timeout; report the current lines as rows.
 
-    Exit code: 0, or 3 for a finding that was waited for; 4 when the time is over, 130 when a wait is ended before.
-    Raises UsageError where nothing says what to watch, NotFoundError for a group or a connector that is not there.
+    Exit code: 0, or 3 for a finding that was waited for; 4 at the timeout, 130 if a wait is ended before. Raises
+    UsageError without a target, NotFoundError for a group or a connector that does not exist.
     """
     app.target.require_client()
     app.target.require_group_id()
@@ -84,12 +86,12 @@ class _Watch:
 
     def __init__(self, app: App, request: WatchRequest, overview: Callable[[], Overview]) -> None:
         self._app, self._request, self._overview = app, request, overview
-        self._watched, self._was_there = Watched(), False
+        self._watched, self._was_there = WatchState(), False
         timeout_s = request.timeout_s if request.until else None
         self._deadline = None if timeout_s is None else Deadline.after(timeout_s, app.clock)
 
     def until_the_end(self, display: Display) -> Report:
-        """Ctrl-C and SIGTERM leave the terminal as it was, and the lines."""
+        """Run the watch; Ctrl-C and SIGTERM restore the terminal, and still report the lines."""
         try:
             with display:
                 while True:
@@ -114,7 +116,7 @@ class _Watch:
             connector=request.connector,
             ignore=request.ignore,
         )
-        before, self._watched = self._watched, watched(self._watched, looks, now_s, strict=request.strict)
+        before, self._watched = self._watched, next_state(self._watched, looks, now_s, strict=request.strict)
         display.show(
             self._watched,
             changes(before, self._watched),
@@ -124,7 +126,7 @@ class _Watch:
         )
 
     def _require_there(self, overview: Overview) -> None:
-        """A name that is wrong from the start will never be right; one that goes later is a line."""
+        """Raise NotFoundError for a name that is wrong from the start; one that disappears later is a line."""
         doctor = overview.collected[DOCTOR]
         if doctor.facts is None and doctor.error == NotFoundError.code:
             raise NotFoundError(doctor.message, hint="Names are case-sensitive: check -g and -b.")
@@ -171,7 +173,7 @@ class _Watch:
         )
 
     def _ended(self) -> Report:
-        """Somebody ended it: that is what a watch is for, and not what a wait is for."""
+        """Report the end by the user: success for a plain watch, a failure for a wait."""
         if self._request.until is None:
             return self._report(ExitCode.OK)
         return self._failed(InterruptedByUserError(f"ended before it was {self._request.until}"))

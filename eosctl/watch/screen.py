@@ -1,4 +1,4 @@
-"""What the keys do: which line is chosen, which screen is shown, how far it is scrolled. Pure."""
+"""The effect of keys: the chosen line, the shown screen, and the scroll position. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eosctl.output.screen import keys
 from eosctl.output.screen.rows import ScreenRow
 from eosctl.watch.layout import Heading, Size, help_screen, line_screen, table_screen
-from eosctl.watch.rules import LineKey, Watched, WatchLine
+from eosctl.watch.rules import LineKey, WatchLine, WatchState
 
 _STEPS = {
     keys.UP: -1,
@@ -23,9 +23,10 @@ _STEPS = {
 
 
 class WatchView(Struct, frozen=True):
-    """What somebody looks at: the table, a line or the help.
+    """The view of the user: the table, a line or the help.
 
-    `chosen` is a line, which stays chosen while others come and go. `line` is shown as it was last, even when it went.
+    `chosen` is a line that stays chosen while others come and go. `line` is shown in its last state, even if it is
+    gone.
     """
 
     chosen: LineKey | None = None
@@ -36,13 +37,13 @@ class WatchView(Struct, frozen=True):
     quits: bool = False
 
 
-def lines_of(watch: Watched) -> Sequence[WatchLine]:
-    """Every line that can be chosen."""
+def lines_of(watch: WatchState) -> Sequence[WatchLine]:
+    """Return every line that can be chosen."""
     return [*watch.lines, *watch.gone]
 
 
-def followed(view: WatchView, watch: Watched) -> WatchView:
-    """The view after the lines changed: a line that moves takes the choice along, one that goes leaves it there."""
+def follow_lines(view: WatchView, watch: WatchState) -> WatchView:
+    """Update the view after a change of the lines: the choice follows a moved line, and stays in place otherwise."""
     lines = lines_of(watch)
     found = {line.key: number for number, line in enumerate(lines)}
     at = found.get(view.chosen, min(view.position, max(len(lines) - 1, 0))) if view.chosen else 0
@@ -52,8 +53,8 @@ def followed(view: WatchView, watch: Watched) -> WatchView:
     return replace(view, position=at, line=line)
 
 
-def pressed(view: WatchView, key: str, watch: Watched) -> WatchView:
-    """The view after a key."""
+def press_key(view: WatchView, key: str, watch: WatchState) -> WatchView:
+    """Return the view after a key."""
     if key == keys.QUIT:
         return replace(view, quits=True)
     if key == keys.HELP:
@@ -74,10 +75,10 @@ def _in_the_table(view: WatchView, key: str, lines: Sequence[WatchLine]) -> Watc
     return replace(view, position=at, chosen=lines[at].key if key in _STEPS else view.chosen)
 
 
-def drawn(
-    view: WatchView, watch: Watched, heading: Heading, *, size: Size, now_s: float
+def render(
+    view: WatchView, watch: WatchState, heading: Heading, *, size: Size, now_s: float
 ) -> tuple[WatchView, list[ScreenRow]]:
-    """The rows to be shown, and the view with no more scrolled away than there is."""
+    """Return the rows to show, and the view with its scroll position limited."""
     if view.helps:
         rows, most = help_screen(watch, scrolled=view.scrolled, size=size, now_s=now_s)
     elif view.line is not None:

@@ -11,6 +11,7 @@ from eosctl.fence.rules import (
     FenceItem,
     FenceOutcome,
     LiveTask,
+    after_answer,
     blocked_leaders,
     blocked_live,
     count_outcomes,
@@ -19,9 +20,8 @@ from eosctl.fence.rules import (
     parse_id_lines,
     plan_items,
     read_back,
-    settled,
-    unanswered,
     unique_ids,
+    without_answer,
 )
 
 BROKER = Coordinator(1, "b1", 9092)
@@ -202,7 +202,7 @@ def test_an_id_fenced_before_is_recognised_and_still_planned(
 )
 def test_what_an_answer_means(answer: FenceAnswer, outcome: FenceOutcome) -> None:
     (item,) = plan({"x": state_of("x")})
-    after = settled(item, answer)
+    after = after_answer(item, answer)
     assert after.outcome is outcome
     assert after.after == ((7, 4) if outcome is FenceOutcome.FENCED else None)
     assert after.fault == answer.fault
@@ -213,23 +213,24 @@ def test_what_an_answer_means(answer: FenceAnswer, outcome: FenceOutcome) -> Non
 def test_who_answered_is_the_coordinator_and_else_who_was_asked() -> None:
     (item,) = plan({"x": state_of("x")})
     moved = Coordinator(2, "b2", 9092)
-    assert settled(item, FenceAnswer(TransactionalId("x"), moved, ProducerId(7), 4)).coordinator == moved
-    assert settled(item, FenceAnswer(TransactionalId("x"), moved, fault=DENIED)).coordinator == moved
+    assert after_answer(item, FenceAnswer(TransactionalId("x"), moved, ProducerId(7), 4)).coordinator == moved
+    assert after_answer(item, FenceAnswer(TransactionalId("x"), moved, fault=DENIED)).coordinator == moved
     assert (
-        settled(item, FenceAnswer(TransactionalId("x"), None, fault=TIMED_OUT, confirmed=False)).coordinator == BROKER
+        after_answer(item, FenceAnswer(TransactionalId("x"), None, fault=TIMED_OUT, confirmed=False)).coordinator
+        == BROKER
     )
 
 
 def test_a_fenced_item_still_says_which_task_ran() -> None:
     task = LiveTask("c", 0, W1)
     (item,) = plan({"g-c-0": state_of("g-c-0")}, live=held(task))
-    assert settled(item, FenceAnswer(TransactionalId("g-c-0"), BROKER, ProducerId(7), 4)).live == task
+    assert after_answer(item, FenceAnswer(TransactionalId("g-c-0"), BROKER, ProducerId(7), 4)).live == task
 
 
 @pytest.mark.parametrize(("producer_id", "epoch"), [(7, None), (None, 4), (None, None)])
 def test_an_answer_without_an_epoch_fences_nothing(producer_id: ProducerId | None, epoch: int | None) -> None:
     (item,) = plan({"x": state_of("x")})
-    unsure = settled(item, FenceAnswer(TransactionalId("x"), BROKER, producer_id, epoch, confirmed=False))
+    unsure = after_answer(item, FenceAnswer(TransactionalId("x"), BROKER, producer_id, epoch, confirmed=False))
     assert unsure.outcome is FenceOutcome.UNCONFIRMED
     told = read_back(unsure, state_of("x")).fault
     assert told == KafkaFault(
@@ -256,7 +257,7 @@ def test_a_lost_answer_is_claimed_only_when_the_coordinator_shows_our_mark(
     now: TransactionDescription | KafkaFault | None, outcome: FenceOutcome
 ) -> None:
     (planned,) = plan({"x": state_of("x")})
-    item = read_back(unanswered(planned, TIMED_OUT), now)
+    item = read_back(without_answer(planned, TIMED_OUT), now)
     assert item.outcome is outcome
     assert item.confirmed_by == ("read_back" if outcome is FenceOutcome.FENCED else None)
     if outcome is FenceOutcome.UNCONFIRMED:

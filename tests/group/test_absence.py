@@ -8,21 +8,21 @@ from eosctl.core.configs.fold import fold_config_topic
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Bounds, TopicRead
 from eosctl.errors import NotFoundError
-from eosctl.group.observation.absence import OtherGroup, Recorded, Traces, groups_there, judge_absence
+from eosctl.group.observation.absence import GroupEvidence, OtherGroup, Recorded, existing_groups_hint, judge_absence
 from tests.fakes.config_topic import config_records, created
 
 
-def traces(
+def evidence(
     *ids: TransactionalId,
     recorded: tuple[str, ...] | None = (),
     others: dict[str, set[str]] | None = None,
     listed: bool = True,
     files: dict[str, str] | None = None,
-) -> Traces:
+) -> GroupEvidence:
     """Of connector c; what the other groups have read is not known."""
     topic = None if recorded is None else Recorded(recorded)
     groups = None if others is None else {name: OtherGroup(connectors) for name, connectors in others.items()}
-    return Traces(["c"], ids if listed else None, "configs", topic, groups, files or {})
+    return GroupEvidence(["c"], ids if listed else None, "configs", topic, groups, files or {})
 
 
 @pytest.mark.parametrize(
@@ -37,44 +37,44 @@ def traces(
 def test_a_group_has_ids_where_its_leader_or_a_task_of_its_connectors_has_one(
     listed: tuple[TransactionalId, ...], expected: bool
 ) -> None:
-    assert traces(*listed).has_ids("g") is expected
+    assert evidence(*listed).has_ids("g") is expected
 
 
 @pytest.mark.parametrize(
     "found",
     [
-        traces(TransactionalId("g-c-0")),
-        traces(TransactionalId("g-d-0"), recorded=("d",)),
-        traces(TransactionalId("connect-cluster-g"), recorded=None),
-        traces(recorded=("c",)),
-        traces(recorded=("c",), listed=False),
-        traces(recorded=("c",), others={"h": {"d"}}),
-        traces(TransactionalId("h-d-0"), TransactionalId("g-b-c-0"), TransactionalId("c-0"), recorded=("c",)),
-        traces(
+        evidence(TransactionalId("g-c-0")),
+        evidence(TransactionalId("g-d-0"), recorded=("d",)),
+        evidence(TransactionalId("connect-cluster-g"), recorded=None),
+        evidence(recorded=("c",)),
+        evidence(recorded=("c",), listed=False),
+        evidence(recorded=("c",), others={"h": {"d"}}),
+        evidence(TransactionalId("h-d-0"), TransactionalId("g-b-c-0"), TransactionalId("c-0"), recorded=("c",)),
+        evidence(
             TransactionalId("g-c-0"), TransactionalId("h-c-0"), recorded=("c",), others={"h": {"c"}}
         ),  # two groups, each with its own connector c
-        traces(recorded=("c",), files={"w1.properties": "h", "w2.properties": "g"}),
+        evidence(recorded=("c",), files={"w1.properties": "h", "w2.properties": "g"}),
     ],
 )
-def test_ids_or_a_config_topic_with_the_connector_show_that_a_group_was_there(found: Traces) -> None:
+def test_ids_or_a_config_topic_with_the_connector_show_that_a_group_was_there(found: GroupEvidence) -> None:
     assert found.missing("g") is None
 
 
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (traces(), "no transactional id is its leader's or a task's of it, and topic configs has no connector c"),
-        (traces(recorded=None), "there is no topic configs to be read"),
-        (traces(listed=False), "transactional ids can't be listed, and topic configs has no connector c"),
+        (evidence(), "no transactional id is its leader's or a task's of it, and topic configs has no connector c"),
+        (evidence(recorded=None), "there is no topic configs to be read"),
+        (evidence(listed=False), "transactional ids can't be listed, and topic configs has no connector c"),
         (
-            traces(TransactionalId("h-c-0"), recorded=("c",)),
+            evidence(TransactionalId("h-c-0"), recorded=("c",)),
             "topic configs seems to be another group's: h-c-0 looks like an id",
         ),
-        (traces(recorded=("c",), others={"h": {"c"}}), "another group's: members of group h have connector c"),
-        (traces(recorded=("c",), files={"w.properties": "h"}), "another group's: w.properties has group.id=h"),
+        (evidence(recorded=("c",), others={"h": {"c"}}), "another group's: members of group h have connector c"),
+        (evidence(recorded=("c",), files={"w.properties": "h"}), "another group's: w.properties has group.id=h"),
     ],
 )
-def test_what_was_looked_at_in_vain_is_said(found: Traces, said: str) -> None:
+def test_what_was_looked_at_in_vain_is_said(found: GroupEvidence, said: str) -> None:
     assert said in str(found.missing("g"))
 
 
@@ -83,7 +83,7 @@ def test_what_was_looked_at_in_vain_is_said(found: Traces, said: str) -> None:
     [("", " has no connector"), ("cab", " a, b, c"), ("abcd", " a, b, c and 1 more"), ("abcde", " a, b, c and 2 more")],
 )
 def test_three_connectors_that_a_topic_lacks_are_named(connectors: str, said: str) -> None:
-    assert str(Traces(connectors, (), "configs", Recorded()).missing("g")).endswith(said)
+    assert str(GroupEvidence(connectors, (), "configs", Recorded()).missing("g")).endswith(said)
 
 
 @pytest.mark.parametrize(("ends", "newest", "end"), [((), -1, 0), ((0,), -1, 0), ((7,), -1, 7)])
@@ -96,7 +96,7 @@ def test_a_config_topic_without_a_commit_of_tasks(ends: tuple[int, ...], newest:
 
 
 def test_ids_of_connectors_that_the_topic_lacks_do_not_make_it_anothers() -> None:
-    assert traces(TransactionalId("h-c-0"), TransactionalId("h-d-0")).theirs("g") is None
+    assert evidence(TransactionalId("h-c-0"), TransactionalId("h-d-0")).other_owner("g") is None
 
 
 def test_members_have_read_their_config_topic_behind_its_newest_commit_and_up_to_its_end() -> None:
@@ -106,7 +106,8 @@ def test_members_have_read_their_config_topic_behind_its_newest_commit_and_up_to
     recorded = Recorded.of(fold_config_topic(records), read)
     assert recorded == Recorded(frozenset({"c"}), 3, 6)
     told = {
-        offset: Traces(["c"], None, "configs", recorded, {"h": OtherGroup({"c"}, offset)}).theirs("g") is not None
+        offset: GroupEvidence(["c"], None, "configs", recorded, {"h": OtherGroup({"c"}, offset)}).other_owner("g")
+        is not None
         for offset in (None, 3, 4, 6, 7)
     }
     assert told == {None: True, 3: False, 4: True, 6: True, 7: False}
@@ -115,18 +116,18 @@ def test_members_have_read_their_config_topic_behind_its_newest_commit_and_up_to
 def test_without_a_config_topic_a_connector_of_that_name_in_another_group_is_enough() -> None:
     """An offsets topic of a running group, and the name of a group without members, were written to at once."""
     others = {"h": {"c"}}
-    said = traces(recorded=None, others=others).theirs("g")
+    said = evidence(recorded=None, others=others).other_owner("g")
     assert said == ("there is no topic configs to be read that shows its owner: members of group h have connector c")
-    assert traces(TransactionalId("g-c-0"), recorded=None, others=others).theirs("g") is None
-    assert traces(recorded=None, others={"h": {"d"}}).theirs("g") is None
+    assert evidence(TransactionalId("g-c-0"), recorded=None, others=others).other_owner("g") is None
+    assert evidence(recorded=None, others={"h": {"d"}}).other_owner("g") is None
 
 
 @pytest.mark.parametrize("found", [("g-c-0",), ()])
 def test_a_topic_that_others_use_is_theirs_though_the_group_has_ids(found: tuple[TransactionalId, ...]) -> None:
-    by_members = traces(*found, recorded=("c",), others={"h": {"c"}}).theirs("g")
+    by_members = evidence(*found, recorded=("c",), others={"h": {"c"}}).other_owner("g")
     assert by_members == "topic configs seems to be another group's: members of group h have connector c"
-    assert "w has group.id=h" in str(traces(*found, files={"w": "h"}).theirs("g"))
-    assert traces(*found, recorded=("c",), others={"h": {"d"}}, files={"w": "g"}).theirs("g") is None
+    assert "w has group.id=h" in str(evidence(*found, files={"w": "h"}).other_owner("g"))
+    assert evidence(*found, recorded=("c",), others={"h": {"d"}}, files={"w": "g"}).other_owner("g") is None
 
 
 @pytest.mark.parametrize(
@@ -165,15 +166,15 @@ def test_a_group_that_was_never_there_is_not_found(
 
 def test_the_groups_that_are_there_are_named_the_most_alike_first() -> None:
     there = ["a", "b", "connect-b", "conect", "d", "e"]
-    assert groups_there("connect", there, ["h:1", "i:1"]) == (
+    assert existing_groups_hint("connect", there, ["h:1", "i:1"]) == (
         "Connect groups of this Kafka cluster: conect, connect-b, e, a, b and 1 more, which "
         "`kafka-groups.sh --bootstrap-server h:1,i:1 --list --protocol connect` (of Kafka 4.0 or newer) lists."
     )
-    assert groups_there("connect", ["x"], ["h:1"]) == "Connect groups of this Kafka cluster: x."
-    assert groups_there("a", list("abcde"), ["h:1"]) == "Connect groups of this Kafka cluster: a, b, c, d, e."
+    assert existing_groups_hint("connect", ["x"], ["h:1"]) == "Connect groups of this Kafka cluster: x."
+    assert existing_groups_hint("a", list("abcde"), ["h:1"]) == "Connect groups of this Kafka cluster: a, b, c, d, e."
 
 
 def test_where_no_group_can_be_seen_the_right_to_see_one_may_be_missing() -> None:
-    said = groups_there("g", [], ["h:1"])
+    said = existing_groups_hint("g", [], ["h:1"])
     assert said.startswith("No Connect group can be seen on this Kafka cluster; `kafka-groups.sh ")
     assert said.endswith("lists those that one may DESCRIBE.")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eosctl.group.ways import Route, doubt_of, shared_routes
+from eosctl.group.ways import Route, explain_doubt, shared_routes
 from tests.conftest import Invoke
 from tests.fakes.config_topic import config_records, created
 from tests.fakes.config_world import ConfigWorld
@@ -135,4 +135,4 @@ def test_a_chain_of_shared_addresses_is_one() -> None:
     addresses = {"a": ["1.1.1.1"], "b": ["1.1.1.1", "2.2.2.2"], "c": ["2.2.2.2"], "d": ["3.3.3.3"]}
     [together] = shared_routes(routes, addresses)
     assert {each.member_id for each in together} == {"a", "b", "c"}
-    assert doubt_of(together).startswith("3 members")
+    assert explain_doubt(together).startswith("3 members")

@@ -122,7 +122,7 @@ def test_a_file_without_its_mode_says_that_and_no_more() -> None:
     files = [WorkerFileSettings("w", None, "g", "w1", 8083), _file("v", "preparing")]
     refined = refine_mode(Mode.NOT_ENABLED, files)
     assert refined.mode is Mode.PREPARING
-    assert refined.said == ("v says preparing", "w: only the worker can resolve its exactly.once.source.support")
+    assert refined.evidence == ("v says preparing", "w: only the worker can resolve its exactly.once.source.support")
     assert refine_mode(Mode.NOT_ENABLED, files[:1]).mode is Mode.NOT_ENABLED
 
 
@@ -167,7 +167,7 @@ def test_a_file_refines_the_probe_and_never_overrules_it(
     files = [_file(f"f{number}", text) for number, text in enumerate(said)]
     refined = refine_mode(Mode(probed), files)
     assert refined.mode == mode
-    assert len(refined.said) == len(evidence)
-    assert all(part in text for part, text in zip(evidence, refined.said, strict=True))
+    assert len(refined.evidence) == len(evidence)
+    assert all(part in text for part, text in zip(evidence, refined.evidence, strict=True))
     contradicts = evidence in (["files disagree"], ["not restarted since"])
-    assert refined.contradiction == ("; ".join(refined.said) if contradicts else None)
+    assert refined.contradiction == ("; ".join(refined.evidence) if contradicts else None)

@@ -11,7 +11,7 @@ from eosctl.core.findings import Finding
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.records import newest_commits
 from eosctl.core.records import Record
-from eosctl.group.observation.rules import Observation, ObservedConnector, Quiet, WorkerFile
+from eosctl.group.observation.rules import Observation, ObservedConnector, QuietTask, WorkerFile
 from eosctl.observation.connectors.commit_age import by_worker, commit_age, offset_age
 from tests.group.observations import FLUSHED, good, source
 
@@ -46,7 +46,7 @@ SLOW = WorkerFile("w.properties", {"offset.flush.interval.ms": "300000"})
         {"committed_ms": {}},
         {"looked_ms": None},
         {"task_sets_ms": {"c": NOW_MS - FIVE + 1}},
-        {"quiet": {"g-c-0": Quiet(0, since_start=False)}},
+        {"quiet": {"g-c-0": QuietTask(0, since_start=False)}},
         {"connectors": source(states={"connector": "RUNNING", "task 0": "PAUSED"})},
         {"files": (SLOW,)},
     ],
@@ -78,7 +78,7 @@ def on_workers(quiet_minutes: dict[str, int]) -> tuple[Observation, list[Finding
         "c", "source", {}, dict.fromkeys(["connector", *parts], "RUNNING"), (), workers=workers
     )
     quiet = {
-        TransactionalId(f"g-c-{task}"): Quiet(minutes * MINUTE_MS, since_start=False)
+        TransactionalId(f"g-c-{task}"): QuietTask(minutes * MINUTE_MS, since_start=False)
         for task, minutes in quiet_minutes.items()
     }
     seen = replace(good(), connectors=(connector,), quiet=quiet)

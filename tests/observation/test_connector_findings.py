@@ -12,7 +12,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import TopicDescription
 from eosctl.group.modes import NOT_ENABLED_TEXT
-from eosctl.group.observation.rules import BROKER_SETTINGS, OTHER_GROUPS, OwnCluster, Quiet, WorkerFile
+from eosctl.group.observation.rules import BROKER_SETTINGS, OTHER_GROUPS, OwnCluster, QuietTask, WorkerFile
 from eosctl.observation.connectors.collisions import collisions, leader_collisions
 from eosctl.observation.connectors.commit_age import commit_age
 from eosctl.observation.connectors.exactly_once import task_audit
@@ -46,7 +46,7 @@ from tests.observation.rule_cases import (
     required,
 )
 
-QUIET = {"quiet": {"g-c-0": Quiet(8 * 60_000, since_start=False)}}
+QUIET = {"quiet": {"g-c-0": QuietTask(8 * 60_000, since_start=False)}}
 TASK_0 = {"tasks": [0]}
 IN_WORKERS = {name.replace("override.", ""): value for name, value in CURE.items()}
 
@@ -233,7 +233,7 @@ def test_a_finding(
         (own_topic, {"connectors": source(redefines_offsets_topic=True)}),
         (task_audit, {**UNKNOWN, "workers": ENABLED, "connectors": source(states={"task 0": "FAILED"})}),
         (commit_age, {**QUIET, "connectors": source(states={"task 0": "FAILED"})}),
-        (commit_age, {"quiet": {"g-c-0": Quiet(299_999, since_start=False)}}),
+        (commit_age, {"quiet": {"g-c-0": QuietTask(299_999, since_start=False)}}),
         (commit_age, {**QUIET, **configured(**{"transaction.boundary.interval.ms": "300000"})}),
         (task_audit, {"workers": ENABLED, "unknown_ids": frozenset({"g-c-1", "h-c-0"})}),
     ],

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.ids import TransactionalId
-from eosctl.group.observation.rules import Quiet
+from eosctl.group.observation.rules import QuietTask
 from eosctl.observation.connectors.commit_age import commit_age
 from eosctl.observation.connectors.exactly_once import task_audit
 from tests.group.observations import ENABLED, good, source
@@ -24,7 +24,7 @@ from tests.observation.rule_cases import DAY_MS, UNKNOWN, configured, found
 )
 def test_a_task_that_runs_and_commits_nothing_is_information(since_start: bool, said: str) -> None:
     """With its replication slot held by somebody else it was RUNNING, and every check was content."""
-    quiet = {TransactionalId("g-c-0"): Quiet(8 * 60_000, since_start=since_start)}
+    quiet = {TransactionalId("g-c-0"): QuietTask(8 * 60_000, since_start=since_start)}
     [finding] = found(commit_age, replace(good(), quiet=quiet))
     assert (finding.code, finding.severity, finding.certain) == ("nothing_committed", "info", True)
     assert (finding.message, finding.evidence) == (
@@ -49,7 +49,7 @@ def test_how_long_a_task_may_commit_nothing(quiet_ms: int, interval_ms: str, *, 
     """Five minutes, or twice the interval of one that commits by the clock."""
     seen = replace(
         good(),
-        quiet={TransactionalId("g-c-0"): Quiet(quiet_ms, since_start=False)},
+        quiet={TransactionalId("g-c-0"): QuietTask(quiet_ms, since_start=False)},
         **configured(**{"transaction.boundary.interval.ms": interval_ms}),
     )
     assert bool(found(commit_age, seen)) == said
@@ -57,7 +57,7 @@ def test_how_long_a_task_may_commit_nothing(quiet_ms: int, interval_ms: str, *, 
 
 def test_a_task_that_commits_does_not_hide_the_next_one_that_does_not() -> None:
     two = source(states={"connector": "RUNNING", "task 0": "RUNNING", "task 1": "RUNNING"})
-    quiet = {TransactionalId("g-c-1"): Quiet(8 * 60_000, since_start=False)}
+    quiet = {TransactionalId("g-c-1"): QuietTask(8 * 60_000, since_start=False)}
     assert [each.subject for each in found(commit_age, replace(good(), connectors=two, quiet=quiet))] == ["c/1"]
 
 

@@ -126,7 +126,7 @@ def test_the_journal_of_another_task_set_counts_for_nothing(scene: Scene) -> Non
     for key, value in created("c", 2):
         scene.keep_config(key, value)
     plan = plan_rescue(scene.app(), "c")
-    assert (plan.verdict, plan.patient.begun, show_rescue(scene.app(), plan).problems) == (
+    assert (plan.verdict, plan.state.begun, show_rescue(scene.app(), plan).problems) == (
         RescueVerdict.FENCE,
         None,
         [],
@@ -143,7 +143,7 @@ def test_a_refusal_says_what_a_rescue_that_was_cut_off_had_done(scene: Scene) ->
 
 def test_two_rescues_at_once_are_kept_apart(scene: Scene) -> None:
     plan = plan_rescue(scene.app(), "c")
-    with plan.patient.journal.hold("it"), pytest.raises(RefusedError, match="another eosctl is at work on connector c"):
+    with plan.state.journal.hold("it"), pytest.raises(RefusedError, match="another eosctl is at work on connector c"):
         apply_rescue(scene.app(), plan)
     assert scene.records() == []
 

@@ -11,7 +11,7 @@ from eosctl.collect.facts import DoctorFacts, GroupFacts, HangingFacts, KafkaFac
 from eosctl.collect.overview import Collected, Overview
 from eosctl.errors import UnauthorizedError
 from eosctl.watch.gather import DOCTOR, looks_of, watched_sources
-from eosctl.watch.rules import Watched, watched
+from eosctl.watch.rules import WatchState, next_state
 from tests.collect.scene import app_of, group
 
 NOW_MS = 60_000
@@ -20,7 +20,7 @@ NOW_MS = 60_000
 def state_of(facts: object, source: str = DOCTOR) -> str:
     overview = Overview(NOW_MS, 0, 1, {source: Collected(source, 15.0, 60.0, facts=facts, facts_ms=NOW_MS, looks=1)})
     looks = looks_of(overview, servers=["b:9092"], connector=None, ignore=())
-    return watched(Watched(), looks, NOW_MS / 1000, strict=False).state
+    return next_state(WatchState(), looks, NOW_MS / 1000, strict=False).state
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_doctor_of_a_group_that_can_not_be_asked_is_no_calm(tmp_path: Path) -> N
         collector.look(source)
     overview = collector.overview()
     looks = looks_of(overview, servers=["b:9092"], connector=None, ignore=())
-    assert watched(Watched(), looks, overview.taken_ms / 1000, strict=False).state == "unknown"
+    assert next_state(WatchState(), looks, overview.taken_ms / 1000, strict=False).state == "unknown"

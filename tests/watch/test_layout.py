@@ -9,8 +9,8 @@ from eosctl.core.findings import ERROR, INFO, Finding
 from eosctl.output.screen import keys
 from eosctl.output.screen.rows import ScreenRow, width_of
 from eosctl.watch.layout import Heading, Size
-from eosctl.watch.rules import SourceLook, Watched, watched
-from eosctl.watch.screen import WatchView, drawn, followed, pressed
+from eosctl.watch.rules import SourceLook, WatchState, next_state
+from eosctl.watch.screen import WatchView, follow_lines, press_key, render
 
 HEADING = Heading("group g: 3 of 3 workers enabled; 12 source tasks, exactly-once", "01:02:03Z")
 HANGING = Finding(
@@ -21,21 +21,21 @@ HANGING = Finding(
 SIZES = [Size(columns, rows) for columns in (20, 80, 109, 110, 160, 300) for rows in (1, 4, 10, 50)]
 
 
-def of(*findings: Finding, at_s: float = 90.0, **more: object) -> Watched:
+def of(*findings: Finding, at_s: float = 90.0, **more: object) -> WatchState:
     looks = [SourceLook("kafka", 95.0), SourceLook("doctor", at_s, list(findings), **more)]  # type: ignore[arg-type]
-    return watched(Watched(), looks, 95, strict=False)
+    return next_state(WatchState(), looks, 95, strict=False)
 
 
-def screen(watch: Watched, size: Size, *pressed_keys: str, heading: Heading = HEADING) -> list[str]:
+def screen(watch: WatchState, size: Size, *pressed_keys: str, heading: Heading = HEADING) -> list[str]:
     view = WatchView()
     for key in pressed_keys:
-        view = pressed(followed(view, watch), key, watch)
+        view = press_key(follow_lines(view, watch), key, watch)
     rows = rows_of(view, watch, size, heading)
     return [row.text.rstrip() for row in rows]
 
 
-def rows_of(view: WatchView, watch: Watched, size: Size, heading: Heading = HEADING) -> list[ScreenRow]:
-    return drawn(view, watch, heading, size=size, now_s=100.0)[1]
+def rows_of(view: WatchView, watch: WatchState, size: Size, heading: Heading = HEADING) -> list[ScreenRow]:
+    return render(view, watch, heading, size=size, now_s=100.0)[1]
 
 
 def odd(number: int) -> Finding:
@@ -53,7 +53,7 @@ def test_every_screen_fits_and_steers_nothing(shown: tuple[str, ...], count: int
     watch = of(*map(odd, range(count)))
     view = WatchView()
     for key in shown:
-        view = pressed(followed(view, watch), key, watch)
+        view = press_key(follow_lines(view, watch), key, watch)
     for size in SIZES:
         rows = rows_of(view, watch, size)
         assert len(rows) == size.rows
@@ -102,7 +102,9 @@ def test_the_table_at_200_columns_has_the_command_beside() -> None:
 
 
 def test_a_line_in_full_has_what_explain_says_and_a_command_that_can_be_copied_whole() -> None:
-    rows = rows_of(pressed(followed(WatchView(), of(HANGING)), keys.CHOOSE, of(HANGING)), of(HANGING), Size(40, 40))
+    rows = rows_of(
+        press_key(follow_lines(WatchView(), of(HANGING)), keys.CHOOSE, of(HANGING)), of(HANGING), Size(40, 40)
+    )
     texts = [row.text.rstrip() for row in rows]
     assert texts[:2] == ["error     hanging_transaction  orders-0", "seen for 5s; doctor was last collected…"]
     at = texts.index("eosctl txn abort --topic orders --partit")
@@ -115,7 +117,7 @@ def test_a_line_in_full_has_what_explain_says_and_a_command_that_can_be_copied_w
 
 
 def test_before_anything_is_collected_the_screen_says_so() -> None:
-    watch = watched(Watched(), [SourceLook("kafka", None), SourceLook("doctor", None)], 0, strict=False)
+    watch = next_state(WatchState(), [SourceLook("kafka", None), SourceLook("doctor", None)], 0, strict=False)
     rows = screen(watch, Size(80, 8), heading=Heading("group g", "01:02:03Z"))
     assert rows[1] == "Nothing is known to be wrong.  not collected yet: kafka, doctor"
     assert rows[3:5] == ["  kafka   not collected yet", "  doctor  not collected yet"]
@@ -134,7 +136,7 @@ def test_a_wait_says_how_far_it_is() -> None:
 
 
 def test_what_is_gone_says_so_below_the_rest() -> None:
-    watch = watched(of(HANGING), [SourceLook("kafka", 95.0), SourceLook("doctor", 98.0)], 98, strict=False)
+    watch = next_state(of(HANGING), [SourceLook("kafka", 95.0), SourceLook("doctor", 98.0)], 98, strict=False)
     assert screen(watch, Size(80, 8))[3].startswith("> gone         2s    10s  orders-0 has a hanging")
 
 
@@ -144,20 +146,20 @@ def info(number: int) -> Finding:
 
 def test_the_chosen_line_stays_chosen_while_others_come() -> None:
     watch = of(info(1), info(2), info(3))
-    view = pressed(pressed(followed(WatchView(), watch), keys.DOWN, watch), keys.DOWN, watch)
+    view = press_key(press_key(follow_lines(WatchView(), watch), keys.DOWN, watch), keys.DOWN, watch)
     more = of(HANGING, info(0), info(1), info(2), info(3))
-    view = followed(view, more)
+    view = follow_lines(view, more)
     [chosen] = [row.text.rstrip() for row in rows_of(view, more, Size(80, 20)) if row.text.startswith("> ")]
     assert chosen.endswith("s3 is odd")
-    view = followed(view, of(info(1)))
+    view = follow_lines(view, of(info(1)))
     assert view.position == 0
 
 
 def test_a_line_that_went_is_still_shown_in_full() -> None:
     watch = of(HANGING)
-    view = pressed(followed(WatchView(), watch), keys.CHOOSE, watch)
-    nothing = watched(watch, [SourceLook("doctor", 99.0)], 99, strict=False)
-    view = followed(view, nothing)
+    view = press_key(follow_lines(WatchView(), watch), keys.CHOOSE, watch)
+    nothing = next_state(watch, [SourceLook("doctor", 99.0)], 99, strict=False)
+    view = follow_lines(view, nothing)
     assert rows_of(view, nothing, Size(80, 20))[1].text.startswith("seen for 5s; gone for 1s; doctor was last")
 
 
@@ -166,8 +168,8 @@ def test_scrolling_goes_as_far_as_there_is() -> None:
     last = screen(watch, size, keys.LAST)
     assert last[-1].endswith("498-500 of 500")
     assert "日本語-499" in last[-3]
-    view = pressed(followed(WatchView(), watch), keys.CHOOSE, watch)
-    view = drawn(pressed(view, keys.LAST, watch), watch, HEADING, size=size, now_s=100.0)[0]
+    view = press_key(follow_lines(WatchView(), watch), keys.CHOOSE, watch)
+    view = render(press_key(view, keys.LAST, watch), watch, HEADING, size=size, now_s=100.0)[0]
     assert view.scrolled < 100, "one step up is seen at once"
 
 

@@ -11,7 +11,7 @@ from eosctl.codes import finding as declare
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.foreign import Lines
 from eosctl.offsets.lint.codes import OFFSETS_WENT_BACK
-from eosctl.watch.rules import GONE_FOR_S, SourceLook, Watched, changes, command_of, watched
+from eosctl.watch.rules import GONE_FOR_S, SourceLook, WatchState, changes, command_of, next_state
 
 ODD = declare("odd", "Something is odd.")
 
@@ -26,11 +26,11 @@ def look(*findings: Finding, at_s: float = 0.0, name: str = "doctor", **more: ob
     return SourceLook(name, at_s, list(findings), **more)  # type: ignore[arg-type]
 
 
-def after(*steps: tuple[float, Sequence[SourceLook]], strict: bool = False) -> list[tuple[Watched, list[str]]]:
+def after(*steps: tuple[float, Sequence[SourceLook]], strict: bool = False) -> list[tuple[WatchState, list[str]]]:
     """Each step's lines, and what changed at it."""
-    now, seen = Watched(), []
+    now, seen = WatchState(), []
     for at_s, looks in steps:
-        then = watched(now, looks, at_s, strict=strict)
+        then = next_state(now, looks, at_s, strict=strict)
         seen.append((then, [f"{each.word} {each.line.finding.subject}" for each in changes(now, then)]))
         now = then
     return seen
@@ -83,11 +83,11 @@ def test_a_source_that_knows_better_supersedes_the_older_findings_of_another() -
     hanging = Finding(codes.HANGING_TRANSACTION, ERROR, "t-0", "t-0 hangs", "")
     owns = frozenset({codes.HANGING_TRANSACTION})
     old, new = look(hanging, at_s=1), look(at_s=50, name="hanging", owns=owns)
-    assert not watched(Watched(), [new, old], 51, strict=False).lines
+    assert not next_state(WatchState(), [new, old], 51, strict=False).lines
     newer = look(hanging, at_s=55)
-    assert len(watched(Watched(), [new, newer], 56, strict=False).lines) == 1
+    assert len(next_state(WatchState(), [new, newer], 56, strict=False).lines) == 1
     failing = look(at_s=50, name="hanging", owns=owns, error="unreachable")
-    assert len(watched(Watched(), [failing, old], 51, strict=False).lines) == 1, "it does not know better now"
+    assert len(next_state(WatchState(), [failing, old], 51, strict=False).lines) == 1, "it does not know better now"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_source_that_knows_better_supersedes_the_older_findings_of_another() -
     ],
 )
 def test_calm_is_what_is_known_of_every_source(looks: list[SourceLook], strict: bool, state: str) -> None:
-    assert watched(Watched(), looks, 1, strict=strict).state == state
+    assert next_state(WatchState(), looks, 1, strict=strict).state == state
 
 
 def test_a_state_lasts_from_its_first_look_and_begins_anew_after_an_interruption() -> None:
@@ -167,4 +167,4 @@ def test_of_two_alike_the_one_that_stays_is_itself() -> None:
 )
 def test_what_could_not_be_seen_is_no_calm(found: Finding, unseen: int, state: str) -> None:
     """`--until calm` ended with 0 though the heading said that whether tasks are exactly-once is not known."""
-    assert watched(Watched(), [look(found, unseen=unseen)], 1, strict=False).state == state
+    assert next_state(WatchState(), [look(found, unseen=unseen)], 1, strict=False).state == state

@@ -21,7 +21,7 @@ from eosctl.core.transactions import (
 )
 from eosctl.errors import UnsupportedError
 from eosctl.ports import TransactionAdmin
-from eosctl.txn.applications.readings import KnownOfCluster, readings_of
+from eosctl.txn.applications.readings import ClusterFacts, readings_of
 
 MOST_DESCRIBED = 5_000
 """At most so many aborted ids are described: brokers keep unused ids for a week."""
@@ -144,7 +144,7 @@ def prefix_of(transactional_id: TransactionalId) -> str:
 
     It is the same for one id at all times, whatever other ids exist.
     """
-    readings = readings_of(transactional_id, KnownOfCluster())
+    readings = readings_of(transactional_id, ClusterFacts())
     if readings:
         return readings[0].name
     words = _WORDS.match(transactional_id)

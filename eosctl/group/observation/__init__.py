@@ -1,1 +1,1 @@
-"""A group and its connectors as seen at one look; pure."""
+"""A group and its connectors as observed at one time. Pure."""

@@ -1,7 +1,7 @@
-"""A Connect group without members: whether its workers are just stopped, or it was never on this Kafka cluster. Pure.
+"""A Connect group without members: its workers are stopped, or it never existed on this Kafka cluster. Pure.
 
-A coordinator forgets a group some minutes after its last worker has gone, and then answers as for one that never was.
-A mistyped name may also be that of a group that is there and has no members, while the right one runs.
+A coordinator forgets a group some minutes after its last worker has gone, and then answers as for an unknown one. A
+mistyped name may also be that of an existing group without members, while the right one runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eosctl.errors import NotFoundError
 from eosctl.foreign import shell_word
 from eosctl.group.members import DEAD
 
-if TYPE_CHECKING:  # most commands meet no group without members
+if TYPE_CHECKING:  # rarely needed
     from eosctl.core.configs.fold import ConfigState
     from eosctl.core.records import TopicRead
 
@@ -26,9 +26,9 @@ _GROUPS_NAMED = 5
 
 
 class OtherGroup(Struct, frozen=True):
-    """A Connect group that has members: the connectors that they hold, and up to where they read their config topic.
+    """A Connect group with members: their connectors, and the offset to which they have read their config topic.
 
-    `config_offset` is None where they do not report: while they rebalance.
+    `config_offset` is None during a rebalance, when members do not report it.
     """
 
     connectors: Collection[str]
@@ -36,9 +36,9 @@ class OtherGroup(Struct, frozen=True):
 
 
 class Recorded(Struct, frozen=True):
-    """What a config topic has of connectors, the offset of the newest commit of tasks (-1: none), and the topic's end.
+    """The connectors of a config topic, the offset of the newest commit of tasks (-1: none), and the topic's end.
 
-    Each commit of tasks makes the members of its group rebalance, and report a config offset behind it.
+    After each commit of tasks, the members of its group rebalance and report a config offset behind it.
     """
 
     connectors: Collection[str] = ()
@@ -47,21 +47,21 @@ class Recorded(Struct, frozen=True):
 
     @classmethod
     def of(cls, state: ConfigState, read: TopicRead) -> Recorded:
-        """That of a topic with one partition, as read and folded."""
+        """Summarize a topic with one partition, as read and folded."""
         commits = (-1 if each.commit_offset is None else each.commit_offset for each in state.connectors.values())
         end = max((bound.end for bound in read.bounds), default=0)
         return cls(frozenset(state.connectors), max(commits, default=-1), end)
 
     def may_be_read_by(self, group: OtherGroup) -> bool:
-        """Whether it may be the config topic of a group with members."""
+        """Decide whether it may be the config topic of a group with members."""
         return group.config_offset is None or self.newest_commit < group.config_offset <= self.end
 
 
-class Traces(Struct, frozen=True):
-    """What there is of a group beside its members, about some of its `connectors`; None is what can't be known.
+class GroupEvidence(Struct, frozen=True):
+    """The evidence of a memberless group, for some of its `connectors`; a field is None if it can't be known.
 
-    `ids` are all that the coordinators know, `recorded` is what `config_topic` has, and `others` the other Connect
-    groups that have members. `files` are the group ids of the worker files that name this config topic, by their paths.
+    `ids` are all that the coordinators know, `recorded` is the content of `config_topic`, and `others` are the other
+    Connect groups with members. `files` are the group ids of the worker files that name this config topic, by path.
     """
 
     connectors: Collection[str]
@@ -72,39 +72,39 @@ class Traces(Struct, frozen=True):
     files: Mapping[str, str] = {}
 
     def missing(self, group_id: str) -> str | None:
-        """What was looked at in vain; None where there is a trace of the group.
+        """Return which evidence is missing; None if the group has left any.
 
-        Its traces are ids, and a config topic with the connector, unless that is to be seen as another group's.
+        Evidence is ids, and a config topic with the connector, unless it appears to be another group's.
         """
         if self.has_ids(group_id):
             return None
-        theirs = self.theirs(group_id)
-        if self.there() and theirs is None:
+        theirs = self.other_owner(group_id)
+        if self.recorded_connectors() and theirs is None:
             return None
         ids = "no transactional id is its leader's or a task's of it"
         ids = "transactional ids can't be listed" if self.ids is None else ids
         return f"{ids}, and {theirs or self._about_topic()}"
 
     def has_ids(self, group_id: str) -> bool:
-        """Whether the group's leader id is known, or an id of one of its connectors' tasks."""
+        """Decide whether the group's leader id is known, or the id of a task of its connectors."""
         named = frozenset((*self.connectors, *(self.recorded.connectors if self.recorded else ())))
         return any(_is_of(each, group_id, named) for each in self.ids or ())
 
-    def theirs(self, group_id: str) -> str | None:
-        """What shows that the config topic, and these connectors in it, are another group's.
+    def other_owner(self, group_id: str) -> str | None:
+        """Return the evidence that the config topic, with these connectors, belongs to another group.
 
-        Without such a topic it is enough that members of another group have a connector of that name.
+        Without such a topic it is enough that members of another group run a connector of that name.
         """
-        there = self.there()
-        shown = self._by_file(group_id) or self._by_members(there)
+        recorded = self.recorded_connectors()
+        shown = self._by_file(group_id) or self._by_members(recorded)
         if shown is None and not self.has_ids(group_id):
-            shown = self._by_ids(group_id, there)
+            shown = self._by_ids(group_id, recorded)
             if self.recorded is None and (members := self._by_members(self.connectors)) is not None:
                 return f"{self._about_topic()} that shows its owner: {members}"
         return None if shown is None else f"topic {self.config_topic} seems to be another group's: {shown}"
 
-    def there(self) -> list[str]:
-        """Those of the connectors that the config topic has."""
+    def recorded_connectors(self) -> list[str]:
+        """Return the connectors that the config topic has, too."""
         return sorted(set(self.connectors) & set(self.recorded.connectors if self.recorded else ()))
 
     def _by_file(self, group_id: str) -> str | None:
@@ -112,15 +112,15 @@ class Traces(Struct, frozen=True):
             return None
         return next(f"{source} has group.id={theirs}" for source, theirs in self.files.items())
 
-    def _by_members(self, there: Collection[str]) -> str | None:
+    def _by_members(self, connectors: Collection[str]) -> str | None:
         for other, group in sorted((self.others or {}).items()):
-            name = next((name for name in there if name in group.connectors), None)
+            name = next((name for name in connectors if name in group.connectors), None)
             if name is not None and (self.recorded is None or self.recorded.may_be_read_by(group)):
                 return f"members of group {other} have connector {name}"
         return None
 
-    def _by_ids(self, group_id: str, there: Collection[str]) -> str | None:
-        ends = tuple(f"-{name}" for name in there)
+    def _by_ids(self, group_id: str, connectors: Collection[str]) -> str | None:
+        ends = tuple(f"-{name}" for name in connectors)
         for each in sorted(self.ids or ()) if ends else ():
             foreign = not each.startswith(f"{group_id}-") and may_be_task(each)
             if foreign and each.rpartition("-")[0].endswith(ends):
@@ -135,8 +135,8 @@ class Traces(Struct, frozen=True):
         return f"topic {self.config_topic} has no connector {', '.join(names[:_NAMED])}{more}".rstrip()
 
 
-def groups_there(group_id: str, groups: Collection[str], bootstrap_servers: Sequence[str]) -> str:
-    """The Connect groups that are there in place of `group_id`, the most alike first, and how to list them."""
+def existing_groups_hint(group_id: str, groups: Collection[str], bootstrap_servers: Sequence[str]) -> str:
+    """List the Connect groups that exist, most similar to `group_id` first, and the command that lists all."""
     script = f"kafka-groups.sh --bootstrap-server {shell_word(','.join(bootstrap_servers))} --list --protocol connect"
     command = f"`{script}` (of Kafka 4.0 or newer)"
     if not groups:
@@ -155,10 +155,10 @@ def _is_of(transactional_id: TransactionalId, group_id: str, connectors: Collect
 
 
 def judge_absence(group_id: str, *, state: str, answering: str | None, missing: str | None) -> str | None:
-    """What is doubtful about a group without members, as a sentence; None for one whose workers are just stopped.
+    """Return what is doubtful about a group without members, as a sentence; None if its workers are just stopped.
 
-    `answering` is the URL of a worker that was named for it and is up, `missing` what its Traces lack. Raises
-    NotFoundError where the group was most likely never there, or is not that worker's.
+    `answering` is the URL of a named worker that is up, `missing` is what `GroupEvidence.missing` returns. Raises
+    NotFoundError if the group most likely never existed, or is not that worker's.
     """
     if state == DEAD and answering is not None:
         raise NotFoundError(

@@ -1,4 +1,4 @@
-"""Who holds a connector's parts by the group's own assignment, which REST's states may contradict. Pure."""
+"""The holders of a connector's parts by the group's own assignment, which REST's states may contradict. Pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from eosctl.group.observed import GroupObservation
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 
 Assigned = Mapping[str, Sequence[Work]]
-"""How REST calls a member -> what the group has assigned to it."""
+"""Worker id of a member -> its assigned work."""
 
 
 def part_name(task: int) -> str:
-    """Return what `ObservedConnector.states` calls a task, or the connector itself."""
+    """Return the name of a task, or of the connector itself, in `ObservedConnector.states`."""
     return "connector" if task == CONNECTOR_ITSELF else f"task {task}"
 
 
 def assigned_work(group: GroupObservation) -> Assigned | None:
-    """Return what each member of a stable group has; None where the URL or the work of one is not known."""
+    """Return the assigned work of each member of a stable group; None if any URL or work is unknown."""
     found: dict[str, Sequence[Work]] = {}
     for each in group.members:
         if each.member_id is None:

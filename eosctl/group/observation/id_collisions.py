@@ -1,4 +1,4 @@
-"""Which other Connect groups may arrive at the transactional ids of ours: ids are plain joins with `-`.
+"""Finds the Connect groups that may construct our transactional ids: ids are plain joins with `-`. Pure.
 
 Group `a-b` with connector `c` has the ids of group `a` with connector `b-c`, and the leader id of group `x-0` is the id
 of task 0 of connector `cluster-x` in a group `connect`. Two users of one id fence each other for ever.
@@ -15,7 +15,7 @@ from eosctl.core.java.numbers import whole_number
 from eosctl.group.protocol import Work
 
 GroupWork = Mapping[str, tuple[Work, ...] | None]
-"""Group id -> what its members run, (connector, task); None where the group exists and that can't be known now."""
+"""Group id -> the work of its members, (connector, task); None if the group exists and its work is unknown now."""
 
 
 class Reading(Struct, frozen=True):
@@ -32,7 +32,7 @@ class Reading(Struct, frozen=True):
 
 
 def readings(transactional_id: TransactionalId) -> Iterator[Reading]:
-    """Every way in which Connect could have made this id."""
+    """Yield every way in which Connect could have constructed this id."""
     prefix = leader_transactional_id("")
     if transactional_id.startswith(prefix) and transactional_id != prefix:
         yield Reading(transactional_id.removeprefix(prefix))
@@ -48,17 +48,17 @@ def readings(transactional_id: TransactionalId) -> Iterator[Reading]:
 
 
 def our_ids(group_id: str, tasks: Iterable[Work]) -> list[TransactionalId]:
-    """The ids of our leader and of our tasks."""
+    """Return the ids of our leader and of our tasks."""
     return [leader_transactional_id(group_id), *(task_transactional_id(group_id, c, t) for c, t in tasks)]
 
 
 def rival_groups(group_id: str, ids: Iterable[TransactionalId]) -> list[str]:
-    """The groups that would use one of `ids` if they existed and ran the right connector."""
+    """Return the groups that would use one of `ids` if they existed and ran the right connector."""
     return sorted({reading.group_id for each in ids for reading in readings(each)} - {group_id})
 
 
 def rivals(transactional_id: TransactionalId, group_id: str, others: GroupWork) -> Iterator[tuple[Reading, bool]]:
-    """Other users of an id of ours among the groups that exist, each with whether it is certain."""
+    """Yield the users of one of our ids among the existing groups, each with whether it is certain."""
     for reading in readings(transactional_id):
         if reading.group_id == group_id or reading.group_id not in others:
             continue

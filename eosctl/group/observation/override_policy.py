@@ -1,4 +1,4 @@
-"""Which settings of their clients connectors may override: `connector.client.config.override.policy` of the workers.
+"""The client settings that connectors may override: `connector.client.config.override.policy` of the workers.
 
 Only their files report it. Pure. KIP-458 (None, Principal, All), KIP-1188 (Allowlist, Kafka 4.2; the default in 5.0).
 """
@@ -31,18 +31,18 @@ class OverridePolicy(Struct, frozen=True):
     allowed: frozenset[str] | None
 
     def refuses(self, setting: str) -> bool:
-        """Whether a connector's `producer.override.SETTING` and the like are refused."""
+        """Decide whether a connector's `producer.override.SETTING` and the like are refused."""
         return self.allowed is not None and setting not in self.allowed
 
 
 def override_policy(
     files: Sequence[Mapping[str, str]], versions: Collection[tuple[int, int]] = ()
 ) -> OverridePolicy | None:
-    """The policy of all workers with these files; None where they do not agree, or it is a class of somebody's own."""
-    said = {(file.get(POLICY, ""), file.get(ALLOWLIST, "")) for file in files}
-    if len(said) != 1 or any(is_reference(value) for pair in said for value in pair):
+    """Return the common policy of all workers with these files; None if they differ, or if it is a custom class."""
+    settings = {(file.get(POLICY, ""), file.get(ALLOWLIST, "")) for file in files}
+    if len(settings) != 1 or any(is_reference(value) for pair in settings for value in pair):
         return None
-    [(policy, allowlist)] = said
+    [(policy, allowlist)] = settings
     name = policy or _default(versions)
     simple = name.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy").lower()
     known: Mapping[str, Collection[str] | None] = {
@@ -55,27 +55,27 @@ def override_policy(
 
 
 def _default(versions: Collection[tuple[int, int]]) -> str:
-    """None before Kafka 3.0 (KIP-722), Allowlist from 5.0 on."""
+    """Return the default policy: None before Kafka 3.0 (KIP-722), Allowlist from 5.0 on, else All."""
     if versions and min(versions) >= (5, 0):
         return "Allowlist"
     return "None" if versions and max(versions) < (3, 0) else "All"
 
 
 def policy_of(observation: Observation) -> OverridePolicy | None:
-    """The policy of the workers of a group, as far as their files show it."""
+    """Return the policy of a group's workers, as far as their files show it."""
     versions = [version for each in observation.workers if (version := kafka_version(each.version))]
     return override_policy([file.properties for file in observation.files], versions)
 
 
 def setting_to_change(client: str, setting: str, policy: OverridePolicy | None) -> str:
-    """Where a setting of a connector's client is changed: in its config, or in the workers' files if it may not be."""
+    """Return where to change a setting of a connector's client: its config, or the workers' files if refused there."""
     if policy is not None and policy.refuses(setting):
         return f"{client}.{setting} in the workers' files (their {POLICY} is {policy.name})"
     return f"{client}.override.{setting}"
 
 
 def refused_overrides(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Overrides in the connector's config that the workers' policy refuses: it does not start with them."""
+    """Yield a finding for overrides in the connector's config that the workers' policy refuses: it fails to start."""
     policy = policy_of(observation)
     if policy is None:
         return
@@ -98,7 +98,7 @@ def refused_overrides(connector: ObservedConnector, observation: Observation) ->
 
 
 def flush_timeouts(observation: Observation) -> Iterable[Finding]:
-    """`offset.flush.timeout.ms` in workers' files, which exactly-once tasks do not look at, where there are such."""
+    """Yield a finding for each `offset.flush.timeout.ms` in workers' files, which exactly-once tasks ignore."""
     if not any(worker.mode is Mode.ENABLED for worker in observation.workers):
         return
     for file in observation.files:

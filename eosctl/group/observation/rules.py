@@ -1,4 +1,4 @@
-"""What was seen of a group before its mode is changed: values only, gathered by `eosctl.upgrade.plan`."""
+"""The observation of a group before its mode is changed: values only, gathered by `eosctl.upgrade.plan`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ OLDEST_VERSION = (3, 3)
 """The first Kafka release with exactly-once source support."""
 OTHER_GROUPS, BROKER_SETTINGS = "other groups", "broker settings"
 VALIDATION, CONNECTOR_STATES = "validation", "states of connectors"
-"""What `Observation.unseen` calls the connectors' verdicts on their own configs, and what they do now."""
+"""The keys in `Observation.unseen` of the connectors' verdicts on their own configs, and of their states."""
 ABORTS = "aborted transactions"
-"""What `Observation.unseen` calls the ends of transactions in the coordinators' log."""
+"""The key in `Observation.unseen` of the ends of transactions in the coordinators' log."""
 STARTING = frozenset({"UNASSIGNED", "RESTARTING"})
 """The states of a part that a worker may be about to start: `AbstractStatus.State` of Connect 4.3.1."""
 
@@ -33,11 +33,11 @@ STARTING = frozenset({"UNASSIGNED", "RESTARTING"})
 class ObservedConnector(Struct, frozen=True):
     """A connector as Connect shows it; `support_errors` are those of a validation with exactly-once required.
 
-    `states` are the states of connector and tasks by name (`connector`, `task 0`), `traces` what those that failed
-    say, `workers` the host:port where each is. `support_errors` None: not asked. `boundary_errors` are the objections
-    to its `transaction.boundary`. `redefines_offsets_topic`: it has a property of its own called
-    `offsets.storage.topic`, which Connect reads all the same. `holders` are the host:port of the members to which the
-    group has assigned its parts, None where that is not known now.
+    `states` are the states of connector and tasks by name (`connector`, `task 0`), `traces` the traces of failed ones,
+    `workers` the host:port of each. `support_errors` None: not requested. `boundary_errors` are the objections to its
+    `transaction.boundary`. `redefines_offsets_topic`: it has a property of its own called `offsets.storage.topic`,
+    which Connect reads all the same. `holders` are the host:port of the members to which the group has assigned its
+    parts, None if unknown now.
     """
 
     name: str
@@ -56,56 +56,56 @@ class ObservedConnector(Struct, frozen=True):
         held = None if self.holders is None else self.holders.get(part)
         return held or self.workers.get(part)
 
-    def unwell(self) -> dict[str, str]:
-        """Part -> state of what does not run, and was not told to rest."""
+    def unhealthy_parts(self) -> dict[str, str]:
+        """Return the states of the parts that neither run nor are paused or stopped."""
         return {part: state for part, state in self.states.items() if state not in ("RUNNING", "PAUSED", "STOPPED")}
 
     def failed(self) -> list[str]:
-        """The parts that are FAILED."""
+        """Return the parts that are FAILED."""
         return [part for part, state in self.states.items() if state == "FAILED"]
 
     def running(self) -> list[int]:
-        """The numbers of its RUNNING tasks."""
+        """Return the numbers of its RUNNING tasks."""
         return sorted(task for task, state in self.tasks().items() if state == "RUNNING")
 
     def tasks(self) -> dict[int, str]:
-        """Task number -> state."""
+        """Return the state of each task, by number."""
         return {int(part[5:]): state for part, state in self.states.items() if part.startswith("task ")}
 
 
 def observed_connector(name: str, entry: ConnectorEntry) -> ObservedConnector:
-    """A connector as a worker shows it."""
+    """Convert a connector from a worker's listing."""
     parts: dict[str, PartStatus | TaskStatus] = {} if entry.itself is None else {"connector": entry.itself}
     parts |= {f"task {task.task}": task for task in entry.tasks}
     return ObservedConnector(
         name=name,
         type=entry.type,
         config=entry.config,
-        states={part: said.state for part, said in parts.items()},
-        workers={part: said.worker_id for part, said in parts.items() if said.worker_id},
-        traces={part: said.trace for part, said in parts.items() if said.trace},
+        states={part: status.state for part, status in parts.items()},
+        workers={part: status.worker_id for part, status in parts.items() if status.worker_id},
+        traces={part: status.trace for part, status in parts.items() if status.trace},
     )
 
 
 def observed_connectors(entries: Mapping[str, ConnectorEntry]) -> tuple[ObservedConnector, ...]:
     """Return all connectors, by name, as a listing shows them that has their task sets.
 
-    The last status of a task that is no more, UNASSIGNED, may be written after the leader has deleted it, and stays: it
-    is left out.
+    The last status of a removed task, UNASSIGNED, may be written after the leader has deleted it, and stays: it is left
+    out.
     """
-    there = {
+    current = {
         name: replace(
             entry, tasks=tuple(each for each in entry.tasks if each.state != "UNASSIGNED" or each.task in entry.wanted)
         )
         for name, entry in sorted(entries.items())
     }
-    return tuple(observed_connector(name, entry) for name, entry in there.items())
+    return tuple(observed_connector(name, entry) for name, entry in current.items())
 
 
-class Quiet(Struct, frozen=True):
-    """For how long a RUNNING task has committed nothing; `since_start`: not once since it was started.
+class QuietTask(Struct, frozen=True):
+    """The time in which a RUNNING task has committed nothing; `since_start`: it has not committed since its start.
 
-    When a task was started nobody reports: then it is the age of its connector's task set.
+    The start time of a task is not reported: the age of its connector's task set is used then.
     """
 
     quiet_ms: int
@@ -134,10 +134,11 @@ class TimedOut(Struct, frozen=True):
 class OwnCluster(Struct, frozen=True):
     """The Kafka cluster that a connector's config names, as far as it was seen; `servers` as the config spells them.
 
-    `ids_unseen` is why its transactional ids could not be looked at there, if so. `topic` is the offsets topic that
-    its tasks have there with exactly-once alone; None where the config names one. `lacking` is how many offsets of the
-    global topic are not in it; None where that was not looked at, or could not be, which `topic_unseen` says. The same
-    of `max_timeout_ms`, the longest transaction timeout that the brokers there accept, and `max_timeout_unseen`.
+    `ids_unseen` is why its transactional ids could not be looked up there, if so. `topic` is the offsets topic that its
+    tasks have there with exactly-once only; None if the config names one. `lacking` is the number of offsets of the
+    global topic that are missing from it; None if that was not checked, or could not be (`topic_unseen`).
+    `max_timeout_ms` is the longest transaction timeout that the brokers there accept; None as explained by
+    `max_timeout_unseen`.
     """
 
     servers: str
@@ -158,10 +159,10 @@ class WorkerFile(Struct, frozen=True):
 
 
 class RightsSeen(Struct, frozen=True):
-    """What the cluster's ACLs say of the rights that the target takes; sentences, as `acls check` has them.
+    """The result of checking the cluster's ACLs against the rights that the target takes, as in `acls check`.
 
-    `judged` is how many there are, None where the brokers have no authorizer. `lacking` are certainly not given;
-    what is `unsure` depends on what ACLs don't report (super users, hosts, logins of a connector's own).
+    `judged` is the number of rights, None if the brokers have no authorizer. `lacking` are certainly missing; `unsure`
+    depend on facts that ACLs don't report (super users, hosts, logins of a connector's own).
     """
 
     judged: int | None = None
@@ -170,22 +171,23 @@ class RightsSeen(Struct, frozen=True):
 
 
 class Observation(Struct, frozen=True):
-    """Everything that was seen of a group; None where it could not be looked at, with the reason in `unseen`.
+    """The observation of a group; a field is None if it could not be observed, with the reason in `unseen`.
 
-    `forbidden` are those parts of `unseen` to which one lacks the right. Of OTHER_GROUPS the rest was seen then.
+    `forbidden` are the parts of `unseen` for which a right is missing. If OTHER_GROUPS is one, its visible part was
+    observed.
 
-    `config_read` is the config topic as committed, `config_state` what it comes to.
-    `topics` holds the internal topics and the connectors' own offsets topics. `crowding` is, per source connector,
-    how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
-    RUNNING source tasks that no coordinator knows; `quiet` reports how long the others have committed nothing,
-    `ongoing` what those have open that are in a transaction now, `timed_out` whose newest one was aborted at its
-    timeout; None where it was aborted, and the coordinators' log does not tell when.
-    `committed_ms` is when each connector's newest offset was written, in the topics that were read. `task_sets_ms` is
-    when each connector's tasks were written, `config_records_ms` when each of its records in the config topic was, by
-    their kind; `looked_ms` is when that was looked up. `coordinators_ms` is the newest time that coordinators report,
-    which their clocks have passed. `own_clusters` are those of source connectors whose configs name other Kafka
-    brokers. `way_back`: an upgrade is taken back, so what failed since it began must not hold that up. `client`: how
-    the Kafka cluster is reached. `mirror_maker`: the workers are a dedicated MirrorMaker's: only Kafka reports of them.
+    `config_read` is the config topic as committed, `config_state` its folded state. `topics` holds the internal topics
+    and the connectors' own offsets topics. `crowding` is, per source connector, the largest number of ids at one
+    coordinator that its next fencing round has to fence. `unknown_ids` are ids of RUNNING source tasks that no
+    coordinator knows. `quiet` is the time for which the others have committed nothing, `ongoing` their open
+    transaction, `timed_out` their newest transaction if it was aborted at its timeout; None if it was aborted, and the
+    coordinators' log does not show when. `committed_ms` is the time of each connector's newest offset in the topics
+    that were read. `task_sets_ms` is the time of each connector's newest task set, `config_records_ms` that of each of
+    its records in the config topic, by kind; `looked_ms` is the time of the observation. `coordinators_ms` is the
+    newest time that coordinators report, so their clocks are past it. `own_clusters` are the clusters of source
+    connectors whose configs name other Kafka brokers. `way_back`: an upgrade is reverted, so failures since it began
+    must not stop that. `client` are the settings of the connection to Kafka. `mirror_maker`: the workers are a
+    dedicated MirrorMaker's, and only Kafka reports on them.
     """
 
     target: Mode
@@ -208,7 +210,7 @@ class Observation(Struct, frozen=True):
     max_transaction_timeout_ms: int | None = None
     crowding: Mapping[str, int] | None = None
     unknown_ids: frozenset[TransactionalId] | None = None
-    quiet: Mapping[TransactionalId, Quiet] = {}
+    quiet: Mapping[TransactionalId, QuietTask] = {}
     ongoing: Mapping[TransactionalId, OngoingTransaction] = {}
     timed_out: Mapping[TransactionalId, TimedOut | None] = {}
     committed_ms: Mapping[str, int] = {}
@@ -226,32 +228,32 @@ class Observation(Struct, frozen=True):
     mirror_maker: bool = False
 
     def reads_aborted(self) -> bool:
-        """Whether a worker reads aborted records, or will: each that is not enabled does, and all on the way down."""
+        """Decide whether a worker reads aborted records: those not enabled do, and all after a downgrade."""
         modes = {worker.mode for worker in self.workers} - {Mode.ABSENT}
         return self.target is not Mode.ENABLED or modes != {Mode.ENABLED}
 
     def sources(self) -> list[ObservedConnector]:
-        """The source connectors."""
+        """Return the source connectors."""
         return [connector for connector in self.connectors or () if connector.type == "source"]
 
     def task_set_age_ms(self, connector: str) -> int | None:
-        """How long ago its tasks were written; None where that is not known."""
+        """Return the age of the connector's task set in ms; None if unknown."""
         written_ms = self.task_sets_ms.get(connector, -1)
         return None if self.looked_ms is None or written_ms < 0 else max(0, self.looked_ms - written_ms)
 
     def requiring_exactly_once(self) -> list[str]:
-        """The source connectors that can't be created or changed while their workers are not enabled."""
+        """Return the source connectors that can't be created or changed while their workers are not enabled."""
         return [
             each.name for each in self.sources() if each.config.get("exactly.once.support", "").lower() == "required"
         ]
 
     def worker_setting(self, name: str) -> str | None:
-        """A property that the workers' files agree on; None where no file has it, or they differ."""
+        """Return a property that the workers' files agree on; None if no file has it, or if they differ."""
         values = {file.properties.get(name) for file in self.files}
         return values.pop() if len(values) == 1 else None
 
     def without(self, what: Iterable[str], reason: str, *, forbidden: bool = False) -> Observation:
-        """The same, with the reason why these parts could not be looked at; `forbidden`: one lacks the right to."""
+        """Mark parts as unseen, with the reason; `forbidden`: the right to see one is missing."""
         parts = tuple(what)
         return replace(
             self,
@@ -260,5 +262,5 @@ class Observation(Struct, frozen=True):
         )
 
     def why_unseen(self, what: str) -> str:
-        """Why `what` could not be looked at."""
+        """Return why `what` could not be observed."""
         return self.unseen.get(what, f"{what} could not be looked at")

@@ -1,7 +1,7 @@
-"""Connectors' offsets topics that stood still while the global one went on: what a hard downgrade leaves. Pure.
+"""Connectors' offsets topics that lag behind the global one, which a hard downgrade causes. Pure.
 
 Workers below 3.3 know the global topic only. Once a worker of 3.3 or newer runs the connector again, its own topic
-counts, however old: it reads again what it read since.
+counts, however old: the connector repeats all that it read since.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SLACK_MS = 60_000
 
 
 class StaleOffsets(Struct, frozen=True):
-    """A connector whose own `topic` lacks, or has older, `keys` offsets of the global one; `behind_ms` at the most.
+    """A connector whose own `topic` lacks, or has older, `keys` offsets of the global one; at most `behind_ms` older.
 
     `behind_ms` None: its own topic has no offset of it.
     """
@@ -28,7 +28,7 @@ class StaleOffsets(Struct, frozen=True):
 
 
 def stale_offsets(connector: str, own: Store, common: Store) -> StaleOffsets | None:
-    """What is newer in the `common` topic than all that the connector has in its `own`; None where nothing is."""
+    """Compare a connector's `own` topic to the `common` one; return None if nothing in `common` is newer."""
     known = {key.identity: own.records[key.raw] for key in own.connectors.get(connector, ())}
     newest_ms = max((record.timestamp_ms for record in known.values()), default=None)
     late = []

@@ -1,1 +1,1 @@
-"""The config topic and the status topic of a group, read."""
+"""Readers of a group's config topic and status topic."""

@@ -1,4 +1,4 @@
-"""The group's config topic for those who need it, and what an open transaction hides of it. Reads only."""
+"""The group's config topic, and the records that an open transaction hides in it. Reads only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eosctl.report import Problem
 
 
 def read_config_topic(app: App, store: TopicReader, *, isolation: str = "read_committed") -> ConfigTopic:
-    """Reads and folds the target's config topic; raises NotFoundError, or EosctlError if it can't be a config topic."""
+    """Read and fold the target's config topic; raise NotFoundError, or EosctlError if it can't be a config topic."""
     found = find_config_topic(app, store, isolation=isolation, strict=True)
     if found is None:
         require_ever_there(app)
@@ -29,7 +29,7 @@ def read_config_topic(app: App, store: TopicReader, *, isolation: str = "read_co
 
 
 def read_both_views(app: App, store: TopicReader) -> tuple[ConfigTopic, ConfigTopic]:
-    """The config topic as committed, and as a worker sees it that takes aborted records too, at the same moment.
+    """Read the config topic as committed, and as a worker that takes aborted records sees it, up to the same offset.
 
     Both end where the first read ended: a record that came in between is neither aborted nor missing.
     Raises what `read_config_topic` raises.
@@ -42,7 +42,7 @@ def read_both_views(app: App, store: TopicReader) -> tuple[ConfigTopic, ConfigTo
 
 
 def blocked_problems(read: TopicRead) -> list[Problem]:
-    """A warning per partition where an open transaction hides what was written after it."""
+    """Return a warning per partition where an open transaction hides later records."""
     return [
         Problem(
             OPEN_TRANSACTION,

@@ -1,4 +1,4 @@
-"""The one reader of a group's config topic, for those who need it and for those who can do without."""
+"""The one reader of a group's config topic, whether its absence is an error or not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eosctl.ports import TopicReader
 
 
 class ConfigTopic(Struct, frozen=True):
-    """A config topic as read: `state` is what workers that read committed records hold."""
+    """A config topic as read; `state` is the state of workers that read committed records."""
 
     cluster_id: str
     read: TopicRead
@@ -23,7 +23,7 @@ class ConfigTopic(Struct, frozen=True):
 def find_config_topic(
     app: App, store: TopicReader, *, isolation: str = "read_committed", strict: bool = False
 ) -> ConfigTopic | None:
-    """Reads and folds the target's config topic, whatever it is; None where there is none.
+    """Read and fold the target's config topic, whatever it contains; return None if there is none.
 
     With `strict`, raises EosctlError if it can't be a config topic.
     """

@@ -1,6 +1,6 @@
-"""Connectors and tasks as the config and the status topic have them. Pure.
+"""Connectors and tasks as recorded in the config and the status topic. Pure.
 
-Where no worker can be asked (a dedicated MirrorMaker) these topics report the same: REST reads its states there, too
+If no worker can be asked (a dedicated MirrorMaker), these topics have the same facts: REST reads its states there, too
 (`KafkaStatusBackingStore`, 2.3 to 4.3).
 """
 
@@ -22,14 +22,14 @@ from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 
 _CONNECTOR = "status-connector-"
 _TASK = re.compile(r"status-task-(?P<name>.+)-(?P<number>[0-9]+)", re.DOTALL)
-_UNTOLD: Mapping[str, object] = {"state": "UNASSIGNED"}
-"""What REST reports of a connector of which there is no record."""
+_NO_STATUS: Mapping[str, object] = {"state": "UNASSIGNED"}
+"""REST's status of a connector without a record."""
 
 
 def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]:
     """Return the newest state of each connector and task: `state`, `worker_id`, `trace` and, since 4.1, `version`."""
     found: dict[Work, Mapping[str, object]] = {}
-    for work, _at_ms, value in _told(records):
+    for work, _at_ms, value in _read_records(records):
         if value is None:
             found.pop(work, None)
         else:
@@ -37,8 +37,8 @@ def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]
     return found
 
 
-def _told(records: Iterable[Record]) -> Iterator[tuple[Work, int, Mapping[str, object] | None]]:
-    """Yield what each record is about, when it was written, and what it says; None where it deletes."""
+def _read_records(records: Iterable[Record]) -> Iterator[tuple[Work, int, Mapping[str, object] | None]]:
+    """Yield the subject, the timestamp and the status of each record; the status of a tombstone is None."""
     for record in records:
         work = _work_of(record.key)
         if work is not None:
@@ -46,7 +46,7 @@ def _told(records: Iterable[Record]) -> Iterator[tuple[Work, int, Mapping[str, o
 
 
 class WrittenStatus(Struct, frozen=True):
-    """One record about a connector or task: when it was written, by its timestamp, and what it says."""
+    """One record about a connector or task: its timestamp and its status."""
 
     at_ms: int
     state: str
@@ -55,25 +55,25 @@ class WrittenStatus(Struct, frozen=True):
 
 
 def status_history(records: Iterable[Record]) -> dict[Work, list[WrittenStatus]]:
-    """Return what was written of each connector and task since it was deleted last, in the order of the log.
+    """Return the records of each connector and task since its last deletion, in the order of the log.
 
-    Compaction takes away all but the newest record of a key, only not in the segment to which is written.
+    Compaction removes all but the newest record of a key, except in the active segment.
     """
     found: dict[Work, list[WrittenStatus]] = {}
-    for work, at_ms, value in _told(records):
+    for work, at_ms, value in _read_records(records):
         if value is None:
             found.pop(work, None)
         else:
-            said = read_part(value)
-            found.setdefault(work, []).append(WrittenStatus(at_ms, said.state, said.worker_id, said.trace))
+            status = read_part(value)
+            found.setdefault(work, []).append(WrittenStatus(at_ms, status.state, status.worker_id, status.trace))
     return found
 
 
 class Departure(Struct, frozen=True):
-    """A worker that is no member, and left without saying that its work has ended: it was killed, or cut off.
+    """A worker that is no member, and left without recording that its work has ended: it was killed or cut off.
 
-    `left` is the work that is still said to be RUNNING on it, `moved` how much others have said to run since, the last
-    of it at `moved_ms`.
+    `left` is the work whose status is still RUNNING on it, `moved` the amount that runs on other workers since, the
+    last of it at `moved_ms`.
     """
 
     worker: WorkerId
@@ -89,17 +89,17 @@ def departures(
     connectors: Collection[str],
     since_ms: int,
 ) -> list[Departure]:
-    """Return the workers that have left so, as far as their work was not taken over before `since_ms`.
+    """Return the workers that left that way, unless their work was taken over before `since_ms`.
 
-    A worker that is stopped says UNASSIGNED of what it runs. Statuses of connectors that are gone do not count.
+    A worker that is stopped writes UNASSIGNED for its work. Statuses of deleted connectors do not count.
     """
     left: dict[WorkerId, list[Work]] = {}
     moved: dict[WorkerId, list[int]] = {}
-    for work, told in sorted(history.items()):
+    for work, statuses in sorted(history.items()):
         if work[0] not in connectors:
             continue
         running = WorkerId("")
-        for each in told:
+        for each in statuses:
             worker = each.worker_id
             if running and worker and worker != running:
                 moved.setdefault(running, []).append(each.at_ms)
@@ -135,12 +135,12 @@ def _json_object(value: bytes | None) -> Mapping[str, object] | None:
 def connectors_as_written(
     state: ConfigState, statuses: Mapping[Work, Mapping[str, object]] | None
 ) -> dict[str, ConnectorEntry]:
-    """The connectors as a worker's REST interface would show them; without `statuses` their states are not known."""
+    """Return the connectors as a worker's REST interface shows them; without `statuses` their states are unknown."""
     return {
         name: ConnectorEntry(
             type=plugin_type(each.config),
             config={key: str(value) for key, value in each.config.items() if value is not None},
-            itself=None if statuses is None else read_part(statuses.get((name, CONNECTOR_ITSELF), _UNTOLD)),
+            itself=None if statuses is None else read_part(statuses.get((name, CONNECTOR_ITSELF), _NO_STATUS)),
             tasks=tuple(_tasks(name, each.task_ids, statuses or {})),
             wanted=tuple(sorted(each.task_ids)),
         )
@@ -150,14 +150,14 @@ def connectors_as_written(
 
 
 def _tasks(name: str, numbers: Iterable[int], statuses: Mapping[Work, Mapping[str, object]]) -> Iterator[TaskStatus]:
-    told = ((number, statuses.get((name, number))) for number in sorted(numbers))
-    return (read_task(number, status) for number, status in told if status is not None)
+    found = ((number, statuses.get((name, number))) for number in sorted(numbers))
+    return (read_task(number, status) for number, status in found if status is not None)
 
 
 def version_at(owned: Iterable[Work], statuses: Mapping[Work, Mapping[str, object]]) -> str | None:
-    """The version that MirrorMaker's own connectors report where they run, which is that of its Kafka (4.1 and newer).
+    """Return the version that MirrorMaker's own connectors report where they run: its Kafka's (4.1 and newer).
 
-    None where no work says it, or where it is said in two ways.
+    Return None if no status has a version, or if they differ.
     """
-    told = {str(each["version"]) for work in owned if (each := statuses.get(work, {})).get("version")}
-    return told.pop() if len(told) == 1 else None
+    versions = {str(each["version"]) for work in owned if (each := statuses.get(work, {})).get("version")}
+    return versions.pop() if len(versions) == 1 else None

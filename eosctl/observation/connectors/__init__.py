@@ -1,1 +1,1 @@
-"""What is wrong with connectors, by their configs and records; pure."""
+"""The faults of connectors, judged by their configs and records. Pure."""

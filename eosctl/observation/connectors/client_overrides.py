@@ -1,7 +1,7 @@
-"""What the settings of a connector's clients do to its exactly-once tasks: some kill them, some Connect ignores. Pure.
+"""Client settings that affect a connector's exactly-once tasks: some kill them, some are ignored by Connect. Pure.
 
-An idempotent producer refuses some settings (`ProducerConfig.postProcessAndValidateIdempotenceConfigs`). What
-exactly-once needs Connect sets itself, with a line in the worker's log (`ConnectUtils.ensureProperty`).
+An idempotent producer refuses some settings (`ProducerConfig.postProcessAndValidateIdempotenceConfigs`). Connect
+overrides others that exactly-once requires, with a line in the worker's log (`ConnectUtils.ensureProperty`).
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _DEADLY: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "retries": (lambda value: java_number(value) == 0, "2147483647"),
     _IN_FLIGHT: (lambda value: (java_number(value) or 0) > 5, "5"),
 }
-"""Setting of the producer -> whether a value is refused, and one that is not."""
+"""Setting of the producer -> a predicate for refused values, and an accepted value."""
 _NUMBERS = frozenset({"retries", _IN_FLIGHT})
 _IGNORED: Mapping[str, tuple[str, str]] = {
     "producer.override.enable.idempotence": ("false", "true"),
     "producer.override.transactional.id": ("", "an id of Connect's own"),
     "consumer.override.isolation.level": ("read_uncommitted", "read_committed"),
 }
-"""Override -> the value that is not taken (empty: any), and what is taken in its place."""
+"""Override -> the ignored value (empty: any), and the value used instead."""
 
 
 def client_overrides(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Settings that an exactly-once task dies of at its start, that have no effect on it, or that workers refuse."""
+    """Find settings that kill an exactly-once task at its start, have no effect on it, or are refused by workers."""
     for name, (is_refused, good) in _DEADLY.items():
         override, setting = f"producer.override.{name}", f"producer.{name}"
         source = override if connector.config.get(override) else setting

@@ -1,4 +1,4 @@
-"""What can be wrong with a connector's config, and with its tasks."""
+"""The codes of faults of a connector's config, and of its tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactional ids that somebody outside of the group uses too: the two fence each other. Pure."""
+"""Transactional ids that are also used outside of the group: the two users fence each other. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NEEDS_GROUPS = "Needs DESCRIBE on the groups whose names begin like this one's.
 
 
 def collisions(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Whether another group's task or leader uses a transactional id of this connector."""
+    """Find ids of this connector that a task or leader of another group uses, too."""
     if observation.group_id is None or observation.rival_groups is None:
         yield Finding(
             codes.ID_COLLISION_UNKNOWN, WARNING, connector.name,
@@ -36,13 +36,13 @@ def collisions(connector: ObservedConnector, observation: Observation) -> Iterab
 
 
 def leader_collisions(observation: Observation) -> Iterable[Finding]:
-    """Whether another group's task uses the id of this group's leader."""
+    """Find tasks of other groups that use the id of this group's leader."""
     if observation.group_id is not None:
         yield from _with_rivals("leader", [leader_transactional_id(observation.group_id)], observation)
 
 
 def _with_rivals(subject: str, ids: Iterable[TransactionalId], observation: Observation) -> Iterable[Finding]:
-    """A finding per other user of one of these ids."""
+    """Yield a finding for each other user of one of these ids."""
     for transactional_id in ids:
         for rival, sure in rivals(transactional_id, observation.group_id or "", observation.rival_groups or {}):
             if not sure:

@@ -1,7 +1,7 @@
-"""Tasks that are RUNNING and commit nothing: for how long, and whether it is their worker that hangs.
+"""Finds RUNNING tasks that commit nothing, and workers that hang with all their tasks.
 
-A task that writes transactions tells by its transactional id; of others only the connector's newest offset tells. An
-idle source commits nothing either, and that can't be distinguished from outside: it is information. One whose
+A task that writes transactions is judged by its transactional id, any other one by the connector's newest offset. An
+idle source commits nothing either, which can't be distinguished from outside: it is information. A task whose
 transaction was aborted at its timeout can't commit any more, and that is an error.
 """
 
@@ -13,19 +13,19 @@ from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import TransactionalId, task_transactional_id
 from eosctl.core.wording import counted
 from eosctl.foreign import arguments
-from eosctl.group.observation.rules import ABORTS, Observation, ObservedConnector, Quiet
+from eosctl.group.observation.rules import ABORTS, Observation, ObservedConnector, QuietTask
 from eosctl.observation.connectors import codes
 from eosctl.observation.connectors.folds import under_cause
 from eosctl.observation.connectors.number_settings import boundary_setting, commit_interval, flush_interval
 
 QUIET_MS = 300_000
-"""For so long a task may commit nothing before it is said; one that commits by the clock, twice its interval."""
+"""The time without a commit after which a task is reported; for boundary `interval`, at least twice the interval."""
 _TOGETHER_MS = 60_000
-"""The tasks of a worker that hangs stop at one time; those whose sources are idle, each at its own."""
+"""The tasks of a hanging worker stop within this time; those of idle sources stop independently."""
 
 
 def commit_age(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """A task that waits for its source, say for a replication slot that another has, is RUNNING and commits nothing."""
+    """Find RUNNING tasks that commit nothing, such as one that waits for a replication slot in use elsewhere."""
     interval_ms = commit_interval(connector, observation).number
     for task in connector.running():
         transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
@@ -53,7 +53,7 @@ def commit_age(connector: ObservedConnector, observation: Observation) -> Iterab
 def _aborted(
     connector: ObservedConnector, task: int, transactional_id: TransactionalId, observation: Observation
 ) -> Finding:
-    """An error: the producer epoch that the abort left is one that the task's producer is never given."""
+    """Report an aborted transaction as an error: the task's producer is never given the epoch that the abort left."""
     subject, worker = f"{connector.name}/{task}", connector.worker_of(f"task {task}") or "its worker"
     restart = (
         f"`eosctl connectors restart {arguments(connector.name)}` starts it again from its last committed offsets."
@@ -94,7 +94,7 @@ _IDLE = (
 
 
 def offset_age(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """The same of a connector whose tasks write no transactions: its newest offset reports, if it has committed one."""
+    """Find the same for a connector without transactions, by its newest offset, if it has committed one."""
     running = connector.running()
     ids = {task_transactional_id(observation.group_id or "", connector.name, task) for task in running}
     committed_ms, now_ms = observation.committed_ms.get(connector.name), observation.looked_ms
@@ -111,9 +111,9 @@ def offset_age(connector: ObservedConnector, observation: Observation) -> Iterab
 
 
 def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Finding]:
-    """One warning in place of what is said of all tasks of a worker, where another one's of their connectors commit."""
+    """Replace the findings of a worker's tasks by one warning, if their connectors' tasks commit on other workers."""
     quiet = {each.subject: each for each in findings if each.code == codes.NOTHING_COMMITTED}
-    tasks: dict[str, dict[str, Quiet]] = {}
+    tasks: dict[str, dict[str, QuietTask]] = {}
     for connector in observation.sources():
         for task in connector.running():
             transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
@@ -136,8 +136,8 @@ def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Fin
     return [*causes, *(each for each in findings if quiet.get(each.subject) is not each or each.subject not in folded)]
 
 
-def _stopped_together(quiet: Collection[Quiet]) -> bool:
-    """Return whether all of them had committed something, and the last time at about the same time."""
+def _stopped_together(quiet: Collection[QuietTask]) -> bool:
+    """Decide whether all of them have committed something, and for the last time at about the same moment."""
     ages_ms = [each.quiet_ms for each in quiet]
     return max(ages_ms) - min(ages_ms) <= _TOGETHER_MS and not any(each.since_start for each in quiet)
 

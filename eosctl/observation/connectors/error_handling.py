@@ -1,4 +1,4 @@
-"""What a source connector does with records that it can't convert or transform. Pure."""
+"""A source connector's handling of records that it can't convert or transform. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _TOLERANCE = "errors.tolerance"
 
 
 def tolerance(connector: ObservedConnector, _observation: Observation) -> Iterable[Finding]:
-    """Say where records are dropped: a source has no dead letter queue, and the offset behind a record is committed.
+    """Find settings that drop records: a source has no dead letter queue, and later offsets are committed.
 
-    It is what its user chose, and so no warning.
+    The user chose it, so it is no warning.
     """
     if connector.config.get(_TOLERANCE, "").strip().lower() != "all":
         return

@@ -1,4 +1,4 @@
-"""Whether each task of a source connector is exactly-once: by the mode of the worker that runs it, then by its id.
+"""Decides whether each task of a source connector is exactly-once: by its worker's mode, then by its id.
 
 A worker in another mode than enabled runs no task with transactions, whatever the brokers still know: they keep a
 transactional id for seven days after its last use (transactional.id.expiration.ms).
@@ -20,11 +20,11 @@ from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors import codes
 
 IDS_KEPT_MS = 7 * 24 * 3_600_000
-"""Brokers' default of transactional.id.expiration.ms: for so long they know an id that is not used."""
+"""Brokers' default of transactional.id.expiration.ms, after which they forget an unused id."""
 
 
 class TaskVerdict(Struct, frozen=True):
-    """Whether a task is exactly-once, None where that is not known; `why` is a clause, and `fix` what to do next."""
+    """The verdict on a task, None if unknown; `why` is a clause, and `fix` the remedy."""
 
     exactly_once: bool | None
     why: str = ""
@@ -37,13 +37,13 @@ YES = TaskVerdict(exactly_once=True)
 
 
 def task_verdict(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
-    """Return whether a task of a source connector is exactly-once."""
-    by_worker = _by_worker(connector, task, observation)
-    return _by_id(connector, task, observation) if by_worker.exactly_once else by_worker
+    """Decide whether a task of a source connector is exactly-once."""
+    by_worker = _verdict_by_worker(connector, task, observation)
+    return _verdict_by_id(connector, task, observation) if by_worker.exactly_once else by_worker
 
 
-def _by_worker(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
-    """Judge by the mode of the worker that runs it; where nobody says which one, all have to have the same."""
+def _verdict_by_worker(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
+    """Judge by the mode of the worker that runs it; if that is unknown, all workers must have the same mode."""
     if observation.mirror_maker:
         return YES  # no worker of a dedicated MirrorMaker says its mode: its ids are all that there is
     members = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
@@ -66,7 +66,7 @@ def _of_mode(worker: UpgradeWorker) -> TaskVerdict:
     return TaskVerdict(False, f"{worker.name} is {worker.mode}", _UPGRADE)
 
 
-def _by_id(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
+def _verdict_by_id(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
     """Judge by its transactional id: an exactly-once task has one from its start on, until it is idle for long."""
     unseen = ids_unseen(connector, observation)
     needs = "Needs -b, -g, and DESCRIBE on the transactional ids."
@@ -89,7 +89,7 @@ def _by_id(connector: ObservedConnector, task: int, observation: Observation) ->
 
 
 def is_forgotten_by_now(connector: str, observation: Observation) -> bool:
-    """Return whether the tasks are so old that brokers may have forgotten the ids of those that were idle."""
+    """Decide whether the tasks are so old that brokers may have forgotten the ids of idle ones."""
     age_ms = observation.task_set_age_ms(connector)
     return age_ms is not None and age_ms >= IDS_KEPT_MS
 
@@ -101,12 +101,12 @@ def ids_unseen(connector: ObservedConnector, observation: Observation) -> str:
 
 
 def requires_support(connector: ObservedConnector) -> bool:
-    """Whether Connect refuses the connector unless it supports exactly-once; `requested`, the default, lets it run."""
+    """Decide whether Connect refuses the connector without exactly-once support; `requested`, the default, does not."""
     return connector.config.get(PROPERTY, "").strip().lower() == "required"
 
 
 def is_in_use(observation: Observation) -> bool:
-    """Return whether a worker is enabled; of a dedicated MirrorMaker, which says no mode, its task-count records tell.
+    """Decide whether a worker is enabled; for a dedicated MirrorMaker, by its task-count records.
 
     Only enabled leaders write them (KIP-618), before any task starts.
     """
@@ -119,13 +119,13 @@ def is_in_use(observation: Observation) -> bool:
 
 
 def task_verdicts(connector: ObservedConnector, observation: Observation) -> dict[int, TaskVerdict]:
-    """Return the verdicts of all tasks that a worker has."""
+    """Return the verdicts on all tasks that a worker has."""
     tasks = sorted(task for task, state in connector.tasks().items() if state != "UNASSIGNED")
     return {task: task_verdict(connector, task, observation) for task in tasks}
 
 
 def task_audit(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Return a finding for each task that is not exactly-once, and one for those of which that is not known."""
+    """Return a finding for each task that is not exactly-once, and one for all tasks of unknown verdict."""
     verdicts = task_verdicts(connector, observation)
     for task, verdict in verdicts.items():
         if verdict.exactly_once is False:
@@ -144,7 +144,7 @@ def task_audit(connector: ObservedConnector, observation: Observation) -> Iterab
 def _not_exactly_once(
     connector: ObservedConnector, task: int, verdict: TaskVerdict, observation: Observation
 ) -> Finding:
-    """An error where exactly-once is used or required; where no worker is enabled, that is how it has to be."""
+    """Report an error if exactly-once is used or required; it is information if no worker is enabled."""
     worker, state = connector.worker_of(f"task {task}"), connector.tasks()[task]
     return Finding(
         codes.TASK_NOT_EXACTLY_ONCE, ERROR if is_in_use(observation) or requires_support(connector) else INFO,

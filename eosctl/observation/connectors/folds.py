@@ -1,6 +1,6 @@
-"""Many findings of one kind as one, and what follows from a cause below it: what `doctor` does so that it can be read.
+"""Folds many findings of one kind into one, and findings under their common cause, so that `doctor` is readable.
 
-Nothing is lost to a program: the one that stands for many has the subjects of all, a cause what follows from it.
+Programs lose nothing: a folded finding has the subjects of all, a cause has the findings that follow from it.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from eosctl.core.findings import Finding
 from eosctl.foreign import shell_word
 
 MOST_ACTS = 10
-"""So many remedies that differ by their subject alone are shown each for itself."""
+"""The largest number of remedies, different in their subject alone, that are shown separately."""
 MOST_ALIKE = 3
-"""So many findings alike are shown each for itself; of more than that, as many are examples."""
+"""The largest number of similar findings that are shown separately; of more, as many are examples."""
 _MOST_NAMED = 10
 _BY_NAME = {
     "few_replicas": ("topics", "have too few replicas: a lost broker may lose them"),
     "orphan": ("deleted connectors", "have a task-count record, which Connect keeps"),
 }
-"""What two are one of already, by the code: the names are all that differs."""
+"""Codes of which even two findings are folded, as only the names differ."""
 
 
 def fold_alike(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding in place of more than MOST_ALIKE with the same code, topic and remedy, with a count and examples.
+    """Replace more than MOST_ALIKE findings with the same code, topic and remedy by one, with a count and examples.
 
-    Where the remedies differ each is an act of its own, and each stays; more than MOST_ACTS that differ by their
-    subject alone are one, with the first as an example. Some are told by their names alone.
+    Findings with different remedies need an action each, so each stays; but more than MOST_ACTS that differ by their
+    subject alone become one, with the first as an example. Some codes are folded to a list of names.
     """
     by_name = _fold(findings, _act_by_name, 1, _named)
     same_act = _fold(by_name, _act, MOST_ALIKE, _folded)
@@ -39,7 +39,7 @@ def fold_alike(findings: Iterable[Finding]) -> list[Finding]:
 def _fold(
     findings: Iterable[Finding], key: Callable[[Finding], object], most: int, one: Callable[[list[Finding]], Finding]
 ) -> list[Finding]:
-    """`one` in place of more than `most` with the same key, where the first of them stands."""
+    """Replace more than `most` findings with the same key by `one`, at the place of the first."""
     alike: dict[object, list[Finding]] = {}
     for each in findings:
         alike.setdefault(key(each), []).append(each)
@@ -47,7 +47,7 @@ def _fold(
 
 
 def _act_by_name(each: Finding) -> object:
-    """Whatever else is known of each; another finding is alone."""
+    """Return code, severity and remedy as the key of a finding that is folded by name; any other key is unique."""
     return (each.code, each.severity, each.fix) if each.code in _BY_NAME and "count" not in each.evidence else id(each)
 
 
@@ -70,7 +70,7 @@ def _act(each: Finding) -> object:
 
 
 def _kind_of_act(each: Finding) -> object:
-    """The remedy without the subject, or a task's connector; what stands for many already stands for itself."""
+    """Return the remedy without the subject, or a task's connector, as part of the key; keep folded findings apart."""
     alone = each.subject if "count" in each.evidence else None
     names = [re.escape(name) for name in (each.subject, each.subject.rpartition("/")[0]) if name]
     fix = re.sub(rf"(?<![\w.-])(?:{'|'.join(names)})(?![\w-])", "{}", each.fix) if names else each.fix
@@ -93,6 +93,6 @@ def _folded(same: Sequence[Finding]) -> Finding:
 
 
 def under_cause(cause: Finding, following: Iterable[Finding]) -> Finding:
-    """The cause, with what can't be known, or fails, because of it."""
+    """Add the findings that follow from a cause to its evidence."""
     follows = [{"code": str(each.code), "subject": each.subject, "message": each.message} for each in following]
     return replace(cause, evidence={**cause.evidence, "follows": follows})

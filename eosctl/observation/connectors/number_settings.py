@@ -1,6 +1,6 @@
 """Settings of a connector, most of them numbers: from its config, else the workers' files, else Kafka's default. Pure.
 
-What is set and can't be read as Kafka reads it is not known: it is a finding, and never the default.
+A setting that can't be read as Kafka reads it is unknown: it is a finding, and never the default.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ DEFAULT_INTERVAL_MS = 60_000
 
 
 class NumberSetting(Struct, frozen=True):
-    """`source` is the name under which it is set, empty for the default; `number` None: it can't be known."""
+    """A setting; `source` is the name under which it is set, empty for the default; `number` is None if unknown."""
 
     source: str
     text: str
     number: int | None
 
     def unknown(self, connector: str) -> Finding:
-        """The finding where it can't be known."""
+        """Return the finding that the setting is unknown."""
         return unknown_value(connector, self.source, self.text)
 
 
 def unknown_value(connector: str, source: str, text: str) -> Finding:
-    """A setting that could not be judged, and why."""
+    """Return the finding that a setting could not be judged, and why."""
     if is_reference(text):
         why, fix = "which only its worker can resolve", "Put the value itself into the config; it is no secret."
     else:
@@ -50,7 +50,7 @@ def number_setting(
     default: int,
     bits: int = INT_BITS,
 ) -> NumberSetting:
-    """What `override` in the config says, else `setting` in the workers' files, where those agree."""
+    """Return the setting `override` of the config, else `setting` of the workers' files, if those agree."""
     text, source = (connector.config.get(override), override) if override else (None, "")
     if text is None and setting is not None:
         texts = {file.properties.get(setting) for file in observation.files}
@@ -65,7 +65,7 @@ def number_setting(
 
 
 def transaction_timeout(connector: ObservedConnector, observation: Observation) -> NumberSetting:
-    """The transaction timeout of the connector's tasks."""
+    """Return the transaction timeout of the connector's tasks."""
     return number_setting(
         connector, observation, "producer.override.transaction.timeout.ms", "producer.transaction.timeout.ms",
         default=DEFAULT_TRANSACTION_TIMEOUT_MS,
@@ -73,12 +73,12 @@ def transaction_timeout(connector: ObservedConnector, observation: Observation) 
 
 
 def boundary_setting(connector: ObservedConnector) -> str:
-    """The connector's transaction boundary, in small letters; `poll` where its config names none."""
+    """Return the connector's transaction boundary in lower case; `poll` by default."""
     return trimmed(connector.config.get("transaction.boundary", "poll")).lower()
 
 
 def commit_interval(connector: ObservedConnector, observation: Observation) -> NumberSetting:
-    """After how many ms a connector with boundary `interval` commits."""
+    """Return the interval, in ms, at which a connector with boundary `interval` commits."""
     return number_setting(
         connector, observation, "transaction.boundary.interval.ms", "offset.flush.interval.ms",
         default=DEFAULT_INTERVAL_MS, bits=LONG_BITS,
@@ -86,12 +86,12 @@ def commit_interval(connector: ObservedConnector, observation: Observation) -> N
 
 
 def flush_interval(connector: ObservedConnector, observation: Observation) -> NumberSetting:
-    """After how many ms workers commit the offsets of tasks that write no transactions."""
+    """Return the interval, in ms, at which workers commit the offsets of tasks without transactions."""
     return number_setting(
         connector, observation, None, "offset.flush.interval.ms", default=DEFAULT_INTERVAL_MS, bits=LONG_BITS
     )
 
 
 def backoff(connector: ObservedConnector, observation: Observation, name: str) -> NumberSetting:
-    """A setting of the admin client by which Connect paces the fencing of ids; whatever its default."""
+    """Return an admin client setting by which Connect paces the fencing of ids; 0 by default."""
     return number_setting(connector, observation, f"admin.override.{name}", f"admin.{name}", default=0, bits=LONG_BITS)

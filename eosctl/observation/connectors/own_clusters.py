@@ -1,8 +1,8 @@
-"""What exactly-once does to a connector whose config names Kafka brokers of its own: its offsets move there. Pure.
+"""The effect of exactly-once on a connector whose config names Kafka brokers of its own: its offsets move there. Pure.
 
-An exactly-once task commits its offsets where its producer writes, in a topic that is named like the worker's unless
-the config names one (`Worker.offsetStoreForExactlyOnceSourceTask`). It reads them with its consumer, finds their end
-with its admin client, and what is missing there does not come from the global topic.
+An exactly-once task commits its offsets where its producer writes, in a topic named like the worker's unless the config
+names one (`Worker.offsetStoreForExactlyOnceSourceTask`). It reads them with its consumer, and finds their end with its
+admin client; missing offsets are not taken from the global topic.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eosctl.observation.connectors import codes
 
 
 def own_cluster(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Whether all clients of the connector go to one cluster, and whether its tasks would find their offsets there."""
+    """Find clients of the connector that go to different clusters, and offsets that its tasks would not find there."""
     seen = observation.own_clusters.get(connector.name)
     if seen is None:
         return
@@ -38,7 +38,7 @@ def own_cluster(connector: ObservedConnector, observation: Observation) -> Itera
 
 
 def unnamed_clients(connector: ObservedConnector, observation: Observation) -> Sequence[str]:
-    """Which of its clients, other than the producer, are told of no brokers by its config or the workers' files."""
+    """Return the clients, except the producer, for which neither the config nor the workers' files name brokers."""
     return [
         kind
         for kind in ("consumer", "admin")
@@ -48,7 +48,7 @@ def unnamed_clients(connector: ObservedConnector, observation: Observation) -> S
 
 
 def all_enabled(observation: Observation) -> bool:
-    """Whether exactly-once tasks have their offsets where they belong already."""
+    """Decide whether all workers are enabled, so that exactly-once tasks have their offsets in place already."""
     return bool(observation.workers) and all(worker.mode is Mode.ENABLED for worker in observation.workers)
 
 

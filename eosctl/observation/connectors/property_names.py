@@ -1,7 +1,7 @@
-"""Property names that look like exactly-once settings and do nothing: early drafts of KIP-618, and near misses.
+"""Property names that look like exactly-once settings and have no effect: early drafts of KIP-618, and near misses.
 
-Kafka reads four such names from a connector and one from a worker; whatever else begins like one of them is ignored
-without a word.
+Kafka reads four such names from a connector and one from a worker; any other name with such a beginning is silently
+ignored.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _MEANT_IN_WORKER = {
 
 
 def idle_connector_names(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Name and what it is called in truth, for each of a connector's property names that does nothing."""
+    """Yield a connector's property names that have no effect, each with the correct name."""
     return _idle(names, CONNECTOR_NAMES, _MEANT_IN_CONNECTOR)
 
 
 def idle_worker_names(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The same for the names in a worker's properties file."""
+    """Yield the same for the names in a worker's properties file."""
     return _idle(names, WORKER_NAMES, _MEANT_IN_WORKER)
 
 

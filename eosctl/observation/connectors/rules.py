@@ -1,6 +1,6 @@
-"""What keeps a source connector from being exactly-once: one rule per question, for gates, `connectors check`, doctor.
+"""The rules for exactly-once source connectors, one per question, for gates, `connectors check` and doctor.
 
-Judges one observation; reads nothing. An error is certain to cost exactly-once, or to keep tasks from running.
+Judges one observation; reads nothing. An error certainly breaks exactly-once, or keeps tasks from running.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ DEFAULT_BROKER_MAXIMUM_MS = 900_000
 
 _ISOLATION = "isolation.level"
 NEED_NO_SUPPORT = frozenset({"MirrorHeartbeat", "MirrorCheckpoint"})
-"""MirrorMaker's connectors that copy nothing: what they write twice does no harm (KIP-618 leaves them out)."""
+"""MirrorMaker's connectors that copy nothing: duplicates of theirs do no harm (KIP-618 leaves them out)."""
 _NEEDS_SETTINGS = "Needs DESCRIBE_CONFIGS on the cluster; the default of transaction.max.timeout.ms"
 _NO_API = "does not implement the API required for preflight validation"
 
@@ -53,18 +53,18 @@ Rule = Callable[[ObservedConnector, Observation], Iterable[Finding]]
 
 
 def connector_findings(observation: Observation, connectors: Iterable[ObservedConnector]) -> list[Finding]:
-    """Everything worth saying about these connectors, once, connector by connector; sinks are passed over."""
+    """Return all findings on these connectors, each once, connector by connector; skip sinks."""
     sources = [each for each in connectors if each.type == "source"]
     return each_once(finding for each in sources for rule in RULES for finding in rule(each, observation))
 
 
 def group_findings(observation: Observation) -> list[Finding]:
-    """What concerns all connectors: the leader's own id, and properties in the workers' files."""
+    """Return the findings that concern all connectors: the leader's id, and properties in the workers' files."""
     return [*leader_collisions(observation), *worker_properties(observation), *flush_timeouts(observation)]
 
 
 def support(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Whether the connector declares exactly-once support with this config (`exactlyOnceSupport`)."""
+    """Check that the connector declares exactly-once support with this config (`exactlyOnceSupport`)."""
     name = connector.name
     is_mirror = is_class(connector.config, MIRROR_SOURCE) or pruned_class(connector.config) in NEED_NO_SUPPORT
     if observation.mirror_maker and is_mirror:
@@ -82,10 +82,10 @@ def support(connector: ObservedConnector, observation: Observation) -> Iterable[
         if _NO_API in text:
             if not required and pruned_class(connector.config) in NEED_NO_SUPPORT:
                 continue
-            said = f"{name} does not declare whether it supports exactly-once"
+            sentence = f"{name} does not declare whether it supports exactly-once"
             more = "it requires it, and Connect refuses that" if required else "it is taken on trust"
             yield Finding(
-                codes.SUPPORT_UNDECLARED, severity, name, f"{said}: {more}",
+                codes.SUPPORT_UNDECLARED, severity, name, f"{sentence}: {more}",
                 f"Read its documentation; {PROPERTY}=required is refused, requested is taken on trust.",
             )  # fmt: skip
         elif NOT_ENABLED_TEXT not in text:
@@ -97,7 +97,7 @@ def support(connector: ObservedConnector, observation: Observation) -> Iterable[
 
 
 def _mirror_makers_errors(connector: ObservedConnector) -> tuple[str, ...]:
-    """What `MirrorSourceConnector.exactlyOnceSupport` (3.5 to 4.3) lacks in its config; its other two need none."""
+    """Return what `MirrorSourceConnector.exactlyOnceSupport` (3.5 to 4.3) misses in its config; others need none."""
     levels = (connector.config.get(f"{prefix}{_ISOLATION}") for prefix in ("source.consumer.", "source.", "consumer."))
     level = next((each for each in levels if each is not None), None)
     if not is_class(connector.config, MIRROR_SOURCE) or level == "read_committed":
@@ -106,7 +106,7 @@ def _mirror_makers_errors(connector: ObservedConnector) -> tuple[str, ...]:
 
 
 def _support_fix(text: str) -> str:
-    """What makes the connector support it; MirrorMaker 2 (3.5+) says itself what it lacks."""
+    """Return the remedy that makes the connector support it; MirrorMaker 2 (3.5+) reports itself what it lacks."""
     if "isolation.level" in text:
         return (
             "Set consumer.isolation.level=read_committed in the connector's config (a dedicated MirrorMaker: "
@@ -116,7 +116,7 @@ def _support_fix(text: str) -> str:
 
 
 def _not_validated(observation: Observation) -> Finding:
-    """As it was asked for: one finding for all connectors."""
+    """Return one finding for all connectors: validation was not requested."""
     return Finding(
         codes.SUPPORT_UNKNOWN, INFO, "connectors",
         f"whether source connectors support exactly-once is not known: {observation.why_unseen(VALIDATION)}",
@@ -128,7 +128,7 @@ def _not_validated(observation: Observation) -> Finding:
 
 
 def boundary(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Whether the connector takes the transaction boundary that its config asks for."""
+    """Check that the connector supports the transaction boundary of its config."""
     asks = not observation.mirror_maker or "transaction.boundary" in connector.config
     if asks and VALIDATION in observation.unseen:
         yield _not_validated(observation)
@@ -141,7 +141,7 @@ def boundary(connector: ObservedConnector, observation: Observation) -> Iterable
 
 
 def interval(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Whether a transaction that is committed by the clock ends before it times out (both default to 60 s)."""
+    """Check that a transaction of boundary `interval` is committed before it times out (both default to 60 s)."""
     if is_reference(boundary_setting(connector)):
         yield unknown_value(connector.name, "transaction.boundary", connector.config["transaction.boundary"])
         return
@@ -161,15 +161,15 @@ def interval(connector: ObservedConnector, observation: Observation) -> Iterable
 
 
 def broker_maximum(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Whether brokers accept the transaction timeout: above theirs, tasks fail with InvalidTransactionTimeout."""
-    there = observation.own_clusters.get(connector.name)
+    """Check that brokers accept the transaction timeout; above theirs, tasks fail with InvalidTransactionTimeout."""
+    own = observation.own_clusters.get(connector.name)
     here = observation.client.bootstrap_servers if observation.client is not None else ()
-    if there is None and own_brokers(connector.config, here=here) is not None:
-        return  # without a Kafka cluster no other one is looked at, and nothing of this is known of any connector
-    if there is not None and _accepted_there(connector, observation):
+    if own is None and own_brokers(connector.config, here=here) is not None:
+        return  # without a Kafka cluster, own clusters are not observed either
+    if own is not None and _accepted_there(connector, observation):
         return
     limit = transaction_timeout(connector, observation)
-    maximum_ms = observation.max_transaction_timeout_ms if there is None else there.max_timeout_ms
+    maximum_ms = observation.max_transaction_timeout_ms if own is None else own.max_timeout_ms
     if limit.number is None:
         yield limit.unknown(connector.name)
     elif maximum_ms is None:
@@ -185,19 +185,19 @@ def broker_maximum(connector: ObservedConnector, observation: Observation) -> It
 
 
 def _accepted_there(connector: ObservedConnector, observation: Observation) -> bool:
-    """Whether brokers of the connector's own have taken the timeout: they know the ids of all its RUNNING tasks."""
+    """Decide whether the connector's own brokers took the timeout: they know the ids of all its RUNNING tasks."""
     ids = {task_transactional_id(observation.group_id or "", connector.name, task) for task in connector.running()}
     seen = observation.unknown_ids is not None and not ids_unseen(connector, observation)
     return seen and bool(ids) and ids.isdisjoint(observation.unknown_ids or ())
 
 
 def _maximum_unknown(connector: ObservedConnector, observation: Observation, limit_ms: int) -> Iterable[Finding]:
-    there = observation.own_clusters.get(connector.name)
-    if there is None and BROKER_SETTINGS in observation.forbidden and limit_ms <= DEFAULT_BROKER_MAXIMUM_MS:
+    own = observation.own_clusters.get(connector.name)
+    if own is None and BROKER_SETTINGS in observation.forbidden and limit_ms <= DEFAULT_BROKER_MAXIMUM_MS:
         yield _maximum_forbidden(observation)
         return
-    whose = "brokers" if there is None else f"the brokers that {connector.name} names ({there.servers})"
-    why = observation.why_unseen(BROKER_SETTINGS) if there is None else there.max_timeout_unseen or there.ids_unseen
+    whose = "brokers" if own is None else f"the brokers that {connector.name} names ({own.servers})"
+    why = observation.why_unseen(BROKER_SETTINGS) if own is None else own.max_timeout_unseen or own.ids_unseen
     yield Finding(
         codes.BROKER_MAXIMUM_UNKNOWN, WARNING, connector.name,
         f"whether {whose} accept a transaction timeout of {limit_ms} ms is not known: {why}",
@@ -207,7 +207,7 @@ def _maximum_unknown(connector: ObservedConnector, observation: Observation, lim
 
 
 def _maximum_forbidden(observation: Observation) -> Finding:
-    """One finding for all connectors whose timeouts brokers accept by default."""
+    """Return one finding for all connectors whose timeouts brokers accept by default."""
     return Finding(
         codes.BROKER_MAXIMUM_UNKNOWN, INFO, "connectors",
         f"the brokers' transaction.max.timeout.ms may not be read: {observation.why_unseen(BROKER_SETTINGS)}",
@@ -216,7 +216,7 @@ def _maximum_forbidden(observation: Observation) -> Finding:
 
 
 def offsets_topic(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """The connector's own offsets topic: whether it is there, and made as one has to be."""
+    """Check that the connector's own offsets topic exists, and has the required settings."""
     topic = connector.config.get(OFFSETS_TOPIC)
     if not topic or topic == observation.offset_topic or connector.config.get(CLUSTER_PROPERTY):
         return
@@ -251,7 +251,7 @@ def offsets_topic(connector: ObservedConnector, observation: Observation) -> Ite
 
 
 def own_topic(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """Whether it means something else by its offsets topic, or writes into it, which exactly-once tasks may not."""
+    """Check that the connector neither redefines its offsets topic nor writes to it, which fails exactly-once tasks."""
     if connector.redefines_offsets_topic and connector.config.get(OFFSETS_TOPIC):
         named = connector.config[OFFSETS_TOPIC]
         yield Finding(
@@ -270,7 +270,7 @@ def own_topic(connector: ObservedConnector, observation: Observation) -> Iterabl
 
 
 def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """How long the connector stands still at each reconfiguration, while Connect fences the recorded ids one by one."""
+    """Find connectors that each reconfiguration stops for long, while Connect fences the recorded ids one by one."""
     unseen = ids_unseen(connector, observation) or observation.why_unseen("coordinators")
     if observation.crowding is None or ids_unseen(connector, observation):
         yield Finding(
@@ -297,9 +297,9 @@ def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iter
 
 
 def fencing_round(connector: ObservedConnector, observation: Observation) -> tuple[int, int, float]:
-    """Ids of one coordinator that its next round fences, the pause between two in ms, and how many seconds it takes.
+    """Return the ids that its next round fences at one coordinator, the pause between two in ms, and the total in s.
 
-    Where the coordinators could not be asked (`crowding`), nothing is known, and it looks as if there were no id.
+    If the coordinators could not be asked (`crowding`), the number is unknown, and returned as 0.
     """
     crowd = (observation.crowding or {}).get(connector.name, 0)
     versions = [version for each in observation.workers if (version := kafka_version(each.version))]
@@ -319,13 +319,13 @@ _PACES = {
 
 
 def _agreed(observation: Observation) -> Mapping[str, str]:
-    """The workers' admin settings, as far as their files agree."""
+    """Return the workers' admin settings, as far as their files agree."""
     names = ("admin.retry.backoff.ms", "admin.retry.backoff.max.ms")
     return {name: value for name in names if (value := observation.worker_setting(name)) is not None}
 
 
 def properties(connector: ObservedConnector, _observation: Observation) -> Iterable[Finding]:
-    """Property names of KIP drafts, and near misses, that Kafka ignores without a word."""
+    """Find property names of KIP drafts, and near misses, that Kafka ignores silently."""
     for name, right in idle_connector_names(connector.config):
         yield Finding(
             codes.IDLE_PROPERTY, ERROR, connector.name,
@@ -335,7 +335,7 @@ def properties(connector: ObservedConnector, _observation: Observation) -> Itera
 
 
 def worker_properties(observation: Observation) -> Iterable[Finding]:
-    """The same as `properties` for the workers' own files."""
+    """Find the same property names in the workers' own files."""
     for file in observation.files:
         for name, right in idle_worker_names(file.properties):
             yield Finding(

@@ -18,7 +18,7 @@ from eosctl.failures.failure import RESTART
 from eosctl.foreign import arguments
 from eosctl.state.audit import REFUSED
 from eosctl.state.audit_file import AuditEntry, log_path, read_entries
-from eosctl.state.touched import touched_in
+from eosctl.state.touched import affected_names
 
 _OF_FENCING = {failure_codes.TASK_FENCED, failure_codes.TASK_FENCED_OR_EXPIRED}
 _CLOCKS_DIFFER_MS = 5_000
@@ -58,7 +58,7 @@ def _explained(group_id: str, finding: Finding, fences: Sequence[AuditEntry]) ->
         return finding
     transactional_id = task_transactional_id(group_id, connector, int(task))
     for entry in reversed(fences):
-        if transactional_id in touched_in(entry).get("transactional_ids", ()):
+        if transactional_id in affected_names(entry).get("transactional_ids", ()):
             command = " ".join(["eosctl", str(entry.get("command")), *_waived(entry)])
             who = f"{entry.get('user')} on {entry.get('host')}"
             message = f"{finding.subject} is FAILED: fenced by `{command}` at {entry.get('time')} ({who})"
@@ -97,7 +97,7 @@ def _offsets_written(entry: AuditEntry, cluster_id: str) -> tuple[int, int, froz
         return None
     if entry.get("outcome") == REFUSED:
         return None
-    touched = touched_in(entry)
+    touched = affected_names(entry)
     connectors = None if touched.get("left_out") else frozenset(touched.get("connectors", ()))
     last_ms = ended_ms if isinstance(ended_ms, int) else begun_ms
     return begun_ms - _CLOCKS_DIFFER_MS, last_ms + _CLOCKS_DIFFER_MS, connectors

@@ -18,7 +18,7 @@ from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.core.records import Bounds, TopicDescription
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
-from eosctl.group.absent import Known, require_ever_there
+from eosctl.group.absent import KnownEvidence, require_ever_there
 from eosctl.offsets.stores.own import own_topics
 from eosctl.offsets.stores.targets import refuse_unfit_sources
 from eosctl.ports import TopicReader
@@ -333,7 +333,7 @@ def _require_connectors(app: App, found: OffsetStores, connectors: Collection[st
     known = {*found.connectors(), *(found.dedicated.connectors or ())}
     missing = sorted(set(connectors) - known)
     if missing:
-        require_ever_there(app, Known(may_be_new=True))
+        require_ever_there(app, KnownEvidence(may_be_new=True))
         raise NotFoundError(
             f"neither Connect nor an offsets topic knows a connector {', '.join(missing)}",
             hint="Names are case-sensitive; `eosctl offsets list` shows the connectors that have offsets.",

@@ -1,1 +1,1 @@
-"""A screen of its own in a terminal: rows of styled text, painted where they changed, and keys that are pressed."""
+"""A full-screen terminal display: rows of styled text, repainted where they changed, and pressed keys."""

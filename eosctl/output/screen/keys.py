@@ -1,4 +1,4 @@
-"""What a terminal sends for keys, as names of keys. Pure."""
+"""The names of keys, decoded from what a terminal sends. Pure."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ _NAMES = {
 
 
 def keys_of(text: str) -> list[str]:
-    """The keys in what was read at once; what is none of ours is passed over, escape sequences whole."""
+    """Return the keys in the text of one read; skip unknown ones, and escape sequences as a whole."""
     return [_NAMES[each] for each in _SEQUENCE.findall(text) if each in _NAMES]

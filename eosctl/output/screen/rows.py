@@ -1,6 +1,6 @@
-"""Rows of a screen: pieces of text with a style, cut and folded by the cells that a terminal gives them. Pure.
+"""The rows of a screen: spans of styled text, cut and folded by terminal cells. Pure.
 
-What comes from outside is made printable here: no row can steer the terminal.
+Text from outside is made printable here: no row can control the terminal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COLOURS = frozenset({"red", "green", "yellow"})
 
 
 class TextSpan(Struct, frozen=True):
-    """Text in one style: words of `_SGR`, with blanks between them."""
+    """Text in one style; the style is names of `_SGR`, separated by blanks."""
 
     text: str
     style: str = ""
@@ -29,7 +29,7 @@ class TextSpan(Struct, frozen=True):
 class ScreenRow(Struct, frozen=True):
     """One row of the screen.
 
-    `flows` says that its text goes on in the next row: who marks both with the mouse copies one line.
+    `flows`: its text goes on in the next row, so that both are copied as one line.
     """
 
     spans: tuple[TextSpan, ...] = ()
@@ -37,15 +37,15 @@ class ScreenRow(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What is read there."""
+        """The text without styles."""
         return "".join(span.text for span in self.spans)
 
     def styled(self, style: str) -> ScreenRow:
-        """The same row, all of it in one more style."""
+        """Return the row with one more style for all of it."""
         return replace(self, spans=tuple(TextSpan(each.text, f"{each.style} {style}".strip()) for each in self.spans))
 
     def encoded(self, *, color: bool) -> str:
-        """The row with its escape codes; without `color` only those that are none."""
+        """Encode the row with its escape codes; without `color`, omit colours."""
         return "".join(_encoded(span, color=color) for span in self.spans)
 
 
@@ -55,17 +55,17 @@ def _encoded(span: TextSpan, *, color: bool) -> str:
 
 
 def shown(text: str) -> str:
-    """`text` on one line, without anything that a terminal would obey."""
+    """Return `text` on one line, without control characters."""
     return printable(text)
 
 
 def width_of(text: str) -> int:
-    """How many cells it takes: wide characters take two."""
+    """Return the number of cells that the text takes: wide characters take two."""
     return cell_len(text)
 
 
 def cut(text: str, width: int) -> str:
-    """`text` in at most `width` cells; an ellipsis stands for what is left out."""
+    """Cut `text` to at most `width` cells, with an ellipsis."""
     if width <= 0:
         return ""
     if cell_len(text) <= width:
@@ -74,13 +74,13 @@ def cut(text: str, width: int) -> str:
 
 
 def fit(text: str, width: int) -> str:
-    """`text` in exactly `width` cells."""
+    """Cut or pad `text` to exactly `width` cells."""
     short = cut(text, width)
     return short + " " * (width - cell_len(short))
 
 
 def row_of(spans: Iterable[TextSpan], width: int) -> ScreenRow:
-    """The spans on one row, cut where the screen ends."""
+    """Put the spans on one row, and cut them at the edge of the screen."""
     kept: list[TextSpan] = []
     room = width
     for span in spans:
@@ -92,8 +92,8 @@ def row_of(spans: Iterable[TextSpan], width: int) -> ScreenRow:
     return ScreenRow(tuple(kept))
 
 
-def sides(left: Sequence[TextSpan], right: Sequence[TextSpan], width: int) -> ScreenRow:
-    """The one at the left edge and the other at the right, which is left out where it would take half of the row."""
+def left_and_right(left: Sequence[TextSpan], right: Sequence[TextSpan], width: int) -> ScreenRow:
+    """Put spans at the left and the right edge; omit the right ones if they take half of the row."""
     needed = sum(cell_len(span.text) for span in right)
     if needed + 2 > width // 2:
         return row_of(left, width)
@@ -103,7 +103,7 @@ def sides(left: Sequence[TextSpan], right: Sequence[TextSpan], width: int) -> Sc
 
 
 def folded(text: str, width: int, *, indent: str = "") -> list[ScreenRow]:
-    """A sentence on as many rows as it takes, broken between words, each behind `indent`."""
+    """Fold a sentence into rows, broken between words, each behind `indent`."""
     room = max(width - cell_len(indent), 1)
     lines, line = list[str](), ""
     for word in shown(text).split(" "):
@@ -118,7 +118,7 @@ def folded(text: str, width: int, *, indent: str = "") -> list[ScreenRow]:
     return [ScreenRow((TextSpan(indent + each),)) for each in [*lines, line]]
 
 
-def pasted(text: str, width: int) -> list[ScreenRow]:
-    """A command on as many full rows as it takes: no blank in front and no break, so that it can be copied whole."""
+def copyable_rows(text: str, width: int) -> list[ScreenRow]:
+    """Put a command on full rows, without indent and breaks, so that it can be copied whole."""
     parts = chop_cells(shown(text), max(width, 1)) or [""]
     return [ScreenRow((TextSpan(part),), flows=number < len(parts)) for number, part in enumerate(parts, start=1)]

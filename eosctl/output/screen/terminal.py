@@ -1,7 +1,7 @@
-"""The terminal that one screen has for itself, from `with` on: every way out leaves it as it was.
+"""The terminal, taken over by one screen from `with` on; every exit restores it.
 
-Signals only wake the one who waits, in whose time everything is done: nothing is painted from a handler. Ctrl-C and
-SIGTERM stay what they are in the whole program, a KeyboardInterrupt.
+Signals only wake the waiting thread, which does all work: nothing is painted from a handler. As elsewhere in the
+program, Ctrl-C and SIGTERM raise KeyboardInterrupt.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 class LiveTerminal:
-    """The alternate screen of the terminal that `out` is; keys come from `keyboard`, if that is a terminal."""
+    """The alternate screen of the terminal `out`; keys come from `keyboard`, if that is a terminal."""
 
     def __init__(self, out: IO[str], *, keyboard: IO[Any] | None = None, color: bool) -> None:
         self._out, self._keyboard = out, sys.stdin if keyboard is None else keyboard
@@ -45,11 +45,11 @@ class LiveTerminal:
         if self._keyboard.isatty():
             self._selector.register(self._keyboard.fileno(), selectors.EVENT_READ)
         self._wakeup_before = signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        self._handlers = {each: signal.signal(each, _pass_over) for each in _WOKEN_BY}
+        self._handlers = {each: signal.signal(each, _ignore_signal) for each in _WOKEN_BY}
         try:
             self._take()
         except BaseException:
-            self._let_go()
+            self._release()
             raise
         return self
 
@@ -57,11 +57,11 @@ class LiveTerminal:
         self.close()
 
     def close(self) -> None:
-        """Leaves the terminal as it was; what was pressed and not read is the shell's."""
-        self._let_go()
+        """Restore the terminal; pressed keys that were not read go to the shell."""
+        self._release()
 
     def size(self) -> tuple[int, int]:
-        """Columns and rows, as they are now."""
+        """Return the current number of columns and rows."""
         try:
             found = os.get_terminal_size(self._out.fileno())
         except OSError:
@@ -69,17 +69,17 @@ class LiveTerminal:
         return found.columns or _USUAL[0], found.lines or _USUAL[1]
 
     def show(self, rows: Sequence[ScreenRow]) -> None:
-        """Paints what changed."""
+        """Paint the rows that changed."""
         width, height = self.size()
         self._painter.paint(rows, width=width, height=height)
 
     def wake(self) -> None:
-        """Ends a wait, from any thread."""
-        with contextlib.suppress(OSError):  # full: it wakes anyway; closed: nobody waits
+        """End a wait, from any thread."""
+        with contextlib.suppress(OSError):  # full: it wakes anyway; closed: there is no waiter
             os.write(self._wake_write, b"\0")
 
     def wait(self, seconds: float) -> list[str]:
-        """Waits for keys, a signal, a `wake` or the end of the time; returns the keys that were pressed.
+        """Wait for keys, a signal, a `wake` or the timeout; return the pressed keys.
 
         Ctrl-Z stops the process in here, with the terminal as it was, until it goes on.
         """
@@ -91,9 +91,9 @@ class LiveTerminal:
     def _read_keys(self, keyboard: int) -> list[str]:
         try:
             data = os.read(keyboard, 4096)
-        except OSError:  # in the background of a terminal that nobody has any more
+        except OSError:  # in the background of a terminal that is gone
             data = b""
-        if not data:  # nobody is left who could press a key
+        if not data:  # no key can be pressed any more
             self._selector.unregister(keyboard)
             return [QUIT]
         return keys_of(data.decode("utf-8", "replace"))
@@ -109,11 +109,11 @@ class LiveTerminal:
         return []
 
     def _stop(self) -> None:
-        """As if it had no screen: the shell has the terminal until `fg`."""
-        self._give_back()
+        """Suspend the process like one without a screen: the shell has the terminal until `fg`."""
+        self._restore()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, _pass_over)
+        signal.signal(signal.SIGTSTP, _ignore_signal)
         self._take()
 
     def _take(self) -> None:
@@ -124,8 +124,8 @@ class LiveTerminal:
         self._painter.forget()
         self._put(ENTER)
 
-    def _give_back(self) -> None:
-        """The terminal may be gone: then there is nothing to be left as it was."""
+    def _restore(self) -> None:
+        """Restore the terminal; ignore errors, as it may be gone."""
         with contextlib.suppress(OSError, ValueError):
             self._put(LEAVE)
         if self._before is not None:
@@ -133,9 +133,9 @@ class LiveTerminal:
                 termios.tcsetattr(self._keyboard.fileno(), termios.TCSADRAIN, self._before)
             self._before = None
 
-    def _let_go(self) -> None:
-        with _uninterrupted():
-            self._give_back()
+    def _release(self) -> None:
+        with _blocked_signals():
+            self._restore()
             for number, handler in self._handlers.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(self._wakeup_before)
@@ -148,13 +148,13 @@ class LiveTerminal:
         self._out.flush()
 
 
-def _pass_over(_signal: int, _frame: FrameType | None) -> None:
-    """The number is in the pipe; without a handler of Python's it would not be."""
+def _ignore_signal(_signal: int, _frame: FrameType | None) -> None:
+    """Ignore the signal: its number is in the pipe, but only if Python has a handler."""
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """A second Ctrl-C must not leave half of the terminal behind: it comes after this."""
+def _blocked_signals() -> Iterator[None]:
+    """Block a second Ctrl-C while the terminal changes state; it takes effect afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     try:
         yield

@@ -1,1 +1,1 @@
-"""txn applications: transactional ids grouped by the application that uses them."""
+"""The command `txn applications`: transactional ids grouped by the application that uses them."""

@@ -1,4 +1,4 @@
-"""What follows from the ids of one application and from what coordinators say of some of them. Pure."""
+"""Facts about an application, derived from its ids and from the coordinators' descriptions of some of them. Pure."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from eosctl.codes import Code
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import OPEN_STATES, TransactionDescription
 from eosctl.txn import codes
-from eosctl.txn.applications.rules import AnApplication
+from eosctl.txn.applications.rules import ApplicationIds
 
 Described = Mapping[TransactionalId, TransactionDescription]
 BYTES_PER_ID = 300
-"""What a coordinator holds of an idle id beside its characters: TransactionMetadata, its lock, its set of partitions
+"""A coordinator's memory for an idle id besides its characters: TransactionMetadata, its lock, its set of partitions
 and its place in the map (a broker of Kafka 4.3.1 with 20,000 ids more, by a histogram of its heap)."""
 _EXPIRES_SOON = 0.25
-"""What is left of the time for which brokers keep an idle id when its end is worth a word."""
+"""The remaining share of the time for which brokers keep an idle id, below which that is reported."""
 _NEVER_MS = 2**31 - 1
 _GREW_BY, _GREW_PERCENT = 50, 10
 
 
 class BrokerLimits(Struct, frozen=True):
-    """The strictest value at any broker, for any may coordinate an id; None where none could be read."""
+    """The strictest value of each limit at any broker, as any may coordinate an id; None if unreadable."""
 
     max_timeout_ms: int | None = None
     expiration_ms: int | None = None
 
 
 class ApplicationFacts(Struct, frozen=True):
-    """An application, with what its described ids show.
+    """An application, with facts from its described ids.
 
-    `last_started_ms` is when the newest transaction of any of them began; `expires_ms` follows from it: brokers keep
-    ids that nobody uses for `transactional.id.expiration.ms` after their last use, which may have been later.
-    `shares` are the names of applications with the same prefix, `grown_by` counts ids since the last look.
+    `last_started_ms` is the start of the newest transaction of any of them; `expires_ms` follows from it: brokers keep
+    unused ids for `transactional.id.expiration.ms` after their last use, which may have been later. `shares` are the
+    names of applications with the same prefix, `grown_by` counts ids since the last look.
     """
 
-    application: AnApplication
+    application: ApplicationIds
     described: int
     open: int
     oldest_id: TransactionalId | None
@@ -54,7 +54,7 @@ class ApplicationFacts(Struct, frozen=True):
 
 
 def facts_of(
-    application: AnApplication,
+    application: ApplicationIds,
     described: Described,
     limits: BrokerLimits,
     before: Mapping[str, int] | None,
@@ -62,7 +62,7 @@ def facts_of(
     *,
     now_ms: int,
 ) -> ApplicationFacts:
-    """`before` is how many ids each application had at the last look; None where there was none."""
+    """Derive the facts; `before` is the number of ids per application at the last look, None if there was none."""
     ids = [each.transactional_id for each in application.ids]
     found = [state for name in ids if (state := described.get(name)) is not None]
     open_ones = [each for each in found if each.state in OPEN_STATES and each.started_ms is not None]
@@ -90,7 +90,7 @@ def facts_of(
 
 
 def remarks_of(facts: ApplicationFacts, limits: BrokerLimits) -> list[Code]:
-    """What is worth a word, in the order of `codes.REMARKS`."""
+    """Return the remarks that apply, in the order of `codes.REMARKS`."""
     return list(_remarks(facts, limits))
 
 

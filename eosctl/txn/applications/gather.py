@@ -1,4 +1,4 @@
-"""What is asked of a cluster about its applications: ids, groups, topics, settings, and some ids in more detail."""
+"""Gathers the input of `txn applications`: ids, groups, topics, settings, and the descriptions of some ids."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem
 from eosctl.txn import codes
 from eosctl.txn.applications.facts import BrokerLimits, Described
-from eosctl.txn.applications.readings import KnownOfCluster
-from eosctl.txn.applications.rules import AnApplication, sample
+from eosctl.txn.applications.readings import ClusterFacts
+from eosctl.txn.applications.rules import ApplicationIds, sample
 
 MAX_TIMEOUT = "transaction.max.timeout.ms"
 EXPIRATION = "transactional.id.expiration.ms"
 SAMPLE = 20
-"""So many idle ids of each application are described, unless all are asked for."""
+"""The number of idle ids that are described of each application, unless all are requested."""
 _AT_ONCE = 10_000
 
 
-class IdsOfCluster(Struct, frozen=True):
-    """The ids of a cluster, and by what they are read."""
+class ClusterIds(Struct, frozen=True):
+    """The ids of a cluster, and the knowledge by which they are read."""
 
     cluster_id: str
     listings: TransactionListings
-    known: KnownOfCluster
+    known: ClusterFacts
     limits: BrokerLimits
     transaction_version: int | None
     problems: tuple[Problem, ...] = ()
 
 
-def look_at_cluster(app: App, admin: TransactionAdmin) -> IdsOfCluster:
-    """One listing of all ids, the groups and topics; what may not be read is a warning, and proves nothing then."""
+def look_at_cluster(app: App, admin: TransactionAdmin) -> ClusterIds:
+    """List all ids, the groups and the topics; warn of what may not be read, which then proves nothing."""
     cluster_id = admin.cluster_id()
     listings = admin.list_transactions()
     problems: list[Problem] = []
     known = _known(app, admin, problems)
     limits = broker_limits(app, problems)
-    return IdsOfCluster(cluster_id, listings, known, limits, _transaction_version(admin), tuple(problems))
+    return ClusterIds(cluster_id, listings, known, limits, _transaction_version(admin), tuple(problems))
 
 
 def _transaction_version(admin: TransactionAdmin) -> int | None:
@@ -65,8 +65,8 @@ def _transaction_version(admin: TransactionAdmin) -> int | None:
     return transaction_version(features) if features else None
 
 
-def _known(app: App, admin: TransactionAdmin, problems: list[Problem]) -> KnownOfCluster:
-    """The group that was named counts as there: its workers may be down."""
+def _known(app: App, admin: TransactionAdmin, problems: list[Problem]) -> ClusterFacts:
+    """Return the known groups and topics; the named group counts as existing, as its workers may be down."""
     named = {app.target.group_id: frozenset[str]()} if app.target.group_id else {}
     try:
         groups = admin.list_groups()
@@ -74,13 +74,13 @@ def _known(app: App, admin: TransactionAdmin, problems: list[Problem]) -> KnownO
         connect = {name: _connectors_of(admin, name) for name, kind in groups.items() if kind == PROTOCOL_TYPE}
     except EosctlError as error:
         problems.append(_unread("groups and topics", error))
-        return KnownOfCluster(named)
+        return ClusterFacts(named)
     others = frozenset(name for name, kind in groups.items() if kind != PROTOCOL_TYPE)
-    return KnownOfCluster({**named, **connect}, others, topics)
+    return ClusterFacts({**named, **connect}, others, topics)
 
 
 def _connectors_of(admin: TransactionAdmin, group_id: str) -> frozenset[str]:
-    """Those that the members hold; none where that is not known, so that nothing is proven."""
+    """Return the connectors that the members hold; none if that is unknown, so that nothing is proven."""
     try:
         group = connect_group(admin.describe_group(group_id))
     except EosctlError:
@@ -89,7 +89,7 @@ def _connectors_of(admin: TransactionAdmin, group_id: str) -> frozenset[str]:
 
 
 def broker_limits(app: App, problems: list[Problem]) -> BrokerLimits:
-    """Both settings, as far as they may be read; what may not is a warning."""
+    """Read both settings as far as permitted; add a warning for what is not."""
     try:
         with app.topics() as store:
             found = [_smallest(store.broker_settings(name)) for name in (MAX_TIMEOUT, EXPIRATION)]
@@ -109,11 +109,11 @@ def _unread(what: str, error: EosctlError) -> Problem:
 
 
 def describe_some(
-    app: App, admin: TransactionAdmin, applications: Sequence[AnApplication], *, everything: bool
+    app: App, admin: TransactionAdmin, applications: Sequence[ApplicationIds], *, everything: bool
 ) -> tuple[Described, dict[TransactionalId, KafkaFault]]:
-    """Each id that has a transaction open, and `SAMPLE` others of each application, or `everything`.
+    """Describe each id with an open transaction, and `SAMPLE` others of each application, or `everything`.
 
-    Ids that are gone meanwhile are left out of both answers.
+    Ids that have disappeared meanwhile are in neither result.
     """
     wanted = [one.transactional_id for each in applications for one in _chosen(each, everything=everything)]
     described: dict[TransactionalId, TransactionDescription] = {}
@@ -129,7 +129,7 @@ def describe_some(
     return described, faults
 
 
-def _chosen(application: AnApplication, *, everything: bool) -> Sequence[TransactionListing]:
+def _chosen(application: ApplicationIds, *, everything: bool) -> Sequence[TransactionListing]:
     if everything:
         return application.ids
     open_ids = application.open()

@@ -1,4 +1,4 @@
-"""What a transactional id can be: each way in which a known product may have made it. Pure.
+"""The readings of a transactional id: each way in which a known product may have constructed it. Pure.
 
 Sources: Connect `Worker.taskTransactionalId` and `DistributedConfig.transactionalProducerId` (Kafka 3.3 to 4.4); Flink
 `TransactionalIdFactory` (connector 1.14 to 4.0) and `TransactionalIdsGenerator` (the older FlinkKafkaProducer); Streams
@@ -37,10 +37,10 @@ _MOST = 2**31 - 1
 
 
 class IdReading(NamedTuple):
-    """One way to read an id. `name` is what all ids of the application share; two ids of one name are one application.
+    """One reading of an id; `name` is common to all ids of the application, and identifies it.
 
     `first` and `second` are the numbers in it: subtask and checkpoint of a Flink sink, subtopology and partition of
-    Streams. `sure`: the cluster shows that there is such an application; else only the shape of the id says so.
+    Streams. `sure`: the cluster shows that such an application exists; else only the form of the id does.
     """
 
     product: Product
@@ -53,11 +53,11 @@ class IdReading(NamedTuple):
     sure: bool = False
 
 
-class KnownOfCluster(Struct, frozen=True):
-    """What the cluster has, by which readings are proven.
+class ClusterFacts(Struct, frozen=True):
+    """The groups and topics of the cluster, which prove readings.
 
-    `connect_groups` maps a Connect group to the connectors that its members hold. `other_groups` are the other groups
-    (Streams: the application.id is one). `topics` are the topics with their numbers of partitions.
+    `connect_groups` maps Connect groups to the connectors that their members hold. `other_groups` are the other groups
+    (for Streams, the application.id). `topics` are the topics with their numbers of partitions.
     """
 
     connect_groups: Mapping[str, frozenset[str]] = {}
@@ -65,12 +65,11 @@ class KnownOfCluster(Struct, frozen=True):
     topics: Mapping[str, int] = {}
 
 
-def readings_of(transactional_id: TransactionalId, known: KnownOfCluster) -> tuple[IdReading, ...]:
-    """Every way in which the id can be read, in a fixed order; none where no product makes such ids.
+def readings_of(transactional_id: TransactionalId, known: ClusterFacts) -> tuple[IdReading, ...]:
+    """Return every reading of the id, in a fixed order; none if no product constructs such ids.
 
-    A reading that the cluster proves leaves only those that it proves, too. Where a number at the end is all that
-    there is to read (Spring's ids, and those of a FlinkKafkaProducer with a prefix of its own), any other way to read
-    the id counts for more.
+    If the cluster proves any readings, only those remain. A reading as a mere prefix and number (of Spring, or of a
+    FlinkKafkaProducer with a custom prefix) counts only if there is no other.
     """
     found = [*_of_connect(transactional_id, known), *_by_shape(transactional_id, known)]
     if is_own_id(transactional_id):
@@ -81,10 +80,10 @@ def readings_of(transactional_id: TransactionalId, known: KnownOfCluster) -> tup
     return proven or tuple(found)
 
 
-def _of_connect(transactional_id: TransactionalId, known: KnownOfCluster) -> Iterator[IdReading]:
-    """A leader's id, or that of a task of each group whose name it begins with.
+def _of_connect(transactional_id: TransactionalId, known: ClusterFacts) -> Iterator[IdReading]:
+    """Yield readings as the id of a leader, or of a task of each group whose name is a prefix.
 
-    A leader of a group that is not there (any more) only where no group can have such a task.
+    The leader of a group that does not exist (any more) is yielded only if no group can have such a task.
     """
     leads = transactional_id.removeprefix(_LEADS) if transactional_id.startswith(_LEADS) else ""
     if leads in known.connect_groups:
@@ -99,7 +98,7 @@ def _of_connect(transactional_id: TransactionalId, known: KnownOfCluster) -> Ite
         yield IdReading("connect", transactional_id, leads)
 
 
-def _by_shape(transactional_id: TransactionalId, known: KnownOfCluster) -> Iterator[IdReading]:
+def _by_shape(transactional_id: TransactionalId, known: ClusterFacts) -> Iterator[IdReading]:
     if listener := _spring_listener(transactional_id, known):
         yield listener
     if not transactional_id[-1:].isdigit():
@@ -116,8 +115,8 @@ def _by_shape(transactional_id: TransactionalId, known: KnownOfCluster) -> Itera
         yield IdReading("flink-sink", match[1], first=int(match[2]), second=int(match[3]))
 
 
-def _spring_listener(transactional_id: TransactionalId, known: KnownOfCluster) -> IdReading | None:
-    """`prefix` + `group.topic.partition` of a group and a topic that the cluster has; the longest topic wins."""
+def _spring_listener(transactional_id: TransactionalId, known: ClusterFacts) -> IdReading | None:
+    """Read `prefix` + `group.topic.partition` with an existing group and topic; the longest topic wins."""
     head, dot, partition = transactional_id.rpartition(".")
     number = whole_number(partition)
     if not dot or number is None or not known.topics:
@@ -135,7 +134,7 @@ def _spring_listener(transactional_id: TransactionalId, known: KnownOfCluster) -
 
 
 def _numbered(transactional_id: TransactionalId) -> Iterator[IdReading]:
-    """A prefix and a number: Spring's own way, and a FlinkKafkaProducer's where a dash stands between them."""
+    """Yield readings as a prefix and a number: Spring's, and a FlinkKafkaProducer's if separated by a dash."""
     match = _ENDS_IN_NUMBER.fullmatch(transactional_id)
     if match is None or not match[1] or int(match[2]) > _MOST or _UUID.fullmatch(transactional_id):
         return

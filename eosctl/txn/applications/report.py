@@ -1,4 +1,4 @@
-"""txn applications: one row per application that has transactional ids. Reads only; it keeps what it counted."""
+"""The operation `txn applications`: one row per application with transactional ids. Reads only; keeps the counts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from eosctl.core.wording import counted, rfc3339
 from eosctl.report import Problem, Report
 from eosctl.txn import codes
 from eosctl.txn.applications.facts import ApplicationFacts, BrokerLimits, facts_of, remarks_of
-from eosctl.txn.applications.gather import IdsOfCluster, describe_some, look_at_cluster
+from eosctl.txn.applications.gather import ClusterIds, describe_some, look_at_cluster
 from eosctl.txn.applications.rows import (
     TXN_APPLICATIONS,
     ApplicationRow,
     ApplicationsSummary,
     ReadingPart,
 )
-from eosctl.txn.applications.rules import AnApplication, applications_of, sharing
+from eosctl.txn.applications.rules import ApplicationIds, applications_of, sharing
 from eosctl.txn.applications.seen import Seen, keep_seen, read_seen
 from eosctl.txn.report import hidden_ids_warning, missing_ids_problems, txn_report
 
@@ -28,14 +28,14 @@ _MOST_NAMED = 5
 
 
 class ApplicationsRequest(Struct, frozen=True):
-    """`describe_all` asks for every id, not for a few of each application; `remember` keeps what was counted."""
+    """The options: `describe_all` describes every id, not a sample per application; `remember` keeps the counts."""
 
     describe_all: bool = False
     remember: bool = True
 
 
 def list_applications(app: App, request: ApplicationsRequest) -> Report:
-    """One row per application; exit 7 where a coordinator can't be asked, whose ids are then in no row."""
+    """Report one row per application; exit with 7 if a coordinator can't be asked, as its ids are in no row then."""
     with app.transactions() as admin:
         cluster = look_at_cluster(app, admin)
         applications = applications_of(cluster.listings.found, cluster.known)
@@ -51,10 +51,10 @@ def list_applications(app: App, request: ApplicationsRequest) -> Report:
     problems = [
         *hidden_ids_warning(app, rows),
         *cluster.problems,
-        *_remarks(facts, cluster.limits),
+        *_remark_warnings(facts, cluster.limits),
         *_not_described(faults),
         *missing_ids_problems(cluster.listings),
-        *(_kept(app, cluster, applications) if request.remember else ()),
+        *(_keep_counts(app, cluster, applications) if request.remember else ()),
     ]
     return txn_report(
         app,
@@ -100,7 +100,7 @@ def _row(facts: ApplicationFacts, limits: BrokerLimits) -> ApplicationRow:
     )
 
 
-def _summary(rows: Sequence[ApplicationRow], cluster: IdsOfCluster, before: Seen | None) -> ApplicationsSummary:
+def _summary(rows: Sequence[ApplicationRow], cluster: ClusterIds, before: Seen | None) -> ApplicationsSummary:
     return ApplicationsSummary(
         applications=len(rows),
         ids=sum(row.ids for row in rows),
@@ -114,8 +114,8 @@ def _summary(rows: Sequence[ApplicationRow], cluster: IdsOfCluster, before: Seen
     )
 
 
-def _remarks(facts: Sequence[ApplicationFacts], limits: BrokerLimits) -> Iterator[Problem]:
-    """One warning per remark, which names the applications that it is about."""
+def _remark_warnings(facts: Sequence[ApplicationFacts], limits: BrokerLimits) -> Iterator[Problem]:
+    """Yield one warning per remark, with the names of the applications."""
     for code in codes.REMARKS:
         names = [each.application.name for each in facts if code in remarks_of(each, limits)]
         if names:
@@ -125,15 +125,15 @@ def _remarks(facts: Sequence[ApplicationFacts], limits: BrokerLimits) -> Iterato
 
 
 def _not_described(faults: Mapping[TransactionalId, KafkaFault]) -> Iterator[Problem]:
-    """One warning for all ids that no coordinator described, with the first reason."""
+    """Yield one warning for all ids that no coordinator described, with the first reason."""
     if faults:
         (why, *_) = faults.values()
         message = f"{counted(len(faults), 'transactional id')} could not be described: {why}"
         yield Problem(codes.NOT_CHECKED, message, "Fix that, then run again.")
 
 
-def _kept(app: App, cluster: IdsOfCluster, applications: Sequence[AnApplication]) -> Iterator[Problem]:
-    """Keeps what was counted, unless some ids are missing: they would look new at the next look."""
+def _keep_counts(app: App, cluster: ClusterIds, applications: Sequence[ApplicationIds]) -> Iterator[Problem]:
+    """Keep the counts, unless some ids are missing: they would look new at the next look."""
     if cluster.listings.missing:
         return
     counts = {each.key(): len(each.ids) for each in applications}

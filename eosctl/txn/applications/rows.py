@@ -1,4 +1,4 @@
-"""What `txn applications` prints: a row per application."""
+"""The rows of `txn applications`, one per application."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_NAME = "(nothing in common)"
 
 
 class ReadingPart(Printed):
-    """One way in which the ids can be read."""
+    """One reading of the ids."""
 
     product: Annotated[Product, "What makes such ids."]
     name: Annotated[str, "The application, if they are its."]
@@ -72,12 +72,12 @@ class ApplicationRow(Printed):
 
     @Header("APPLICATION")
     def called(self) -> str:
-        """What the ids have in common."""
+        """Return what the ids have in common."""
         return self.application or _NO_NAME
 
     @Header("KIND")
     def what(self) -> str:
-        """What uses the ids; with `?` where only their shape says so."""
+        """Return the product that uses the ids; with `?` if that is derived from the ids alone."""
         if self.kind == "ambiguous":
             return " or ".join(dict.fromkeys(each.product for each in self.could_be)) + "?"
         more = {"exactly_once": " v1", "exactly_once_v2": " v2"}.get(self.guarantee or "", "")
@@ -85,12 +85,12 @@ class ApplicationRow(Printed):
 
     @Header("OLDEST-OPEN")
     def oldest_for(self) -> str | None:
-        """How long the oldest transaction has been open."""
+        """Return how long the oldest transaction has been open."""
         return None if self.oldest_open_age_ms is None else duration(self.oldest_open_age_ms)
 
     @Header("TIMEOUT")
     def timeout(self) -> str | None:
-        """Transaction timeouts, lowest to highest."""
+        """Return transaction timeouts, lowest to highest."""
         if self.timeout_ms_min is None or self.timeout_ms_max is None:
             return None
         lowest, highest = duration(self.timeout_ms_min), duration(self.timeout_ms_max)

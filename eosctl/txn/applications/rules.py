@@ -1,7 +1,7 @@
-"""Which application has which transactional ids: readings become applications, the rest goes by common prefixes. Pure.
+"""Groups transactional ids by application: by their readings, and ids without one by common prefixes. Pure.
 
-An id that can be read in several ways makes its application `ambiguous`, with all that it could be: nothing is guessed.
-One pass over the ids; what is held for each is its place in a list, and a number or two of a Flink sink.
+An id with several readings makes its application `ambiguous`, with all of them: nothing is guessed. One pass over the
+ids; each takes a list item, and a number or two for a Flink sink.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import OPEN_STATES, TransactionListing
-from eosctl.txn.applications.readings import Guarantee, IdReading, KnownOfCluster, Product, readings_of
+from eosctl.txn.applications.readings import ClusterFacts, Guarantee, IdReading, Product, readings_of
 
 ApplicationKind = Literal[
     "connect", "flink-sink", "flink-producer", "kafka-streams", "spring", "eosctl", "ambiguous", "unknown"
@@ -25,12 +25,12 @@ Key = tuple[tuple[Product, str], ...]
 
 _SEPARATED = re.compile(r"[^-_.:/]*[-_.:/]+")
 _SINGLES = 20
-"""So many ids that share nothing with any other are rows of their own; more are one row without a name."""
+"""The largest number of ids without a common prefix that are rows of their own; more are one row without a name."""
 
 
 @dataclass(slots=True)
 class _Numbers:
-    """The second numbers of the ids of one subtask: no list of them is held."""
+    """The second numbers of one subtask's ids, summarized without a list of them."""
 
     count: int = 0
     lowest: int = 2**63
@@ -60,11 +60,11 @@ class _Tally:
             numbers.add(reading.second if reading.second is not None else reading.first)
 
 
-class AnApplication(Struct, frozen=True):
-    """Transactional ids that belong together, and what uses them as far as that is known.
+class ApplicationIds(Struct, frozen=True):
+    """Transactional ids that belong together, and the product that uses them, as far as known.
 
-    `could_be` has more than one reading only where the kind is `ambiguous`. `firsts` is how many different first
-    numbers (tasks, subtasks, threads, subtopologies) the ids have, `highest` the highest last number among them.
+    `could_be` has more than one reading only if the kind is `ambiguous`. `firsts` is the number of different first
+    numbers (tasks, subtasks, threads, subtopologies) in the ids, `highest` the highest last number among them.
     """
 
     kind: ApplicationKind
@@ -78,7 +78,7 @@ class AnApplication(Struct, frozen=True):
 
     @property
     def reading(self) -> IdReading | None:
-        """The only way in which the ids can be read."""
+        """The reading of the ids, if there is only one."""
         return self.could_be[0] if len(self.could_be) == 1 else None
 
     @property
@@ -87,16 +87,16 @@ class AnApplication(Struct, frozen=True):
         return self.reading.guarantee if self.reading is not None else None
 
     def key(self) -> str:
-        """The same application at another look."""
+        """Return the key that identifies the application at another look."""
         return f"{self.kind}:{self.guarantee or ''}:{self.name}"
 
     def open(self) -> list[TransactionListing]:
-        """The ids that have a transaction open."""
+        """Return the ids with an open transaction."""
         return [each for each in self.ids if each.state in OPEN_STATES]
 
 
-def applications_of(listings: Iterable[TransactionListing], known: KnownOfCluster) -> list[AnApplication]:
-    """The applications that the ids belong to, by kind and name; those without any reading by their common prefix."""
+def applications_of(listings: Iterable[TransactionListing], known: ClusterFacts) -> list[ApplicationIds]:
+    """Group the ids by application, by kind and name; group ids without any reading by their common prefix."""
     tallies: dict[Key, _Tally] = {}
     rest: list[TransactionListing] = []
     for listing in listings:
@@ -113,7 +113,7 @@ def applications_of(listings: Iterable[TransactionListing], known: KnownOfCluste
     return sorted(found, key=lambda each: (each.name, each.kind, each.guarantee or "", each.could_be))
 
 
-def _application(tally: _Tally) -> AnApplication:
+def _application(tally: _Tally) -> ApplicationIds:
     readings = tally.readings
     naming: Naming | None = None
     if len(readings) == 1 and readings[0].product == "flink-sink":
@@ -123,15 +123,15 @@ def _application(tally: _Tally) -> AnApplication:
     highest = max((each.highest for each in numbers), default=None)
     firsts = len(tally.subtasks) or None
     sure = len(readings) == 1 and readings[0].sure
-    return AnApplication(kind, readings[0].name, tally.ids, readings, sure, naming, firsts, highest)
+    return ApplicationIds(kind, readings[0].name, tally.ids, readings, sure, naming, firsts, highest)
 
 
 def _sink_or_spring(tally: _Tally) -> tuple[tuple[IdReading, ...], Naming | None]:
-    """A Flink sink's numbers begin at 1 (INCREMENTING: checkpoints) or at 0 (POOLING: places in the pool).
+    """Distinguish a Flink sink's numbers, from 1 (INCREMENTING: checkpoints) or 0 (POOLING: slots), from Spring's.
 
-    Numbers that begin at 0 and have no gap are what Spring makes, too, with a prefix for each instance that ends in the
-    instance's number. Where some subtask began later, or has a gap, it can only be Flink: pools grow without gaps, but
-    expired ids of a former pool leave some.
+    Spring, too, constructs numbers that begin at 0 without a gap, if each instance's prefix ends in its number. If some
+    subtask began later, or has a gap, it can only be Flink: pools grow without gaps, but expired ids of a former pool
+    leave some.
     """
     (sink,) = tally.readings
     if all(each.gapless_from_0() for each in tally.subtasks.values()):
@@ -139,8 +139,8 @@ def _sink_or_spring(tally: _Tally) -> tuple[tuple[IdReading, ...], Naming | None
     return (sink,), "pooling" if any(each.lowest == 0 for each in tally.subtasks.values()) else "incrementing"
 
 
-def _by_prefix(listings: list[TransactionListing]) -> list[AnApplication]:
-    """Ids that no product makes: by what they have in common up to a separator."""
+def _by_prefix(listings: list[TransactionListing]) -> list[ApplicationIds]:
+    """Group ids without a reading by their common prefix up to a separator."""
     listings.sort(key=lambda each: each.transactional_id)
     runs = _runs(listings, 0, len(listings), at=0)
     singles = [lower for lower, upper in runs if upper - lower == 1]
@@ -150,13 +150,13 @@ def _by_prefix(listings: list[TransactionListing]) -> list[AnApplication]:
     return [*found, _unknown([listings[lower] for lower in singles])]
 
 
-def _unknown(listings: Sequence[TransactionListing]) -> AnApplication:
+def _unknown(listings: Sequence[TransactionListing]) -> ApplicationIds:
     first, last = listings[0].transactional_id, listings[-1].transactional_id
-    return AnApplication("unknown", common_prefix(first, last), listings)
+    return ApplicationIds("unknown", common_prefix(first, last), listings)
 
 
 def common_prefix(first: str, last: str) -> str:
-    """What two ids have in common at their beginning; of sorted ids, the first and the last have it of all."""
+    """Return the common prefix of two ids; for sorted ids, that of the first and the last is common to all."""
     for at, (one, other) in enumerate(zip(first, last, strict=False)):
         if one != other:
             return first[:at]
@@ -164,7 +164,7 @@ def common_prefix(first: str, last: str) -> str:
 
 
 def _runs(listings: Sequence[TransactionListing], lower: int, upper: int, *, at: int) -> list[tuple[int, int]]:
-    """Slices of sorted ids that share a prefix: it grows word by word, until more than half of the ids differ."""
+    """Return slices of sorted ids that share a prefix; extend it word by word until over half of the ids differ."""
     work, found = [(lower, upper, at)], []
     while work:
         lower, upper, at = work.pop()
@@ -182,7 +182,7 @@ def _runs(listings: Sequence[TransactionListing], lower: int, upper: int, *, at:
 
 
 def _words(listings: Sequence[TransactionListing], lower: int, upper: int, at: int) -> list[tuple[int, int, int]]:
-    """The slices of ids that agree on the next word, too, each with where that one ends."""
+    """Return the slices of ids that agree on the next word, too, each with the end of that word."""
     found: list[tuple[int, int, int]] = []
     begin, word = lower, _next_word(listings[lower].transactional_id, at)
     for number in range(lower + 1, upper):
@@ -194,20 +194,20 @@ def _words(listings: Sequence[TransactionListing], lower: int, upper: int, at: i
 
 
 def _next_word(transactional_id: TransactionalId, at: int) -> str:
-    """From `at` up to the next separator, or to the end: an id without one there differs from all others."""
+    """Return the text from `at` to the next separator, or to the end: an id without one there is unique."""
     match = _SEPARATED.match(transactional_id, at)
     return match[0] if match is not None else transactional_id[at:]
 
 
-def sharing(applications: Sequence[AnApplication]) -> dict[str, list[str]]:
-    """Key of an application -> names of the others that it shares a prefix with, where one may disturb the other.
+def sharing(applications: Sequence[ApplicationIds]) -> dict[str, list[str]]:
+    """Map each application's key to others that share its prefix, if one may disturb the other.
 
-    Flink's POOLING aborts every open transaction on its topics whose id begins with its prefix, be it of another job
+    Flink's POOLING aborts every open transaction on its topics whose id has its prefix, even of another job
     (`TransactionAbortStrategyImpl.LISTING`, connector 4.0). Two products under one name are two applications; the two
-    guarantees of Streams under one name are one that is being upgraded.
+    guarantees of Streams under one name are one application that is being upgraded.
     """
     found: dict[str, list[str]] = {}
-    around: list[AnApplication] = []
+    around: list[ApplicationIds] = []
     for each in sorted(applications, key=lambda one: one.name):
         while around and not each.name.startswith(around[-1].name):
             around.pop()
@@ -220,14 +220,14 @@ def sharing(applications: Sequence[AnApplication]) -> dict[str, list[str]]:
     return found
 
 
-def _may_abort_by_prefix(application: AnApplication) -> bool:
-    """Jobs of the other strategy, INCREMENTING, abort ids of their own subtasks only."""
+def _may_abort_by_prefix(application: ApplicationIds) -> bool:
+    """Decide whether the application may abort by prefix; INCREMENTING jobs abort ids of their own subtasks only."""
     could_be = {each.product for each in application.could_be}
     return "flink-sink" in could_be and application.naming != "incrementing"
 
 
 def sample(ids: Sequence[TransactionListing], most: int) -> Sequence[TransactionListing]:
-    """At most so many of the ids, evenly spread over them, the first one among them."""
+    """Return at most `most` of the ids, evenly spread, including the first."""
     if len(ids) <= most:
         return ids
     return [ids[number * len(ids) // most] for number in range(most)]

@@ -1,4 +1,4 @@
-"""How many ids each application had at the last look: one file per cluster, replaced as a whole or not at all."""
+"""The number of ids per application at the last look: one file per cluster, replaced atomically."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VERSION = 1
 
 
 class Seen(Struct, frozen=True):
-    """What was counted at one look: the key of each application, and how many ids it had."""
+    """The counts of one look: the number of ids per application key."""
 
     looked_at_ms: int
     ids: dict[str, Annotated[int, msgspec.Meta(ge=0)]]
@@ -26,7 +26,7 @@ class Seen(Struct, frozen=True):
 
 
 def read_seen(app: App, cluster_id: str) -> Seen | None:
-    """The last look at this cluster; None where there was none, or where its file can't be read or understood."""
+    """Read the last look at this cluster; return None if there is none, or if its file can't be read or parsed."""
     try:
         found = typed(json_of(read_own(_path(app, cluster_id))), Seen)
     except (OSError, ValueError):
@@ -35,7 +35,7 @@ def read_seen(app: App, cluster_id: str) -> Seen | None:
 
 
 def keep_seen(app: App, cluster_id: str, seen: Seen) -> None:
-    """Puts this look in the place of the last one; raises OSError, and then the last one is still there."""
+    """Replace the last look by this one; if that raises OSError, the last one is still there."""
     own_folder(app.state_dir, _FOLDER)
     write_whole(_path(app, cluster_id), lambda file: file.write(msgspec.json.encode(seen)))
 

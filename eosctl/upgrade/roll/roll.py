@@ -215,7 +215,7 @@ def _stopping(view: GroupLook) -> list[Gate]:
 def _may_pass(view: GroupLook) -> bool:
     """Decide whether something stops the roll, and all of it may be unknown only because of a recent restart."""
     seen = view.observation
-    states = {state for each in seen.connectors or () for state in each.unwell().values()}
+    states = {state for each in seen.connectors or () for state in each.unhealthy_parts().values()}
     passing = {
         codes.CONNECTORS_HEALTHY: bool(states) and states <= STARTING,
         codes.GROUP_STABLE: True,

@@ -90,6 +90,6 @@ def excused_work(observation: Observation, begun: Roll | None, risks: AcceptedRi
     return before | {
         (each.name, CONNECTOR_ITSELF if part == "connector" else int(part.removeprefix("task ")))
         for each in observation.connectors or ()
-        for part, state in each.unwell().items()
+        for part, state in each.unhealthy_parts().items()
         if state == "FAILED" or begun is None
     }

@@ -172,8 +172,8 @@ def test_the_file_is_of_each_worker_of_its_group_and_of_no_other() -> None:
 def test_what_files_alone_say(modes: list[str], mode: Mode, said: str) -> None:
     files = [read_worker_file(f"f{n}", {"exactly.once.source.support": each}) for n, each in enumerate(modes)]
     refined = mode_of_files(files)
-    assert (refined.mode, len(refined.said)) == (mode, len(modes))
-    assert refined.said[0].startswith(said)
+    assert (refined.mode, len(refined.evidence)) == (mode, len(modes))
+    assert refined.evidence[0].startswith(said)
 
 
 def test_no_file_says_nothing() -> None:

@@ -25,11 +25,11 @@ from eosctl.offsets.history.changes import offset_changes, went_back
 from eosctl.offsets.history.gtids import compare_gtids
 from eosctl.offsets.history.sources import KNOWN_SOURCES, lsn_number, lsn_texts
 from eosctl.state.history import since_ms
-from eosctl.txn.applications.readings import KnownOfCluster, readings_of
+from eosctl.txn.applications.readings import ClusterFacts, readings_of
 from tests.fuzz.mutation import BETWEEN
 from tests.fuzz.reader import Reader
 
-_KNOWN = KnownOfCluster({"connect-cluster": frozenset({"src"})}, frozenset({"app", "group"}), {"topic": 3})
+_KNOWN = ClusterFacts({"connect-cluster": frozenset({"src"})}, frozenset({"app", "group"}), {"topic": 3})
 _CLOCK = Clock(now_s=lambda: 1_700_000_000.0)
 
 

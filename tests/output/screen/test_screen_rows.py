@@ -7,7 +7,17 @@ import pytest
 
 from eosctl.output.screen.keys import keys_of
 from eosctl.output.screen.painter import Painter
-from eosctl.output.screen.rows import ScreenRow, TextSpan, cut, fit, folded, pasted, row_of, sides, width_of
+from eosctl.output.screen.rows import (
+    ScreenRow,
+    TextSpan,
+    copyable_rows,
+    cut,
+    fit,
+    folded,
+    left_and_right,
+    row_of,
+    width_of,
+)
 
 
 def texts(rows: list[ScreenRow]) -> list[str]:
@@ -38,12 +48,12 @@ def test_sentences_break_between_words_and_words_where_they_must() -> None:
 
 
 def test_a_command_is_one_line_on_several_rows() -> None:
-    assert pasted("abcdef", 4) == [ScreenRow((TextSpan("abcd"),), flows=True), ScreenRow((TextSpan("ef"),))]
+    assert copyable_rows("abcdef", 4) == [ScreenRow((TextSpan("abcd"),), flows=True), ScreenRow((TextSpan("ef"),))]
 
 
 def test_the_right_side_is_whole_or_left_out() -> None:
-    assert sides([TextSpan("left " * 5)], [TextSpan("right")], 20).text == "left left le…  right"
-    assert sides([TextSpan("left")], [TextSpan("right")], 13).text == "left"
+    assert left_and_right([TextSpan("left " * 5)], [TextSpan("right")], 20).text == "left left le…  right"
+    assert left_and_right([TextSpan("left")], [TextSpan("right")], 13).text == "left"
     assert row_of([TextSpan("abc"), TextSpan("def", "bold")], 4).text == "abc…"
 
 
@@ -86,7 +96,7 @@ def test_only_what_changed_is_painted_and_the_screen_is_right_each_time() -> Non
 
 def test_a_command_of_several_rows_is_left_to_the_terminal_to_break() -> None:
     screen, painter, written = emulated(10, 4)
-    rows = [ScreenRow((TextSpan("top"),)), *pasted("abcdefghijKLMNOPQRSTuv", 10)]
+    rows = [ScreenRow((TextSpan("top"),)), *copyable_rows("abcdefghijKLMNOPQRSTuv", 10)]
     painter.paint(rows, width=10, height=4)
     assert [line.rstrip() for line in screen.display] == ["top", "abcdefghij", "KLMNOPQRST", "uv"]
     assert "abcdefghijKLMNOPQRSTuv" in written[0]

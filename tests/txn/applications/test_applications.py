@@ -18,10 +18,10 @@ from eosctl.core.transactions import (
     TransactionState,
 )
 from eosctl.txn.applications.facts import ApplicationFacts, BrokerLimits, facts_of, remarks_of
-from eosctl.txn.applications.readings import KnownOfCluster
-from eosctl.txn.applications.rules import AnApplication, applications_of, common_prefix, sample, sharing
+from eosctl.txn.applications.readings import ClusterFacts
+from eosctl.txn.applications.rules import ApplicationIds, applications_of, common_prefix, sample, sharing
 
-NOTHING = KnownOfCluster()
+NOTHING = ClusterFacts()
 DAY_MS = 86_400_000
 UUIDS = ["0f8fad5b-d9cb-469f-a165-70867728950e", "7c9e6679-7425-40de-944b-e07fc1f90ae7"]
 
@@ -30,11 +30,11 @@ def listed(name: str, state: TransactionState = TransactionState.EMPTY) -> Trans
     return TransactionListing(TransactionalId(name), state, ProducerId(1), 1)
 
 
-def grouped(names: Iterable[str], known: KnownOfCluster = NOTHING) -> list[AnApplication]:
+def grouped(names: Iterable[str], known: ClusterFacts = NOTHING) -> list[ApplicationIds]:
     return applications_of([listed(name) for name in names], known)
 
 
-def shown(applications: Sequence[AnApplication]) -> list[tuple[str, str, int]]:
+def shown(applications: Sequence[ApplicationIds]) -> list[tuple[str, str, int]]:
     return [(each.kind, each.name, len(each.ids)) for each in applications]
 
 
@@ -42,7 +42,7 @@ def test_each_application_is_one_row() -> None:
     names = [f"sink-{subtask}-{checkpoint}" for subtask in (0, 1) for checkpoint in (5, 6)]
     names += [f"shop-{process}-{thread}" for process in UUIDS for thread in (1, 2)]
     names += ["shop-0_0", "shop-0_1", "connect-c-0", "connect-c-1", "connect-cluster-connect", "eosctl-config-connect"]
-    known = KnownOfCluster({"connect": frozenset({"c"})}, frozenset({"shop"}))
+    known = ClusterFacts({"connect": frozenset({"c"})}, frozenset({"shop"}))
     found = grouped(names, known)
     assert shown(found) == [
         ("connect", "connect-c", 2),
@@ -112,7 +112,7 @@ def test_a_pool_s_prefix_that_begins_another_s_is_shared() -> None:
     """Flink's POOLING aborts by prefix; INCREMENTING does not, and Streams' application.id harms none."""
     pooled = ["s-0-0", "s-0-2"]
     found = grouped(
-        [*pooled, "s-2-0-5", "s-2-0-6", "other-0-7", "connect-c-0"], KnownOfCluster({"connect": frozenset({"c"})})
+        [*pooled, "s-2-0-5", "s-2-0-6", "other-0-7", "connect-c-0"], ClusterFacts({"connect": frozenset({"c"})})
     )
     assert sharing(found) == {"flink-sink::s": ["s-2"], "flink-sink::s-2": ["s"]}
     assert sharing(grouped(["s-0-3", "s-2-0-5"])) == {}
@@ -218,7 +218,7 @@ def test_many_ids_take_little_beside_their_listing() -> None:
     listings += [listed(f"app-{chance.getrandbits(128):032x}") for _ in range(10_000)]
     listings += [listed(f"tx-{number}") for number in range(5_000)]
     listings += [listed(f"team{number % 50}.job{number}") for number in range(5_000)]
-    known = KnownOfCluster({"connect": frozenset()}, frozenset({"g"}), {"t": 1})
+    known = ClusterFacts({"connect": frozenset()}, frozenset({"g"}), {"t": 1})
     tracemalloc.start()
     try:
         found = applications_of(listings, known)

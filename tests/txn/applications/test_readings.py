@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.core.ids import TransactionalId
-from eosctl.txn.applications.readings import IdReading, KnownOfCluster, readings_of
+from eosctl.txn.applications.readings import ClusterFacts, IdReading, readings_of
 
-NOTHING = KnownOfCluster()
-CLUSTER = KnownOfCluster(
+NOTHING = ClusterFacts()
+CLUSTER = ClusterFacts(
     connect_groups={
         "connect": frozenset({"orders", "file-0"}),
         "connect-cluster": frozenset(),
@@ -25,7 +25,7 @@ UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 HASH = "7f86b06891c19f1e76c3f65c90ce752b"
 
 
-def read(transactional_id: str, known: KnownOfCluster = NOTHING) -> tuple[IdReading, ...]:
+def read(transactional_id: str, known: ClusterFacts = NOTHING) -> tuple[IdReading, ...]:
     return readings_of(TransactionalId(transactional_id), known)
 
 
@@ -114,7 +114,7 @@ def test_flink_reads_what_flink_made(prefix: str, subtask: int, checkpoint: int)
 
 @given(names, numbers, numbers)
 def test_streams_reads_what_streams_made(application: str, one: int, other: int) -> None:
-    known = KnownOfCluster(other_groups=[application])
+    known = ClusterFacts(other_groups=[application])
     process = uuid.UUID(int=one * 2**90 + other)
     (reading,) = read(f"{application}-{process}-{other}", known)
     assert (reading.name, reading.guarantee, reading.first, reading.sure) == (
@@ -129,10 +129,10 @@ def test_streams_reads_what_streams_made(application: str, one: int, other: int)
 
 @given(names, names, numbers)
 def test_connect_is_among_the_readings_of_its_tasks(group: str, connector: str, task: int) -> None:
-    known = KnownOfCluster({group: frozenset()})
+    known = ClusterFacts({group: frozenset()})
     found = [each for each in read(f"{group}-{connector}-{task}", known) if each.product == "connect"]
     assert IdReading("connect", f"{group}-{connector}", group, connector, first=task) in found
-    known = KnownOfCluster({group: frozenset({connector})})
+    known = ClusterFacts({group: frozenset({connector})})
     assert IdReading("connect", f"{group}-{connector}", group, connector, first=task, sure=True) in read(
         f"{group}-{connector}-{task}", known
     )
