@@ -1,6 +1,6 @@
-"""Tables in files by the partitions that their rows go to: who wants what goes to some of them reads little else.
+"""Tables in files sorted by target partition: a reader of some partitions reads little else.
 
-The schema tells the partitions at the ends of each batch.
+The schema has the partitions at the ends of each batch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FEW_ROWS = 1_000
 
 
 def write_by_place(file: Path, rows: pa.Table, places: pa.Table, *, readers: int) -> None:
-    """Puts `rows` into a file, for so many `readers`; `places` (topic, partition) says where each of them goes.
+    """Write `rows` into a file for this number of `readers`, sorted by the (topic, partition) of each row in `places`.
 
     Each batch costs a millisecond. A reader of some partitions also gets what shares a batch with the first of them and
     with the last.
@@ -48,7 +48,7 @@ def write_by_place(file: Path, rows: pa.Table, places: pa.Table, *, readers: int
 
 
 def _cuts(numbers: npt.NDArray[np.int64], few: int) -> list[tuple[int, int]]:
-    """(first row, row behind) of each batch, told the numbers of the rows' places, in order.
+    """Return (first row, end row) of each batch, given the sorted numbers of the rows' places.
 
     A batch ends with a place, once it has a `few` rows; one place may have several.
     """
@@ -60,7 +60,10 @@ def _cuts(numbers: npt.NDArray[np.int64], few: int) -> list[tuple[int, int]]:
 
 
 def batches_to(file: Path, places: Collection[Place]) -> Sequence[int] | None:
-    """The batches of a file that may send to one of `places`; None where it does not tell, as of an earlier eosctl."""
+    """Return the numbers of the batches that may have rows for one of `places`.
+
+    None if the file does not say, as files of earlier versions of eosctl don't.
+    """
     told = metadata_of(file).get(_BATCHES)
     if told is None:
         return None
