@@ -114,11 +114,10 @@ def one_table(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def in_one_piece(table: pa.Table) -> pa.Table:
-    """Return the table with one array per column, so that taking rows of it repeatedly does not combine them each time.
+    """Return the table with one array per column, so that taking rows of it repeatedly does not combine them
+    each time.
 
     Columns are combined one by one, so that not everything is in memory twice if the caller lets go of `table`.
-
-    One after the other, so that it is not there twice, if the caller lets go of `table`.
     """
     columns, schema = list[pa.Array](), table.schema
     while table.num_columns:

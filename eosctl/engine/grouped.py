@@ -1,4 +1,4 @@
-"""Rows that do not fit into memory, in parts that do: what belongs together is in one part, and waits on the disk."""
+"""Rows that do not fit into memory, in parts that do: the rows of a group are in one part, and wait on the disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PART_RECORDS, PART_BYTES = migration.PART_RECORDS // 2, migration.PART_BYTES // 
 
 
 def in_large_pieces(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows as tables with as many as a part has, or a few more; the last one may have less."""
+    """Join tables until each has as many rows as a part, or a few more; the last one may have fewer."""
     held, rows, size = list[pa.Table](), 0, 0
     for piece in pieces:
         held.append(piece)
@@ -31,7 +31,7 @@ def in_large_pieces(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 class _Slice(NamedTuple):
-    """Rows that stand together of table `number` on the disk, and about how many bytes they have."""
+    """Neighbouring rows of table `number` on the disk, and about how many bytes they have."""
 
     number: int
     spilled: Spilled
@@ -40,7 +40,7 @@ class _Slice(NamedTuple):
     size: int
 
     def table(self) -> pa.Table:
-        """The rows."""
+        """Read the rows."""
         return self.spilled.table().slice(self.first, self.rows)
 
 
@@ -63,7 +63,7 @@ class Grouped:
         by: Sequence[str],
         in_order: Callable[[pa.Table], pa.Table],
     ) -> None:
-        """Of several `tables`, `in_large_pieces`, all go to the spool; raises OSError where it can't be written.
+        """Sort several `tables` (`in_large_pieces`) into the spool; raises OSError if it can't be written.
 
         Rows with the same values in the columns `by` are a group, and `in_order` puts it together.
         """
@@ -80,23 +80,26 @@ class Grouped:
         return spool.put(table), list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
     def tables(self) -> Iterator[pa.Table]:
-        """The parts; one that fits is in the order in which it came."""
+        """Yield the parts; a single one keeps the order of its rows."""
         if self._small is not None:
             yield self._small
         for part in self._parts:
             yield pa.concat_tables(each.table() for each in part)
 
     def count_parts(self) -> int:
-        """How many `tables` there are."""
+        """Return the number of `tables`."""
         return len(self._parts) or 1
 
     def is_large(self) -> bool:
-        """Whether there are parts that wait on the disk."""
+        """Tell whether there are parts that wait on the disk."""
         return bool(self._parts)
 
 
 def _parts_of(tables: Sequence[_OnDisk]) -> Iterator[Sequence[_Slice]]:
-    """Groups in order, as many together as fit: what they have in one table stands together there too."""
+    """Yield the groups in order, as many together as fit into a part.
+
+    Rows of them that are neighbours in one table stay neighbours.
+    """
     groups: dict[tuple[Any, ...], list[_Slice]] = {}
     for number, (spilled, found) in enumerate(tables):
         for *group, first, rows, size in found:

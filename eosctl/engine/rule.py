@@ -36,7 +36,7 @@ class Newest(Struct, frozen=True):
 
 
 def newest_per_key(records: pa.Table) -> Newest:
-    """The newest record of each topic and key, of RECORDS.
+    """Return the newest record of each topic and key, of RECORDS.
 
     Within a partition the offset says which is newest. Offsets of different partitions can't be compared: there the
     timestamp decides, then the place where Connect's producer puts the key, as in `views.fold_store`. Only keys that
@@ -54,7 +54,7 @@ def newest_per_key(records: pa.Table) -> Newest:
 
 
 def newest_per_place(records: pa.Table) -> pa.Table:
-    """The newest record of each topic, partition and key, of RECORDS."""
+    """Return the newest record of each topic, partition and key, of RECORDS."""
     single, several = _single_and_several(records)
     return single if several is None else pa.concat_tables([single, _newest_per_place(several)])
 
@@ -64,7 +64,7 @@ def _newest_per_place(records: pa.Table) -> pa.Table:
 
 
 def _single_and_several(rows: pa.Table) -> tuple[pa.Table, pa.Table | None]:
-    """The rows of topics and keys that are there once, and those of which there may be several, None for none."""
+    """Split rows into those whose topic and key occur once, and those that may occur several times, None for none."""
     repeated = are_repeated(rows)
     several = rows.filter(repeated)
     if len(several.group_by(["topic", "key"]).aggregate([])) == len(several):
@@ -73,7 +73,7 @@ def _single_and_several(rows: pa.Table) -> tuple[pa.Table, pa.Table | None]:
 
 
 def first_of(rows: pa.Table, key: list[str], order: list[tuple[str, str]]) -> pa.Table:
-    """The first row, in that order, of those with the same key."""
+    """Return the first row of each key, in the given order."""
     ranked = pa.table({name: rows[name] for name in dict.fromkeys([*key, *(name for name, _ in order)])})
     for name, _ in order:
         if pa.types.is_boolean(ranked[name].type):  # which Arrow does not sort by
@@ -85,7 +85,9 @@ def first_of(rows: pa.Table, key: list[str], order: list[tuple[str, str]]) -> pa
 
 
 def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Sequence[str]) -> pa.Table:
-    """The records of routed connectors with the topic and key that each ends on; `sources` in order of precedence.
+    """Return the records of routed connectors as claims: with the topic and key that each will have in the target.
+
+    `sources` are in order of precedence.
 
     `value` is null for every deletion, however it was spelled: nothing else is ever sent for one.
     """
@@ -117,7 +119,7 @@ def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Se
 
 
 def _only(keys: pa.Array, which: pa.Array) -> pa.Array:
-    """`keys`, null for others: Arrow's `if_else` would keep the bytes of these."""
+    """Return `keys` with null for the others: Arrow's `if_else` would keep the bytes of these."""
     return keys.take(pc.if_else(which, numbered(len(keys)), pa.scalar(None, pa.int64())))
 
 
@@ -126,7 +128,7 @@ def _texts(names: Iterable[str]) -> pa.Array:
 
 
 def strongest(claims: pa.Table, policy: Policy) -> pa.Table:
-    """The claim that counts for each target key, whether some `collides`, and the number of `claims` to it.
+    """Return the claim that counts for each target key, with `collides` and the number of `claims` to the key.
 
     A record that already has the final name stands for what is there, a renamed one for what comes: so `keep-target`
     and `fail` prefer the first, `take-source` the second; `newest` the later timestamp. Then the stronger source. A
@@ -176,7 +178,7 @@ def _all(count: int, *, value: bool) -> pa.Array:
 
 
 def wanted(records: pa.Table, claims: pa.Table) -> pa.Table:
-    """Those of `records` whose keys are claimed, or have the hash of one that is: of a large target few others."""
+    """Return the `records` whose hash is that of a claimed key; in a large target they are few."""
     if not len(records):
         return records  # to look up no hash takes the time of the claims all the same
     return records.filter(pc.is_in(records["hash"], value_set=one_array(claims["hash"])))
@@ -185,7 +187,9 @@ def wanted(records: pa.Table, claims: pa.Table) -> pa.Table:
 def decide(
     claims: pa.Table, target: pa.Table, sizes: Mapping[str, int], policy: Policy, *, fallback: bool = False
 ) -> pa.Table:
-    """What happens to each target key, as DECISIONS; `claims` are the `strongest`, `target` is RECORDS, newest each.
+    """Decide on each target key, as DECISIONS.
+
+    `claims` are the `strongest`, `target` is RECORDS, newest of each key.
 
     A target without a record takes a live value and needs no tombstone; a difference is a conflict, a deletion against
     a value too, for which `newest` keeps the target unless the source's timestamp is later. What `delete` sends is a
@@ -223,10 +227,11 @@ def _nowhere(count: int) -> pa.Table:
 
 
 class _Facts(Struct, frozen=True):
-    """What is known of each key that is claimed; columns of booleans.
+    """The facts about each claimed key, as columns of booleans.
 
-    The source has it `deleted`; it is `there` in the target, means the `same`, is a deletion (`gone`), the source's is
-    `newer`; a rename `collides`.
+    `deleted`: the source's value is a deletion. `there`: the target has the key. `same`: both values mean the same.
+    `gone`: the target's value is a deletion. `newer`: the source's record is newer. `collides`: a rename brings another
+    value onto the key.
     """
 
     deleted: Any
@@ -237,7 +242,7 @@ class _Facts(Struct, frozen=True):
     collides: Any
 
     def outcome(self, policy: Policy, *, fallback: bool) -> tuple[Any, Any, Any]:
-        """Action, reason and conflict of each key: the first branch that holds."""
+        """Return action, reason and conflict of each key: the first branch that holds."""
         absent, differs = pc.invert(self.there), pc.and_(self.there, pc.invert(self.same))
         never, always = pc.and_(self.there, absent), pc.or_(self.there, absent)
         stands = {Policy.KEEP_TARGET: always, Policy.NEWEST: pc.invert(self.newer)}.get(policy, never)
@@ -262,10 +267,10 @@ class _Facts(Struct, frozen=True):
 
 
 def is_sent(decisions: pa.Table) -> Any:
-    """Whether each of some decisions sends something."""
+    """Tell which decisions send something."""
     return pc.is_in(decisions["action"], value_set=_SENDS)
 
 
 def sent(decisions: pa.Table) -> pa.Table:
-    """Those decisions that send something."""
+    """Return the decisions that send something."""
     return those(decisions, is_sent(decisions))
