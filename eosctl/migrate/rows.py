@@ -1,4 +1,4 @@
-"""What `offsets migrate` and `offsets verify` print: keys of a migration, keys that differ, stages."""
+"""The output of `offsets migrate` and `offsets verify`: keys of a migration, keys that differ, stages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SourcePart(Printed):
 
 
 class MigratedRow(Printed, kw_only=True):
-    """A key, and what a migration does to it."""
+    """A key of a migration, and the action on it."""
 
     key: Key
     connector: Annotated[str | None, "The connector in the key, as the target has it."]
@@ -50,23 +50,23 @@ class MigratedRow(Printed, kw_only=True):
 
     @Header("CONNECTOR")
     def connector_now(self) -> str | None:
-        """The connector in the key; behind it the one that it was before, where that is another one."""
+        """Return the connector in the key, and behind it the previous one, if that is another one."""
         return f"{self.connector} (was {self.renamed_from})" if self.renamed_from else self.connector
 
     @Header("SOURCE-PARTITION")
     def partition_or_key(self) -> object:
-        """The source partition; the whole key where it is not one that Connect writes."""
+        """Return the source partition; the whole key if it is not one that Connect writes."""
         return _partition_or_key(self)
 
 
 class StoredPlace(Printed):
-    """Where a key is, or is to be."""
+    """The place of a key, present or planned."""
 
     topic: Annotated[str, "The topic."]
     partition: Annotated[int | None, "The number of its partition; null where the key is in none."]
 
     def cell(self) -> str:
-        """As Kafka itself writes it; the topic alone for a key that is in none of its partitions."""
+        """Return the place as Kafka itself writes it; the topic alone for a key that is in none of its partitions."""
         return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
 
 
@@ -84,7 +84,7 @@ class MismatchRow(Printed):
 
     @Header("SOURCE-PARTITION")
     def partition_or_key(self) -> object:
-        """The source partition; the whole key where it is not one that Connect writes."""
+        """Return the source partition; the whole key if it is not one that Connect writes."""
         return _partition_or_key(self)
 
 
@@ -97,7 +97,7 @@ class StageRow(Printed):
 
 
 class MigrationSummary(Printed):
-    """What becomes of every record that was read."""
+    """Counts of the records that were read, by what becomes of them."""
 
     connectors: Annotated[int, "How many connectors are migrated."]
     records: Annotated[int, "How many records were read."]
@@ -112,7 +112,7 @@ class MigrationSummary(Printed):
 
 
 class MigratedSummary(MigrationSummary):
-    """What became of every key."""
+    """Counts of the keys, by what became of them."""
 
     sent: Annotated[int | None, "How many records this run wrote; null where that is not known."]
     already_written: Annotated[int, "How many an earlier run had written."]
@@ -132,12 +132,12 @@ class MigrationTopic(Printed):
     exists: Annotated[bool, "Whether it was there when the plan was made."]
 
     def new(self) -> TopicPart:
-        """The topic as one that is to be made."""
+        """Return the topic as one to create."""
         return TopicPart(topic=self.topic, partitions=self.partitions, replication_factor=self.replication_factor)
 
 
 class MigrationFacts(Printed):
-    """What a plan and its result have beside their keys."""
+    """The facts of a plan and its result, besides their keys."""
 
     plan: Annotated[str, "The sha256 of the plan, in hex."]
     planned_at: Annotated[str, "When the plan was made."]
@@ -150,34 +150,34 @@ class MigrationFacts(Printed):
 
 
 class MigratePlanData(MigrationFacts):
-    """What a plan has beside its keys."""
+    """The facts of a plan, besides its keys."""
 
     plan_file: Annotated[str | None, "The file that the plan was written to."]
 
 
 class WrittenPart(Printed):
-    """What was written to a topic."""
+    """The records that were written to a topic."""
 
     written: Annotated[int, "How many records, tombstones included."]
     tombstones: Annotated[int, "How many of them delete a key."]
 
 
 class CodeAndMessage(Printed):
-    """Why something failed."""
+    """The reason of a failure."""
 
     code: Annotated[str, "The code; `eosctl explain CODE` says what it means."]
     message: Annotated[str, "Why it failed."]
 
 
 class NotCreatedPart(Printed):
-    """A topic that could not be made."""
+    """A topic that could not be created."""
 
     topic: Annotated[str, "Its name."]
     error: Annotated[CodeAndMessage, "Why it could not be made."]
 
 
 class MigrateResultData(MigrationFacts):
-    """What a result has beside its keys."""
+    """The facts of a result, besides its keys."""
 
     topics: Annotated[dict[str, WrittenPart], "What was written to each topic."]
     created: Annotated[list[str], "The topics that were made."]
@@ -189,7 +189,7 @@ class MigrateResultData(MigrationFacts):
 
 
 class VerifyData(Printed):
-    """What the topics were compared with."""
+    """The plan or backup that the topics were compared with."""
 
     plan: Annotated[str, "The sha256 of the plan, in hex."] | UnsetType = UNSET
     backup: Annotated[str, "The backup."] | UnsetType = UNSET
@@ -200,7 +200,7 @@ class VerifyData(Printed):
 
 
 def _migration_lines(report: Report) -> Iterable[str]:
-    """The topics that a migration makes, and where the rows are that are not shown; then the summary."""
+    """Yield the topics that a migration creates, and where the rows are that are not shown; then the summary."""
     data: MigratePlanData | MigrateResultData = report.data
     missing = [each.new() for each in data.targets if not each.exists]
     if isinstance(data, MigrateResultData):
