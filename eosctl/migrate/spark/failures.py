@@ -1,4 +1,4 @@
-"""What went wrong inside Spark, in one line: stack traces of two languages never reach the user."""
+"""Errors inside Spark in one line: stack traces of two languages never reach the user."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _DEATHS = {
 
 
 def start_error(error: BaseException, *, log_file: Path, log_start: int) -> EosctlError:
-    """The eosctl error for a Spark that did not start: the JVM's own words, which are in the log after `log_start`.
+    """Return the error for a Spark that did not start, with the JVM's own words from the log after `log_start`.
 
-    pyspark only says that the JVM exited before it told its port.
+    pyspark only says that the JVM exited before it reported its port.
     """
     said = ""
     if "JAVA_GATEWAY_EXITED" in str(error):
@@ -52,7 +52,7 @@ def start_error(error: BaseException, *, log_file: Path, log_start: int) -> Eosc
 
 
 def spark_error(error: BaseException, doing: str, *, log_file: Path | None = None) -> EosctlError:
-    """The eosctl error for a failure inside Spark: the innermost line that is not about Spark itself, and the task."""
+    """Return the error for a failure inside Spark: the innermost line that is not about Spark itself, and the task."""
     text = str(error)
     where = str(log_file) if log_file else "spark.log beside the snapshot folder"
     kind, told, hint = _meaning(_cause(error, text))
@@ -60,7 +60,7 @@ def spark_error(error: BaseException, doing: str, *, log_file: Path | None = Non
 
 
 def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
-    """What a task met with: the class, and so the exit code, that it has without Spark, its words, and what next."""
+    """Return the class that a task's error has without Spark, and so the exit code, its message, and the next step."""
     if ours := _OUR_ERROR.fullmatch(cause):
         kind = getattr(errors, ours[1], EosctlError)
         return kind, ours[2], _NEXT.get(kind, "")
@@ -81,7 +81,7 @@ def _cause(error: BaseException, text: str) -> str:
 
 
 def _task(text: str) -> str:
-    """Which task it was, and how often it was tried, where Spark gave up for one."""
+    """Return which task it was, and how often it was tried, if Spark gave up because of one."""
     found = _TASK.search(text)
     if found is None:
         return ""

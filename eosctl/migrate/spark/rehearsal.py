@@ -1,4 +1,4 @@
-"""A migration of one made-up record without Kafka, so that the JVM loads what the real ones need: for its archive."""
+"""A migration of one made-up record without Kafka: it makes the JVM load the classes for its archive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEY = b'["rehearsed",{"file":"x"}]'
 
 
 def rehearse(job: MigrationJob, folder: Path) -> None:
-    """Decides, cleans and compares below `folder`; a failure costs no more than slower starts."""
+    """Decide, clean and compare below `folder`; a failure costs no more than slower starts."""
     source, target = (PlannedTopic(name, name, 1, 1, (Bounds(0, 0, 1, 1),), "") for name in ("from", "to"))
     route = ConnectorRoute("rehearsed", "rehearsed", target.name)
     plan = MigrationPlan(

@@ -1,4 +1,4 @@
-"""The snapshot of one side of a migration: what reading tasks found, in files that each writes itself.
+"""The snapshot of one side of a migration: the records that reading tasks found, in files that each writes itself.
 
 A file is there whole or not at all, and a task that is tried again writes the same ones.
 """
@@ -36,16 +36,16 @@ _STALL_S = 60.0
 
 
 def fresh_folder(folder: Path) -> Path:
-    """`folder`, empty: what an earlier run left goes."""
+    """Create `folder`, empty: files of an earlier run are removed."""
     shutil.rmtree(folder, ignore_errors=True)
     make_folder(folder)
     return folder
 
 
 def hosts_without(context: SparkContext, folder: Path, *, tasks: int) -> list[str]:
-    """The hosts where a task does not find in `folder` what this process has just put there.
+    """Return the hosts where a task does not find in `folder` the file that this process has just put there.
 
-    A folder of the same name is not the same folder: each task shows what the file says.
+    A folder of the same name is not the same folder: each task returns the file's content.
     """
     token = uuid4().hex
     file = folder / f".shared-{token}"
@@ -76,10 +76,10 @@ def land_bins(
     first: int = 0,
     bare: bool = False,
 ) -> Snapshot:
-    """Reads each bin in a task of its own, into the files of the readers from number `first` on.
+    """Read each bin in a task of its own, into the files of the readers from number `first` on.
 
-    `counts` are told how many offsets are read. Tasks find their bins in a file: Spark writes a task's closure to disk
-    where it is large, and the client's passwords are in it.
+    `counts` gets the number of offsets read. Tasks find their bins in a file: Spark writes a task's closure to disk if
+    it is large, and the client's passwords are in it.
     """
     file = folder / f"bins-{first:05}.json"
     _write_bins(file, bins, places)
@@ -101,9 +101,9 @@ def sent_in_order(
     *,
     counts: RecordCounts,
 ) -> int | None:
-    """How many records there are in all bins, if they are what `decisions` send, as it was sent, and nothing else.
+    """Return the number of records in all bins if they are exactly what `decisions` send, as sent, else None.
 
-    Each bin is read in a task of its own; `folder` is for what the tasks are told.
+    Each bin is read in a task of its own; `folder` is for the file that the tasks read their bins from.
     """
     file = folder / "bins-sent.json"
     _write_bins(file, bins, Places(ONE_PART))
@@ -119,9 +119,9 @@ def sent_in_order(
 
 
 def _write_bins(file: Path, bins: Sequence[Sequence[OffsetRange]], places: Places) -> None:
-    """What the readers of a side are given: the ranges of each, and where their keys go.
+    """Write what the readers of a side need: the ranges of each, and the parts of their keys.
 
-    By `json`, for executors read it: of all that eosctl needs they have confluent-kafka, numpy and pyarrow.
+    By `json`, for executors read it: of everything that eosctl needs they have confluent-kafka, numpy and pyarrow.
     """
     ranges = [[astuple(one) for one in some] for some in bins]
     text = json.dumps({"bins": ranges, "parts": places.parts, "renames": dict(places.renames)})
