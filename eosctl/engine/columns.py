@@ -24,9 +24,9 @@ class _NoPandas:
 
 
 def _start_without_pandas() -> None:
-    """Create pyarrow's first array, for which it looks for pandas, without pandas: loading it takes 0.4 s and 40 MiB.
+    """Create pyarrow's first array with pandas hidden: it would import pandas for it, which takes 0.4 s and 40 MiB.
 
-    Whoever asks pyarrow for pandas later gets it (pyarrow's `_PandasAPIShim`, 26).
+    Code that later asks pyarrow for pandas gets it (pyarrow's `_PandasAPIShim`, 26).
     """
     if "pandas" in sys.modules:
         return
@@ -55,8 +55,8 @@ RECORDS = arrow_schema(
     "nothing boolean, hash hash, at_home boolean, connector string"
 )
 """Records as they were read. `nothing`: the value is a deletion (`is_nothing`); `hash` is murmur2 of the key, null for
-no key; `at_home`: the key is where Connect's producer puts it; `connector` is whose the key is (`key_owner`), null for
-nobody's. `timestamp_ms` is -1 for none, `headers` are as they lie in a record batch (`headers.headers_in`), null for
+no key; `at_home`: the key is where Connect's producer puts it; `connector` is that of the key (`key_owner`), null for
+none. `timestamp_ms` is -1 for none, `headers` are as they lie in a record batch (`headers.headers_in`), null for
 none."""
 
 LINES = arrow_schema(
@@ -68,7 +68,7 @@ SENT = arrow_schema("topic string, partition int, key binary, value value, heade
 """Records that are sent: a null value is a tombstone, headers are the member of a record file, null for none."""
 
 Table, Batch = pa.Table, pa.RecordBatch
-"""Arrow's, for those who only hand them on."""
+"""Arrow's classes, for modules that only pass them on."""
 
 DECISIONS = arrow_schema(
     "connector string, target_connector string, source_topic string, source_partition int, source_offset long, "
@@ -76,7 +76,7 @@ DECISIONS = arrow_schema(
     "target_exists boolean, target_offset long, target_timestamp_ms long, target_headers value, before value, "
     "before_nothing boolean, action string, reason string, conflict boolean, claims long"
 )
-"""What becomes of each target key: `value` is the source's (null for a deletion), `before` the target's bytes,
+"""The decision on each target key: `value` is the source's (null for a deletion), `before` the target's bytes,
 `source_key` the source's key where that is another one, `hash` murmur2 of the key, `partition` where the target has it
 now (null: nowhere), `claims` how many source records wanted the key."""
 
@@ -114,8 +114,7 @@ def one_table(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def in_one_piece(table: pa.Table) -> pa.Table:
-    """Return the table with one array per column, so that taking rows of it repeatedly does not combine them
-    each time.
+    """Return the table with one array per column: else each taking of rows would combine the chunks again.
 
     Columns are combined one by one, so that not everything is in memory twice if the caller lets go of `table`.
     """
@@ -148,7 +147,7 @@ def same(left: Any, right: Any) -> Any:
 
 
 _AROUND_BYTES = 200
-"""Of a row besides its keys and values."""
+"""Estimated overhead of a row, in bytes."""
 
 
 def row_sizes(table: pa.Table) -> pa.Array:

@@ -39,8 +39,8 @@ def expected_in_source(decisions: pa.Table) -> pa.Table:
 def compare(expected: pa.Table, now: pa.Table, *, side: str, limit: int, since: bool = False) -> Comparison:
     """Compare `now` (RECORDS, newest of each key) with `expected`, and keep the first mismatches by topic and key.
 
-    `since`: it is only what came since the decisions, and a key of which nothing came has what it had `before`. That
-    is no evidence of a write, and is not taken for one: what is sent differs from what was there (`rule.decide`).
+    With `since`, `now` has only records since the decisions, and a key without one has its value from `before`. That is
+    no evidence of a write, and is not taken for one: the value sent differs from the one before (`rule.decide`).
     """
     there = rows_of(expected, now)
     found = now.take(there)
@@ -113,9 +113,8 @@ def with_younger_tombstones(now: pa.Table, records: pa.Table, stale: pa.Table, d
     """Return `now` with the keys deleted for which one of our tombstones is younger than the value that was written.
 
     Readers that go by time, as every view and plan does, see such a key as deleted. `now` is RECORDS, newest of each
-    key, `without_cleaned`.
-
-    `records` are the newest of each key with these tombstones. What is to be deleted is not deleted by one elsewhere.
+    key, `without_cleaned`; `records` are the newest of each key with these tombstones. A key whose deletion was sent
+    does not count as deleted by a tombstone on another partition.
     """
     ours = sent(decisions)
     ours = ours.filter(pc.is_valid(ours["value"]))
@@ -187,8 +186,7 @@ def held(sends: pa.Table, since: Since, *, accepted: bool) -> Held:
     """Decide for each of the WRITES in `sends`, which put a record, whether its value is on its partition.
 
     Only a record that came since the plan shows that a write happened: the record from before may have the same value.
-
-    Null where an open transaction hides a record of the key, or may hide ours, unless what it hides is ours and was
+    Null if an open transaction hides a record of the key, or may hide ours, unless the hidden record is ours and was
     `accepted`.
     """
     there = places_of(sends, since.records)

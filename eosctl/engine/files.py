@@ -29,11 +29,11 @@ from eosctl.engine.reading.newest import Fold
 from eosctl.machine.files import make_folder, write_whole
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
-"""Columns repeat themselves: to compress them takes less time than to write all their bytes to a disk."""
+"""Columns repeat themselves: compressing them takes less time than writing all their bytes to a disk."""
 ROWS_AT_ONCE = 100_000
-"""Of a batch at most."""
+"""The most rows of a batch."""
 _ALIGNMENT = 64
-"""Arrow's, of what is used where it lies in the file."""
+"""Arrow's alignment of buffers, which are used where they lie in the file."""
 
 
 def write_table(file: Path, table: pa.Table) -> None:
@@ -55,7 +55,7 @@ def write_batches(file: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
 def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a table, or some of its `columns`, from a file; raises KeyError if it lacks one of them.
 
-    What is not compressed lies in the file for as long as it is used.
+    Columns that are not compressed stay in the file for as long as they are used.
     """
     with pa.memory_map(str(file)) as source:
         found = _opened(source, columns).read_all()
@@ -63,7 +63,7 @@ def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def tables_in(file: Path, columns: Sequence[str], *, batches: Sequence[int] | None = None) -> Iterator[pa.Table]:
-    """Yield all batches of a file, or some, as tables of about ROWS_AT_ONCE rows; an empty table if there are none."""
+    """Yield all batches of a file, or some, in tables of about ROWS_AT_ONCE rows; an empty table if there are none."""
     with pa.memory_map(str(file)) as source:
         found = _opened(source, columns)
         held, is_first = list[pa.RecordBatch](), True

@@ -1,4 +1,7 @@
-"""Rows that do not fit into memory, in parts that do: the rows of a group are in one part, and wait on the disk."""
+"""Rows that do not fit into memory, in parts that do: all rows of a group are in one part.
+
+The parts wait on the disk.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from eosctl.engine.files import Spilled, Spool, one_or_several
 from eosctl.machine.side_by_side import two_at_a_time
 
 PART_RECORDS, PART_BYTES = migration.PART_RECORDS // 2, migration.PART_BYTES // 2
-"""Of a part at most: two of them are looked at at a time."""
+"""The limits of a part: two parts are in memory at a time."""
 
 
 def in_large_pieces(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -45,12 +48,11 @@ class _Slice(NamedTuple):
 
 
 _OnDisk = tuple[Spilled, Sequence[tuple[Any, ...]]]
-"""A table group by group; of each group the values that make it one, its first row, the number of its rows, and their
-size."""
+"""A table group by group, with the key of each group, its first row, the number of its rows, and their size."""
 
 
 class Grouped:
-    """Many rows in parts: all of a group are in one part, and a part has few enough to be in memory.
+    """Many rows in parts: all rows of a group are in one part, and a part fits into memory.
 
     A group with more than PART_RECORDS, or PART_BYTES, is a part by itself.
     """
@@ -65,7 +67,7 @@ class Grouped:
     ) -> None:
         """Sort several `tables` (`in_large_pieces`) into the spool; raises OSError if it can't be written.
 
-        Rows with the same values in the columns `by` are a group, and `in_order` puts it together.
+        Rows with the same values in the columns `by` are a group; `in_order` brings the rows of a group together.
         """
         self._by, self._in_order = list(by), in_order
         self._small, several = one_or_several(tables)

@@ -26,7 +26,7 @@ from eosctl.engine.stores import ColumnStore
 INCOMING = arrow_schema(
     "line long, topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string"
 )
-"""The records of a file, with the place of each in it; partition, offset and time are -1 where they are not known."""
+"""The records of a file, with the line of each; partition, offset and timestamp are -1 if they are unknown."""
 
 _KEEP, _WRITE, _DELETE = KeyAction.KEEP.value, KeyAction.WRITE.value, KeyAction.DELETE.value
 
@@ -80,7 +80,7 @@ def beyond(placed: pa.Table, partitions: int) -> list[tuple[int, int]]:
 def newest_incoming(placed: pa.Table, *, most: int) -> tuple[pa.Table, int, list[Superseded]]:
     """Return the newest record of each key and `to`, by key, and the others: their number, the first `most` by line.
 
-    Within one partition the offset decides, across partitions the time, then the line.
+    Within one partition the offset decides, across partitions the timestamp, then the line.
     """
     order = [("key", "ascending"), ("to", "ascending")]
     if pc.count_distinct(placed["key"]).as_py() == len(placed):
@@ -104,12 +104,12 @@ def _places(rows: pa.Table) -> list[tuple[bytes, int]]:
 def imported(incoming: pa.Table, store: ColumnStore, *, keep: bool, rewrite: bool) -> pa.Table:
     """Plan the import of the newest records (see `newest_incoming`), as WRITES.
 
-    With `keep` a key is compared with what lies on its partition. `rewrite` writes what is there already once more: an
-    aborted record after it is then no longer the newest. So does a deletion of the key on another partition, which
-    would be younger than the value.
+    With `keep` a key is compared with the record on its partition. `rewrite` writes values again that are there
+    already: an aborted record after such a value is then no longer the newest. A deletion of the key on another
+    partition has the same effect, as it would be younger than the value.
 
-    What is sent to a place is what the file has for it. A write that sends nothing shows in `after` what the key has:
-    its newest value, on whichever partition that is.
+    A partition gets the file's record for it. A write that sends nothing has in `after` the key's newest value, on
+    whichever partition that is.
     """
     wanted = pa.table(
         {"topic": pa.repeat(store.topic, len(incoming)), "partition": incoming["to"], "key": incoming["key"]}

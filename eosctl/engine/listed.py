@@ -18,10 +18,10 @@ from eosctl.engine.reading.headers import headers_in
 
 _AT_ONCE = 10_000
 _MOST_BYTES = 4_096
-"""Of a key or value that is a column's: its row has it three times."""
+"""The most bytes of a plain key: its row has it three times."""
 _MOST_SHAPES = 10_000
 _USED_AT_ONCE = 100_000
-"""Rows of a table on the disk, before what they take of memory is let go of."""
+"""Rows used of a table on the disk, before their memory is released."""
 _ORDER = [("connector", "ascending"), ("key", "ascending")]
 _ALL, _NO_COLON, _NO_COMMA, _NEITHER = (
     r"[ !#-\[\]-~]", r"[ !#-9;-\[\]-~]", r"[ !#-+\--\[\]-~]", r"[ !#-+\--9;-\[\]-~]",
@@ -30,7 +30,7 @@ _TEXT, _NAME = rf"(?:{_NEITHER}|{_NO_COLON}{_ALL}*{_NO_COMMA})?", f"{_NEITHER}*"
 """ASCII without escapes, no colon at the beginning and no comma at the end; and with neither anywhere."""
 _SCALAR = f'(?:"{_TEXT}"|0|-?[1-9][0-9]{{0,17}}|true|false|null)'
 _MAP = rf'\{{(?:"{_NAME}":{_SCALAR}(?:,"{_NAME}":{_SCALAR})*)?\}}'
-"""A plain map: between members is what `,"` is, between a name and its value what `":` is, and nothing else is."""
+"""A plain map: `,"` occurs only between members, and `":` only between a name and its value."""
 _KEY = rf'\["{_NAME}",{_MAP}\]'
 _NEWEST = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
 
@@ -45,7 +45,7 @@ def in_order(records: pa.Table) -> pa.Table:
 class _Run:
     """A table of RECORDS `in_order`; `slices` are the first row and the number of rows of each connector.
 
-    Of a table on the disk no more stays in memory than was used lately.
+    Of a table on the disk only recently used rows stay in memory.
     """
 
     def __init__(self, kept: pa.Table | Spilled) -> None:

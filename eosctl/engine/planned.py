@@ -33,11 +33,11 @@ WRITES = arrow_schema(
     "after value, headers string, before_partition int, before_offset long, before_timestamp_ms long, before value, "
     "replaced_offset long, replaced_timestamp_ms long, replaced value, replaced_headers string"
 )
-"""PlannedWrite as columns: `before_partition` and `replaced_offset` are null where there is no such record. Headers are
+"""PlannedWrite as columns: `before_partition` and `replaced_offset` are null if there is no such record. Headers are
 the member of a record file, null for none."""
 _SENT_OF = {"value": "after"}
 Shown = tuple[PlannedWrite, str | None]
-"""A write, and what became of it."""
+"""A write and its outcome."""
 
 
 class PlannedWrites:
@@ -58,7 +58,7 @@ class PlannedWrites:
             connectors |= set(pc.unique(sends["connector"]).drop_null().to_pylist())
             topics |= set(pc.unique(sends["topic"]).to_pylist())
         self.connectors, self.topics = sorted(connectors), sorted(topics)
-        """Of those that put a record."""
+        """The connectors and topics of the writes that put a record."""
 
     @classmethod
     def of(cls, writes: Sequence[PlannedWrite]) -> PlannedWrites:
@@ -104,7 +104,8 @@ class PlannedWrites:
         return [write for table in chosen for write in rows_of(table)]
 
     def misplaced(self, sizes: Mapping[str, int]) -> list[PlannedWrite]:
-        """Return the writes for connectors' keys that are on another partition now than Connect puts them on.
+        """Return the writes that put a record for a connector's key that lies on a partition other than Connect's
+        choice.
 
         `sizes` are the topics' numbers of partitions.
         """
@@ -119,7 +120,7 @@ class PlannedWrites:
     def in_order_of_sending(self) -> Iterator[pa.Table]:
         """Yield the records (SENT) that are put: deletions first, topic by topic as planned.
 
-        Workers that read what is not committed must not fall back on what is about to go.
+        Workers that read uncommitted records must not fall back on an offset that is about to be deleted.
         """
         return in_order_of_sending(self.sends().tables)
 
@@ -128,7 +129,7 @@ class PlannedWrites:
         if not self._digest:
             sha256 = hashlib.sha256()
             for table in self.tables():
-                for batch in _as_told(table).to_batches(AT_ONCE):
+                for batch in _without_nulls(table).to_batches(AT_ONCE):
                     sha256.update(batch.serialize())
             self._digest = f"sha256:{sha256.hexdigest()}"
         return self._digest
@@ -136,8 +137,8 @@ class PlannedWrites:
     def first(self, limit: int, outcomes: Iterable[pa.Array] = (), *, settled: Collection[str] = ()) -> list[Shown]:
         """Return the first writes to show, with their outcomes: an array of text for each part, or none yet.
 
-        Where there are more than `limit`, those whose outcome is not `settled` come before those that change, and these
-        before those that stay.
+        If there are more than `limit`, writes whose outcome is not `settled` come first, then those that change
+        something, then those that keep.
         """
         found: list[tuple[int, Shown]] = []
         good = pa.array(list(settled), pa.string())
@@ -165,19 +166,19 @@ def in_order_of_sending(tables: Callable[[], Iterable[pa.Table]]) -> Iterator[pa
             yield pa.table({name: some[_SENT_OF.get(name, name)] for name in SENT.names}, schema=SENT)
 
 
-def _as_told(writes: pa.Table) -> pa.Table:
+def _without_nulls(writes: pa.Table) -> pa.Table:
     """Return what is done to each key, with the same bytes for the same actions.
 
     There are no nulls in it: the bitmap that marks them is padded with bits that mean nothing.
     """
     columns = dict(zip(writes.column_names, writes.combine_chunks().columns, strict=True))
     names = ["topic", "partition", "key", "action", "after"]
-    told = {name: columns[name] for name in names} | {
+    digested = {name: columns[name] for name in names} | {
         "keyless": pc.is_null(columns["key"]).cast(pa.int8()),
         "deletes": pc.is_null(columns["after"]).cast(pa.int8()),
     }
     return pa.table(
-        {name: pc.fill_null(column, b"") if name in ("key", "after") else column for name, column in told.items()}
+        {name: pc.fill_null(column, b"") if name in ("key", "after") else column for name, column in digested.items()}
     )
 
 

@@ -1,12 +1,12 @@
-"""What becomes of each key: the one rule of merge and migrate, over columns; tests hold it to a rule for one key.
+"""The action for each key: the one rule of merge and migrate, over columns; tests hold it to a rule for one key.
 
-    newest = newest_per_key(source_records)                  # what each source store says of each key
+    newest = newest_per_key(source_records)                  # of all source stores
     claims = claims_of(newest.records, routes, sources=["connect-offsets"])
     decided = decide(strongest(claims, policy), newest_per_key(target_records).records, sizes, policy)
 
-Tables in, tables out, nothing read or written. Keys and values stay binary and are compared as bytes; a null value is a
+Tables in, tables out, nothing read or written. Keys and values stay binary and are compared as bytes. A null value is a
 deletion, a fact like any other and never a missing one, and so are no bytes and JSON null, for Connect reads them so.
-All that is known of a key must be in the tables of one call: `places` brings it together.
+All records of a key must be in the tables of one call: `places` brings them together.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def newest_per_key(records: pa.Table) -> Newest:
 
     Within a partition the offset says which is newest. Offsets of different partitions can't be compared: there the
     timestamp decides, then the place where Connect's producer puts the key, as in `views.fold_store`. Only keys that
-    may be there several times are ranked; whoever has read the records need not have folded them.
+    may occur several times are ranked; `records` need not have been folded.
     """
     single, several = _single_and_several(records)
     if several is None:
@@ -87,9 +87,8 @@ def first_of(rows: pa.Table, key: list[str], order: list[tuple[str, str]]) -> pa
 def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Sequence[str]) -> pa.Table:
     """Return the records of routed connectors as claims: with the topic and key that each will have in the target.
 
-    `sources` are in order of precedence.
-
-    `value` is null for every deletion, however it was spelled: nothing else is ever sent for one.
+    `sources` are in order of precedence. `value` is null for every deletion, in whichever form: nothing else is ever
+    sent for one.
     """
     chosen = those(newest, pc.is_in(newest["connector"], value_set=_texts(route.connector for route in routes)))
     connectors = one_array(chosen["connector"])
@@ -130,9 +129,9 @@ def _texts(names: Iterable[str]) -> pa.Array:
 def strongest(claims: pa.Table, policy: Policy) -> pa.Table:
     """Return the claim that counts for each target key, with `collides` and the number of `claims` to the key.
 
-    A record that already has the final name stands for what is there, a renamed one for what comes: so `keep-target`
-    and `fail` prefer the first, `take-source` the second; `newest` the later timestamp. Then the stronger source. A
-    rename that brings two different values onto one key is a conflict whatever the target has.
+    A record that already has the final name counts as present, a renamed one as incoming: so `keep-target` and `fail`
+    prefer the first, `take-source` the second; `newest` prefers the later timestamp. Then the source with precedence. A
+    rename that brings two different values onto one key is a conflict, whatever the target has.
     """
     single, several = _single_and_several(claims)
     count = len(single)
@@ -189,14 +188,13 @@ def decide(
 ) -> pa.Table:
     """Decide on each target key, as DECISIONS.
 
-    `claims` are the `strongest`, `target` is RECORDS, newest of each key.
+    `claims` are the `strongest`, `target` is RECORDS, newest of each key, `sizes` are the numbers of partitions of the
+    target topics.
 
-    A target without a record takes a live value and needs no tombstone; a difference is a conflict, a deletion against
-    a value too, for which `newest` keeps the target unless the source's timestamp is later. What `delete` sends is a
-    tombstone, however the source spelled its deletion. With `fallback` a deletion is no fact but nothing, so that a
+    A target without a record takes a live value and needs no tombstone. A difference is a conflict, and so is a
+    deletion against a value, for which `newest` keeps the target unless the source's timestamp is later. `delete` sends
+    a tombstone, whatever form the source's deletion has. With `fallback` a deletion counts as no record, so that a
     value on either side stands: the view that KIP-618 documents of a connector's two stores.
-
-    `sizes` are the numbers of partitions of the target topics.
     """
     found = target.take(there := rows_of(claims, target)) if len(target) else _nowhere(len(claims))
     exists = pc.is_valid(there) if len(target) else _all(len(claims), value=False)

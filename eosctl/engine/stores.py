@@ -91,15 +91,15 @@ def _folded(topic: str, partitions: int, records: Sequence[Record]) -> Store:
 
 
 Pairs = Mapping[str, tuple[AnyStore, AnyStore]]
-"""Connector -> the store to take from, and the one to complete."""
+"""Connector -> its source store, and the target store to complete."""
 
 
 def merge_stores(pairs: Pairs, policy: Policy, *, fallback: bool, part_bytes: int = PART_BYTES) -> Iterator[pa.Table]:
     """Plan the writes that complete the targets, as WRITES, by connector and key; `fallback` as in `rule.decide`.
 
     Every key of a connector in either store ends in exactly one action. A key stays on the partition where the target
-    has it: a record elsewhere would make two, of which a worker takes any. There are several tables where the stores
-    have more than `part_bytes`, as each copies the values a few times.
+    has it: a record elsewhere would make two, of which a worker takes any. There are several tables if the stores have
+    more than `part_bytes`, as each copies the values a few times.
     """
     routes = [ConnectorRoute(connector, connector, target.topic) for connector, (_source, target) in pairs.items()]
     sources, targets = ({stores[side].topic: stores[side] for stores in pairs.values()} for side in (0, 1))

@@ -23,17 +23,17 @@ from eosctl.engine.keys.homes import homes_by
 from eosctl.engine.reading.headers import headers_of
 
 OnDelivery = Callable[[Any, Any], None]
-"""Takes confluent-kafka's error, or None, and its message."""
+"""A callback with confluent-kafka's error, or None, and its message."""
 
 TRANSACTION_S = 600
-"""After which the coordinator may end a transaction of which `QuotaPace` has told the size."""
+"""The timeout of a transaction sized by `QuotaPace`, after which the coordinator may abort it."""
 _FIRST_BYTES, _GROWTH, _AROUND_BYTES = 1 << 18, 4, 100
 _MOMENT_S, _LONG_S = TRANSACTION_S / 40, TRANSACTION_S / 4
 _TOMBSTONES_AT_ONCE = 50_000
 _POLL_EVERY, _FULL_POLL_S = 1000, 0.1
 _PARTITIONS_AT_ONCE = 2000
-"""Of one transaction: the coordinator keeps them all in one record, which takes 1 MiB (`max.message.bytes` of
-__transaction_state), and with the longest name a partition of a topic of its own takes 260 bytes of it."""
+"""The most partitions of one transaction: the coordinator keeps them all in one record, which takes 1 MiB
+(`max.message.bytes` of __transaction_state). With the longest name, a partition of a topic of its own has 260 bytes."""
 
 
 def placed(decisions: pa.Table) -> pa.Table:

@@ -1,6 +1,6 @@
 """A check that a log has exactly the records that were sent, in the order in which each writer sent them.
 
-This looks up no key. If the check fails, for whatever reason, nothing is wrong yet: then keys are compared.
+No key is looked up for it. If the check fails, for whatever reason, nothing is wrong yet: then keys are compared.
 """
 
 from __future__ import annotations

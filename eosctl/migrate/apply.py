@@ -349,7 +349,7 @@ class _Run:
         return max(self.migration.app.clock.now_ms(), cleaned_ms + 1) if cleaned_ms else None
 
     def _write(self) -> Iterator[Step[str]]:
-        """Yield the stage that sends what no earlier run has sent, and what is written over something `newer`."""
+        """Yield the stage that sends what no earlier run has sent, and what replaces something `newer`."""
         stages, plan = self.migration.stages, self.plan
         if not self.newer and Stage.VERIFY not in self.past.done and self._is_over(Stage.WRITE):
             self.already = plan.tally.to_write()
@@ -391,7 +391,7 @@ class _Run:
             raise
 
     def _verify(self, outcome: dict[str, Json]) -> str:
-        said = self._compare(since=True)
+        detail = self._compare(since=True)
         compared = self.compared
         if compared is None or compared.compared != self.plan.tally.keys:
             raise EosctlError(
@@ -400,7 +400,7 @@ class _Run:
                 hint="This is a defect of eosctl; please report it with the plan's snapshot folder.",
             )
         outcome |= {"compared": compared.compared, "differing": compared.differing}
-        return said
+        return detail
 
     def _compare(self, *, since: bool = False) -> str:
         self.compared = self.migration.compare(self.plan, "target", since=since, after=self.sent.last_offsets)

@@ -18,7 +18,7 @@ from eosctl.foreign import shell_word
 from eosctl.state.journal import EndEntry, Journal
 
 BACKUP_NAME = "backup.parquet"
-"""Of the backup, in the snapshot folder."""
+"""The name of the backup in the snapshot folder."""
 
 
 @unique

@@ -17,9 +17,9 @@ from eosctl.migrate.journal import BACKUP_NAME, migration_journal, read_past
 from eosctl.report import Problem
 
 _KEPT = frozenset({BACKUP_NAME, "backup.ndjson", "journal.ndjson", "plan.json"})
-"""Backups were lines once."""
+"""The files that stay; backups of earlier versions are lines."""
 _OLD_S = 7 * 86_400
-"""How long a plan that nobody applied may wait for its time."""
+"""The age at which a plan that was not applied counts as over."""
 
 
 class OldSnapshots(Struct, frozen=True):

@@ -117,7 +117,7 @@ OpenStages = Callable[[], AbstractContextManager[MigrationStages]]
 
 
 class Migration(Struct, frozen=True):
-    """Plans, applies and verifies with one set of stages; `snapshots` is the folder of snapshot folders."""
+    """Planning and comparing with one set of stages; `snapshots` is the folder of snapshot folders."""
 
     app: App
     stages: MigrationStages

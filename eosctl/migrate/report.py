@@ -53,7 +53,7 @@ from eosctl.state.backups import undo_command
 from eosctl.state.steps import Progress
 
 _MOST_REASONS = 5
-"""Hundreds of topics are mostly refused for one reason."""
+"""Hundreds of topics are mostly refused for the same reason."""
 
 
 class Applied(Struct, frozen=True):

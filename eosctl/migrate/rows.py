@@ -17,7 +17,7 @@ from eosctl.output.rows import Header, Kind, Printed, Text
 from eosctl.report import Report
 
 StageOutcome = Literal["done_before", "done", "failed", "not_reached"]
-ConnectorInKey = Annotated[str | None, "The connector in the key; null where there is none."]
+ConnectorInKey = Annotated[str | None, "The connector in the key; null if there is none."]
 
 
 def _partition_or_key(row: MigratedRow | MismatchRow) -> object:
@@ -37,16 +37,16 @@ class MigratedRow(Printed, kw_only=True):
 
     key: Key
     connector: Annotated[str | None, "The connector in the key, as the target has it."]
-    renamed_from: (
-        Annotated[str | None, "The connector in the key of the source, where that is another one."] | UnsetType
-    ) = UNSET
+    renamed_from: Annotated[str | None, "The connector in the key of the source, if it is another one."] | UnsetType = (
+        UNSET
+    )
     source_partition: SourcePartition
-    action: Annotated[KeyAction, "What is done to the key."]
+    action: Annotated[KeyAction, "The action on the key."]
     reason: Annotated[str, "Why; `eosctl explain REASON` says what each means."]
     before: Annotated[object, "The source offset that is in the target; null for none."]
-    after: Annotated[object, "The source offset that is there then; null for none."]
+    after: Annotated[object, "The source offset after the migration; null for none."]
     source: Annotated[SourcePart, "The record that the offset is from."] | UnsetType = UNSET
-    target: Annotated[Place, "Where the record goes."]
+    target: Annotated[Place, "The partition that the record goes to."]
 
     @Header("CONNECTOR")
     def connector_now(self) -> str | None:
@@ -63,7 +63,7 @@ class StoredPlace(Printed):
     """The place of a key, present or planned."""
 
     topic: Annotated[str, "The topic."]
-    partition: Annotated[int | None, "The number of its partition; null where the key is in none."]
+    partition: Annotated[int | None, "The number of its partition; null if the key is in none."]
 
     def cell(self) -> str:
         """Return the place as Kafka itself writes it; the topic alone for a key that is in none of its partitions."""
@@ -80,7 +80,7 @@ class MismatchRow(Printed):
     status: Annotated[str, "How the key differs; `eosctl explain STATUS` says what each means."]
     expected: Annotated[object, "The source offset that should be there; null for none."]
     actual: Annotated[object, "The source offset that is there; null for none."]
-    target: Annotated[StoredPlace, "Where the key is.", Header("STORED-IN")]
+    target: Annotated[StoredPlace, "The partition that the key is on.", Header("STORED-IN")]
 
     @Header("SOURCE-PARTITION")
     def partition_or_key(self) -> object:
@@ -92,8 +92,8 @@ class StageRow(Printed):
     """A stage of a migration that was cut off."""
 
     stage: Annotated[Stage, "The stage."]
-    outcome: Annotated[StageOutcome, "What came of the stage."]
-    detail: Annotated[str | None, "How it went."]
+    outcome: Annotated[StageOutcome, "The outcome of the stage."]
+    detail: Annotated[str | None, "The result of the stage, or its error."]
 
 
 class MigrationSummary(Printed):
@@ -106,7 +106,7 @@ class MigrationSummary(Printed):
     not_selected: Annotated[int, "Keys of connectors that are not migrated, or not from that topic."]
     superseded: Annotated[int, "Keys that lost to another source, or to a rename."]
     keys: Annotated[int, "Keys that are migrated."]
-    conflicts: Annotated[int, "Keys on which source and target disagree, however that was decided."]
+    conflicts: Annotated[int, "Keys on which source and target disagree, whatever the decision."]
     scattered: Annotated[int, "Keys that are on more than one partition of their topic."]
     counts: Annotated[ActionCounts, "Keys by what is done to them."]
 
@@ -114,11 +114,11 @@ class MigrationSummary(Printed):
 class MigratedSummary(MigrationSummary):
     """Counts of the keys, by what became of them."""
 
-    sent: Annotated[int | None, "How many records this run wrote; null where that is not known."]
+    sent: Annotated[int | None, "How many records this run wrote; null if unknown."]
     already_written: Annotated[int, "How many an earlier run had written."]
-    transactions: Annotated[int | None, "How many transactions they were written in; null where that is not known."]
+    transactions: Annotated[int | None, "How many transactions they were written in; null if unknown."]
     verified: Annotated[int, "Keys that were found as planned afterwards."]
-    differing: Annotated[int, "Keys that were not."]
+    differing: Annotated[int, "Keys that were not found as planned."]
     hidden: Annotated[int, "Keys that could not be compared."]
 
 
@@ -141,12 +141,12 @@ class MigrationFacts(Printed):
 
     plan: Annotated[str, "The sha256 of the plan, in hex."]
     planned_at: Annotated[str, "When the plan was made."]
-    snapshot: Annotated[str, "The folder that has all keys and what was decided for each."]
-    policy: Annotated[str, "What counts where source and target disagree."]
-    parts: Annotated[int, "In how many parts the keys are decided and written, each by a task of its own."]
+    snapshot: Annotated[str, "The folder with all keys and the decision on each."]
+    policy: Annotated[str, "The policy for keys on which source and target disagree."]
+    parts: Annotated[int, "How many parts the keys are decided and written in, each by a task of its own."]
     connector_counts: Annotated[dict[str, Counts], "Each connector's keys by what is done to them."]
-    sources: Annotated[list[MigrationTopic], "What is read."]
-    targets: Annotated[list[MigrationTopic], "What is written."]
+    sources: Annotated[list[MigrationTopic], "The topics and files that are read."]
+    targets: Annotated[list[MigrationTopic], "The topics and files that are written."]
 
 
 class MigratePlanData(MigrationFacts):
@@ -173,18 +173,18 @@ class NotCreatedPart(Printed):
     """A topic that could not be created."""
 
     topic: Annotated[str, "Its name."]
-    error: Annotated[CodeAndMessage, "Why it could not be made."]
+    error: Annotated[CodeAndMessage, "Why it could not be created."]
 
 
 class MigrateResultData(MigrationFacts):
     """The facts of a result, besides its keys."""
 
-    topics: Annotated[dict[str, WrittenPart], "What was written to each topic."]
-    created: Annotated[list[str], "The topics that were made."]
-    not_created: Annotated[list[NotCreatedPart], "The topics that could not be made."]
+    topics: Annotated[dict[str, WrittenPart], "The records written to each topic."]
+    created: Annotated[list[str], "The topics that were created."]
+    not_created: Annotated[list[NotCreatedPart], "The topics that could not be created."]
     skipped: Annotated[list[Stage], "The stages that an earlier run had finished."]
-    backup: Annotated[str | None, "The file that has what was there before; null where nothing could be overwritten."]
-    undo: Annotated[str | None, "The command that puts it back."]
+    backup: Annotated[str | None, "The file with the offsets from before; null if nothing could be overwritten."]
+    undo: Annotated[str | None, "The command that restores them."]
     overrides: Annotated[list[str], "The checks that were waived, by their flags."]
 
 
@@ -194,7 +194,7 @@ class VerifyData(Printed):
     plan: Annotated[str, "The sha256 of the plan, in hex."] | UnsetType = UNSET
     backup: Annotated[str, "The backup."] | UnsetType = UNSET
     compared_with: (
-        Annotated[Literal["written", "before"], "Whether with what was written, or with what was there before."]
+        Annotated[Literal["written", "before"], "Whether with the values written, or with those from before."]
         | UnsetType
     ) = UNSET
 
@@ -233,7 +233,7 @@ OFFSETS_MIGRATE_PLAN = Kind(
 )
 OFFSETS_MIGRATE_RESULT = Kind(
     "offsets-migrate-result",
-    "What a migration wrote; where keys differ afterwards, those; after an error or Ctrl-C, how far it came.",
+    "The keys that a migration wrote; keys that differ, if some do afterwards; stages, after an error or Ctrl-C.",
     row=_RESULT_ROW,
     summary=MigratedSummary,
     data=MigrateResultData,

@@ -35,7 +35,7 @@ from eosctl.report import Problem, Report
 from eosctl.target import Target
 
 _LOOK_S = 10.0
-"""For a look whether a plan still holds; before it writes, Spark looks again, however long it takes."""
+"""Time for checking whether a plan still holds; before it writes, Spark checks again, however long it takes."""
 
 
 class Engine(Struct, frozen=True):
@@ -54,7 +54,7 @@ class Engine(Struct, frozen=True):
 
 
 class _CutOffError(Exception):
-    """Leaves the stages as errors do: Spark is ended at once, and no further call is made to it."""
+    """Raised to leave the stages as errors do: Spark is ended at once, and no further call is made to it."""
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ def migration_from_file(
 ) -> Plan:
     """Prepare a plan that was made before; Spark starts when it is applied. `resume` goes on with what was begun.
 
-    The plan is refused if it does not hold any more.
+    The plan is refused if it no longer holds.
     """
     stale = _stale(app, plan, allowances, resume=resume)
 

@@ -24,7 +24,7 @@ _FILE_ENDINGS = (".ndjson", ".jsonl", ".parquet")
 
 
 Owners = tuple[str, ...] | None
-"""Whose offsets are taken from a source: those of some connectors, or with None of all that it has."""
+"""The connectors whose offsets are taken from a source, or None for all that it has."""
 
 
 def source_stores(app: App, stores: Sequence[str], selection: Selection) -> dict[str, Owners]:

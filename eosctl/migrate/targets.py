@@ -46,9 +46,9 @@ AS_SOURCE = TopicSize()
 def planned_targets(
     app: App, names: Sequence[str], *, sources: Sequence[PlannedTopic], size: TopicSize = AS_SOURCE
 ) -> list[PlannedTopic]:
-    """Return the targets; a missing topic is planned like the first source topic, except for what `size` says.
+    """Return the targets; a missing topic gets partitions and replication factor from `size`, else the first source.
 
-    That are its partitions and its replication factor. Raises RefusedError for a file that exists already, and the
+    The first source is the first one that is a topic. Raises RefusedError for a file that exists already, and the
     brokers' refusal of a topic that they would not create.
     """
     per_cluster(app, names, lambda here, topics, some: refuse_unfit_targets(here, topics, list(map(topic_of, some))))

@@ -22,7 +22,7 @@ from eosctl.offsets.stores.targets import other_partitions, refuse_unfit_sources
 from eosctl.ports import TopicReader
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
-"""How long a transaction may stay open before it stands in the way: running tasks open and end them all the time."""
+"""How long to wait for an open transaction to end: running tasks open and end them all the time."""
 
 CONNECT_PARTITIONS = 25
 """Kafka Connect's own default (`offset.storage.partitions`)."""

@@ -40,8 +40,8 @@ ENTRIES = arrow_schema(
     "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string, "
     "written value, knows_written boolean"
 )
-"""The records that a backup keeps; `offset` is null for a key that had none, `written` what was put over it, as far as
-the file shows."""
+"""The records that a backup keeps; `offset` is null for a key that had none, `written` the value that replaced it, as
+far as the file shows."""
 
 
 def entries_of(backup: pa.RecordBatch) -> pa.RecordBatch:
@@ -174,7 +174,7 @@ class Now(Struct, frozen=True):
     def later(self, entries: pa.Table) -> pa.Table | None:
         """Return for each of the ENTRIES the newer record of its key on another partition, null for none.
 
-        Between partitions the time says which is newer, as in `rule.newest_per_key`.
+        Between partitions the timestamp says which is newer, as in `rule.newest_per_key`.
         """
         if not len(self.elsewhere):
             return None
@@ -192,8 +192,8 @@ class Now(Struct, frozen=True):
 def mismatched(entries: pa.Table, now: Now, *, before: bool) -> Iterator[Mismatched]:
     """Yield the keys of ENTRIES whose value is not the one that was written, or was there `before`.
 
-    Where the value that was written was there before, only the offset of a record shows that it came later. What counts
-    of a key is its newest record, on whichever partition.
+    If the value written was there before as well, only a record's offset shows that it came later. The newest record of
+    a key counts, on whichever partition.
     """
     there, later = now.there, now.later(entries)
     expected = entries["value"] if before else entries["written"]
@@ -226,7 +226,7 @@ def _means(records: pa.Table, values: Any) -> Any:
 
 
 _THERE = ["partition", "offset", "timestamp_ms", "value", "headers"]
-"""What is asked for of a record that is there; the rest would be copied for nothing."""
+"""The columns needed of a present record; the rest would be copied for nothing."""
 
 
 def look_at(entries: pa.Table, records: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -243,8 +243,8 @@ def look_at(entries: pa.Table, records: pa.Table) -> tuple[pa.Table, pa.Table]:
 def restored(entries: pa.Table, now: Now, *, overwrite_newer: bool) -> pa.Table:
     """Plan the restoring of some ENTRIES, as WRITES.
 
-    Someone else wrote where what is there is not what the file says was written, and where a newer record of the key,
-    on another partition, says anything else.
+    Another producer has written since if the present record is not the one that the file says was written, or if a
+    newer record of the key, on another partition, has another value.
     """
     there, later = now.there, now.later(entries)
     wanted, current = entries["value"], there["value"]

@@ -28,8 +28,8 @@ BACKUP = arrow_schema(
     "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string, "
     "written value"
 )
-"""What a backup keeps of each key: the record that was there, and what was `written` over it. `offset` is null where
-there was none, `timestamp_ms` where it has no time; `headers` are the member of a record file, null for none."""
+"""The columns of a backup, for each key: the record that was there, and the value `written` over it. `offset` is null
+if there was none, `timestamp_ms` if it has no time; `headers` are the member of a record file, null for none."""
 
 _MAGIC = b"PAR1"
 _ABOUT = b"eosctl.backup"
@@ -114,8 +114,8 @@ class BackupFile(Struct, frozen=True):
         """
         for batch in self.batches():
             if connectors:
-                whose = pa.array(list(connectors), pa.string())
-                batch = batch.filter(pc.is_in(owners_of(batch["key"]), value_set=whose))
+                wanted = pa.array(list(connectors), pa.string())
+                batch = batch.filter(pc.is_in(owners_of(batch["key"]), value_set=wanted))
             yield from few_at_once(pa.Table.from_batches([batch]))
 
     def lines(self) -> Iterator[bytes]:

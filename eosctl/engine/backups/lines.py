@@ -16,7 +16,7 @@ from eosctl.core.record_file import UNKNOWN, bytes_text
 from eosctl.engine.columns import one_array
 
 AT_ONCE = 50_000
-"""Rows that are taken out of columns at a time."""
+"""Rows converted from columns at a time."""
 _BYTES_AT_ONCE = 1 << 26
 _FIRST_PLAIN = 0x20
 """The first character that JSON does not escape by its number."""
@@ -44,7 +44,7 @@ def _small_enough(table: pa.Table) -> Iterator[pa.Table]:
 def record_lines(rows: pa.Table) -> bytes:
     """Return records as lines: topic, partition, offset, timestamp_ms, key, value, and `headers` if any.
 
-    `offset` is null or -1 where there is no record, `headers` are their member's JSON or null.
+    `offset` is null or -1 if there is no record, `headers` are their member's JSON or null.
     """
     return _lines(rows, "}\n")
 
@@ -56,7 +56,7 @@ def backup_lines(rows: pa.Table, *, cluster_id: str | None) -> bytes:
 
 
 Piece: TypeAlias = "str | pa.Array"
-"""Of lines: what all have, or a column of what each has. They are joined once, in the end."""
+"""A piece of all lines: the text that all have, or a column with the text of each. They are joined once, at the end."""
 
 
 def _lines(rows: pa.Table, *more: Piece) -> bytes:

@@ -17,9 +17,9 @@ from eosctl.engine.columns import cuts_of
 Hashes = npt.NDArray[np.uint32]
 
 _KEYS_AT_ONCE = 1 << 14
-"""So many are hashed together: what is in between stays in the processor's cache."""
+"""Keys hashed together: intermediate results stay in the processor's cache."""
 _LONG = 1 << 10
-"""Bytes of a key that is hashed by itself: the steps are those of the longest."""
+"""Bytes of a key above which it is hashed by itself: keys hashed together take the steps of the longest."""
 _SEED, _MULTIPLIER = np.uint32(0x9747B28C), np.uint32(0x5BD1E995)
 _POSITIVE = np.uint32(0x7FFFFFFF)
 _WORD = np.dtype("<u4")

@@ -19,7 +19,7 @@ from eosctl.engine.columns import one_array, same
 from eosctl.engine.keys.homes import Hashes, hashes_of
 
 Sorted = npt.NDArray[np.uint64]
-"""Hashes in order, and in the lower half of each the number of its row."""
+"""Sorted hashes, with the number of the row in the lower half of each."""
 Numbers = npt.NDArray[np.int64]
 
 _SPREAD, _HALF, _LOWER = np.uint32(0x9E3779B1), np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -90,7 +90,7 @@ def _found(rows: pa.Table, others: pa.Table, *, by_partition: bool) -> pa.Array:
 
 
 class _Side(Struct, frozen=True):
-    """Keys with their hashes, and a number for the topic, and the partition, of each; below 0 for unknown topics."""
+    """Keys with their hashes, and a number for the topic (and the partition) of each; below 0 for unknown topics."""
 
     keys: pa.Array
     hashes: Hashes

@@ -20,7 +20,7 @@ from eosctl.engine.columns import cut_column, cuts_of
 _PATTERN = f"^{PLAIN_KEY}$".replace("?P<connector>", "?:")
 _NAME_FROM, _BEHIND_NAME = 2, b'",'
 _COMMA_FIRST = b'[",'
-"""How a key begins whose connector's name begins with a comma: there the first `",` is not behind the name."""
+"""The beginning of a key whose connector's name begins with a comma: its first `",` is not behind the name."""
 
 
 def owners_of(keys: pa.BinaryArray) -> pa.Array:

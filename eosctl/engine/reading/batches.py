@@ -1,4 +1,4 @@
-"""From record batches, as brokers keep them, to columns: all records of an answer at once, no object for each.
+"""Decoding of record batches, as brokers keep them, into columns: all records of an answer at once.
 
     decoder = BatchDecoder()
     yield from decoder.add(number, batches, first=100, stop=200)    # batches of the partition of that number
@@ -6,8 +6,8 @@
 
 The length of a record says where the next one begins, so that records are found one after the other, but from many
 places at once: the beginnings of batches, and other places where a record seems to begin. Such a guess is right if the
-records before it end exactly there. What a record has is read of all of them by the same few steps. Layout:
-`DefaultRecord` of Apache Kafka 4.3.
+records before it end exactly there. The fields of all records are read by the same few steps, with no object for each.
+Layout: `DefaultRecord` of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ PIECE = pa.schema(
 _BYTES_AT_ONCE = 1 << 26
 _COMPRESSED_AT_ONCE = 1 << 18
 _MOST_BYTES = (1 << 31) - 1
-"""More are never read together."""
+"""The most bytes that are read together."""
 _ROWS_AT_ONCE = 1 << 14
-"""So many records are read together: what is in between stays in the processor's cache."""
+"""Records read together: intermediate results stay in the processor's cache."""
 _FEW = 24
-"""From fewer places a loop over records is faster than a step of numpy for each of them."""
+"""Places below which a loop over records is faster than a step of numpy for each of them."""
 _WALKS, _ROWS_EACH = 512, 16
-"""From so many places records are walked through at once, unless these would come to fewer records each."""
+"""Places from which records are walked through at once, unless each would have fewer records than this."""
 _LARGE = 256
-"""Where records have more bytes, on average, guesses don't pay: each takes a look at the bytes of two records."""
+"""Average bytes of a record above which guesses don't pay: each examines the bytes of two records."""
 _IN_A_ROW, _SHORTEST = 3, 6
-"""Records that a guess is made of, and the shortest one: each of its members is a byte."""
+"""Records that make a guess, and the length of the shortest one: each of its fields is a byte."""
 _PADDING = bytes(16)
-"""A number that is cut off ends in it, not outside."""
+"""Behind the data, so that a number that is cut off ends here and not outside."""
 
 
 class Piece(Struct, frozen=True):
-    """Records as PIECE, and their `producers` by ids, -1 for none or unknown."""
+    """Records as PIECE, and their producer ids, -1 for none or unknown."""
 
     columns: pa.RecordBatch
     producers: Integers

@@ -13,17 +13,17 @@ import pyarrow as pa
 from eosctl.errors import ProtocolError
 
 MOST_BYTES, TOGETHER_BYTES = 1 << 28, 1 << 26
-"""Of the records of one batch, and of several that are decompressed together. Producers put some 1 MB into one by
-default (`max.request.size`), but whoever may write to a topic can send a few kB that become gigabytes."""
+"""The most for the records of one batch, and of several that are decompressed together. Producers put some 1 MB into
+one by default (`max.request.size`), but anyone who may write to a topic can send a few kB that become gigabytes."""
 _BLOCK_BYTES = 1 << 20
-"""Read at once of a stream: the memory for much more is asked of the system anew each time."""
+"""Bytes read from a stream at once: memory for much more is requested from the system anew each time."""
 _GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
 _STREAMS = {_GZIP: "gzip", _LZ4: "lz4", _ZSTD: "zstd"}
 _XERIAL = b"\x82SNAPPY\x00"
-"""How snappy-java's stream begins, in which Java's clients wrap blocks; librdkafka writes one block alone."""
+"""The beginning of snappy-java's stream, in which Java's clients wrap blocks; librdkafka writes one block alone."""
 _XERIAL_HEAD = 16
 _MARK = os.urandom(16)
-"""What no batch has: nobody else knows it."""
+"""Bytes that no batch has, as only this process knows them."""
 _FAILURES = (OSError, ValueError, OverflowError, pa.ArrowException)
 
 
@@ -34,7 +34,7 @@ class _TooMuchError(Exception):
 def decompressed(batches: Sequence[tuple[memoryview, int]]) -> Iterator[list[bytes | memoryview]]:
     """Yield the records of some batches with their codecs, in order: all at once, unless they are too much.
 
-    No more is decompressed than is allowed, whatever a batch says of itself. Raises ProtocolError.
+    No more is decompressed than is allowed, whatever size a batch claims. Raises ProtocolError.
     """
     try:
         found = _plain(batches, TOGETHER_BYTES if len(batches) > 1 else MOST_BYTES)

@@ -2,11 +2,11 @@
 
     for fold in folded(pieces, [OffsetRange("connect-offsets", 0, begin, lso, partitions=25), …]):
         fold.records     # a pyarrow.Table of `columns.RECORDS`
-        fold.older       # how many records of the same keys it stands for besides
+        fold.older       # how many older records of the same keys were read
 
-There is one fold, and each partition and key is in it once, unless the keys would not fit into memory: then there are
-more, a key may be in several, and the newest of it is in the last of these (`rule.newest_per_key` finds it). Memory is
-that of the keys, however many records they have. Nothing is read here, and there is no Spark in it.
+There is one fold, with each partition and key once, unless the keys would not fit into memory: then there are more, and
+a key may be in several, with its newest record in the last of these (`rule.newest_per_key` finds it). Memory is that of
+the keys, however many records they have. Nothing is read here, and nothing depends on Spark.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Flags = npt.NDArray[np.bool_]
 
 _ROWS_AT_ONCE = 50_000
 _FULL = 0.75
-"""Of what is held at most: what is let go of is worth the look for it, or all is given away."""
+"""The most of the limits that rows may take after superseded ones are dropped: else all are given away."""
 
 
 class Fold(Struct, frozen=True):
@@ -59,9 +59,9 @@ class Fold(Struct, frozen=True):
 
 
 class TopicColumns(Struct, frozen=True):
-    """The outcome of reading a topic, or some of its partitions, up to bounds that were fixed at the start.
+    """The result of reading a topic, or some of its partitions, up to bounds that were fixed at the start.
 
-    `records` (RECORDS) have each partition and key once, the newest. The bounds are those of all partitions.
+    `records` (RECORDS) has the newest record of each partition and key. The bounds are those of all partitions.
     """
 
     topic: str

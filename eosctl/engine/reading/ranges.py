@@ -17,7 +17,7 @@ from eosctl.deadline import Deadline
 ClientProperties = Mapping[str, Any]
 """librdkafka's configuration, callbacks included."""
 Message = Any
-"""A message of confluent-kafka, whose types say that each of its parts may be missing."""
+"""A message of confluent-kafka, whose type stubs make each of its parts optional."""
 Place = tuple[str, int]
 """A topic's name and a partition."""
 
@@ -34,7 +34,7 @@ class ProgressMeter(Protocol):
 class OffsetRange(Struct, frozen=True):
     """Offsets `begin` (included) to `end` (excluded) of one of the topic's `partitions`; `end` is at most its LSO.
 
-    `name` is the topic's in the rows, where that is not `topic`: two clusters may have one of the same name.
+    `name` is the topic's name in the rows, if it is not `topic`: two clusters may have a topic of the same name.
     """
 
     topic: str
@@ -63,8 +63,8 @@ def partitions_together(offsets: Mapping[int, int], most: int) -> Iterator[Seque
 def learn_topics(client: Any, count: int, deadline: Deadline) -> None:
     """Make a client of confluent-kafka ask once for the metadata of all topics, if it will need many of them.
 
-    librdkafka asks for each topic when it first needs it, and each time again for all that it still waits for: of a
-    thousand topics that is half of a writer's CPU. Where the broker does not answer, it finds them that way.
+    librdkafka asks for each topic when it first needs it, and each time again for all that it still waits for: for a
+    thousand topics that is half of a writer's CPU. If the broker does not answer, it finds them that way.
     """
     from confluent_kafka import KafkaException
 

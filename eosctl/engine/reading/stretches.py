@@ -17,7 +17,7 @@ from eosctl.engine.reading.headers import headers_of, headers_text, headers_text
 from eosctl.engine.reading.ranges import OffsetRange
 
 _LINES_AT_ONCE = 10_000
-"""More take memory that has to be asked for anew each time, which costs a third of the time of making them."""
+"""Memory for more lines is requested from the system anew each time, which takes a third of the time."""
 _ORDER = [("partition", "ascending"), ("offset", "ascending")]
 
 

@@ -31,7 +31,7 @@ _DEATHS = {
     "Python worker exited unexpectedly": "the Python process of a task died, killed or for want of memory",
     "ExecutorLostFailure": "an executor was lost, killed or for want of memory",
 }
-"""What Spark says of a process that did not fail but end: there is no exception in it that shows anything."""
+"""Spark's words for a process that died instead of failing: its exceptions explain nothing."""
 
 
 def start_error(error: BaseException, *, log_file: Path, log_start: int) -> EosctlError:
@@ -39,12 +39,12 @@ def start_error(error: BaseException, *, log_file: Path, log_start: int) -> Eosc
 
     pyspark only says that the JVM exited before it reported its port.
     """
-    said = ""
+    output = ""
     if "JAVA_GATEWAY_EXITED" in str(error):
         with suppress(OSError), log_file.open("rb") as log:
             log.seek(log_start)
-            said = log.read(_LOG_LIMIT).decode("utf-8", "replace")
-    lines = [line.strip() for line in said.splitlines() if line.strip() and not _OF_NO_USE.match(line)]
+            output = log.read(_LOG_LIMIT).decode("utf-8", "replace")
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not _OF_NO_USE.match(line)]
     telling = [line for line in lines if _TELLING.search(line)] or lines
     if not telling:
         return spark_error(error, "starting Spark", log_file=log_file)
@@ -55,8 +55,8 @@ def spark_error(error: BaseException, doing: str, *, log_file: Path | None = Non
     """Return the error for a failure inside Spark: the innermost line that is not about Spark itself, and the task."""
     text = str(error)
     where = str(log_file) if log_file else "spark.log beside the snapshot folder"
-    kind, told, hint = _meaning(_cause(error, text))
-    return kind(f"{doing} failed in Spark: {told}{_task(text)}", hint=f"{hint}The whole story is in {where}.")
+    kind, message, hint = _meaning(_cause(error, text))
+    return kind(f"{doing} failed in Spark: {message}{_task(text)}", hint=f"{hint}The whole story is in {where}.")
 
 
 def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
@@ -65,12 +65,12 @@ def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
         kind = getattr(errors, ours[1], EosctlError)
         return kind, ours[2], _NEXT.get(kind, "")
     kafkas = _KAFKA_ERROR.search(cause)
-    told = f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
+    message = f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
     if re.search(r"\b\w*(?:AUTHORIZATION|AUTHENTICATION)(?:_FAILED)?\b", cause):
-        return UnauthorizedError, told, _NEXT[UnauthorizedError]
+        return UnauthorizedError, message, _NEXT[UnauthorizedError]
     if any(re.search(rf"\b{name}\b", cause) for name in _UNREACHABLE):
-        return UnreachableError, told, _NEXT[UnreachableError]
-    return EosctlError, told, ""
+        return UnreachableError, message, _NEXT[UnreachableError]
+    return EosctlError, message, ""
 
 
 def _cause(error: BaseException, text: str) -> str:

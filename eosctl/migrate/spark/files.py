@@ -24,7 +24,7 @@ from eosctl.machine.files import write_whole
 
 _ROWS_AT_ONCE = 50_000
 _LINE_BYTES = 60
-"""Of a line of a record file at the least, its member names among them."""
+"""The fewest bytes of a line of a record file, member names included."""
 Item = TypeVar("Item")
 _PARQUET = pa.schema(
     [
@@ -52,8 +52,7 @@ def is_parquet(path: str) -> bool:
 
 
 def read_file(path: str) -> Iterator[Record]:
-    """Yield the records of a file; without offsets each gets its place in the file, as the order says which is
-    newer.
+    """Yield the records of a file; without offsets each gets its place in the file: the later record is newer.
 
     Raises InputFileError for a file that is unreadable or has no records of Kafka, for records of several topics, or
     some with offsets and some without: these can't be compared.

@@ -55,7 +55,7 @@ Outcome = TypeVar("Outcome")
 Divide = Callable[[Iterable[tuple[int, OffsetRange]], int], list[list[OffsetRange]]]
 
 _WORTH_A_TASK = 10_000
-"""Fewer records are read sooner than one more Python process starts."""
+"""Records below which reading them takes less time than starting one more Python process."""
 
 
 class MigrationJob(Struct, frozen=True):
@@ -145,7 +145,7 @@ class MigrationJob(Struct, frozen=True):
         return Tally.of(
             chain.from_iterable(part.groups for part in found),
             records=older_in(folder / "source") + sum(part.rows for part in found),
-            keys=((*whose, count) for part in found for whose, count in part.keys.items()),
+            keys=((*owner, count) for part in found for owner, count in part.keys.items()),
             sources=plan.sources,
             routed=plan.connectors_of("source"),
             scattered=sum(part.scattered for part in found),

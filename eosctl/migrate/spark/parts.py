@@ -38,7 +38,7 @@ from eosctl.machine.files import sync_directory, sync_file, write_whole
 SAMPLE = 100
 _WRITERS = "writers.json"
 _MANY = 20_000
-"""Decisions that are not all put in order for a sample."""
+"""Decisions above which not all are sorted for a sample."""
 _SENT = ("topic", "partition", "partitions", "key", "hash", "value")
 
 

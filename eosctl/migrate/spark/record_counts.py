@@ -26,7 +26,7 @@ class RecordCounts(Struct, frozen=True):
     total: int
 
     def __enter__(self) -> Self:
-        shutil.rmtree(self.folder, ignore_errors=True)  # what a killed run told
+        shutil.rmtree(self.folder, ignore_errors=True)  # left by a killed run
         self.folder.mkdir(parents=True)
         return self
 

@@ -43,7 +43,8 @@ appender.file.layout.pattern = %d{ISO8601} %p %c{1}: %m%n%ex
 
 SPECULATION = "spark.speculation"
 _SOCKET_NAME, _SOCKET_PATH = len("/.01234567-0123-0123-0123-0123456789ab.sock"), 103
-"""What Spark calls a socket in its folder, and what its path may have: 107 bytes on Linux, 103 on macOS."""
+"""The length of the name that Spark gives a socket in its folder, and that of its path at most: 107 bytes on Linux, 103
+on macOS."""
 
 
 class SessionSettings(Struct, frozen=True):

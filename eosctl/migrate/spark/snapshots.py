@@ -32,7 +32,7 @@ from eosctl.migrate.spark.record_counts import RecordCounts
 from eosctl.migrate.spark.tasks import run_tasks
 
 _STALL_S = 60.0
-"""A task gives up when it gets on no more for so long."""
+"""A task gives up after this time without progress."""
 
 
 def fresh_folder(folder: Path) -> Path:

@@ -18,12 +18,12 @@ from eosctl.migrate.spark.failures import spark_error
 from eosctl.migrate.spark.record_counts import RecordCounts
 
 EXECUTOR_PATIENCE_S = 120.0
-"""How long a stage waits for the first executor: a cluster may have to start a machine for it, or never does."""
+"""How long a stage waits for the first executor: a cluster may have to start a machine for it, or never start one."""
 
 _LOOK_EVERY_S = 0.5
 
 OnProgress = Callable[[str, int | None, int | None, str], None]
-"""Called with the first fields of an `Event`: what is being done, how many are done, of how many, of what."""
+"""Called with the first fields of an `Event`: the activity, how many are done, of how many, and the unit."""
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def watched_stage(
 ) -> Iterator[None]:
     """Name the jobs of the block, report their progress, cancel them on Ctrl-C, and translate Spark's errors.
 
-    Raises DeadlineError when no executor comes within `executor_patience_s`.
+    Raises DeadlineError if no executor comes within `executor_patience_s`.
     """
     watch = _Watch(context, f"eosctl {doing}", doing, counts, on_progress, executor_patience_s)
     context.setJobGroup(watch.group, doing, interruptOnCancel=True)
@@ -73,8 +73,7 @@ class _Watch:
     gave_up: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        """Report the progress of a stage, in records if they are counted, else in tasks, and at last that it is
-        over.
+        """Report the progress of a stage, in records if they are counted, else in tasks, until it is over.
 
         Spark plans the next tasks when it has seen the last ones: how many there will be is not known before the end.
         """

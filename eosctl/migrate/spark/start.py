@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""What spark-submit sets: then the JVM runs already, and keeps no classes for the next start."""
+"""Set by spark-submit: then the JVM runs already, and keeps no classes for the next start."""
 
 
 @contextmanager
