@@ -125,12 +125,12 @@ def in_one_piece(table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def those(rows: pa.Table, which: pa.ChunkedArray | pa.Array) -> pa.Table:
+def filter_rows(rows: pa.Table, which: pa.ChunkedArray | pa.Array) -> pa.Table:
     """Return the rows for which `which` is true; if that is all of them, nothing is copied."""
     return rows if pc.all(which, skip_nulls=False).as_py() else rows.filter(which)
 
 
-def numbered(count: int) -> pa.Array:
+def row_numbers(count: int) -> pa.Array:
     """Return the numbers 0 to `count` - 1."""
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
 
@@ -159,7 +159,7 @@ def row_sizes(table: pa.Table) -> pa.Array:
     return sizes
 
 
-def nothings(values: pa.Array) -> pa.Array:
+def are_nothing(values: pa.Array) -> pa.Array:
     """Return `is_nothing` of a column.
 
     Nearly all values are maps or null; only the others are looked at one by one.

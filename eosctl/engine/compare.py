@@ -12,7 +12,7 @@ from msgspec import Struct
 from eosctl.core.offsets.decision import mismatch
 from eosctl.core.offsets.migration_results import Comparison, Mismatch
 from eosctl.core.records import Record
-from eosctl.engine.columns import NO_BYTES, meaning, one_array, same, those
+from eosctl.engine.columns import NO_BYTES, filter_rows, meaning, one_array, same
 from eosctl.engine.keys.matching import places_of, rows_of
 from eosctl.engine.reading.headers import headers_texts
 from eosctl.engine.rule import is_sent, sent
@@ -106,7 +106,7 @@ def stale_copies(target: pa.Table, decisions: pa.Table) -> pa.Table:
 
 def without_cleaned(records: pa.Table, stale: pa.Table) -> pa.Table:
     """Drop from the target's `records` the tombstones in places of `stale` copies: we wrote those."""
-    return those(records, pc.invert(pc.and_(_is_in(records, stale), records["nothing"])))
+    return filter_rows(records, pc.invert(pc.and_(_is_in(records, stale), records["nothing"])))
 
 
 def with_younger_tombstones(now: pa.Table, records: pa.Table, stale: pa.Table, decisions: pa.Table) -> pa.Table:

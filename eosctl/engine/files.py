@@ -185,7 +185,7 @@ def part_files(folder: Path) -> list[Path]:
 def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Snapshot:
     """Write what reader `number` has read into a file of `folder`; a second attempt replaces the first."""
     found, part_bytes = list[Snapshot](), Counter[int]()
-    about = _About()
+    about = _FileIndex()
 
     def write(draft: IO[bytes]) -> None:
         with pa.ipc.new_file(draft, RECORDS, options=_COMPRESSED) as writer:
@@ -207,7 +207,7 @@ def read_part(folder: Path, number: int) -> pa.Table:
     batches = [RECORDS.empty_table()]
     for file in _reader_files(folder):
         with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
-            found = [reader.get_batch(place) for place in _about(reader).parts.get(number, ())]
+            found = [reader.get_batch(place) for place in _read_index(reader).parts.get(number, ())]
         batches.append(pa.Table.from_batches(found, RECORDS))
     return pa.concat_tables(batches)
 
@@ -217,7 +217,7 @@ def older_in(folder: Path) -> int:
     older = 0
     for file in _reader_files(folder):
         with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
-            older += _about(reader).older
+            older += _read_index(reader).older
     return older
 
 
@@ -231,7 +231,7 @@ def _reader_files(folder: Path) -> list[Path]:
 
 
 @dataclass(slots=True)
-class _About:
+class _FileIndex:
     """The index of a reader's file: the batches of each of its `parts`, and how many `older` records were left out."""
 
     parts: dict[int, list[int]] = field(default_factory=dict)
@@ -250,6 +250,6 @@ class _About:
         return pa.record_batch([values.get(one.name, pa.nulls(1, one.type)) for one in RECORDS], schema=RECORDS)
 
 
-def _about(reader: pa.ipc.RecordBatchFileReader) -> _About:
+def _read_index(reader: pa.ipc.RecordBatchFileReader) -> _FileIndex:
     found = json.loads(reader.get_batch(reader.num_record_batches - 1)["value"][0].as_py())
-    return _About(dict(found["parts"]), found["older"])
+    return _FileIndex(dict(found["parts"]), found["older"])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from eosctl.core.offsets import migration
-from eosctl.engine.columns import in_one_piece, numbered, row_sizes
+from eosctl.engine.columns import in_one_piece, row_numbers, row_sizes
 from eosctl.engine.files import Spilled, Spool, one_or_several
 from eosctl.machine.side_by_side import two_at_a_time
 
@@ -77,7 +77,7 @@ class Grouped:
     def _spilled(self, table: pa.Table, spool: Spool) -> _OnDisk:
         table = in_one_piece(self._in_order(table))
         groups = table.select(self._by)
-        groups = groups.append_column("row", numbered(len(table))).append_column("size", row_sizes(table))
+        groups = groups.append_column("row", row_numbers(len(table))).append_column("size", row_sizes(table))
         found = groups.group_by(self._by).aggregate([("row", "min"), ([], "count_all"), ("size", "sum")])
         return spool.put(table), list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 

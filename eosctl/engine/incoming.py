@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import IgnoredKey, decode_key
 from eosctl.core.record_file import UNKNOWN
-from eosctl.engine.columns import arrow_schema, batch_of_columns, numbered, one_array, same, those
+from eosctl.engine.columns import arrow_schema, batch_of_columns, filter_rows, one_array, row_numbers, same
 from eosctl.engine.keys.homes import homes_by, homes_of
 from eosctl.engine.keys.matching import places_of, rows_of
 from eosctl.engine.keys.owners import owners_of
@@ -41,12 +41,12 @@ class Superseded(NamedTuple):
 def belonging(incoming: pa.Table, connectors: Sequence[str]) -> pa.Table:
     """Keep the records of some connectors."""
     owners = owners_of(one_array(incoming["key"]))
-    return those(incoming, pc.is_in(owners, value_set=pa.array(list(connectors), pa.string())))
+    return filter_rows(incoming, pc.is_in(owners, value_set=pa.array(list(connectors), pa.string())))
 
 
 def without_keyless(incoming: pa.Table) -> pa.Table:
     """Keep the records that have a key: a compacted topic takes no others."""
-    return those(incoming, pc.is_valid(incoming["key"]))
+    return filter_rows(incoming, pc.is_valid(incoming["key"]))
 
 
 def with_keys(incoming: pa.Table, keys: Sequence[bytes]) -> pa.Table:
@@ -85,7 +85,7 @@ def newest_incoming(placed: pa.Table, *, most: int) -> tuple[pa.Table, int, list
     order = [("key", "ascending"), ("to", "ascending")]
     if pc.count_distinct(placed["key"]).as_py() == len(placed):
         return placed.sort_by(order), 0, []
-    ranked = placed.drop_columns(["value", "headers"]).append_column("row", numbered(len(placed)))
+    ranked = placed.drop_columns(["value", "headers"]).append_column("row", row_numbers(len(placed)))
     logs = first_of(ranked, ["key", "topic", "partition"], [("offset", "descending"), ("line", "descending")])
     best = first_of(logs, ["key", "to"], [("timestamp_ms", "descending"), ("line", "descending")])
     lost = ranked.filter(pc.invert(pc.is_in(ranked["line"], value_set=one_array(best["line"]))))
@@ -166,7 +166,7 @@ def ignored_faults(writes: pa.Table) -> list[str]:
 def of_backup(batch: pa.RecordBatch, *, first: int) -> pa.Table:
     """Convert BACKUP to INCOMING; `first` is the number of its first record in the file."""
     unknown = pa.scalar(UNKNOWN, pa.int64())
-    lines = pc.add(numbered(batch.num_rows), first)
+    lines = pc.add(row_numbers(batch.num_rows), first)
     numbers = [pc.fill_null(batch[name], unknown) for name in ("offset", "timestamp_ms")]
     columns = [lines, batch["topic"], batch["partition"], *numbers, batch["key"], batch["value"], batch["headers"]]
     return pa.Table.from_batches([batch_of_columns(columns, INCOMING)])

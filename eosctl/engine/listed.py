@@ -73,7 +73,7 @@ class _Run:
             self._opened, self._used = self.table(), count
         return self._opened.slice(first, count)
 
-    def nobodys(self) -> pa.Table:
+    def unowned(self) -> pa.Table:
         """Return the records that belong to no connector."""
         return self.table().slice(self.owned)
 
@@ -92,9 +92,9 @@ class Listed:
         """Yield the records, part by part."""
         return (run.table() for run in self._runs)
 
-    def nobodys(self) -> list[Record]:
+    def unowned(self) -> list[Record]:
         """Return the records that belong to no connector."""
-        return [record for run in self._runs for record in _records(run.nobodys())]
+        return [record for run in self._runs for record in _records(run.unowned())]
 
     def records(self, connector: str) -> list[Record]:
         """Return a connector's records, by key."""

@@ -22,7 +22,7 @@ from eosctl.core.offsets.views import PlannedWrite
 from eosctl.core.records import Record
 from eosctl.core.wording import encodable
 from eosctl.engine.backups.lines import AT_ONCE
-from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, one_array, those
+from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, filter_rows, one_array
 from eosctl.engine.files import Spilled, tables_of
 from eosctl.engine.keys.homes import homes_of
 from eosctl.engine.reading.headers import headers_of, headers_text, headers_texts
@@ -162,7 +162,7 @@ def in_order_of_sending(tables: Callable[[], Iterable[pa.Table]]) -> Iterator[pa
     """Yield the records (SENT) that some WRITES put: the deletions of all tables, then the others."""
     for is_next in (pc.is_null, pc.is_valid):
         for table in tables():
-            some = those(table, is_next(table["after"]))
+            some = filter_rows(table, is_next(table["after"]))
             yield pa.table({name: some[_SENT_OF.get(name, name)] for name in SENT.names}, schema=SENT)
 
 

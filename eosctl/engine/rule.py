@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import ConnectorRoute
-from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, meaning, numbered, one_array, same, those
+from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, filter_rows, meaning, one_array, row_numbers, same
 from eosctl.engine.keys.homes import hash_column
 from eosctl.engine.keys.matching import are_repeated, rows_of
 from eosctl.engine.keys.owners import renamed
@@ -69,7 +69,7 @@ def _single_and_several(rows: pa.Table) -> tuple[pa.Table, pa.Table | None]:
     several = rows.filter(repeated)
     if len(several.group_by(["topic", "key"]).aggregate([])) == len(several):
         return rows, None  # nearly always: of half a million keys some sixty have the hash of another
-    return those(rows, pc.invert(repeated)), several
+    return filter_rows(rows, pc.invert(repeated)), several
 
 
 def first_of(rows: pa.Table, key: list[str], order: list[tuple[str, str]]) -> pa.Table:
@@ -79,7 +79,7 @@ def first_of(rows: pa.Table, key: list[str], order: list[tuple[str, str]]) -> pa
         if pa.types.is_boolean(ranked[name].type):  # which Arrow does not sort by
             ranked = ranked.set_column(ranked.column_names.index(name), name, ranked[name].cast(pa.int8()))
     best = pc.sort_indices(ranked, sort_keys=order)
-    keys = pa.table({name: rows[name].take(best) for name in key}).append_column("rank", numbered(len(rows)))
+    keys = pa.table({name: rows[name].take(best) for name in key}).append_column("rank", row_numbers(len(rows)))
     first = keys.group_by(key).aggregate([("rank", "min")])["rank_min"]
     return rows.take(best.take(one_array(first)))
 
@@ -90,7 +90,7 @@ def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Se
     `sources` are in order of precedence. `value` is null for every deletion, in whichever form: nothing else is ever
     sent for one.
     """
-    chosen = those(newest, pc.is_in(newest["connector"], value_set=_texts(route.connector for route in routes)))
+    chosen = filter_rows(newest, pc.is_in(newest["connector"], value_set=_texts(route.connector for route in routes)))
     connectors = one_array(chosen["connector"])
     names = dictionary_of(connectors, {r.connector: r.target_connector for r in routes}, pa.string())
     topics = dictionary_of(connectors, {r.connector: r.target_topic for r in routes}, pa.string())
@@ -119,7 +119,7 @@ def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Se
 
 def _only(keys: pa.Array, which: pa.Array) -> pa.Array:
     """Return `keys` with null for the others: Arrow's `if_else` would keep the bytes of these."""
-    return keys.take(pc.if_else(which, numbered(len(keys)), pa.scalar(None, pa.int64())))
+    return keys.take(pc.if_else(which, row_numbers(len(keys)), pa.scalar(None, pa.int64())))
 
 
 def _texts(names: Iterable[str]) -> pa.Array:
@@ -271,4 +271,4 @@ def is_sent(decisions: pa.Table) -> Any:
 
 def sent(decisions: pa.Table) -> pa.Table:
     """Return the decisions that send something."""
-    return those(decisions, is_sent(decisions))
+    return filter_rows(decisions, is_sent(decisions))

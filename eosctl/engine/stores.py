@@ -13,7 +13,7 @@ from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute
 from eosctl.core.offsets.views import AnyStore, Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.engine.columns import RECORDS, one_array, row_sizes, those
+from eosctl.engine.columns import RECORDS, filter_rows, one_array, row_sizes
 from eosctl.engine.files import Spilled
 from eosctl.engine.keys.homes import home_of
 from eosctl.engine.keys.matching import rows_of
@@ -45,7 +45,7 @@ class ColumnStore(AnyStore, frozen=True, kw_only=True):
     def newest(self, connectors: Iterable[str]) -> pa.Table:
         """Return the newest record of each key of some connectors."""
         wanted = pa.array(list(connectors), pa.string())
-        chosen = (those(table, pc.is_in(table["connector"], value_set=wanted)) for table in self.listed.tables())
+        chosen = (filter_rows(table, pc.is_in(table["connector"], value_set=wanted)) for table in self.listed.tables())
         return newest_per_key(pa.concat_tables([RECORDS.empty_table(), *chosen])).records
 
     def is_plain(self, connector: str) -> bool:
@@ -68,7 +68,7 @@ class ColumnStore(AnyStore, frozen=True, kw_only=True):
 def column_store(topic: str, partitions: int, parts: Iterable[pa.Table | Spilled]) -> ColumnStore:
     """Return the newest RECORDS of each partition and key as a store; each of the parts is `in_order`."""
     listed = Listed(parts)
-    rest = _folded(topic, partitions, listed.nobodys())
+    rest = _folded(topic, partitions, listed.unowned())
     return ColumnStore(topic, partitions, listed=listed, rest=rest, ignored=rest.ignored, partition_for=home_of)
 
 

@@ -23,7 +23,7 @@ _AROUND_TOPIC, _OF_PARTITION = 10, 4
 
 def in_transactions(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield the rows (SENT) of one transaction after the other, in order."""
-    some, room = list[pa.Table](), _Room()
+    some, room = list[pa.Table](), _TransactionSize()
     for table in tables:
         while len(table):
             if count := room.take(table):
@@ -31,7 +31,7 @@ def in_transactions(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             table = table.slice(count)
             if len(table):
                 yield pa.concat_tables(some)
-                some, room = [], _Room()
+                some, room = [], _TransactionSize()
     if some:
         yield pa.concat_tables(some)
 
@@ -42,7 +42,7 @@ def are_several(tables: Iterable[pa.Table]) -> bool:
 
 
 @dataclass(slots=True)
-class _Room:
+class _TransactionSize:
     """The contents of the current transaction, by number and size."""
 
     records: int = 0

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from eosctl.core.record_file import sendable_headers
 from eosctl.core.records import Record
-from eosctl.engine.columns import SENT, batch_of_columns, numbered, one_array, those
+from eosctl.engine.columns import SENT, batch_of_columns, filter_rows, one_array, row_numbers
 from eosctl.engine.keys.homes import homes_by
 from eosctl.engine.reading.headers import headers_of
 
@@ -83,7 +83,7 @@ def sorting(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
 def deletions_first(rows: pa.Table) -> Iterator[pa.Table]:
     """Yield the tombstones, then the other rows, both by partition."""
     for is_next in (pc.is_null, pc.is_valid):
-        yield by_partition(those(rows, is_next(rows["value"])))
+        yield by_partition(filter_rows(rows, is_next(rows["value"])))
 
 
 class QuotaPace:
@@ -176,6 +176,6 @@ def record_sizes(rows: pa.Table) -> pa.Array:
 def first_rows_of(rows: pa.Table) -> list[tuple[int, str, int]]:
     """Return (row, topic, partition) for the first row of each partition."""
     places = pa.table({"topic": rows["topic"], "partition": rows["partition"]})
-    grouped = places.append_column("row", numbered(len(rows))).group_by(places.column_names)
+    grouped = places.append_column("row", row_numbers(len(rows))).group_by(places.column_names)
     firsts = grouped.aggregate([("row", "min")]).select(["row_min", *places.column_names])
     return sorted(zip(*(column.to_pylist() for column in firsts.columns), strict=True))

@@ -24,7 +24,15 @@ from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
 from eosctl.foreign import arguments
 from eosctl.migrate.clean import delete_copies
-from eosctl.migrate.journal import BACKUP_NAME, Past, Stage, migration_journal, read_past, resume_command, stages_of
+from eosctl.migrate.journal import (
+    BACKUP_NAME,
+    EarlierRuns,
+    Stage,
+    migration_journal,
+    read_earlier_runs,
+    resume_command,
+    stages_of,
+)
 from eosctl.migrate.plan import Migration, existing_snapshot
 from eosctl.migrate.report import Applied
 from eosctl.migrate.stale import drift_error
@@ -65,9 +73,9 @@ def source_profiles(plan: MigrationPlan) -> list[str]:
     return sorted({source.profile for source in plan.sources if source.profile} - {plan.target_profile()})
 
 
-def past_of(folder: Path, journal: Journal, *, resume: bool) -> Past:
+def past_of(folder: Path, journal: Journal, *, resume: bool) -> EarlierRuns:
     """Return what earlier runs did of a plan; raises RefusedError if they did anything, unless `resume` is set."""
-    past = read_past(journal)
+    past = read_earlier_runs(journal)
     if past.begun and not resume:
         state, plan_file = "was applied" if past.ended else "was begun and cut off", folder / "plan.json"
         raise RefusedError(
@@ -131,7 +139,7 @@ class _Run:
     folder: Path
     journal: Journal
     here: Path
-    past: Past = field(default_factory=Past)
+    past: EarlierRuns = field(default_factory=EarlierRuns)
     newer: int = 0
     skipped: list[Stage] = field(default_factory=list)
     backup: Path | None = None

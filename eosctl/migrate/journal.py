@@ -37,7 +37,7 @@ def stages_of(plan: MigrationPlan) -> list[Stage]:
     return [stage for stage in Stage if stage is not Stage.CLEAN or plan.stale_copies]
 
 
-class Past(Struct, frozen=True):
+class EarlierRuns(Struct, frozen=True):
     """The work of earlier runs of the same plan.
 
     `done` are the stages that ended; `write_tasks` is the number of tasks that wrote, 0 if none began to. `cleaned_ms`
@@ -84,9 +84,9 @@ def migration_journal(folder: Path, clock: Clock) -> Journal:
     return Journal(folder / "journal.ndjson", clock)
 
 
-def read_past(journal: Journal) -> Past:
+def read_earlier_runs(journal: Journal) -> EarlierRuns:
     """Read the journal; raises EosctlError if it can't be read."""
-    past = Past()
+    past = EarlierRuns()
     for entry in journal.read(_ENTRIES):
         match entry:
             case _Begin():
@@ -101,7 +101,7 @@ def read_past(journal: Journal) -> Past:
     return past
 
 
-def _started(past: Past, stage: Stage, write_tasks: int) -> Past:
+def _started(past: EarlierRuns, stage: Stage, write_tasks: int) -> EarlierRuns:
     """Note that a stage has begun: begun again, it is no longer done, nor are the stages after it."""
     stages = list(Stage)
     over = frozenset(each for each in past.done if stages.index(each) < stages.index(stage))

@@ -13,7 +13,7 @@ from eosctl.core.wording import counted
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError
 from eosctl.migrate import codes
-from eosctl.migrate.journal import BACKUP_NAME, migration_journal, read_past
+from eosctl.migrate.journal import BACKUP_NAME, migration_journal, read_earlier_runs
 from eosctl.report import Problem
 
 _KEPT = frozenset({BACKUP_NAME, "backup.ndjson", "journal.ndjson", "plan.json"})
@@ -70,7 +70,7 @@ def _folders(snapshots: Path) -> Iterator[Path]:
 def _is_over(folder: Path, clock: Clock) -> bool:
     try:
         journal = migration_journal(folder, clock)
-        past = read_past(journal)
+        past = read_earlier_runs(journal)
         if journal.holder() is not None:
             return False
         return past.ended or (not past.begun and clock.now_s() - (folder / "plan.json").stat().st_mtime > _OLD_S)

@@ -138,7 +138,7 @@ class Migration(Struct, frozen=True):
         parts = parts_of(sources, records=records, least=self.stages.least_parts(records))
         read_source = partial(self.stages.snapshot, sources, draft / "source", renames=request.renames)
         read = read_source(parts=parts)
-        routes, targets = self._ways(request, read, sources)
+        routes, targets = self._routes(request, read, sources)
         read_target = partial(self.stages.snapshot, targets, draft / "target")
         there = read_target(parts=parts)
         most = max(read.most_bytes(), there.most_bytes())
@@ -168,7 +168,7 @@ class Migration(Struct, frozen=True):
             plan = replace(plan, stale_copies=self.stages.find_stale(draft))
         return with_sample(plan, [plain(plan_row(key)) for key in self.stages.sample(draft)])
 
-    def _ways(
+    def _routes(
         self, request: MigrationRequest, read: Snapshot, sources: Sequence[PlannedTopic]
     ) -> tuple[tuple[ConnectorRoute, ...], list[PlannedTopic]]:
         """Return where the offsets of each connector go, and the topics or the file that they go to."""

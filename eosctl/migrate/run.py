@@ -20,7 +20,7 @@ from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError
 from eosctl.machine.files import write_whole
 from eosctl.migrate import codes
 from eosctl.migrate.apply import apply_plan, past_of, refuse, source_profiles
-from eosctl.migrate.journal import migration_journal, read_past
+from eosctl.migrate.journal import migration_journal, read_earlier_runs
 from eosctl.migrate.old_snapshots import OldSnapshots, old_snapshots
 from eosctl.migrate.plan import Migration, MigrationRequest, MigrationStages, OpenStages, snapshot_folder, spark_stages
 from eosctl.migrate.report import plan_report, result_report, verify_report
@@ -147,7 +147,7 @@ def _stale(app: App, plan: MigrationPlan, allowances: Allowances, *, resume: boo
 
     None for a plan that was begun or is over: there the journal decides.
     """
-    past = read_past(migration_journal(snapshot_folder(plan), app.clock))
+    past = read_earlier_runs(migration_journal(snapshot_folder(plan), app.clock))
     if past.ended or (past.begun and not resume):
         return None
     quick = replace(app, deadline=Deadline.after(min(_LOOK_S, app.deadline.remaining_s()), app.clock))

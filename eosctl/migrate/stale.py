@@ -9,7 +9,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.offsets.keys import key_owner
 from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic
 from eosctl.errors import StalePlanError
-from eosctl.migrate.journal import Past
+from eosctl.migrate.journal import EarlierRuns
 from eosctl.migrate.topics import app_of, moved_topics, some
 
 _ACCEPTED = {
@@ -28,7 +28,7 @@ def drift_error(side: str, drifted: Sequence[str]) -> StalePlanError:
 
 
 def refuse_stale(
-    app: App, plan: MigrationPlan, *, accepted: Collection[str], past: Past, allow_open_transactions: bool
+    app: App, plan: MigrationPlan, *, accepted: Collection[str], past: EarlierRuns, allow_open_transactions: bool
 ) -> None:
     """Raise StalePlanError, or RefusedError for an open transaction, before anything that takes long begins.
 

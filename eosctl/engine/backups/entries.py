@@ -19,14 +19,14 @@ from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.records import Record
 from eosctl.engine.columns import (
     VALUES,
+    are_nothing,
     arrow_schema,
     batch_of_columns,
     dictionary_of,
+    filter_rows,
     meaning,
-    nothings,
     one_array,
     same,
-    those,
 )
 from eosctl.engine.files import Spool
 from eosctl.engine.grouped import Grouped, in_large_pieces
@@ -114,7 +114,7 @@ def _with_hashes(table: pa.Table, *, in_order: Callable[[pa.Table], pa.Table] = 
 def without_absent(entries: pa.Table, topics: Collection[str]) -> pa.Table:
     """Drop the keys that had no record, except in these topics."""
     there = pc.is_in(entries["topic"], value_set=pa.array(list(topics), pa.string()))
-    return those(entries, pc.or_(there, pc.is_valid(entries["offset"])))
+    return filter_rows(entries, pc.or_(there, pc.is_valid(entries["offset"])))
 
 
 def count_away(entries: pa.Table, sizes: Mapping[str, int]) -> Counter[str]:
@@ -189,7 +189,7 @@ class Now(Struct, frozen=True):
         return self.elsewhere.take(one_array(at)) if at.null_count < len(at) else None
 
 
-def mismatched(entries: pa.Table, now: Now, *, before: bool) -> Iterator[Mismatched]:
+def mismatches(entries: pa.Table, now: Now, *, before: bool) -> Iterator[Mismatched]:
     """Yield the keys of ENTRIES whose value is not the one that was written, or was there `before`.
 
     If the value written was there before as well, only a record's offset shows that it came later. The newest record of
@@ -222,7 +222,7 @@ def mismatched(entries: pa.Table, now: Now, *, before: bool) -> Iterator[Mismatc
 
 def _means(records: pa.Table, values: Any) -> Any:
     """Tell for each of some RECORDS whether its value means the same as the value beside it."""
-    return same(meaning(records["value"], records["nothing"]), meaning(values, nothings(one_array(values))))
+    return same(meaning(records["value"], records["nothing"]), meaning(values, are_nothing(one_array(values))))
 
 
 _THERE = ["partition", "offset", "timestamp_ms", "value", "headers"]
@@ -263,7 +263,7 @@ def restored(entries: pa.Table, now: Now, *, overwrite_newer: bool) -> pa.Table:
     action = pc.if_else(equal, KeyAction.KEEP.value, back)
     if not overwrite_newer:
         action = pc.if_else(newer, KeyAction.CONFLICT.value, action)
-    reason: Any = pc.if_else(nothings(one_array(wanted)), "deleted_before", "restored")
+    reason: Any = pc.if_else(are_nothing(one_array(wanted)), "deleted_before", "restored")
     reason = pc.if_else(pc.is_null(entries["offset"]), "absent_before", reason)
     reason = pc.if_else(equal, "equal", pc.if_else(newer, "written_since", reason))
     taken = pc.is_in(action, value_set=pa.array([KeyAction.WRITE.value, KeyAction.DELETE.value]))

@@ -36,7 +36,7 @@ _ABOUT = b"eosctl.backup"
 _FORMAT = 1
 
 
-class _About(Struct, frozen=True):
+class _BackupMetadata(Struct, frozen=True):
     """The metadata of a backup file; `records` is written last, so it is there only if all records were written."""
 
     format: int
@@ -61,7 +61,7 @@ def write_tables(file: IO[bytes], tables: Iterable[pa.Table], *, cluster_id: str
             for some in few_at_once(table):
                 writer.write_table(_as_backup(some))
                 records += len(some)
-        about = _About(_FORMAT, cluster_id, records)
+        about = _BackupMetadata(_FORMAT, cluster_id, records)
         writer.add_key_value_metadata({_ABOUT: json.dumps(asdict(about)).encode()})
     return records
 
@@ -133,18 +133,18 @@ def open_backup(path: str | Path) -> BackupFile:
     path = Path(path)
     with _readable(path), parquet.ParquetFile(path) as file:
         text, names = (file.metadata.metadata or {}).get(_ABOUT), file.schema_arrow.names
-    about = _about(path, text)
+    about = _read_metadata(path, text)
     missing = [name for name in BACKUP.names if name not in names]
     if missing:
         raise _not_a_backup(path, f"it has no column {', '.join(missing)}")
     return BackupFile(path, about.cluster_id, about.records)
 
 
-def _about(path: Path, text: bytes | None) -> _About:
+def _read_metadata(path: Path, text: bytes | None) -> _BackupMetadata:
     if text is None:
         raise _not_a_backup(path, "eosctl's own metadata are missing")
     try:
-        about = typed(json_of(text), _About)
+        about = typed(json_of(text), _BackupMetadata)
     except ValueError as exc:
         raise _not_a_backup(path, f"its metadata can't be read: {exc}") from exc
     if about.format > _FORMAT:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from eosctl.core.records import Bounds, Record
-from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings, one_batch, same
+from eosctl.engine.columns import RECORDS, VALUES, are_nothing, batch_of_columns, one_batch, same
 from eosctl.engine.keys.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
 from eosctl.engine.keys.matching import are_alike, numbers_in, sorted_by_hash
 from eosctl.engine.keys.owners import owners_of
@@ -296,4 +296,4 @@ def _as_records(
     partitions, _offsets, _times_ms, keys, values, _headers = columns
     at_home = pc.fill_null(pc.equal(homes_by(hashes, sizes), partitions), fill_value=False)
     owners = pa.nulls(len(keys), pa.string()) if bare else owners_of(keys)
-    return pa.Table.from_arrays([topics, *columns, nothings(values), hashes, at_home, owners], schema=RECORDS)
+    return pa.Table.from_arrays([topics, *columns, are_nothing(values), hashes, at_home, owners], schema=RECORDS)

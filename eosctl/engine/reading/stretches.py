@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from eosctl.core.records import Record
 from eosctl.engine.backups.lines import few_at_once
-from eosctl.engine.columns import LINES, one_array, those
+from eosctl.engine.columns import LINES, filter_rows, one_array
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.reading.batches import Piece
 from eosctl.engine.reading.headers import headers_of, headers_text, headers_texts
@@ -38,7 +38,7 @@ class Stretch(Struct, frozen=True):
         """Keep only the records of these connectors."""
         owners = owners_of(one_array(self.rows["key"]))
         wanted = pc.is_in(owners, value_set=pa.array(list(connectors), pa.string()))
-        return Stretch(those(self.rows, wanted), self.read)
+        return Stretch(filter_rows(self.rows, wanted), self.read)
 
     def changed(self, beginnings: Sequence[bytes], change: Callable[[Record], Record]) -> tuple[Stretch, int]:
         """Change the records whose keys have one of these beginnings; also return how many values changed."""

@@ -20,7 +20,7 @@ from eosctl.core.offsets.migration_results import Comparison
 from eosctl.core.records import Record
 from eosctl.engine import compare as comparing
 from eosctl.engine.by_place import batches_to, write_by_place
-from eosctl.engine.columns import SENT, dictionary_of, numbered, one_array, those
+from eosctl.engine.columns import SENT, dictionary_of, filter_rows, one_array, row_numbers
 from eosctl.engine.files import (
     part_file,
     part_files,
@@ -42,7 +42,7 @@ _MANY = 20_000
 _SENT = ("topic", "partition", "partitions", "key", "hash", "value")
 
 
-class Decided(Struct, frozen=True):
+class DecidedPart(Struct, frozen=True):
     """The decisions on a part, counted.
 
     `rows` is the number of source records. `keys` counts the source's keys by topic and connector, None for no
@@ -55,7 +55,7 @@ class Decided(Struct, frozen=True):
     groups: tuple[tuple[str, str, int, int, int], ...]
 
 
-def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Decided:
+def decide_part(folder: Path, number: int, plan: MigrationPlan) -> DecidedPart:
     """Apply the rule to one part, write its decisions and the first of them to show, and count."""
     source = read_part(folder / "source", number)
     newest = newest_per_key(source)
@@ -67,7 +67,7 @@ def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Decided:
     land_decisions(folder / "decisions", number, decisions, parts=len(plan.parts))
     write_table(part_file(folder / "sample", number), sample_of(decisions, SAMPLE))
     keys = {(topic, connector): count for topic, connector, count in _owners(newest.records)}
-    return Decided(len(source), newest.scattered, keys, tuple(_groups(decisions)))
+    return DecidedPart(len(source), newest.scattered, keys, tuple(_groups(decisions)))
 
 
 def _owners(records: pa.Table) -> Iterator[tuple[str, str | None, int]]:
@@ -98,9 +98,9 @@ def _groups(decisions: pa.Table) -> Iterator[tuple[str, str, int, int, int]]:
 def sample_of(decisions: pa.Table, limit: int) -> pa.Table:
     """Return the first decisions: changes and conflicts first, then by topic and key."""
     kept = one_array(pc.equal(decisions["action"], KeyAction.KEEP.value))
-    rows = decisions.select(["topic", "key", "target_connector"]).append_column("row", numbered(len(decisions)))
-    changes = _first(those(rows, pc.invert(kept)), limit)
-    rest = _first(those(rows, kept), limit - len(changes))
+    rows = decisions.select(["topic", "key", "target_connector"]).append_column("row", row_numbers(len(decisions)))
+    changes = _first(filter_rows(rows, pc.invert(kept)), limit)
+    rest = _first(filter_rows(rows, kept), limit - len(changes))
     return decisions.take(pa.concat_arrays([changes, rest]))
 
 
@@ -254,7 +254,7 @@ def to_write(file: Path, places: Collection[Place] | None = None) -> pa.Table:
 
 def _sent_of(decisions: pa.Table, places: Collection[Place] | None) -> pa.Table:
     rows, goes = with_topic_names(placed(decisions)), is_sent(decisions)
-    return those(rows, goes if places is None else pc.and_(goes, _go_to(rows, places)))
+    return filter_rows(rows, goes if places is None else pc.and_(goes, _go_to(rows, places)))
 
 
 def _go_to(rows: pa.Table, places: Collection[Place]) -> pa.Array:
