@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.engine.columns import RECORDS, VALUES
-from eosctl.engine.keys.places import Places
+from eosctl.engine.keys.places import KeyParts
 from eosctl.engine.reading.newest import Fold
 from eosctl.machine.files import make_folder, write_whole
 
@@ -182,7 +182,7 @@ def part_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("part-*.arrow"))
 
 
-def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Snapshot:
+def land(folder: Path, number: int, folds: Iterable[Fold], places: KeyParts) -> Snapshot:
     """Write what reader `number` has read into a file of `folder`; a second attempt replaces the first."""
     found, part_bytes = list[Snapshot](), Counter[int]()
     about = _FileIndex()

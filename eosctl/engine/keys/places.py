@@ -17,7 +17,7 @@ from eosctl.engine.reading.newest import Fold
 _ROWS_AT_ONCE = 100_000
 
 
-class Places(Struct, frozen=True):
+class KeyParts(Struct, frozen=True):
     """The assignment of keys to parts of the work.
 
     A key belongs to the part that has its partition, in a topic of as many partitions as there are numbers in `parts`,

@@ -35,7 +35,7 @@ from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Record
 from eosctl.engine.columns import Table
 from eosctl.engine.files import land, next_reader, older_in, part_files, read_table
-from eosctl.engine.keys.places import Places
+from eosctl.engine.keys.places import KeyParts
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.write import stamped
 from eosctl.errors import UsageError
@@ -100,7 +100,7 @@ class MigrationJob(Struct, frozen=True):
         With `renames` the keys of these connectors are in the parts of their new names. `bare`: the connectors of the
         keys are not needed.
         """
-        topics, places = list(topics), Places(parts, renames or {})
+        topics, places = list(topics), KeyParts(parts, renames or {})
         again, _, side = folder.name.rpartition("-")
         counts = _counts(folder, sum(topic.records() for topic in topics if topic.file is None))
         with self._stage(f"reading the {side}{' again' if again else ''}", counts):
@@ -117,7 +117,7 @@ class MigrationJob(Struct, frozen=True):
         topics: Sequence[PlannedTopic],
         folder: Path,
         profile: str,
-        places: Places,
+        places: KeyParts,
         counts: RecordCounts,
         *,
         bare: bool,

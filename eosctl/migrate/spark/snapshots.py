@@ -21,7 +21,7 @@ from eosctl.core.offsets.migration import ONE_PART
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.deadline import Deadline
 from eosctl.engine.files import land
-from eosctl.engine.keys.places import Places
+from eosctl.engine.keys.places import KeyParts
 from eosctl.engine.reading.newest import folded
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.written import SentInOrder
@@ -70,7 +70,7 @@ def land_bins(
     client: ClientSettings,
     bins: Sequence[Sequence[OffsetRange]],
     folder: Path,
-    places: Places,
+    places: KeyParts,
     *,
     counts: RecordCounts,
     first: int = 0,
@@ -106,7 +106,7 @@ def sent_in_order(
     Each bin is read in a task of its own; `folder` is for the file that the tasks read their bins from.
     """
     file = folder / "bins-sent.json"
-    _write_bins(file, bins, Places(ONE_PART))
+    _write_bins(file, bins, KeyParts(ONE_PART))
 
     def count_sent(number: int) -> int | None:
         ranges, _places = _read_bin(file, number)
@@ -118,7 +118,7 @@ def sent_in_order(
     return None if None in found else sum(filter(None, found))
 
 
-def _write_bins(file: Path, bins: Sequence[Sequence[OffsetRange]], places: Places) -> None:
+def _write_bins(file: Path, bins: Sequence[Sequence[OffsetRange]], places: KeyParts) -> None:
     """Write what the readers of a side need: the ranges of each, and the parts of their keys.
 
     By `json`, for executors read it: of everything that eosctl needs they have confluent-kafka, numpy and pyarrow.
@@ -128,6 +128,6 @@ def _write_bins(file: Path, bins: Sequence[Sequence[OffsetRange]], places: Place
     write_whole(file, lambda draft: draft.write(text.encode()), synced=False)
 
 
-def _read_bin(file: Path, number: int) -> tuple[list[OffsetRange], Places]:
+def _read_bin(file: Path, number: int) -> tuple[list[OffsetRange], KeyParts]:
     found = json.loads(file.read_text())
-    return [OffsetRange(*one) for one in found["bins"][number]], Places(found["parts"], found["renames"])
+    return [OffsetRange(*one) for one in found["bins"][number]], KeyParts(found["parts"], found["renames"])
