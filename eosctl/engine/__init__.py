@@ -1,8 +1,8 @@
 """Offsets in bulk: columns of Arrow from the consumer to the producer, in this process or in Spark's tasks.
 
-`read` (newest per key of ranges of offsets) -> `rule` (claims, the strongest of them, decisions) -> `write`
-(transactions); `compare` looks at what is there then. No file knows of Spark, a command or a plan, and nothing is
-imported but pyarrow, confluent_kafka and `eosctl.core`: all of it runs on executors.
+`read` (newest record per key of ranges of offsets) -> `rule` (claims, the strongest of them, decisions) -> `write`
+(transactions); `compare` compares the result. No file depends on Spark, a command or a plan, and nothing is imported
+but pyarrow, confluent_kafka and `eosctl.core`: all of it runs on executors.
 """
 
 import os

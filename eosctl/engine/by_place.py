@@ -1,6 +1,6 @@
-"""Tables in files by the partitions that their rows go to: who wants what goes to some of them reads little else.
+"""Tables in files sorted by target partition: a reader of some partitions reads little else.
 
-The schema tells the partitions at the ends of each batch.
+The schema has the partitions at the ends of each batch.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from eosctl.engine.write import place_numbers, sorting
 
 _BATCHES = b"batches"
 _FEW_ROWS = 1_000
-"""Of a batch at least, but for the last one: partitions with fewer rows share one."""
+"""The fewest rows of a batch, except for the last one: partitions with fewer rows share one."""
 
 
 def write_by_place(file: Path, rows: pa.Table, places: pa.Table, *, readers: int) -> None:
-    """Puts `rows` into a file, for so many `readers`; `places` (topic, partition) says where each of them goes.
+    """Write `rows` into a file for `readers` readers, sorted by the (topic, partition) of each row in `places`.
 
-    Each batch costs a millisecond. A reader of some partitions also gets what shares a batch with the first of them and
-    with the last.
+    Each batch costs a millisecond. A reader of some partitions also gets the rows that share a batch with the first and
+    the last of them.
     """
     numbers, rows = place_numbers(places), in_one_piece(rows)
     order = sorting(numbers)
@@ -38,19 +38,19 @@ def write_by_place(file: Path, rows: pa.Table, places: pa.Table, *, readers: int
         return rows.slice(first, end - first) if order is None else rows.take(pa.array(order[first:end]))
 
     def place(row: int) -> list[object]:
-        at = row if order is None else int(order[row])
-        return [places["topic"][at].as_py(), places["partition"][at].as_py()]
+        number = row if order is None else int(order[row])
+        return [places["topic"][number].as_py(), places["partition"][number].as_py()]
 
     few = max(_FEW_ROWS, len(rows) // (4 * readers))
     cuts = _cuts(numbers if order is None else numbers[order], few)
-    told = json.dumps([[*place(first), *place(end - 1)] for first, end in cuts])
-    write_batches(file, rows.schema.with_metadata({_BATCHES: told}), starmap(some, cuts))
+    ends = json.dumps([[*place(first), *place(end - 1)] for first, end in cuts])
+    write_batches(file, rows.schema.with_metadata({_BATCHES: ends}), starmap(some, cuts))
 
 
 def _cuts(numbers: npt.NDArray[np.int64], few: int) -> list[tuple[int, int]]:
-    """(first row, row behind) of each batch, told the numbers of the rows' places, in order.
+    """Return (first row, end row) of each batch, given the sorted numbers of the rows' places.
 
-    A batch ends with a place, once it has a `few` rows; one place may have several.
+    A batch ends with a place, once it has at least `few` rows; one place may have several batches.
     """
     cuts = [0]
     for begin in [*(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]:
@@ -60,13 +60,16 @@ def _cuts(numbers: npt.NDArray[np.int64], few: int) -> list[tuple[int, int]]:
 
 
 def batches_to(file: Path, places: Collection[Place]) -> Sequence[int] | None:
-    """The batches of a file that may send to one of `places`; None where it does not tell, as of an earlier eosctl."""
-    told = metadata_of(file).get(_BATCHES)
-    if told is None:
+    """Return the numbers of the batches that may have rows for one of `places`.
+
+    None if the file does not say, as files of earlier versions of eosctl don't.
+    """
+    ends = metadata_of(file).get(_BATCHES)
+    if ends is None:
         return None
-    there, ends = sorted(places), enumerate(json.loads(told))
+    wanted = sorted(places)
     return [
         number
-        for number, (topic, partition, last_topic, last_partition) in ends
-        if bisect_left(there, (topic, partition)) < bisect_right(there, (last_topic, last_partition))
+        for number, (topic, partition, last_topic, last_partition) in enumerate(json.loads(ends))
+        if bisect_left(wanted, (topic, partition)) < bisect_right(wanted, (last_topic, last_partition))
     ]

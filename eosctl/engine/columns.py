@@ -1,4 +1,4 @@
-"""The tables that the engine works on, and small words of Arrow that it is written in."""
+"""The schemas of the engine's tables, and small helpers around Arrow."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from eosctl.core.offsets.records import is_nothing
 
 
 class _NoPandas:
-    """Among the finders of modules it says that there is no pandas."""
+    """A finder of modules that reports pandas as missing."""
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
-        """Raises ModuleNotFoundError for pandas."""
+        """Raise ModuleNotFoundError for pandas."""
         if name == "pandas":
             raise ModuleNotFoundError("pyarrow is to start without it", name=name)
 
 
 def _start_without_pandas() -> None:
-    """Makes pyarrow's first array, for which it looks for pandas: where that is installed it takes 0.4 s and 40 MiB.
+    """Create pyarrow's first array with pandas hidden: it would import pandas for it, which takes 0.4 s and 40 MiB.
 
-    Whoever asks pyarrow for pandas later gets it (pyarrow's `_PandasAPIShim`, 26).
+    Code that later asks pyarrow for pandas gets it (pyarrow's `_PandasAPIShim`, 26).
     """
     if "pandas" in sys.modules:
         return
@@ -44,7 +44,7 @@ NO_BYTES = pa.scalar(None, VALUES)
 
 
 def arrow_schema(columns: str) -> pa.Schema:
-    """The Arrow schema of "name type, name type, ..."."""
+    """Return the Arrow schema of "name type, name type, ..."."""
     types = {"string": pa.string(), "int": pa.int32(), "long": pa.int64(), "boolean": pa.bool_(), "hash": pa.uint32()}
     types |= {"binary": VALUES, "value": VALUES}
     return pa.schema([(name, types[kind]) for name, kind in map(str.split, columns.split(","))])
@@ -55,8 +55,8 @@ RECORDS = arrow_schema(
     "nothing boolean, hash hash, at_home boolean, connector string"
 )
 """Records as they were read. `nothing`: the value is a deletion (`is_nothing`); `hash` is murmur2 of the key, null for
-no key; `at_home`: the key is where Connect's producer puts it; `connector` is whose the key is (`key_owner`), null for
-nobody's. `timestamp_ms` is -1 for none, `headers` are as they lie in a record batch (`headers.headers_in`), null for
+no key; `at_home`: the key is where Connect's producer puts it; `connector` is that of the key (`key_owner`), null for
+none. `timestamp_ms` is -1 for none, `headers` are as they lie in a record batch (`headers.headers_in`), null for
 none."""
 
 LINES = arrow_schema(
@@ -68,7 +68,7 @@ SENT = arrow_schema("topic string, partition int, key binary, value value, heade
 """Records that are sent: a null value is a tombstone, headers are the member of a record file, null for none."""
 
 Table, Batch = pa.Table, pa.RecordBatch
-"""Arrow's, for those who only hand them on."""
+"""Arrow's classes, for modules that only pass them on."""
 
 DECISIONS = arrow_schema(
     "connector string, target_connector string, source_topic string, source_partition int, source_offset long, "
@@ -76,13 +76,13 @@ DECISIONS = arrow_schema(
     "target_exists boolean, target_offset long, target_timestamp_ms long, target_headers value, before value, "
     "before_nothing boolean, action string, reason string, conflict boolean, claims long"
 )
-"""What becomes of each target key: `value` is the source's (null for a deletion), `before` the target's bytes,
+"""The decision on each target key: `value` is the source's (null for a deletion), `before` the target's bytes,
 `source_key` the source's key where that is another one, `hash` murmur2 of the key, `partition` where the target has it
 now (null: nowhere), `claims` how many source records wanted the key."""
 
 
 def batch_of_columns(columns: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
-    """Columns, Python's or Arrow's, as one batch of `schema`."""
+    """Return columns, Python's or Arrow's, as one batch of `schema`."""
     arrays = [
         column if isinstance(column, pa.Array) else pa.array(column, type=field.type)
         for column, field in zip(columns, schema, strict=True)
@@ -91,12 +91,12 @@ def batch_of_columns(columns: Sequence[Any], schema: pa.Schema) -> pa.RecordBatc
 
 
 def batch_of_rows(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows as one batch of `schema`; there is at least one."""
+    """Return rows as one batch of `schema`; there is at least one."""
     return batch_of_columns(tuple(zip(*rows, strict=True)), schema)
 
 
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """A column as one array."""
+    """Return a column as one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     chunks = [chunk for chunk in column.chunks if len(chunk)]
@@ -114,9 +114,9 @@ def one_table(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def in_one_piece(table: pa.Table) -> pa.Table:
-    """The same with one array for each column: what takes some of its rows again and again would make it each time.
+    """Return the table with one array per column: else each taking of rows would combine the chunks again.
 
-    One after the other, so that it is not there twice, if the caller lets go of `table`.
+    Columns are combined one by one, so that not everything is in memory twice if the caller lets go of `table`.
     """
     columns, schema = list[pa.Array](), table.schema
     while table.num_columns:
@@ -125,33 +125,33 @@ def in_one_piece(table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def those(rows: pa.Table, which: pa.ChunkedArray | pa.Array) -> pa.Table:
-    """The rows for which it is true: where these are all, nothing is copied."""
+def filter_rows(rows: pa.Table, which: pa.ChunkedArray | pa.Array) -> pa.Table:
+    """Return the rows for which `which` is true; if that is all of them, nothing is copied."""
     return rows if pc.all(which, skip_nulls=False).as_py() else rows.filter(which)
 
 
-def numbered(count: int) -> pa.Array:
-    """The numbers of so many rows."""
+def row_numbers(count: int) -> pa.Array:
+    """Return the numbers 0 to `count` - 1."""
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
 
 
 def meaning(value: Any, nothing: Any) -> Any:
-    """`Cell.meaning` of a column: the bytes that count, null for a deletion."""
+    """Return `Cell.meaning` of a column: the bytes that count, null for a deletion."""
     return pc.if_else(nothing, NO_BYTES, value)
 
 
 def same(left: Any, right: Any) -> Any:
-    """Whether two columns have the same in a row; two nulls are the same."""
+    """Compare two columns row by row; two nulls are the same."""
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
     return pc.or_(pc.fill_null(pc.equal(left, right), fill_value=False), both_null)
 
 
 _AROUND_BYTES = 200
-"""Of a row besides its keys and values."""
+"""Estimated overhead of a row, in bytes."""
 
 
 def row_sizes(table: pa.Table) -> pa.Array:
-    """About how many bytes each row has."""
+    """Estimate the size of each row in bytes."""
     sizes = pa.repeat(pa.scalar(_AROUND_BYTES, pa.int64()), len(table))
     for column in table.columns:
         if column.type == VALUES:
@@ -159,8 +159,11 @@ def row_sizes(table: pa.Table) -> pa.Array:
     return sizes
 
 
-def nothings(values: pa.Array) -> pa.Array:
-    """`is_nothing` of a column; nearly all values are maps or null, and only others are looked at one by one."""
+def are_nothing(values: pa.Array) -> pa.Array:
+    """Return `is_nothing` of a column.
+
+    Nearly all values are maps or null; only the others are looked at one by one.
+    """
     found = pc.is_null(values)
     may_be = pc.and_not(pc.invert(found), pc.fill_null(pc.starts_with(values, "{"), fill_value=True))
     if not pc.any(may_be).as_py():
@@ -170,14 +173,14 @@ def nothings(values: pa.Array) -> pa.Array:
 
 
 def dictionary_of(column: pa.Array, values: dict[Any, Any], kind: pa.DataType) -> pa.Array:
-    """For each of a column what `values` has for it, null where that is nothing: one look per distinct one."""
+    """Map each row of a column by `values`, to null if it has none, with one look-up per distinct row."""
     encoded = column.dictionary_encode()
     found = pa.array([values.get(name) for name in encoded.dictionary.to_pylist()], kind)
     return found.take(encoded.indices)
 
 
 def cuts_of(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Where each of a column of bytes begins in those that they have together, how long it is, and the bytes."""
+    """Return where each row of a column of bytes begins in the column's data, its length, and the data."""
     _valid, offsets, data = column.buffers()
     kind = np.int64 if column.type == VALUES else np.int32
     ends = np.frombuffer(offsets, kind)[column.offset : column.offset + len(column) + 1].astype(np.int64)
@@ -187,7 +190,7 @@ def cuts_of(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
 def cut_column(cuts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8] | bytes) -> pa.Array:
     """Return what lies in `data` between each two neighbours of `cuts`, as a column that shares its memory.
 
-    Raise ValueError where a cut lies before the one before it, or outside: Arrow looks at none of them, so that such an
+    Raises ValueError if a cut lies before the previous one or outside of `data`. Arrow checks none of them, so such an
     array would read other memory, and the positions come from bytes that others have written.
     """
     if cuts[0] < 0 or cuts[-1] > len(data) or not (cuts[1:] >= cuts[:-1]).all():

@@ -1,4 +1,4 @@
-"""What is there now beside what should be there: by decisions, and by planned writes."""
+"""Comparison of the records that exist now with those that should exist, by decisions and by planned writes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from msgspec import Struct
 from eosctl.core.offsets.decision import mismatch
 from eosctl.core.offsets.migration_results import Comparison, Mismatch
 from eosctl.core.records import Record
-from eosctl.engine.columns import NO_BYTES, meaning, one_array, same, those
+from eosctl.engine.columns import NO_BYTES, filter_rows, meaning, one_array, same
 from eosctl.engine.keys.matching import places_of, rows_of
 from eosctl.engine.reading.headers import headers_texts
 from eosctl.engine.rule import is_sent, sent
 
 
 def expected_in_target(decisions: pa.Table) -> pa.Table:
-    """What the target should have of each key: what is sent, else what it had `before`; null for nothing."""
+    """Return the value that the target should have for each key; null for none.
+
+    The value that is sent, else the one from `before`.
+    """
     before = meaning(decisions["before"], decisions["before_nothing"])
     value = pc.if_else(is_sent(decisions), decisions["value"], before)
     keys = decisions.select(["connector", "topic", "key"])
@@ -27,17 +30,17 @@ def expected_in_target(decisions: pa.Table) -> pa.Table:
 
 
 def expected_in_source(decisions: pa.Table) -> pa.Table:
-    """What the source should still have of each key."""
+    """Return the value that the source should still have for each key."""
     columns = {"connector": decisions["connector"], "topic": decisions["source_topic"]}
     keys = pc.coalesce(decisions["source_key"], decisions["key"])
     return pa.table({**columns, "key": keys, "expected": decisions["value"]})
 
 
 def compare(expected: pa.Table, now: pa.Table, *, side: str, limit: int, since: bool = False) -> Comparison:
-    """How `now` (RECORDS, newest each) differs, with the first mismatches by topic and key.
+    """Compare `now` (RECORDS, newest of each key) with `expected`, and keep the first mismatches by topic and key.
 
-    `since`: it is only what came since the decisions, and a key of which nothing came has what it had `before`. That
-    is no evidence of a write, and is not taken for one: what is sent differs from what was there (`rule.decide`).
+    With `since`, `now` has only records since the decisions, and a key without one has its value from `before`. That is
+    no evidence of a write, and is not taken for one: the value sent differs from the one before (`rule.decide`).
     """
     there = rows_of(expected, now)
     found = now.take(there)
@@ -64,13 +67,16 @@ def _mismatch(side: str, row: dict[str, object]) -> Mismatch:
 
 
 def first_rows(rows: pa.Table, order: list[str], limit: int) -> pa.Table:
-    """The first rows in the order of some columns."""
+    """Return the first rows in the order of some columns."""
     keys = [(name, "ascending") for name in order]
     return rows.take(pc.select_k_unstable(rows.select(order), k=min(limit, len(rows)), sort_keys=keys))
 
 
 def foreign(records: pa.Table, decisions: pa.Table, *, claimed: bool = False) -> pa.Table:
-    """Those `records` (RECORDS, of the target) that are not what the decisions send; `claimed`: of what they send."""
+    """Return the `records` (RECORDS of the target) that the decisions did not send.
+
+    With `claimed`, only those of keys for which the decisions send something.
+    """
     ours = sent(decisions)
     there = rows_of(records, ours)
     is_claimed = pc.is_valid(there)
@@ -81,7 +87,7 @@ def foreign(records: pa.Table, decisions: pa.Table, *, claimed: bool = False) ->
 
 
 def unwritten(decisions: pa.Table, now: pa.Table) -> pa.Table:
-    """Those decisions that send something which the target (RECORDS, newest each) does not have yet."""
+    """Return the decisions that send something which the target (RECORDS, newest of each key) does not have yet."""
     ours = sent(decisions)
     there = rows_of(ours, now)
     found = now.take(there)
@@ -90,7 +96,7 @@ def unwritten(decisions: pa.Table, now: pa.Table) -> pa.Table:
 
 
 def stale_copies(target: pa.Table, decisions: pa.Table) -> pa.Table:
-    """The live copies of keys that are sent, on other partitions than theirs, of RECORDS of the target."""
+    """Return the target's live RECORDS of keys that are sent, on other partitions than they are sent to."""
     ours = sent(decisions)
     there = rows_of(target, ours)
     stays = ours["partition"].take(there)
@@ -99,15 +105,16 @@ def stale_copies(target: pa.Table, decisions: pa.Table) -> pa.Table:
 
 
 def without_cleaned(records: pa.Table, stale: pa.Table) -> pa.Table:
-    """`records` of the target without the tombstones in places of `stale` copies: those are ours."""
-    return those(records, pc.invert(pc.and_(_is_in(records, stale), records["nothing"])))
+    """Drop from the target's `records` the tombstones in places of `stale` copies: we wrote those."""
+    return filter_rows(records, pc.invert(pc.and_(_is_in(records, stale), records["nothing"])))
 
 
 def with_younger_tombstones(now: pa.Table, records: pa.Table, stale: pa.Table, decisions: pa.Table) -> pa.Table:
-    """`now` (RECORDS, newest each, `without_cleaned`) as those see it who go by time, as every view and plan does:
-    where one of our own tombstones is younger than the value that was written, the key counts as deleted.
+    """Return `now` with the keys deleted for which one of our tombstones is younger than the value that was written.
 
-    `records` are the newest of each key with these tombstones. What is to be deleted is not deleted by one elsewhere.
+    Readers that go by time, as every view and plan does, see such a key as deleted. `now` is RECORDS, newest of each
+    key, `without_cleaned`; `records` are the newest of each key with these tombstones. A key whose deletion was sent
+    does not count as deleted by a tombstone on another partition.
     """
     ours = sent(decisions)
     ours = ours.filter(pc.is_valid(ours["value"]))
@@ -119,7 +126,10 @@ def with_younger_tombstones(now: pa.Table, records: pa.Table, stale: pa.Table, d
 
 
 def uncleaned(records: pa.Table, stale: pa.Table, decisions: pa.Table, *, limit: int) -> Comparison:
-    """The `stale` copies that `records` of the target still have: a key is compared where it is written, not here."""
+    """Report the `stale` copies that `records` of the target still have.
+
+    A key is compared where it is written, not here.
+    """
     left = records.filter(pc.and_(_is_in(records, stale), pc.invert(records["nothing"])))
     owners = decisions["connector"].take(rows_of(left, decisions))
     columns = {name: left[name] for name in ("topic", "key", "partition")}
@@ -130,7 +140,7 @@ def uncleaned(records: pa.Table, stale: pa.Table, decisions: pa.Table, *, limit:
 
 
 def _is_in(records: pa.Table, stale: pa.Table) -> pa.Array:
-    """Whether each record is in the place of a stale copy: its topic, partition and key."""
+    """Tell for each record whether its topic, partition and key are those of a stale copy."""
     some = records.filter(pc.is_in(records["key"], value_set=one_array(stale["key"])))
     if not len(some):
         return pa.repeat(pa.scalar(value=False), len(records))
@@ -140,8 +150,11 @@ def _is_in(records: pa.Table, stale: pa.Table) -> pa.Array:
 
 
 class Since(Struct, frozen=True):
-    """What some topics have since a plan was made, of those that are there: `records` (RECORDS) are the newest of each
-    partition and key, `hidden` those behind open transactions, `blocked` the topics and partitions that have these."""
+    """The records that some topics got since a plan was made, for the topics that exist.
+
+    `records` (RECORDS) are the newest of each partition and key, `hidden` the records behind open transactions,
+    `blocked` the topics and partitions that have these.
+    """
 
     topics: Sequence[str]
     records: pa.Table
@@ -150,30 +163,30 @@ class Since(Struct, frozen=True):
 
 
 class Held(Struct, frozen=True):
-    """Whether each write that puts a record now has its value on its partition; null where that can't be seen.
+    """For each write that puts a record, whether its partition has its value now; null if that can't be seen.
 
-    `behind` counts those that lie behind somebody's open transaction: committed, but no committed reader gets them
-    before it ends.
+    `behind` counts the writes that lie behind another producer's open transaction: they are committed, but no committed
+    reader gets them before it ends.
     """
 
     holds: pa.BooleanArray
     behind: int = 0
 
     def lacks(self) -> bool:
-        """Whether one certainly has another value."""
+        """Tell whether a write certainly has another value."""
         return bool(pc.any(pc.invert(self.holds)).as_py())
 
 
 def all_held(count: int) -> Held:
-    """Of so many writes, all of which are there."""
+    """Return a Held of `count` writes, all of which are there."""
     return Held(pa.repeat(pa.scalar(value=True), count))
 
 
 def held(sends: pa.Table, since: Since, *, accepted: bool) -> Held:
-    """`sends` are WRITES that put a record. Only a record that came since the plan shows that one was written: what was
-    there before may have the same value.
+    """Decide for each of the WRITES in `sends`, which put a record, whether its value is on its partition.
 
-    Null where an open transaction hides a record of the key, or may hide ours, unless what it hides is ours and was
+    Only a record that came since the plan shows that a write happened: the record from before may have the same value.
+    Null if an open transaction hides a record of the key, or may hide ours, unless the hidden record is ours and was
     `accepted`.
     """
     there = places_of(sends, since.records)
@@ -201,7 +214,9 @@ def held(sends: pa.Table, since: Since, *, accepted: bool) -> Held:
 
 
 def aborted(sends: pa.Table, found: Held, uncommitted: pa.Table) -> int:
-    """How many of those that certainly have another value are in `uncommitted` (RECORDS, newest of each place)."""
+    """Count the writes that certainly have another value and are in `uncommitted` (RECORDS, newest of each partition
+    and key).
+    """
     lost = sends.filter(pc.fill_null(pc.invert(found.holds), fill_value=False))
     lost = lost.filter(pc.is_in(lost["topic"], value_set=pc.unique(one_array(uncommitted["topic"]))))
     there = places_of(lost, uncommitted)
@@ -209,7 +224,7 @@ def aborted(sends: pa.Table, found: Held, uncommitted: pa.Table) -> int:
 
 
 def outcomes(table: pa.Table, found: Held | None, *, missing: str) -> pa.Array:
-    """The outcome of each of some WRITES: `missing` for one that is certainly not there."""
+    """Return the outcome of each of some WRITES: `missing` for one that is certainly not there."""
     sends = one_array(is_sent(table))
     unseen, count = pa.scalar("unconfirmed"), pc.sum(sends).as_py() or 0
     texts: Any = pa.repeat(unseen, count)
@@ -220,6 +235,6 @@ def outcomes(table: pa.Table, found: Held | None, *, missing: str) -> pa.Array:
 
 
 def counts_of(outcomes: Sequence[pa.Array]) -> Mapping[str, int]:
-    """How often there is each outcome."""
+    """Count each outcome."""
     found = pc.value_counts(pa.chunked_array(outcomes, pa.string())).to_pylist()
     return {row["values"]: row["counts"] for row in found}

@@ -1,8 +1,8 @@
 """Tables in files of Arrow's IPC format, written whole or not at all.
 
-What readers find is kept in a folder by the part of the work that each key belongs to (`places`): any task finds all
-that is known of its keys, whoever has read them. Each reader has one file, however much it reads, and its last batch
-tells where in it each part is: every part looks into every file.
+Records that were read are kept in a folder by the part of the work that each key belongs to (`places`): every task
+finds all records of its keys, whichever reader has read them. Each reader writes one file, however much it reads, whose
+last batch says where in it each part is: every part looks into every file.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from msgspec import Struct
 
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.engine.columns import RECORDS, VALUES
-from eosctl.engine.keys.places import Places
+from eosctl.engine.keys.places import KeyParts
 from eosctl.engine.reading.newest import Fold
 from eosctl.machine.files import make_folder, write_whole
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
-"""Columns repeat themselves: to compress them takes less time than to write all their bytes to a disk."""
+"""Columns repeat themselves: compressing them takes less time than writing all their bytes to a disk."""
 ROWS_AT_ONCE = 100_000
-"""Of a batch at most."""
+"""The most rows of a batch."""
 _ALIGNMENT = 64
-"""Arrow's, of what is used where it lies in the file."""
+"""Arrow's alignment of buffers, which are used where they lie in the file."""
 
 
 def write_table(file: Path, table: pa.Table) -> None:
-    """Puts a table into a file."""
+    """Write a table into a file."""
     write_batches(file, table.schema, [table])
 
 
 def write_batches(file: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    """Puts tables into a file, one behind the other, each as a batch of its own or, of many rows, as several."""
+    """Write tables into a file, one after the other, each as one batch or, if it has many rows, as several."""
 
     def write(draft: IO[bytes]) -> None:
         with pa.ipc.new_file(draft, schema, options=_COMPRESSED) as writer:
@@ -53,9 +53,9 @@ def write_batches(file: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
 
 
 def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """The table of a file, or some of its `columns`; raises KeyError where it lacks some.
+    """Read a table, or some of its `columns`, from a file; raises KeyError if it lacks one of them.
 
-    What is not compressed lies in the file for as long as it is used.
+    Columns that are not compressed stay in the file for as long as they are used.
     """
     with pa.memory_map(str(file)) as source:
         found = _opened(source, columns).read_all()
@@ -63,7 +63,7 @@ def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def tables_in(file: Path, columns: Sequence[str], *, batches: Sequence[int] | None = None) -> Iterator[pa.Table]:
-    """The same of all batches or some, some rows at a time; one without rows where there are none."""
+    """Yield all batches of a file, or some, in tables of about ROWS_AT_ONCE rows; an empty table if there are none."""
     with pa.memory_map(str(file)) as source:
         found = _opened(source, columns)
         held, is_first = list[pa.RecordBatch](), True
@@ -77,7 +77,7 @@ def tables_in(file: Path, columns: Sequence[str], *, batches: Sequence[int] | No
 
 
 def metadata_of(file: Path) -> Mapping[bytes, bytes]:
-    """The metadata of a file's schema; no row is read for it."""
+    """Return the metadata of a file's schema, without reading any row."""
     with pa.memory_map(str(file)) as source:
         return pa.ipc.open_file(source).schema.metadata or {}
 
@@ -93,16 +93,16 @@ def _opened(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.ipc.Reco
 
 
 class Spool:
-    """Tables in one file without a name, which goes with the process, however it ends; threads may share it."""
+    """A file without a name that tables are put into; it disappears with the process, and threads may share it."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder` is made with the first table, as the file is."""
+        """Use `folder`, which is made with the first table, as the file is."""
         self.folder = folder
         self._descriptor: int | None = None
         self._lock = threading.Lock()
 
     def put(self, table: pa.Table) -> Spilled:
-        """Raises OSError where the table can't be written."""
+        """Append a table. Raises OSError if it can't be written."""
         with self._lock:
             if self._descriptor is None:
                 self._descriptor = _unnamed_file(self.folder)
@@ -114,7 +114,10 @@ class Spool:
                 return Spilled(self, begin, file.tell() - begin, len(table))
 
     def get(self, begin: int, size: int) -> pa.Table:
-        """What was put there; the memory that reading it takes is given back when nothing of it is in use any more."""
+        """Read a table back.
+
+        The memory that it takes is given back when nothing of it is in use any more.
+        """
         with pa.memory_map(f"/dev/fd/{self._descriptor}") as source:
             source.seek(begin)
             return pa.ipc.open_stream(source.read_buffer(size)).read_all()
@@ -127,7 +130,7 @@ def _unnamed_file(folder: Path) -> int:
 
 
 class Spilled(Struct, frozen=True):
-    """A table of so many `rows` in a spool, which stays for as long."""
+    """A table with this number of `rows` in a spool, which stays for as long."""
 
     spool: Spool
     begin: int
@@ -138,17 +141,17 @@ class Spilled(Struct, frozen=True):
         return self.rows
 
     def table(self) -> pa.Table:
-        """The table, as `Spool.get` has it."""
+        """Read the table, as `Spool.get` does."""
         return self.spool.get(self.begin, self.size)
 
 
 def tables_of(parts: Iterable[pa.Table | Spilled]) -> Iterator[pa.Table]:
-    """Tables, whether they are in memory or in a spool."""
+    """Yield the tables of parts that are in memory or in a spool."""
     return (part if isinstance(part, pa.Table) else part.table() for part in parts)
 
 
 def spilled_if_several(tables: Iterable[pa.Table], spool: Spool) -> Iterator[pa.Table | Spilled]:
-    """The one table, or each of several in the spool; raises OSError where that can't be written."""
+    """Yield the only table, or put each of several into the spool; raises OSError if that can't be written."""
     one, several = one_or_several(tables)
     if one is not None:
         yield one
@@ -156,7 +159,7 @@ def spilled_if_several(tables: Iterable[pa.Table], spool: Spool) -> Iterator[pa.
 
 
 def one_or_several(tables: Iterable[pa.Table]) -> tuple[pa.Table | None, Iterator[pa.Table]]:
-    """The only table, or all of several, none of which is held here any longer than needed."""
+    """Return the only table, or an iterator over several, none of which is held here longer than needed."""
     tables = iter(tables)
     first = list(islice(tables, 2))
     if len(first) == 1:
@@ -170,19 +173,19 @@ def _drained(tables: list[pa.Table]) -> Iterator[pa.Table]:
 
 
 def part_file(folder: Path, number: int) -> Path:
-    """The file of part `number`."""
+    """Return the file of part `number`."""
     return folder / f"part-{number:05}.arrow"
 
 
 def part_files(folder: Path) -> list[Path]:
-    """The files of all parts, in their order."""
+    """Return the files of all parts, in order."""
     return sorted(folder.glob("part-*.arrow"))
 
 
-def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Snapshot:
-    """Puts what reader `number` has read into a file of `folder`; a second attempt takes the place of the first."""
+def land(folder: Path, number: int, folds: Iterable[Fold], places: KeyParts) -> Snapshot:
+    """Write what reader `number` has read into a file of `folder`; a second attempt replaces the first."""
     found, part_bytes = list[Snapshot](), Counter[int]()
-    about = _About()
+    about = _FileIndex()
 
     def write(draft: IO[bytes]) -> None:
         with pa.ipc.new_file(draft, RECORDS, options=_COMPRESSED) as writer:
@@ -200,26 +203,26 @@ def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Sn
 
 
 def read_part(folder: Path, number: int) -> pa.Table:
-    """All RECORDS that were read of the keys of part `number`; a partition and key may be there several times."""
+    """Read all RECORDS of the keys of part `number`; a partition and key may be there several times."""
     batches = [RECORDS.empty_table()]
     for file in _reader_files(folder):
         with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
-            found = [reader.get_batch(place) for place in _about(reader).parts.get(number, ())]
+            found = [reader.get_batch(place) for place in _read_index(reader).parts.get(number, ())]
         batches.append(pa.Table.from_batches(found, RECORDS))
     return pa.concat_tables(batches)
 
 
 def older_in(folder: Path) -> int:
-    """How many records the readers have left out for newer ones of the same keys."""
+    """Count the records that the readers have left out for newer ones of the same keys."""
     older = 0
     for file in _reader_files(folder):
         with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
-            older += _about(reader).older
+            older += _read_index(reader).older
     return older
 
 
 def next_reader(folder: Path) -> int:
-    """The number of the next reader that puts a file into `folder`."""
+    """Return the number of the next reader that writes a file into `folder`."""
     return 1 + max((int(file.stem) for file in _reader_files(folder)), default=-1)
 
 
@@ -228,26 +231,25 @@ def _reader_files(folder: Path) -> list[Path]:
 
 
 @dataclass(slots=True)
-class _About:
-    """What a reader's file holds: where the batches of each of its `parts` are, and how many `older` records it is
-    without."""
+class _FileIndex:
+    """The index of a reader's file: the batches of each of its `parts`, and how many `older` records were left out."""
 
     parts: dict[int, list[int]] = field(default_factory=dict)
     older: int = 0
     batches: int = 0
 
     def add(self, part: int) -> None:
-        """The next batch of the file."""
+        """Note the part of the file's next batch."""
         self.parts.setdefault(part, []).append(self.batches)
         self.batches += 1
 
     def batch(self) -> pa.RecordBatch:
-        """The last batch of the file: one row, with all this as its value."""
+        """Return the last batch of the file: one row, with the index as its value."""
         text = json.dumps({"parts": list(self.parts.items()), "older": self.older})
         values = {"value": pa.array([text.encode()], VALUES)}
         return pa.record_batch([values.get(one.name, pa.nulls(1, one.type)) for one in RECORDS], schema=RECORDS)
 
 
-def _about(reader: pa.ipc.RecordBatchFileReader) -> _About:
+def _read_index(reader: pa.ipc.RecordBatchFileReader) -> _FileIndex:
     found = json.loads(reader.get_batch(reader.num_record_batches - 1)["value"][0].as_py())
-    return _About(dict(found["parts"]), found["older"])
+    return _FileIndex(dict(found["parts"]), found["older"])

@@ -1,4 +1,7 @@
-"""Rows that do not fit into memory, in parts that do: what belongs together is in one part, and waits on the disk."""
+"""Rows that do not fit into memory, in parts that do: all rows of a group are in one part.
+
+The parts wait on the disk.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,16 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from eosctl.core.offsets import migration
-from eosctl.engine.columns import in_one_piece, numbered, row_sizes
+from eosctl.engine.columns import in_one_piece, row_numbers, row_sizes
 from eosctl.engine.files import Spilled, Spool, one_or_several
 from eosctl.machine.side_by_side import two_at_a_time
 
 PART_RECORDS, PART_BYTES = migration.PART_RECORDS // 2, migration.PART_BYTES // 2
-"""Of a part at most: two of them are looked at at a time."""
+"""The limits of a part: two parts are in memory at a time."""
 
 
 def in_large_pieces(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows as tables with as many as a part has, or a few more; the last one may have less."""
+    """Join tables until each has as many rows as a part, or a few more; the last one may have fewer."""
     held, rows, size = list[pa.Table](), 0, 0
     for piece in pieces:
         held.append(piece)
@@ -31,7 +34,7 @@ def in_large_pieces(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 class _Slice(NamedTuple):
-    """Rows that stand together of table `number` on the disk, and about how many bytes they have."""
+    """Neighbouring rows of table `number` on the disk, and about how many bytes they have."""
 
     number: int
     spilled: Spilled
@@ -40,17 +43,16 @@ class _Slice(NamedTuple):
     size: int
 
     def table(self) -> pa.Table:
-        """The rows."""
+        """Read the rows."""
         return self.spilled.table().slice(self.first, self.rows)
 
 
 _OnDisk = tuple[Spilled, Sequence[tuple[Any, ...]]]
-"""A table group by group; of each group the values that make it one, its first row, the number of its rows, and their
-size."""
+"""A table group by group, with the key of each group, its first row, the number of its rows, and their size."""
 
 
 class Grouped:
-    """Many rows in parts: all of a group are in one part, and a part has few enough to be in memory.
+    """Many rows in parts: all rows of a group are in one part, and a part fits into memory.
 
     A group with more than PART_RECORDS, or PART_BYTES, is a part by itself.
     """
@@ -63,9 +65,9 @@ class Grouped:
         by: Sequence[str],
         in_order: Callable[[pa.Table], pa.Table],
     ) -> None:
-        """Of several `tables`, `in_large_pieces`, all go to the spool; raises OSError where it can't be written.
+        """Sort several `tables` (`in_large_pieces`) into the spool; raises OSError if it can't be written.
 
-        Rows with the same values in the columns `by` are a group, and `in_order` puts it together.
+        Rows with the same values in the columns `by` are a group; `in_order` brings the rows of a group together.
         """
         self._by, self._in_order = list(by), in_order
         self._small, several = one_or_several(tables)
@@ -75,28 +77,31 @@ class Grouped:
     def _spilled(self, table: pa.Table, spool: Spool) -> _OnDisk:
         table = in_one_piece(self._in_order(table))
         groups = table.select(self._by)
-        groups = groups.append_column("row", numbered(len(table))).append_column("size", row_sizes(table))
+        groups = groups.append_column("row", row_numbers(len(table))).append_column("size", row_sizes(table))
         found = groups.group_by(self._by).aggregate([("row", "min"), ([], "count_all"), ("size", "sum")])
         return spool.put(table), list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
     def tables(self) -> Iterator[pa.Table]:
-        """The parts; one that fits is in the order in which it came."""
+        """Yield the parts; a single one keeps the order of its rows."""
         if self._small is not None:
             yield self._small
         for part in self._parts:
             yield pa.concat_tables(each.table() for each in part)
 
     def count_parts(self) -> int:
-        """How many `tables` there are."""
+        """Return the number of `tables`."""
         return len(self._parts) or 1
 
     def is_large(self) -> bool:
-        """Whether there are parts that wait on the disk."""
+        """Tell whether there are parts that wait on the disk."""
         return bool(self._parts)
 
 
 def _parts_of(tables: Sequence[_OnDisk]) -> Iterator[Sequence[_Slice]]:
-    """Groups in order, as many together as fit: what they have in one table stands together there too."""
+    """Yield the groups in order, as many together as fit into a part.
+
+    Rows of them that are neighbours in one table stay neighbours.
+    """
     groups: dict[tuple[Any, ...], list[_Slice]] = {}
     for number, (spilled, found) in enumerate(tables):
         for *group, first, rows, size in found:

@@ -1,4 +1,7 @@
-"""What the records of a file do to a store, as columns: of two on one key the newer counts, then keys are compared."""
+"""The effect of a file's records on a store, as columns.
+
+The newer of two records of a key counts, then keys are compared.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pyarrow.compute as pc
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import IgnoredKey, decode_key
 from eosctl.core.record_file import UNKNOWN
-from eosctl.engine.columns import arrow_schema, batch_of_columns, numbered, one_array, same, those
+from eosctl.engine.columns import arrow_schema, batch_of_columns, filter_rows, one_array, row_numbers, same
 from eosctl.engine.keys.homes import homes_by, homes_of
 from eosctl.engine.keys.matching import places_of, rows_of
 from eosctl.engine.keys.owners import owners_of
@@ -23,36 +26,39 @@ from eosctl.engine.stores import ColumnStore
 INCOMING = arrow_schema(
     "line long, topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string"
 )
-"""The records of a file, with the place of each in it; partition, offset and time are -1 where they are not known."""
+"""The records of a file, with the line of each; partition, offset and timestamp are -1 if they are unknown."""
 
 _KEEP, _WRITE, _DELETE = KeyAction.KEEP.value, KeyAction.WRITE.value, KeyAction.DELETE.value
 
 
 class Superseded(NamedTuple):
-    """The `line` of a record that is not written, because that in line `by` is newer and falls on the same key."""
+    """The `line` of a record that is not written, because the one in line `by` is newer and has the same key."""
 
     line: int
     by: int
 
 
 def belonging(incoming: pa.Table, connectors: Sequence[str]) -> pa.Table:
-    """Those of some connectors."""
+    """Keep the records of some connectors."""
     owners = owners_of(one_array(incoming["key"]))
-    return those(incoming, pc.is_in(owners, value_set=pa.array(list(connectors), pa.string())))
+    return filter_rows(incoming, pc.is_in(owners, value_set=pa.array(list(connectors), pa.string())))
 
 
 def without_keyless(incoming: pa.Table) -> pa.Table:
-    """Those that have a key: a compacted topic takes no others."""
-    return those(incoming, pc.is_valid(incoming["key"]))
+    """Keep the records that have a key: a compacted topic takes no others."""
+    return filter_rows(incoming, pc.is_valid(incoming["key"]))
 
 
 def with_keys(incoming: pa.Table, keys: Sequence[bytes]) -> pa.Table:
-    """The same with other keys."""
+    """Replace the keys."""
     return incoming.set_column(incoming.column_names.index("key"), "key", pa.array(keys, incoming["key"].type))
 
 
 def with_partitions(incoming: pa.Table, partitions: int, *, keep: bool) -> pa.Table:
-    """The records with `home`, where Connect puts the key, and `to`, where it goes: with `keep`, as the file says."""
+    """Add `home`, the partition where Connect puts the key, and `to`, the one that the record goes to.
+
+    With `keep` that is the partition in the file, if it has one.
+    """
     to = homes = homes_of(one_array(incoming["key"]), partitions)
     if keep:
         given = incoming["partition"]
@@ -61,25 +67,25 @@ def with_partitions(incoming: pa.Table, partitions: int, *, keep: bool) -> pa.Ta
 
 
 def by_home(placed: pa.Table) -> pa.Table:
-    """The same by `home`: all of a key is together, and mostly all that goes to a partition."""
+    """Sort the records by `home`: all of a key are together, and mostly all that go to a partition."""
     return placed.sort_by("home")
 
 
 def beyond(placed: pa.Table, partitions: int) -> list[tuple[int, int]]:
-    """Line and partition of the records that go to none of so many partitions, by line."""
+    """Return line and partition of the records that go to a partition the topic does not have, by line."""
     wrong = placed.filter(pc.greater_equal(placed["to"], partitions))
     return sorted(zip(wrong["line"].to_pylist(), wrong["to"].to_pylist(), strict=True))
 
 
 def newest_incoming(placed: pa.Table, *, most: int) -> tuple[pa.Table, int, list[Superseded]]:
-    """The record that counts of each key and `to`, by key; how many do not; the first of these by line, `most` at most.
+    """Return the newest record of each key and `to`, by key, and the others: their number, the first `most` by line.
 
-    Within one partition the offset decides, across partitions the time, then the line.
+    Within one partition the offset decides, across partitions the timestamp, then the line.
     """
     order = [("key", "ascending"), ("to", "ascending")]
     if pc.count_distinct(placed["key"]).as_py() == len(placed):
         return placed.sort_by(order), 0, []
-    ranked = placed.drop_columns(["value", "headers"]).append_column("row", numbered(len(placed)))
+    ranked = placed.drop_columns(["value", "headers"]).append_column("row", row_numbers(len(placed)))
     logs = first_of(ranked, ["key", "topic", "partition"], [("offset", "descending"), ("line", "descending")])
     best = first_of(logs, ["key", "to"], [("timestamp_ms", "descending"), ("line", "descending")])
     lost = ranked.filter(pc.invert(pc.is_in(ranked["line"], value_set=one_array(best["line"]))))
@@ -96,14 +102,14 @@ def _places(rows: pa.Table) -> list[tuple[bytes, int]]:
 
 
 def imported(incoming: pa.Table, store: ColumnStore, *, keep: bool, rewrite: bool) -> pa.Table:
-    """What importing the newest records does, as WRITES; they are those of `newest_incoming`.
+    """Plan the import of the newest records (see `newest_incoming`), as WRITES.
 
-    With `keep` a key is compared with what lies on its partition. `rewrite` writes what is there already once more: an
-    aborted record after it is then no longer the newest. So does a deletion of the key on another partition, which
-    would be younger than the value.
+    With `keep` a key is compared with the record on its partition. `rewrite` writes values again that are there
+    already: an aborted record after such a value is then no longer the newest. A deletion of the key on another
+    partition has the same effect, as it would be younger than the value.
 
-    What is sent to a place is what the file has for it. A write that sends nothing shows in `after` what the key has:
-    its newest value, on whichever partition that is.
+    A partition gets the file's record for it. A write that sends nothing has in `after` the key's newest value, on
+    whichever partition that is.
     """
     wanted = pa.table(
         {"topic": pa.repeat(store.topic, len(incoming)), "partition": incoming["to"], "key": incoming["key"]}
@@ -137,7 +143,7 @@ def imported(incoming: pa.Table, store: ColumnStore, *, keep: bool, rewrite: boo
 
 
 def _decided(incoming: pa.Table, there: pa.Table, replaced: pa.Table) -> tuple[Any, Any]:
-    """Action and reason, given what counts `there` now, and what lies on the partition that is written to."""
+    """Return action and reason, given the record `there` that counts now, and the one on the partition written to."""
     value, exists = incoming["value"], pc.is_valid(there["offset"])
     as_it_is = pc.and_(same(there["value"], value), same(replaced["value"], value))
     equal = pc.and_(pc.and_(exists, pc.is_valid(replaced["offset"])), as_it_is)
@@ -152,29 +158,32 @@ def _decided(incoming: pa.Table, there: pa.Table, replaced: pa.Table) -> tuple[A
 
 
 def ignored_faults(writes: pa.Table) -> list[str]:
-    """Why Connect ignores keys of the WRITES that put a record: one for each such key."""
+    """Explain why Connect ignores keys of the WRITES that put a record: one fault for each such key."""
     odd = writes.filter(pc.and_(is_sent(writes), pc.is_null(writes["connector"])))["key"].to_pylist()
     return [str(key.fault) for key in map(decode_key, odd) if isinstance(key, IgnoredKey)]
 
 
 def of_backup(batch: pa.RecordBatch, *, first: int) -> pa.Table:
-    """INCOMING of BACKUP; `first` is the number of its first record in the file."""
+    """Convert BACKUP to INCOMING; `first` is the number of its first record in the file."""
     unknown = pa.scalar(UNKNOWN, pa.int64())
-    lines = pc.add(numbered(batch.num_rows), first)
+    lines = pc.add(row_numbers(batch.num_rows), first)
     numbers = [pc.fill_null(batch[name], unknown) for name in ("offset", "timestamp_ms")]
     columns = [lines, batch["topic"], batch["partition"], *numbers, batch["key"], batch["value"], batch["headers"]]
     return pa.Table.from_batches([batch_of_columns(columns, INCOMING)])
 
 
 def incoming_table(columns: Sequence[Sequence[Any]]) -> pa.Table:
-    """INCOMING of its columns, the last one as Headers; of none without any."""
+    """Return columns as INCOMING; the last one has Headers. No columns make an empty table."""
     *others, headers = columns or [()] * len(INCOMING)
     texts = [headers_text(each) if each else None for each in headers]
     return pa.Table.from_batches([batch_of_columns([*others, texts], INCOMING)])
 
 
 def elsewhere(writes: pa.Table, most: int) -> tuple[int, list[tuple[int, int]]]:
-    """How many WRITES put a record beside another one of their key, and where the first ones have it and put it."""
+    """Count the WRITES that put a record on another partition than the newest one of its key is on.
+
+    Also returns the pairs of these partitions, old and new, of the first `most`.
+    """
     there = writes.filter(pc.and_(is_sent(writes), pc.not_equal(writes["before_partition"], writes["partition"])))
     first = there.slice(0, most)
     return len(there), list(zip(first["before_partition"].to_pylist(), first["partition"].to_pylist(), strict=True))

@@ -1,4 +1,4 @@
-"""The newest offsets of a topic by connector and key, a few at a time as rows; Arrow tells which of them are plain."""
+"""The newest offsets of a topic by connector and key, a few at a time as rows, and which of them are plain."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from eosctl.engine.reading.headers import headers_in
 
 _AT_ONCE = 10_000
 _MOST_BYTES = 4_096
-"""Of a key or value that is a column's: its row has it three times."""
+"""The most bytes of a plain key: its row has it three times."""
 _MOST_SHAPES = 10_000
 _USED_AT_ONCE = 100_000
-"""Rows of a table on the disk, before what they take of memory is let go of."""
+"""Rows used of a table on the disk, before their memory is released."""
 _ORDER = [("connector", "ascending"), ("key", "ascending")]
 _ALL, _NO_COLON, _NO_COMMA, _NEITHER = (
     r"[ !#-\[\]-~]", r"[ !#-9;-\[\]-~]", r"[ !#-+\--\[\]-~]", r"[ !#-+\--9;-\[\]-~]",
@@ -30,22 +30,22 @@ _TEXT, _NAME = rf"(?:{_NEITHER}|{_NO_COLON}{_ALL}*{_NO_COMMA})?", f"{_NEITHER}*"
 """ASCII without escapes, no colon at the beginning and no comma at the end; and with neither anywhere."""
 _SCALAR = f'(?:"{_TEXT}"|0|-?[1-9][0-9]{{0,17}}|true|false|null)'
 _MAP = rf'\{{(?:"{_NAME}":{_SCALAR}(?:,"{_NAME}":{_SCALAR})*)?\}}'
-"""A plain map: between members is what `,"` is, between a name and its value what `":` is, and nothing else is."""
+"""A plain map: `,"` occurs only between members, and `":` only between a name and its value."""
 _KEY = rf'\["{_NAME}",{_MAP}\]'
 _NEWEST = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
 
 
 def in_order(records: pa.Table) -> pa.Table:
-    """RECORDS by connector and key, those that are nobody's at the end."""
+    """Sort RECORDS by connector and key; those of no connector come last."""
     at, topics = records.column_names.index("topic"), records["topic"].dictionary_encode()  # all the same
     found = records.set_column(at, "topic", topics).combine_chunks().sort_by(_ORDER).combine_chunks()
     return found.set_column(at, "topic", found["topic"].cast(pa.string()))
 
 
 class _Run:
-    """Some RECORDS `in_order`; `slices` are the first row of each connector, and how many there are.
+    """A table of RECORDS `in_order`; `slices` are the first row and the number of rows of each connector.
 
-    Of a table on the disk no more stays in memory than was used lately.
+    Of a table on the disk only recently used rows stay in memory.
     """
 
     def __init__(self, kept: pa.Table | Spilled) -> None:
@@ -62,24 +62,24 @@ class _Run:
         self.owned = sum(count for _first, count in self.slices.values())
 
     def table(self) -> pa.Table:
-        """All of them, those of connectors first."""
+        """Return all records, those of connectors first."""
         return self._kept if isinstance(self._kept, pa.Table) else self._kept.table()
 
     def of(self, connector: str) -> pa.Table:
-        """Those of one connector."""
+        """Return the records of one connector."""
         first, count = self.slices.get(connector, (0, 0))
         self._used += count
         if self._opened is None or self._used > _USED_AT_ONCE:
             self._opened, self._used = self.table(), count
         return self._opened.slice(first, count)
 
-    def nobodys(self) -> pa.Table:
-        """Those that are no connector's."""
+    def unowned(self) -> pa.Table:
+        """Return the records that belong to no connector."""
         return self.table().slice(self.owned)
 
 
 class Listed:
-    """RECORDS in parts, each of them `in_order`; each topic, partition and key is there once."""
+    """RECORDS in parts, each `in_order`; each topic, partition and key is there once."""
 
     def __init__(self, parts: Iterable[pa.Table | Spilled]) -> None:
         self._runs = list(map(_Run, parts))
@@ -89,23 +89,23 @@ class Listed:
             self.counts.update({connector: count for connector, (_first, count) in run.slices.items()})
 
     def tables(self) -> Iterator[pa.Table]:
-        """The records, part by part."""
+        """Yield the records, part by part."""
         return (run.table() for run in self._runs)
 
-    def nobodys(self) -> list[Record]:
-        """The records that are no connector's."""
-        return [record for run in self._runs for record in _records(run.nobodys())]
+    def unowned(self) -> list[Record]:
+        """Return the records that belong to no connector."""
+        return [record for run in self._runs for record in _records(run.unowned())]
 
     def records(self, connector: str) -> list[Record]:
-        """A connector's records, by key."""
+        """Return a connector's records, by key."""
         return [record for some in self.some_records(connector) for record in some]
 
     def some_records(self, connector: str) -> Iterator[list[Record]]:
-        """A connector's records, by key, a few at a time."""
+        """Yield a connector's records, by key, a few at a time."""
         return map(_records, self._pieces(connector))
 
     def is_live(self, connector: str) -> bool:
-        """Whether one of its records is more than a deletion."""
+        """Tell whether one of the connector's records is more than a deletion."""
         found = (run.of(connector) for run in self._runs if connector in run.slices)
         return not all(pc.all(rows["nothing"]).as_py() for rows in found)
 
@@ -117,7 +117,7 @@ class Listed:
 
     @cached_property
     def odd(self) -> set[str]:
-        """The connectors of which a key is not of the form of nearly all, not at home, or maybe there in two forms."""
+        """The connectors with a key that is not of the usual form, not at home, or possibly there in two forms."""
         odd, shapes = set[str](), set[bytes]()
         for rows in (run.table().slice(0, run.owned) for run in self._runs):
             keys = one_array(rows["key"])
@@ -143,22 +143,22 @@ def _records(rows: pa.Table) -> list[Record]:
 
 
 def _are_plain(keys: pa.Array) -> pa.Array:
-    """Which keys are of the form of nearly all, and short enough; none that is null."""
+    """Mark the keys that have the usual form and are short enough; a null key is not marked."""
     are = pc.and_(pc.match_substring_regex(keys, f"^{_KEY}$"), pc.less_equal(pc.binary_length(keys), _MOST_BYTES))
     return pc.fill_null(are, fill_value=False)
 
 
 def _shapes(plain: pa.Array) -> pa.Array:
-    """Plain keys with 0 for each scalar: there are few different ones, unless their names differ."""
+    """Return plain keys with 0 for each scalar: there are few distinct ones, unless their names differ."""
     return pc.replace_substring_regex(plain, f":{_SCALAR}", ":0")
 
 
 def _pairs(shape: bytes) -> Any:
-    """The connector of a shape, and its map as pairs of name and value: a name may be there twice."""
+    """Return the connector of a shape, and its map as pairs of name and value: a name may be there twice."""
     return json.loads(shape, object_pairs_hook=list)
 
 
 def _names(pairs: list[tuple[str, object]]) -> frozenset[str] | None:
-    """The names of a map; None where one is there twice."""
+    """Return the names of a map; None if one is there twice."""
     names = frozenset(name for name, _value in pairs)
     return names if len(names) == len(pairs) else None

@@ -1,6 +1,6 @@
-"""Planned writes as columns: a row is made for those that are shown, and for what looks at each of a few.
+"""Planned writes as columns: rows are made only for those that are shown or looked at one by one.
 
-Parts of a large plan may lie on the disk (`files.Spilled`); what is asked of all of them is counted at the beginning.
+Parts of a large plan may lie on the disk (`files.Spilled`); counts over all of them are made at the beginning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from eosctl.core.offsets.views import PlannedWrite
 from eosctl.core.records import Record
 from eosctl.core.wording import encodable
 from eosctl.engine.backups.lines import AT_ONCE
-from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, one_array, those
+from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, filter_rows, one_array
 from eosctl.engine.files import Spilled, tables_of
 from eosctl.engine.keys.homes import homes_of
 from eosctl.engine.reading.headers import headers_of, headers_text, headers_texts
@@ -33,11 +33,11 @@ WRITES = arrow_schema(
     "after value, headers string, before_partition int, before_offset long, before_timestamp_ms long, before value, "
     "replaced_offset long, replaced_timestamp_ms long, replaced value, replaced_headers string"
 )
-"""PlannedWrite as columns: `before_partition` and `replaced_offset` are null where there is no such record. Headers are
+"""PlannedWrite as columns: `before_partition` and `replaced_offset` are null if there is no such record. Headers are
 the member of a record file, null for none."""
 _SENT_OF = {"value": "after"}
 Shown = tuple[PlannedWrite, str | None]
-"""A write, and what became of it."""
+"""A write and its outcome."""
 
 
 class PlannedWrites:
@@ -58,23 +58,23 @@ class PlannedWrites:
             connectors |= set(pc.unique(sends["connector"]).drop_null().to_pylist())
             topics |= set(pc.unique(sends["topic"]).to_pylist())
         self.connectors, self.topics = sorted(connectors), sorted(topics)
-        """Of those that put a record."""
+        """The connectors and topics of the writes that put a record."""
 
     @classmethod
     def of(cls, writes: Sequence[PlannedWrite]) -> PlannedWrites:
-        """Writes that were planned one by one."""
+        """Return writes that were planned one by one."""
         return cls([_table_of(writes)])
 
     def count_parts(self) -> int:
-        """How many `tables` there are."""
+        """Return the number of `tables`."""
         return len(self._parts)
 
     def tables(self) -> Iterator[pa.Table]:
-        """The parts, one after the other."""
+        """Yield the parts, one after the other."""
         return map(sent, tables_of(self._parts)) if self._only_sends else tables_of(self._parts)
 
     def sends(self) -> PlannedWrites:
-        """Those that put a record, in order."""
+        """Return the writes that put a record, in order."""
         if self._sends is None:
             self._sends = PlannedWrites(self._parts, only_sends=True)
         return self._sends
@@ -99,12 +99,13 @@ class PlannedWrites:
     __hash__ = None  # type: ignore[assignment] # as a list
 
     def because(self, reason: str) -> list[PlannedWrite]:
-        """Those with this reason."""
+        """Return the writes with this reason."""
         chosen = (table.filter(pc.equal(table["reason"], reason)) for table in self.tables())
         return [write for table in chosen for write in rows_of(table)]
 
     def misplaced(self, sizes: Mapping[str, int]) -> list[PlannedWrite]:
-        """Those of a connector's keys that put a record, though one lies elsewhere than where Connect puts it.
+        """Return the writes that put a record for a connector's key that lies on a partition other than Connect's
+        choice.
 
         `sizes` are the topics' numbers of partitions.
         """
@@ -117,27 +118,27 @@ class PlannedWrites:
         return found
 
     def in_order_of_sending(self) -> Iterator[pa.Table]:
-        """The records (SENT) that are put: deletions first, topic by topic as planned.
+        """Yield the records (SENT) that are put: deletions first, topic by topic as planned.
 
-        Workers that read what is not committed must not fall back on what is about to go.
+        Workers that read uncommitted records must not fall back on an offset that is about to be deleted.
         """
         return in_order_of_sending(self.sends().tables)
 
     def digest(self) -> str:
-        """`sha256:…` of what is done to each key."""
+        """Compute the digest, `sha256:…`, of what is done to each key."""
         if not self._digest:
             sha256 = hashlib.sha256()
             for table in self.tables():
-                for batch in _as_told(table).to_batches(AT_ONCE):
+                for batch in _without_nulls(table).to_batches(AT_ONCE):
                     sha256.update(batch.serialize())
             self._digest = f"sha256:{sha256.hexdigest()}"
         return self._digest
 
     def first(self, limit: int, outcomes: Iterable[pa.Array] = (), *, settled: Collection[str] = ()) -> list[Shown]:
-        """The first to show, with their outcomes: an array of text for each part, or none yet.
+        """Return the first writes to show, with their outcomes: an array of text for each part, or none yet.
 
-        Where there are more than `limit`, those whose outcome is not `settled` come before those that change, and these
-        before those that stay.
+        If there are more than `limit`, writes whose outcome is not `settled` come first, then those that change
+        something, then those that keep.
         """
         found: list[tuple[int, Shown]] = []
         good = pa.array(list(settled), pa.string())
@@ -158,24 +159,26 @@ class PlannedWrites:
 
 
 def in_order_of_sending(tables: Callable[[], Iterable[pa.Table]]) -> Iterator[pa.Table]:
-    """The records (SENT) that some WRITES put: the deletions of all tables, then the others."""
+    """Yield the records (SENT) that some WRITES put: the deletions of all tables, then the others."""
     for is_next in (pc.is_null, pc.is_valid):
         for table in tables():
-            some = those(table, is_next(table["after"]))
+            some = filter_rows(table, is_next(table["after"]))
             yield pa.table({name: some[_SENT_OF.get(name, name)] for name in SENT.names}, schema=SENT)
 
 
-def _as_told(writes: pa.Table) -> pa.Table:
-    """What is done to each key; the same has the same bytes, for which there are no nulls: bits that say where they are
-    have others after them that say nothing."""
+def _without_nulls(writes: pa.Table) -> pa.Table:
+    """Return what is done to each key, with the same bytes for the same actions.
+
+    There are no nulls in it: the bitmap that marks them is padded with bits that mean nothing.
+    """
     columns = dict(zip(writes.column_names, writes.combine_chunks().columns, strict=True))
     names = ["topic", "partition", "key", "action", "after"]
-    told = {name: columns[name] for name in names} | {
+    digested = {name: columns[name] for name in names} | {
         "keyless": pc.is_null(columns["key"]).cast(pa.int8()),
         "deletes": pc.is_null(columns["after"]).cast(pa.int8()),
     }
     return pa.table(
-        {name: pc.fill_null(column, b"") if name in ("key", "after") else column for name, column in told.items()}
+        {name: pc.fill_null(column, b"") if name in ("key", "after") else column for name, column in digested.items()}
     )
 
 
@@ -201,7 +204,7 @@ def _table_of(writes: Sequence[PlannedWrite]) -> pa.Table:
 
 
 def rows_of(table: pa.Table) -> Iterator[PlannedWrite]:
-    """WRITES, one by one."""
+    """Yield WRITES one by one."""
     for batch in table.to_batches(AT_ONCE):
         for row in batch.to_pylist():
             key, topic = decode_key(row["key"]), row["topic"]
@@ -220,8 +223,10 @@ def rows_of(table: pa.Table) -> Iterator[PlannedWrite]:
 
 
 def writes_of(columns: Mapping[str, Any], *, before: Any, replaced: Any) -> pa.Table:
-    """WRITES of their first columns; `before` and `replaced` have those of the newest record of each key, and of the
-    one on its partition."""
+    """Complete the first columns of WRITES.
+
+    `before` and `replaced` have the columns of the newest record of each key, and of the one on its partition.
+    """
     found = dict(columns) | {"before_partition": before["partition"]}
     for name in ("offset", "timestamp_ms", "value"):
         last = "" if name == "value" else f"_{name}"
@@ -231,7 +236,7 @@ def writes_of(columns: Mapping[str, Any], *, before: Any, replaced: Any) -> pa.T
 
 
 def places_in(rows: pa.Table) -> dict[str, set[int]]:
-    """The partitions of each topic that some rows are about."""
+    """Return the partitions of each topic that occur in some rows."""
     found: dict[str, set[int]] = {}
     for place in rows.group_by(["topic", "partition"]).aggregate([]).to_pylist():
         found.setdefault(place["topic"], set()).add(place["partition"])
@@ -239,7 +244,7 @@ def places_in(rows: pa.Table) -> dict[str, set[int]]:
 
 
 def replaced(table: pa.Table) -> pa.Table:
-    """What a backup keeps of what some WRITES replace; of a key that has no record, without an offset."""
+    """Return the records that some WRITES replace, as a backup keeps them; a key without a record has no offset."""
     columns = {
         **{name: table[name] for name in ("topic", "partition", "key")},
         **{name: table[f"replaced_{name}"] for name in ("offset", "timestamp_ms", "headers")},

@@ -1,12 +1,12 @@
-"""What becomes of each key: the one rule of merge and migrate, over columns; tests hold it to a rule for one key.
+"""The action for each key: the one rule of merge and migrate, over columns; tests hold it to a rule for one key.
 
-    newest = newest_per_key(source_records)                  # what each source store says of each key
+    newest = newest_per_key(source_records)                  # of all source stores
     claims = claims_of(newest.records, routes, sources=["connect-offsets"])
     decided = decide(strongest(claims, policy), newest_per_key(target_records).records, sizes, policy)
 
-Tables in, tables out, nothing read or written. Keys and values stay binary and are compared as bytes; a null value is a
+Tables in, tables out, nothing read or written. Keys and values stay binary and are compared as bytes. A null value is a
 deletion, a fact like any other and never a missing one, and so are no bytes and JSON null, for Connect reads them so.
-All that is known of a key must be in the tables of one call: `places` brings it together.
+All records of a key must be in the tables of one call: `places` brings them together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import ConnectorRoute
-from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, meaning, numbered, one_array, same, those
+from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, filter_rows, meaning, one_array, row_numbers, same
 from eosctl.engine.keys.homes import hash_column
 from eosctl.engine.keys.matching import are_repeated, rows_of
 from eosctl.engine.keys.owners import renamed
@@ -36,11 +36,11 @@ class Newest(Struct, frozen=True):
 
 
 def newest_per_key(records: pa.Table) -> Newest:
-    """The newest record of each topic and key, of RECORDS.
+    """Return the newest record of each topic and key, of RECORDS.
 
     Within a partition the offset says which is newest. Offsets of different partitions can't be compared: there the
     timestamp decides, then the place where Connect's producer puts the key, as in `views.fold_store`. Only keys that
-    may be there several times are ranked; whoever has read the records need not have folded them.
+    may occur several times are ranked; `records` need not have been folded.
     """
     single, several = _single_and_several(records)
     if several is None:
@@ -54,7 +54,7 @@ def newest_per_key(records: pa.Table) -> Newest:
 
 
 def newest_per_place(records: pa.Table) -> pa.Table:
-    """The newest record of each topic, partition and key, of RECORDS."""
+    """Return the newest record of each topic, partition and key, of RECORDS."""
     single, several = _single_and_several(records)
     return single if several is None else pa.concat_tables([single, _newest_per_place(several)])
 
@@ -64,32 +64,33 @@ def _newest_per_place(records: pa.Table) -> pa.Table:
 
 
 def _single_and_several(rows: pa.Table) -> tuple[pa.Table, pa.Table | None]:
-    """The rows of topics and keys that are there once, and those of which there may be several, None for none."""
+    """Split rows into those whose topic and key occur once, and those that may occur several times, None for none."""
     repeated = are_repeated(rows)
     several = rows.filter(repeated)
     if len(several.group_by(["topic", "key"]).aggregate([])) == len(several):
         return rows, None  # nearly always: of half a million keys some sixty have the hash of another
-    return those(rows, pc.invert(repeated)), several
+    return filter_rows(rows, pc.invert(repeated)), several
 
 
 def first_of(rows: pa.Table, key: list[str], order: list[tuple[str, str]]) -> pa.Table:
-    """The first row, in that order, of those with the same key."""
+    """Return the first row of each key, in the given order."""
     ranked = pa.table({name: rows[name] for name in dict.fromkeys([*key, *(name for name, _ in order)])})
     for name, _ in order:
         if pa.types.is_boolean(ranked[name].type):  # which Arrow does not sort by
             ranked = ranked.set_column(ranked.column_names.index(name), name, ranked[name].cast(pa.int8()))
     best = pc.sort_indices(ranked, sort_keys=order)
-    keys = pa.table({name: rows[name].take(best) for name in key}).append_column("rank", numbered(len(rows)))
+    keys = pa.table({name: rows[name].take(best) for name in key}).append_column("rank", row_numbers(len(rows)))
     first = keys.group_by(key).aggregate([("rank", "min")])["rank_min"]
     return rows.take(best.take(one_array(first)))
 
 
 def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Sequence[str]) -> pa.Table:
-    """The records of routed connectors with the topic and key that each ends on; `sources` in order of precedence.
+    """Return the records of routed connectors as claims: with the topic and key that each will have in the target.
 
-    `value` is null for every deletion, however it was spelled: nothing else is ever sent for one.
+    `sources` are in order of precedence. `value` is null for every deletion, in whichever form: nothing else is ever
+    sent for one.
     """
-    chosen = those(newest, pc.is_in(newest["connector"], value_set=_texts(route.connector for route in routes)))
+    chosen = filter_rows(newest, pc.is_in(newest["connector"], value_set=_texts(route.connector for route in routes)))
     connectors = one_array(chosen["connector"])
     names = dictionary_of(connectors, {r.connector: r.target_connector for r in routes}, pa.string())
     topics = dictionary_of(connectors, {r.connector: r.target_topic for r in routes}, pa.string())
@@ -117,8 +118,8 @@ def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Se
 
 
 def _only(keys: pa.Array, which: pa.Array) -> pa.Array:
-    """`keys`, null for others: Arrow's `if_else` would keep the bytes of these."""
-    return keys.take(pc.if_else(which, numbered(len(keys)), pa.scalar(None, pa.int64())))
+    """Return `keys` with null for the others: Arrow's `if_else` would keep the bytes of these."""
+    return keys.take(pc.if_else(which, row_numbers(len(keys)), pa.scalar(None, pa.int64())))
 
 
 def _texts(names: Iterable[str]) -> pa.Array:
@@ -126,11 +127,11 @@ def _texts(names: Iterable[str]) -> pa.Array:
 
 
 def strongest(claims: pa.Table, policy: Policy) -> pa.Table:
-    """The claim that counts for each target key, whether some `collides`, and the number of `claims` to it.
+    """Return the claim that counts for each target key, with `collides` and the number of `claims` to the key.
 
-    A record that already has the final name stands for what is there, a renamed one for what comes: so `keep-target`
-    and `fail` prefer the first, `take-source` the second; `newest` the later timestamp. Then the stronger source. A
-    rename that brings two different values onto one key is a conflict whatever the target has.
+    A record that already has the final name counts as present, a renamed one as incoming: so `keep-target` and `fail`
+    prefer the first, `take-source` the second; `newest` prefers the later timestamp. Then the source with precedence. A
+    rename that brings two different values onto one key is a conflict, whatever the target has.
     """
     single, several = _single_and_several(claims)
     count = len(single)
@@ -176,7 +177,7 @@ def _all(count: int, *, value: bool) -> pa.Array:
 
 
 def wanted(records: pa.Table, claims: pa.Table) -> pa.Table:
-    """Those of `records` whose keys are claimed, or have the hash of one that is: of a large target few others."""
+    """Return the `records` whose hash is that of a claimed key; in a large target they are few."""
     if not len(records):
         return records  # to look up no hash takes the time of the claims all the same
     return records.filter(pc.is_in(records["hash"], value_set=one_array(claims["hash"])))
@@ -185,14 +186,15 @@ def wanted(records: pa.Table, claims: pa.Table) -> pa.Table:
 def decide(
     claims: pa.Table, target: pa.Table, sizes: Mapping[str, int], policy: Policy, *, fallback: bool = False
 ) -> pa.Table:
-    """What happens to each target key, as DECISIONS; `claims` are the `strongest`, `target` is RECORDS, newest each.
+    """Decide on each target key, as DECISIONS.
 
-    A target without a record takes a live value and needs no tombstone; a difference is a conflict, a deletion against
-    a value too, for which `newest` keeps the target unless the source's timestamp is later. What `delete` sends is a
-    tombstone, however the source spelled its deletion. With `fallback` a deletion is no fact but nothing, so that a
+    `claims` are the `strongest`, `target` is RECORDS, newest of each key, `sizes` are the numbers of partitions of the
+    target topics.
+
+    A target without a record takes a live value and needs no tombstone. A difference is a conflict, and so is a
+    deletion against a value, for which `newest` keeps the target unless the source's timestamp is later. `delete` sends
+    a tombstone, whatever form the source's deletion has. With `fallback` a deletion counts as no record, so that a
     value on either side stands: the view that KIP-618 documents of a connector's two stores.
-
-    `sizes` are the numbers of partitions of the target topics.
     """
     found = target.take(there := rows_of(claims, target)) if len(target) else _nowhere(len(claims))
     exists = pc.is_valid(there) if len(target) else _all(len(claims), value=False)
@@ -223,10 +225,11 @@ def _nowhere(count: int) -> pa.Table:
 
 
 class _Facts(Struct, frozen=True):
-    """What is known of each key that is claimed; columns of booleans.
+    """The facts about each claimed key, as columns of booleans.
 
-    The source has it `deleted`; it is `there` in the target, means the `same`, is a deletion (`gone`), the source's is
-    `newer`; a rename `collides`.
+    `deleted`: the source's value is a deletion. `there`: the target has the key. `same`: both values mean the same.
+    `gone`: the target's value is a deletion. `newer`: the source's record is newer. `collides`: a rename brings another
+    value onto the key.
     """
 
     deleted: Any
@@ -237,7 +240,7 @@ class _Facts(Struct, frozen=True):
     collides: Any
 
     def outcome(self, policy: Policy, *, fallback: bool) -> tuple[Any, Any, Any]:
-        """Action, reason and conflict of each key: the first branch that holds."""
+        """Return action, reason and conflict of each key: the first branch that holds."""
         absent, differs = pc.invert(self.there), pc.and_(self.there, pc.invert(self.same))
         never, always = pc.and_(self.there, absent), pc.or_(self.there, absent)
         stands = {Policy.KEEP_TARGET: always, Policy.NEWEST: pc.invert(self.newer)}.get(policy, never)
@@ -262,10 +265,10 @@ class _Facts(Struct, frozen=True):
 
 
 def is_sent(decisions: pa.Table) -> Any:
-    """Whether each of some decisions sends something."""
+    """Tell which decisions send something."""
     return pc.is_in(decisions["action"], value_set=_SENDS)
 
 
 def sent(decisions: pa.Table) -> pa.Table:
-    """Those decisions that send something."""
-    return those(decisions, is_sent(decisions))
+    """Return the decisions that send something."""
+    return filter_rows(decisions, is_sent(decisions))

@@ -1,4 +1,4 @@
-"""Offsets topics as columns, and what a merge of two of them writes."""
+"""Offsets topics as columns, and the writes of a merge of two of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute
 from eosctl.core.offsets.views import AnyStore, Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.engine.columns import RECORDS, one_array, row_sizes, those
+from eosctl.engine.columns import RECORDS, filter_rows, one_array, row_sizes
 from eosctl.engine.files import Spilled
 from eosctl.engine.keys.homes import home_of
 from eosctl.engine.keys.matching import rows_of
@@ -25,52 +25,55 @@ from eosctl.engine.write import placed
 
 
 class ColumnStore(AnyStore, frozen=True, kw_only=True):
-    """An offsets topic as columns: `listed` has the newest of each partition and key, and `rest` as rows those of them
-    that Arrow can't tell the owner of, and what is nobody's."""
+    """An offsets topic as columns.
+
+    `listed` has the newest record of each partition and key. `rest` has as rows those of them that belong to no
+    connector, or whose connector Arrow can't read.
+    """
 
     listed: Listed
     rest: Store
 
     def shown(self) -> set[str]:
-        """The connectors whose offsets can be seen."""
+        """Return the connectors whose offsets can be seen."""
         return set(self.listed.counts) | self.rest.shown()
 
     def records(self) -> pa.Table:
-        """The newest of each partition and key (RECORDS)."""
+        """Return the newest record of each partition and key (RECORDS)."""
         return pa.concat_tables([RECORDS.empty_table(), *self.listed.tables()])
 
     def newest(self, connectors: Iterable[str]) -> pa.Table:
-        """The newest record of each key of some connectors."""
+        """Return the newest record of each key of some connectors."""
         wanted = pa.array(list(connectors), pa.string())
-        chosen = (those(table, pc.is_in(table["connector"], value_set=wanted)) for table in self.listed.tables())
+        chosen = (filter_rows(table, pc.is_in(table["connector"], value_set=wanted)) for table in self.listed.tables())
         return newest_per_key(pa.concat_tables([RECORDS.empty_table(), *chosen])).records
 
     def is_plain(self, connector: str) -> bool:
-        """Whether nothing but its value can be remarkable about any key of a connector."""
+        """Tell whether nothing but the value can be remarkable about any key of a connector."""
         elsewhere = self.hidden_keys.keys() | self.rest.connectors.keys() | self.listed.odd
         return connector in self.listed.counts and connector not in elsewhere
 
     def of(self, connector: str) -> Store:
-        """What it has of one connector, as rows."""
+        """Return the offsets of one connector, as rows."""
         keys = (key.raw for key in self.rest.connectors.get(connector, ()))
         others = (self.rest.several.get(raw, {0: self.rest.records[raw]}).values() for raw in keys)
         return self.with_records([*self.listed.records(connector), *chain.from_iterable(others)])
 
     def with_records(self, records: Sequence[Record]) -> Store:
-        """Some of its records as rows."""
+        """Return some of the store's records as rows."""
         rows = _folded(self.topic, self.partitions, records)
         return replace(rows, blocked=self.blocked, hidden=self.hidden, hidden_keys=self.hidden_keys)
 
 
 def column_store(topic: str, partitions: int, parts: Iterable[pa.Table | Spilled]) -> ColumnStore:
-    """The newest RECORDS of each partition and key as a store; each of the parts is `in_order`."""
+    """Return the newest RECORDS of each partition and key as a store; each of the parts is `in_order`."""
     listed = Listed(parts)
-    rest = _folded(topic, partitions, listed.nobodys())
+    rest = _folded(topic, partitions, listed.unowned())
     return ColumnStore(topic, partitions, listed=listed, rest=rest, ignored=rest.ignored, partition_for=home_of)
 
 
 def as_columns(store: AnyStore) -> ColumnStore:
-    """A store as columns, whichever it is."""
+    """Convert any store to columns."""
     if isinstance(store, ColumnStore):
         return store
     if not isinstance(store, Store):
@@ -88,15 +91,15 @@ def _folded(topic: str, partitions: int, records: Sequence[Record]) -> Store:
 
 
 Pairs = Mapping[str, tuple[AnyStore, AnyStore]]
-"""Connector -> the store to take from, and the one to complete."""
+"""Connector -> its source store, and the target store to complete."""
 
 
 def merge_stores(pairs: Pairs, policy: Policy, *, fallback: bool, part_bytes: int = PART_BYTES) -> Iterator[pa.Table]:
-    """What the targets must be given, as WRITES, by connector and key; `fallback` as in `rule.decide`.
+    """Plan the writes that complete the targets, as WRITES, by connector and key; `fallback` as in `rule.decide`.
 
     Every key of a connector in either store ends in exactly one action. A key stays on the partition where the target
-    has it: a record elsewhere would make two, of which a worker takes any. There are several tables where the stores
-    have more than `part_bytes`, as each copies the values a few times.
+    has it: a record elsewhere would make two, of which a worker takes any. There are several tables if the stores have
+    more than `part_bytes`, as each copies the values a few times.
     """
     routes = [ConnectorRoute(connector, connector, target.topic) for connector, (_source, target) in pairs.items()]
     sources, targets = ({stores[side].topic: stores[side] for stores in pairs.values()} for side in (0, 1))
@@ -111,7 +114,7 @@ def merge_stores(pairs: Pairs, policy: Policy, *, fallback: bool, part_bytes: in
 
 
 def _newest_of(pairs: Pairs, side: int) -> pa.Table:
-    """The newest record of each key that a store on one side has of its connectors."""
+    """Return the newest record of each key that a store on one side has of its connectors."""
     connectors: dict[int, list[str]] = {}
     for connector, stores in pairs.items():
         connectors.setdefault(id(stores[side]), []).append(connector)
@@ -123,7 +126,7 @@ _ORDER = [("connector", "ascending"), ("key", "ascending")]
 
 
 def _in_parts(source: pa.Table, target: pa.Table, part_bytes: int) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Both sides (RECORDS) in parts of about so many bytes, in order: all that is known of a key is in one."""
+    """Yield both sides (RECORDS) in parts of about `part_bytes`, in order: all records of a key are in one part."""
     if source.nbytes + target.nbytes <= part_bytes:
         yield source, target
         return
@@ -153,7 +156,7 @@ def _decided(decisions: pa.Table) -> pa.Table:
 
 
 def _kept(records: pa.Table) -> pa.Table:
-    """What the target alone has."""
+    """Return WRITES that keep the records which only the target has."""
     columns = {name: records[name] for name in ("connector", "topic", "partition", "key")} | {
         "action": pa.repeat(KeyAction.KEEP.value, len(records)),
         "reason": pa.repeat("only_in_target", len(records)),

@@ -1,8 +1,8 @@
-"""How much goes into one transaction of offset writes: all of it, unless that is very much.
+"""The size of one transaction of offset writes: everything, unless that is very much.
 
-Brokers end a transaction that is open for minutes, workers that read the topic to its end wait as long, and what one
-transaction has is in memory here. The coordinator keeps the topics and partitions of a transaction in one record, which
-may have 1 MiB (`max.message.bytes` of __transaction_state; TransactionLogValue, Kafka 4.3).
+Brokers abort a transaction that is open for minutes, workers that read the topic to its end wait as long, and the
+records of one transaction are in memory here. The coordinator keeps the topics and partitions of a transaction in one
+record, which may have 1 MiB (`max.message.bytes` of __transaction_state; TransactionLogValue, Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _AROUND_TOPIC, _OF_PARTITION = 10, 4
 
 
 def in_transactions(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The rows (SENT) of one transaction after the other, in order."""
-    some, room = list[pa.Table](), _Room()
+    """Yield the rows (SENT) of one transaction after the other, in order."""
+    some, room = list[pa.Table](), _TransactionSize()
     for table in tables:
         while len(table):
             if count := room.take(table):
@@ -31,19 +31,19 @@ def in_transactions(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             table = table.slice(count)
             if len(table):
                 yield pa.concat_tables(some)
-                some, room = [], _Room()
+                some, room = [], _TransactionSize()
     if some:
         yield pa.concat_tables(some)
 
 
 def are_several(tables: Iterable[pa.Table]) -> bool:
-    """Whether they are too many for one transaction."""
+    """Tell whether the rows are too many for one transaction."""
     return any(True for _second in islice(in_transactions(tables), 1, 2))
 
 
 @dataclass(slots=True)
-class _Room:
-    """What a transaction has by now."""
+class _TransactionSize:
+    """The contents of the current transaction, by number and size."""
 
     records: int = 0
     size: int = 0
@@ -51,7 +51,7 @@ class _Room:
     places: set[object] = field(default_factory=set)
 
     def take(self, table: pa.Table) -> int:
-        """How many of the first rows go into it as well; one at least of a transaction that has none."""
+        """Add as many of the first rows as fit, and return their number; an empty transaction takes at least one."""
         rows = table.slice(0, MOST_RECORDS - self.records)
         ends = pc.cumulative_sum(record_sizes(rows)).to_pylist()
         count = bisect_right(ends, MOST_BYTES - self.size)
@@ -63,7 +63,7 @@ class _Room:
         return count
 
     def _take_places(self, rows: pa.Table) -> int:
-        """How many rows come before the first one whose partition does not fit."""
+        """Add partitions in order, and return the number of rows before the first one whose partition does not fit."""
         for first, topic, partition in first_rows_of(rows):
             if (topic, partition) in self.places:
                 continue

@@ -1,7 +1,7 @@
-"""From columns to Kafka: where rows go, in which order, how many at a time, and how a producer is handed them.
+"""The way from columns to Kafka: the partition of each row, the order of rows, and how a producer gets them.
 
-`kafka.topics.writer` sends them, in transactions. A commit fails where one record of its transaction failed: only the
-last record of each partition reports its delivery, for its offset.
+`kafka.topics.writer` sends them, in transactions. A commit fails if one record of its transaction failed: only the last
+record of each partition reports its delivery, for its offset.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ import pyarrow.compute as pc
 
 from eosctl.core.record_file import sendable_headers
 from eosctl.core.records import Record
-from eosctl.engine.columns import SENT, batch_of_columns, numbered, one_array, those
+from eosctl.engine.columns import SENT, batch_of_columns, filter_rows, one_array, row_numbers
 from eosctl.engine.keys.homes import homes_by
 from eosctl.engine.reading.headers import headers_of
 
 OnDelivery = Callable[[Any, Any], None]
-"""Takes confluent-kafka's error, or None, and its message."""
+"""A callback with confluent-kafka's error, or None, and its message."""
 
 TRANSACTION_S = 600
-"""After which the coordinator may end a transaction of which `QuotaPace` has told the size."""
+"""The timeout of a transaction sized by `QuotaPace`, after which the coordinator may abort it."""
 _FIRST_BYTES, _GROWTH, _AROUND_BYTES = 1 << 18, 4, 100
 _MOMENT_S, _LONG_S = TRANSACTION_S / 40, TRANSACTION_S / 4
 _TOMBSTONES_AT_ONCE = 50_000
 _POLL_EVERY, _FULL_POLL_S = 1000, 0.1
 _PARTITIONS_AT_ONCE = 2000
-"""Of one transaction: the coordinator keeps them all in one record, which takes 1 MiB (`max.message.bytes` of
-__transaction_state), and with the longest name a partition of a topic of its own takes 260 bytes of it."""
+"""The most partitions of one transaction: the coordinator keeps them all in one record, which takes 1 MiB
+(`max.message.bytes` of __transaction_state). With the longest name, a partition of a topic of its own has 260 bytes."""
 
 
 def placed(decisions: pa.Table) -> pa.Table:
-    """Where the records of decisions go: `partition` is where the target has the key, else where Connect puts it."""
+    """Return the records of decisions; `partition` is where the target has the key, else where Connect puts it."""
     given = one_array(decisions["partition"])
     is_new = pc.is_null(given)
     new = decisions.select(["hash", "partitions"]).filter(is_new)
@@ -47,7 +47,7 @@ def placed(decisions: pa.Table) -> pa.Table:
 
 
 def tombstones(copies: Iterable[Record], *, timestamp_ms: int) -> Iterator[pa.Table]:
-    """What is sent (SENT, stamped) to delete some records where they are."""
+    """Yield tombstones (SENT, stamped) that delete some records on their partitions."""
     copies = iter(copies)
     while some := list(islice(copies, _TOMBSTONES_AT_ONCE)):
         topics, partitions, keys = zip(*((each.topic, each.partition, each.key) for each in some), strict=True)
@@ -57,18 +57,18 @@ def tombstones(copies: Iterable[Record], *, timestamp_ms: int) -> Iterator[pa.Ta
 
 
 def stamped(rows: pa.Table, timestamp_ms: int) -> pa.Table:
-    """Rows that are sent with this timestamp: else each has that of the clock of the machine that sends it."""
+    """Add a timestamp to all rows; without it each record gets the time of the machine that sends it."""
     return rows.append_column("timestamp_ms", pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(rows)))
 
 
 def by_partition(rows: pa.Table) -> pa.Table:
-    """`rows` by topic and partition: few of these are in more than one transaction, and each costs a marker."""
+    """Sort rows by topic and partition: few partitions are in more than one transaction, and each costs a marker."""
     order = sorting(place_numbers(rows))
     return rows if order is None else rows.take(pa.array(order))
 
 
 def place_numbers(rows: pa.Table) -> npt.NDArray[np.int64]:
-    """A number for the topic and partition of each row, in the order of these."""
+    """Return a number for the topic and partition of each row, in the order of these."""
     topics = one_array(rows["topic"]).dictionary_encode()
     ranks = pc.rank(topics.dictionary, tiebreaker="first").take(topics.indices).to_numpy().astype(np.int64)
     numbers: npt.NDArray[np.int64] = (ranks << 32) + one_array(rows["partition"]).to_numpy()
@@ -76,28 +76,28 @@ def place_numbers(rows: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def sorting(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
-    """The rows in the order of their numbers; None where they are in it. What has the same number stays as it is."""
+    """Return the stable order of rows by their numbers; None if they are sorted already."""
     return None if (numbers[1:] >= numbers[:-1]).all() else np.argsort(numbers, kind="stable")
 
 
 def deletions_first(rows: pa.Table) -> Iterator[pa.Table]:
-    """The tombstones, then the others, those of a partition together."""
+    """Yield the tombstones, then the other rows, both by partition."""
     for is_next in (pc.is_null, pc.is_valid):
-        yield by_partition(those(rows, is_next(rows["value"])))
+        yield by_partition(filter_rows(rows, is_next(rows["value"])))
 
 
 class QuotaPace:
-    """How many bytes go into one transaction: few at first, and four times as many whenever that took but a moment.
+    """The number of bytes per transaction: few at first, and four times as many after each quick transaction.
 
-    Brokers hold up a writer that is over its quota for as long as they like, and end a transaction that is open for
-    longer than its timeout: what goes into one must fit, whatever the quota is. Nor has one too many partitions.
+    Brokers delay a writer that is over its quota for as long as they like, and abort a transaction that is open for
+    longer than its timeout: each transaction must fit, whatever the quota is. Nor may one have too many partitions.
     """
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s, self._bytes = now_s, _FIRST_BYTES
 
     def pieces(self, rows: pa.Table) -> Iterator[pa.Table]:
-        """The rows of each transaction, which is over when the next ones are asked for."""
+        """Yield the rows of each transaction; it is over when the next rows are asked for."""
         ends = pc.cumulative_sum(record_sizes(rows)).to_pylist()
         firsts = [*(first for first, *_ in first_rows_of(rows)), len(rows)]
         begin = 0
@@ -117,10 +117,10 @@ class QuotaPace:
 
 
 def produce_rows(producer: Any, rows: pa.Table, *, on_last: OnDelivery) -> Iterator[int]:
-    """Hands rows (SENT; headers may lack, `timestamp_ms` be there), partition by partition, to `producer`; says how
-    many whenever it may be looked at how that goes, which is also while librdkafka's queue is full.
+    """Hand rows (SENT) to `producer`, partition by partition, and yield the number handed over since the last time.
 
-    `on_last` is told what became of the last record of each partition. Raises KafkaException.
+    `headers` may be missing, and `timestamp_ms` be there. It also yields while librdkafka's queue is full. `on_last` is
+    called with the outcome of the last record of each partition. Raises KafkaException.
     """
     produce = producer.produce
     for (topic, partition), some in partitions_of(rows):
@@ -144,7 +144,7 @@ def produce_rows(producer: Any, rows: pa.Table, *, on_last: OnDelivery) -> Itera
 
 
 def _more_of(rows: pa.Table, on_last: OnDelivery | None) -> list[tuple[Any, ...]]:
-    """What confluent-kafka is told besides of each record: callback, the same again, timestamp and headers."""
+    """Return the further arguments of `produce` for each record: callback twice, timestamp and headers."""
     more: list[tuple[Any, ...]] = [()] * len(rows)
     if on_last is not None:
         more[-1] = (on_last,)
@@ -162,20 +162,20 @@ def _more_of(rows: pa.Table, on_last: OnDelivery | None) -> list[tuple[Any, ...]
 
 
 def partitions_of(rows: pa.Table) -> Iterator[tuple[tuple[str, int], pa.Table]]:
-    """The rows of each partition, which stand together."""
+    """Yield the rows of each partition; they are neighbours."""
     for (first, topic, partition), (end, *_) in pairwise([*first_rows_of(rows), (len(rows), "", -1)]):
         yield (topic, partition), rows.slice(first, end - first)
 
 
 def record_sizes(rows: pa.Table) -> pa.Array:
-    """About how many bytes each record takes."""
+    """Estimate the size of each record in bytes."""
     lengths = [pc.fill_null(pc.binary_length(rows[name]), 0).cast(pa.int64()) for name in ("key", "value")]
     return one_array(pc.add(pc.add(*lengths), _AROUND_BYTES))
 
 
 def first_rows_of(rows: pa.Table) -> list[tuple[int, str, int]]:
-    """(row, topic, partition) of the first row of each partition."""
+    """Return (row, topic, partition) for the first row of each partition."""
     places = pa.table({"topic": rows["topic"], "partition": rows["partition"]})
-    grouped = places.append_column("row", numbered(len(rows))).group_by(places.column_names)
+    grouped = places.append_column("row", row_numbers(len(rows))).group_by(places.column_names)
     firsts = grouped.aggregate([("row", "min")]).select(["row_min", *places.column_names])
     return sorted(zip(*(column.to_pylist() for column in firsts.columns), strict=True))

@@ -1,6 +1,6 @@
-"""Whether a log has what was sent, and nothing else: record by record, in the order in which each writer sent them.
+"""A check that a log has exactly the records that were sent, in the order in which each writer sent them.
 
-This needs no look for a key. Where it is not so, for whatever reason, nothing is wrong yet: then keys are compared.
+No key is looked up for it. If the check fails, for whatever reason, nothing is wrong yet: then keys are compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from eosctl.engine.write import by_partition, partitions_of
 
 @dataclass(slots=True)
 class _Sent:
-    """What one writer has sent to a partition, and how much of it was found."""
+    """The records that one writer has sent to a partition, and how many of them were found."""
 
     keys: pa.Array
     values: pa.Array
@@ -33,7 +33,7 @@ class _Sent:
         return not self.found and bool(self.keys[0].as_py() == key)
 
     def goes_on_with(self, records: pa.RecordBatch) -> bool:
-        """Whether these records (PIECE) are the next ones, which they are no more then."""
+        """Tell whether these records (PIECE) are the next ones, and go past them."""
         first, self.found = self.found, self.found + len(records)
         if self.found > len(self.keys):
             return False
@@ -55,7 +55,10 @@ def _sent(rows: pa.Table) -> _Sent:
 
 
 class SentInOrder:
-    """What several writers have sent into `ranges`; `tables` are their rows (SENT; headers may lack)."""
+    """The records that several writers have sent into `ranges`.
+
+    `tables` are their rows (SENT; `headers` may be missing).
+    """
 
     def __init__(self, tables: Iterable[pa.Table], ranges: Sequence[OffsetRange]) -> None:
         number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
@@ -67,7 +70,7 @@ class SentInOrder:
                     self._to_come[number].append(_sent(rows))
 
     def count_in(self, pieces: Iterable[Piece]) -> int | None:
-        """How many records `pieces` have, if they are all that was sent, and nothing else."""
+        """Return the number of records in `pieces` if they are exactly the records that were sent, else None."""
         found = 0
         for piece in pieces:
             if not self._has_next(piece):
@@ -76,7 +79,7 @@ class SentInOrder:
         return found if self._is_complete() else None
 
     def _has_next(self, piece: Piece) -> bool:
-        """Whether the records of a piece are what comes next, for each of their writers."""
+        """Tell whether the records of a piece are the next ones of each of their writers."""
         for place, writer, first, behind in _runs(piece):
             records = piece.columns.slice(first, behind - first)
             sent = self._of_writer.get((place, writer)) or self._claimed(place, writer, records["key"][0].as_py())
@@ -85,11 +88,11 @@ class SentInOrder:
         return True
 
     def _is_complete(self) -> bool:
-        """Whether all has been found."""
+        """Tell whether all records have been found."""
         return not any(self._to_come.values()) and all(sent.is_complete() for sent in self._of_writer.values())
 
     def _claimed(self, place: int, writer: int, key: object) -> _Sent | None:
-        """What the writer has sent to the partition, told by its first record; nobody else's from now on."""
+        """Find a writer's records for a partition by their first key, and assign them to the writer."""
         for number, sent in enumerate(self._to_come[place]):
             if sent.begins_with(key):
                 self._of_writer[place, writer] = self._to_come[place].pop(number)
@@ -98,12 +101,12 @@ class SentInOrder:
 
 
 def is_all_there(pieces: Iterable[Piece], tables: Iterable[pa.Table], ranges: Sequence[OffsetRange]) -> bool:
-    """Whether the records in `ranges` are what one writer has sent: the rows of `tables`, one after the other."""
+    """Tell whether the records in `ranges` are exactly those that one writer sent: the rows of `tables` in order."""
     return SentInOrder([pa.concat_tables(tables)], ranges).count_in(pieces) is not None
 
 
 def _runs(piece: Piece) -> Iterator[tuple[int, int, int, int]]:
-    """(number of the range, producer id, first row, row behind) of records that stand together."""
+    """Yield (number of the range, producer id, first row, end row) of neighbouring records of one writer."""
     places, writers = piece.columns["place"].to_numpy(), piece.producers
     if not len(places):
         return

@@ -1,8 +1,9 @@
-"""Applying a plan of `offsets migrate`, stage by stage: killed anywhere, a run with `resume` ends in the same state.
+"""Applying a plan of `offsets migrate`, stage by stage.
 
-Each stage is in the journal before it begins and after it ended, and each may be done twice: the backup is of the
-snapshot, a topic that is there is not created, a record that is there is not sent. Write tasks have transactional ids
-of their own, fixed by the plan: resuming ends what a killed task left open.
+If it is killed anywhere, a run with `resume` ends in the same state. Each stage is in the journal before it begins and
+after it has ended, and each may be done twice: the backup is of the snapshot, an existing topic is not created, an
+existing record is not sent. Write tasks have transactional ids of their own, fixed by the plan: resuming ends the
+transactions that a killed task left open.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
 from eosctl.foreign import arguments
 from eosctl.migrate.clean import delete_copies
-from eosctl.migrate.journal import BACKUP_NAME, Past, Stage, migration_journal, read_past, resume_command, stages_of
+from eosctl.migrate.journal import (
+    BACKUP_NAME,
+    EarlierRuns,
+    Stage,
+    migration_journal,
+    read_earlier_runs,
+    resume_command,
+    stages_of,
+)
 from eosctl.migrate.plan import Migration, existing_snapshot
 from eosctl.migrate.report import Applied
 from eosctl.migrate.stale import drift_error
@@ -45,7 +54,7 @@ _FENCE_TIMEOUT_MS = 30_000
 
 
 def refuse(app: App, plan: MigrationPlan, allowances: Allowances) -> None:
-    """Raises RefusedError while a connector of the plan runs, or may; a file takes offsets whoever runs."""
+    """Raise RefusedError while a connector of the plan runs, or may run; a target that is a file is never refused."""
     if plan.target_file() is not None:
         return
     down, force = allowances.workers_down, allowances.force_running
@@ -60,13 +69,13 @@ def refuse(app: App, plan: MigrationPlan, allowances: Allowances) -> None:
 
 
 def source_profiles(plan: MigrationPlan) -> list[str]:
-    """The profiles of the clusters that are only read."""
+    """Return the profiles of the clusters that are only read."""
     return sorted({source.profile for source in plan.sources if source.profile} - {plan.target_profile()})
 
 
-def past_of(folder: Path, journal: Journal, *, resume: bool) -> Past:
-    """What was done of a plan before; raises RefusedError where something was, unless it was asked to `resume`."""
-    past = read_past(journal)
+def past_of(folder: Path, journal: Journal, *, resume: bool) -> EarlierRuns:
+    """Return what earlier runs did of a plan; raises RefusedError if they did anything, unless `resume` is set."""
+    past = read_earlier_runs(journal)
     if past.begun and not resume:
         state, plan_file = "was applied" if past.ended else "was begun and cut off", folder / "plan.json"
         raise RefusedError(
@@ -79,11 +88,12 @@ def past_of(folder: Path, journal: Journal, *, resume: bool) -> Past:
 
 
 def apply_plan(migration: Migration, plan: MigrationPlan, allowances: Allowances, *, resume: bool) -> Applied:
-    """Writes what the plan says after checking that it still holds and keeping a backup, and reads it back.
+    """Write the offsets of a plan after checking that it still holds and keeping a backup, and read them back.
 
-    An error, and Ctrl-C, end it with what was done until then. Raises RefusedError or StalePlanError before anything
-    was written. Of a plan that an earlier run has applied to the end, what it left is read again, and never written:
-    the journal shows what was true then; the target may be gone by now, and a connector that runs again has gone on.
+    An error, or Ctrl-C, ends it, and the result has what was done until then. Raises RefusedError or StalePlanError
+    before anything was written. If an earlier run has applied the plan to the end, the target is read again and never
+    written: the journal shows what was true then; the target may be gone by now, and a connector that runs again has
+    gone on.
     """
     folder = existing_snapshot(plan)
     if plan.tally.counts.get("conflict"):
@@ -107,7 +117,7 @@ def apply_plan(migration: Migration, plan: MigrationPlan, allowances: Allowances
 
 
 def _other_writers(app: App, plan: MigrationPlan) -> list[tuple[Journal, str]]:
-    """What keeps the other offset writes of this machine away from the cluster that is written to."""
+    """Return the locks that keep other offset writes of this machine away from the cluster that is written to."""
     if plan.cluster_id is None:
         return []
     return [(offsets_journal(app, plan.cluster_id), f"the offsets of cluster {plan.cluster_id}")]
@@ -115,11 +125,12 @@ def _other_writers(app: App, plan: MigrationPlan) -> list[tuple[Journal, str]]:
 
 @dataclass(slots=True)
 class _Run:
-    """One run of a plan, fresh or resumed; `skipped` collects what it need not do, `newer` counts what it writes over.
+    """One run of a plan, fresh or resumed.
 
-    What its own tasks find lies in the folder `here`: a task of a killed run that still goes on has another one. What
-    the stages find out is kept here: the `backup`, the target `topics`, what was `sent` and how many records were there
-    `already`, and how the target `compared`.
+    `skipped` collects the stages that were done before, `newer` counts the newer records that it writes over. The files
+    of its own tasks lie in the folder `here`: a task of a killed run that still goes on has another one. The stages
+    leave their results here: the `backup`, the target `topics`, what was `sent`, how many records were there `already`,
+    and how the target `compared`.
     """
 
     migration: Migration
@@ -128,7 +139,7 @@ class _Run:
     folder: Path
     journal: Journal
     here: Path
-    past: Past = field(default_factory=Past)
+    past: EarlierRuns = field(default_factory=EarlierRuns)
     newer: int = 0
     skipped: list[Stage] = field(default_factory=list)
     backup: Path | None = None
@@ -139,7 +150,7 @@ class _Run:
     cleaned_ms: int = 0
 
     def recheck(self, *, resume: bool) -> None:
-        """Reads what earlier runs did, ends what they left open, and raises where the plan does not hold any more."""
+        """Read what earlier runs did, end the transactions they left open, and raise if the plan no longer holds."""
         self.past = past_of(self.folder, self.journal, resume=resume)
         if self.past.ended:
             return
@@ -148,11 +159,11 @@ class _Run:
         self.newer = self._refuse_drift()
 
     def begin(self) -> Note | None:
-        """The first entry of a plan, which a run that resumes has."""
+        """Return the first journal entry of a plan; None for a run that resumes, as it has one."""
         return None if self.past.begun else Note("begin", {"plan": self.plan.digest()})
 
     def steps(self) -> Iterator[Step[str]]:
-        """The stages that are not over; the ones after `create` only where no topic was refused."""
+        """Yield the stages that are not done; those after `create` only if no topic was refused."""
         if self.past.ended:
             self.skipped += [stage for stage in stages_of(self.plan) if stage is not Stage.VERIFY]
             self.backup = None if self.plan.target_file() else self.folder / BACKUP_NAME
@@ -169,12 +180,12 @@ class _Run:
         yield self._stage(Stage.VERIFY, self._verify)
 
     def close(self, progress: Progress[str]) -> list[Problem]:
-        """The plan is over once the target is as planned."""
+        """Close the journal once the target is as planned."""
         is_over = progress.error is None and self.compared is not None and self.compared.is_as_planned()
         return self.journal.close() if is_over and not self.past.ended else []
 
     def applied(self, progress: Progress[str]) -> Applied:
-        """What was done, and how to go on after an error; a refusal tells itself what to do first."""
+        """Return what was done, and add to an error how to go on; a refusal itself says what to do first."""
         error = progress.error
         if error is not None and not isinstance(error, RefusedError):
             error.hint = f"{error.hint or ''} Go on with: {resume_command(self.folder)}".strip()
@@ -203,7 +214,7 @@ class _Run:
         before: Callable[[], None] = lambda: None,
         **facts: Json,
     ) -> Step[str]:
-        """The stage as a step; `run` puts into its dict what the journal gets when it is over."""
+        """Return the stage as a step; `run` puts into its dict the facts for the journal's `done` entry."""
         outcome: dict[str, Json] = {}
 
         def start() -> Note:
@@ -217,9 +228,9 @@ class _Run:
         return Step(stage.value, lambda: run(outcome), start, end)
 
     def _end_open_transactions(self, tasks: int) -> None:
-        """Fences the ids that so many tasks wrote with, and that of `_clean`: what they left open ends now.
+        """Fence the ids that `tasks` tasks wrote with, and that of `_clean`, to end the transactions they left open.
 
-        Raises EosctlError when one can't be fenced: then it is not known what will still be written.
+        Raises EosctlError if one can't be fenced: then a killed task may still write.
         """
         if self.plan.target_file() is not None:
             return
@@ -236,9 +247,10 @@ class _Run:
             )
 
     def _refuse_drift(self) -> int:
-        """How much the target has by now that the plan does not know, where that is allowed to be written over.
+        """Count the target's new records of keys that are to be sent, if writing over them is allowed.
 
-        Raises StalePlanError when topics were recreated, have other partitions, or new offsets that nobody allowed.
+        Raises StalePlanError if topics were recreated, have other partitions, or have new offsets that were not
+        accepted.
         """
         plan = self.plan
         created = not self.past.started.isdisjoint({Stage.CREATE, Stage.WRITE})
@@ -269,9 +281,10 @@ class _Run:
             raise drift_error(side, drifted)
 
     def _backup(self) -> Iterator[Step[str]]:
-        """What `offsets restore` takes, synced; streamed, so that its size does not matter.
+        """Yield the stage that writes the backup for `offsets restore`.
 
-        It is as in an earlier run of the plan, unless there is something `newer` now.
+        It is synced, and streamed, so that its size does not matter. The backup of an earlier run of the plan stays,
+        unless there is something `newer` now.
         """
         if self.plan.target_file() is not None:
             return
@@ -302,7 +315,7 @@ class _Run:
             )
 
     def _create(self) -> Iterator[Step[str]]:
-        """The missing topics; the stage is over when none was refused."""
+        """Yield the stage that creates missing topics; it is done if none was refused."""
         if self.plan.target_file() is not None or self._is_over(Stage.CREATE):
             return
 
@@ -314,7 +327,7 @@ class _Run:
         yield self._stage(Stage.CREATE, create)
 
     def _clean(self) -> Iterator[Step[str]]:
-        """Tombstones over older copies of what is to be written: a worker may read any copy last."""
+        """Yield the stage that puts tombstones over older copies of keys to write: a worker may read any copy last."""
         if not self.plan.stale_copies or self._is_over(Stage.CLEAN):
             return
 
@@ -335,13 +348,16 @@ class _Run:
         )
 
     def _timestamp_ms(self) -> int | None:
-        """What values are stamped with where tombstones went over copies, by this machine's clock: those of the
-        machines that send them may be behind it. Else None."""
+        """Return the timestamp of values if tombstones went over copies, else None.
+
+        It is by this machine's clock, as the tombstones' is: the clocks of the machines that send values may be behind
+        it.
+        """
         cleaned_ms = max(self.cleaned_ms, self.past.cleaned_ms)
         return max(self.migration.app.clock.now_ms(), cleaned_ms + 1) if cleaned_ms else None
 
     def _write(self) -> Iterator[Step[str]]:
-        """Sends what no earlier run has sent, and what is to be written over something `newer`."""
+        """Yield the stage that sends what no earlier run has sent, and what replaces something `newer`."""
         stages, plan = self.migration.stages, self.plan
         if not self.newer and Stage.VERIFY not in self.past.done and self._is_over(Stage.WRITE):
             self.already = plan.tally.to_write()
@@ -374,7 +390,7 @@ class _Run:
 
     @contextmanager
     def _nothing_left_open(self, tasks: int) -> Iterator[None]:
-        """Ends the transactions of a write that fails or is interrupted: they would hide the target from everyone."""
+        """End the transactions of a write that fails or is interrupted: they would hide the target from everyone."""
         try:
             yield
         except (EosctlError, KeyboardInterrupt):
@@ -383,7 +399,7 @@ class _Run:
             raise
 
     def _verify(self, outcome: dict[str, Json]) -> str:
-        said = self._compare(since=True)
+        detail = self._compare(since=True)
         compared = self.compared
         if compared is None or compared.compared != self.plan.tally.keys:
             raise EosctlError(
@@ -392,7 +408,7 @@ class _Run:
                 hint="This is a defect of eosctl; please report it with the plan's snapshot folder.",
             )
         outcome |= {"compared": compared.compared, "differing": compared.differing}
-        return said
+        return detail
 
     def _compare(self, *, since: bool = False) -> str:
         self.compared = self.migration.compare(self.plan, "target", since=since, after=self.sent.last_offsets)

@@ -13,10 +13,10 @@ from eosctl.migrate.topics import app_of, visible_bounds
 
 
 def delete_copies(app: App, plan: MigrationPlan, copies: Iterable[Record], *, timestamp_ms: int) -> int:
-    """Puts a tombstone over each copy, in transactions under `plan.cleaning_id()`; returns how many.
+    """Put a tombstone over each copy, in transactions under `plan.cleaning_id()`, and return their number.
 
-    They come before the values, and so are their timestamps: across partitions the younger record counts for whoever
-    goes by time.
+    They come before the values, and so do their timestamps: across partitions the younger record counts for readers
+    that go by time.
     """
     here, count = app_of(app, plan.targets[0]), 0
     for rows in in_transactions(tombstones(copies, timestamp_ms=timestamp_ms)):

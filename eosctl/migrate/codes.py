@@ -1,4 +1,4 @@
-"""What a migration of offsets warns of."""
+"""The problems that a migration of offsets reports."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the journal of a migration reports: which stages of a plan began and ended, and under which ids it wrote.
+"""The journal of a migration: which stages of a plan began and ended, and under which ids it wrote.
 
-It lies in the plan's snapshot folder, beside what the stages rely on.
+It lies in the plan's snapshot folder, beside the files that the stages need.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eosctl.foreign import shell_word
 from eosctl.state.journal import EndEntry, Journal
 
 BACKUP_NAME = "backup.parquet"
-"""Of the backup, in the snapshot folder."""
+"""The name of the backup in the snapshot folder."""
 
 
 @unique
@@ -33,15 +33,15 @@ class Stage(StrEnum):
 
 
 def stages_of(plan: MigrationPlan) -> list[Stage]:
-    """The stages that there are in an apply of `plan`."""
+    """Return the stages of an apply of `plan`."""
     return [stage for stage in Stage if stage is not Stage.CLEAN or plan.stale_copies]
 
 
-class Past(Struct, frozen=True):
-    """What runs of the same plan did before this one.
+class EarlierRuns(Struct, frozen=True):
+    """The work of earlier runs of the same plan.
 
-    `done` are the stages that ended; `write_tasks` is how many tasks wrote, 0 when none began to. `cleaned_ms` is the
-    timestamp of the last tombstones over copies, 0 where there are none.
+    `done` are the stages that ended; `write_tasks` is the number of tasks that wrote, 0 if none began to. `cleaned_ms`
+    is the timestamp of the last tombstones over copies, 0 if there are none.
     """
 
     begun: bool = False
@@ -75,18 +75,18 @@ _ENTRIES: Mapping[str, type[_Begin | _Started | _Done | EndEntry]] = {
 
 
 def resume_command(folder: Path) -> str:
-    """The command line that goes on with the plan whose snapshot is `folder`."""
+    """Return the command line that goes on with the plan whose snapshot is `folder`."""
     return f"eosctl offsets migrate --plan {shell_word(str(folder / 'plan.json'))} --yes --resume"
 
 
 def migration_journal(folder: Path, clock: Clock) -> Journal:
-    """The journal of the plan whose snapshot is `folder`."""
+    """Return the journal of the plan whose snapshot is `folder`."""
     return Journal(folder / "journal.ndjson", clock)
 
 
-def read_past(journal: Journal) -> Past:
-    """What the journal has; raises EosctlError when it can't be read."""
-    past = Past()
+def read_earlier_runs(journal: Journal) -> EarlierRuns:
+    """Read the journal; raises EosctlError if it can't be read."""
+    past = EarlierRuns()
     for entry in journal.read(_ENTRIES):
         match entry:
             case _Begin():
@@ -101,8 +101,8 @@ def read_past(journal: Journal) -> Past:
     return past
 
 
-def _started(past: Past, stage: Stage, write_tasks: int) -> Past:
-    """A stage that is begun again is not over, and neither are those that come after it."""
+def _started(past: EarlierRuns, stage: Stage, write_tasks: int) -> EarlierRuns:
+    """Note that a stage has begun: begun again, it is no longer done, nor are the stages after it."""
     stages = list(Stage)
     over = frozenset(each for each in past.done if stages.index(each) < stages.index(stage))
     return replace(past, started=past.started | {stage}, done=over, write_tasks=write_tasks)

@@ -1,4 +1,4 @@
-"""What earlier migrations left in the folder of snapshots: how much it is, and how it goes. Backups never go."""
+"""Snapshots of earlier migrations: their size, and removing them. Backups are never removed."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from eosctl.core.wording import counted
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError
 from eosctl.migrate import codes
-from eosctl.migrate.journal import BACKUP_NAME, migration_journal, read_past
+from eosctl.migrate.journal import BACKUP_NAME, migration_journal, read_earlier_runs
 from eosctl.report import Problem
 
 _KEPT = frozenset({BACKUP_NAME, "backup.ndjson", "journal.ndjson", "plan.json"})
-"""Backups were lines once."""
+"""The files that stay; backups of earlier versions are lines."""
 _OLD_S = 7 * 86_400
-"""How long a plan that nobody applied may wait for its time."""
+"""The age at which a plan that was not applied counts as over."""
 
 
 class OldSnapshots(Struct, frozen=True):
-    """The snapshots that nobody needs any more: their parts, without backup, journal and plan."""
+    """The snapshots that are no longer needed: their parts, without backup, journal and plan."""
 
     folders: int
     parts: Sequence[Path]
     size: int
 
     def problem(self, snapshots: Path) -> Problem | None:
-        """A warning that names their size; None where there are none."""
+        """Return a warning with their size; None if there are none."""
         if not self.parts:
             return None
         take = counted(self.folders, "older snapshot takes", "older snapshots take")
@@ -38,7 +38,7 @@ class OldSnapshots(Struct, frozen=True):
         return Problem(codes.OLD_SNAPSHOTS, message, hint="--prune removes them; backups stay.")
 
     def remove(self) -> None:
-        """Removes them; what can't be removed stays, and is counted again the next time."""
+        """Remove them; parts that can't be removed stay, and are counted again the next time."""
         for part in self.parts:
             if part.is_dir():
                 shutil.rmtree(part, ignore_errors=True)
@@ -48,9 +48,9 @@ class OldSnapshots(Struct, frozen=True):
 
 
 def old_snapshots(snapshots: Path, clock: Clock, *, besides: Path) -> OldSnapshots:
-    """Those of plans that were applied to the end, or that nobody applied for a week; not that of the plan `besides`.
+    """Find the snapshots of plans that were applied to the end, or not begun for a week; not that of plan `besides`.
 
-    One that was begun and cut off stays: `--resume` needs it.
+    A plan that was begun and cut off stays: `--resume` needs it.
     """
     folders = [folder for folder in _folders(snapshots) if folder != besides and _is_over(folder, clock)]
     parts = [(folder, part) for folder in folders for part in folder.iterdir() if part.name not in _KEPT]
@@ -70,7 +70,7 @@ def _folders(snapshots: Path) -> Iterator[Path]:
 def _is_over(folder: Path, clock: Clock) -> bool:
     try:
         journal = migration_journal(folder, clock)
-        past = read_past(journal)
+        past = read_earlier_runs(journal)
         if journal.holder() is not None:
             return False
         return past.ended or (not past.begun and clock.now_s() - (folder / "plan.json").stat().st_mtime > _OLD_S)
@@ -79,7 +79,7 @@ def _is_over(folder: Path, clock: Clock) -> bool:
 
 
 def _size(part: Path) -> int:
-    """Bytes of a file, or of all files in a folder."""
+    """Return the size in bytes of a file, or of all files in a folder."""
     size = 0
     for each in [part, *part.rglob("*")] if part.is_dir() else [part]:
         with suppress(OSError):

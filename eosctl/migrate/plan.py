@@ -1,7 +1,7 @@
-"""`offsets migrate`: planning with Spark, and comparing a plan with what is there; `apply` carries it out.
+"""`offsets migrate`: planning with Spark, and comparing a plan with the present offsets; `apply` carries it out.
 
-What is read and written is fixed by the plan; between plan and apply only records of the plan's own connectors count
-as drift, because the global offsets topic of a live cluster never stands still.
+The plan fixes what is read and written. Between plan and apply only records of the plan's own connectors count as
+drift, because the global offsets topic of a live cluster never stands still.
 """
 
 from __future__ import annotations
@@ -61,9 +61,10 @@ if TYPE_CHECKING:
 
 
 class MigrationRequest(Struct, frozen=True):
-    """What to migrate. Stores are `global`, `dedicated` or a topic; `dedicated_topic` may contain `{connector}`.
+    """The migration to plan.
 
-    `new_topics` is what missing targets are made like.
+    Stores are `global`, `dedicated` or a topic; `dedicated_topic` may contain `{connector}`. `new_topics` is the size
+    of missing targets.
     """
 
     sources: tuple[str, ...] = ("global",)
@@ -77,7 +78,7 @@ class MigrationRequest(Struct, frozen=True):
 
 
 class MigrationStages(Protocol):
-    """What this module needs of Spark: `eosctl.migrate.spark.job.MigrationJob` is the real one."""
+    """The stages on Spark that this module needs: `eosctl.migrate.spark.job.MigrationJob` is the real one."""
 
     def least_parts(self, records: int) -> int: ...
     def snapshot(
@@ -116,14 +117,14 @@ OpenStages = Callable[[], AbstractContextManager[MigrationStages]]
 
 
 class Migration(Struct, frozen=True):
-    """Plans, applies and verifies with one set of stages; `snapshots` is the folder of snapshot folders."""
+    """Planning and comparing with one set of stages; `snapshots` is the folder of snapshot folders."""
 
     app: App
     stages: MigrationStages
     snapshots: Path
 
     def plan(self, request: MigrationRequest, sources: Sequence[PlannedTopic]) -> MigrationPlan:
-        """Reads both sides, decides per key, and keeps the snapshot under the plan's name."""
+        """Read both sides, decide on each key, and keep the snapshot under the plan's name."""
         with work_folder(self.snapshots, ".planning-") as draft:
             plan = self._plan(request, sources, draft)
             write_blocks(draft / "plan.json", [plan_file_text(plan).encode()])
@@ -137,7 +138,7 @@ class Migration(Struct, frozen=True):
         parts = parts_of(sources, records=records, least=self.stages.least_parts(records))
         read_source = partial(self.stages.snapshot, sources, draft / "source", renames=request.renames)
         read = read_source(parts=parts)
-        routes, targets = self._ways(request, read, sources)
+        routes, targets = self._routes(request, read, sources)
         read_target = partial(self.stages.snapshot, targets, draft / "target")
         there = read_target(parts=parts)
         most = max(read.most_bytes(), there.most_bytes())
@@ -167,10 +168,10 @@ class Migration(Struct, frozen=True):
             plan = replace(plan, stale_copies=self.stages.find_stale(draft))
         return with_sample(plan, [plain(plan_row(key)) for key in self.stages.sample(draft)])
 
-    def _ways(
+    def _routes(
         self, request: MigrationRequest, read: Snapshot, sources: Sequence[PlannedTopic]
     ) -> tuple[tuple[ConnectorRoute, ...], list[PlannedTopic]]:
-        """Where the offsets of each connector go, and the topics or the file that they go to."""
+        """Return where the offsets of each connector go, and the topics or the file that they go to."""
         there = {name for name in read.connectors if any(source.gives(name) for source in sources)}
         connectors = request.selection.choose(there)
         check_renames(request.renames, connectors)
@@ -186,10 +187,10 @@ class Migration(Struct, frozen=True):
     def compare(
         self, plan: MigrationPlan, side: str, *, since: bool = False, after: LastOffsets = NOTHING_SENT
     ) -> Comparison:
-        """Reads one side again, up to now, and compares it with the plan's decisions; `after` as in `present_topics`.
+        """Read one side again, up to now, and compare it with the plan's decisions; `after` as in `present_topics`.
 
-        With `since` no more of the target is read than what came since the plan was made, where it has only grown and
-        that is enough to see what is there: a tombstone may be compacted away before it is looked for.
+        With `since`, only the target's records since the plan are read, if it has only grown and they suffice to tell
+        that it is as planned: a tombstone may be compacted away before it is looked for.
         """
         app = self.app.with_whole_timeout()
         planned = plan.targets if side == "target" else plan.sources
@@ -213,12 +214,12 @@ _NOTHING = Tally(
 
 
 def snapshot_folder(plan: MigrationPlan) -> Path:
-    """Where the records and decisions of `plan` are kept."""
+    """Return the folder of the records and decisions of `plan`."""
     return Path(plan.snapshot_base) / plan.name()
 
 
 def existing_snapshot(plan: MigrationPlan) -> Path:
-    """Like `snapshot_folder`; raises NotFoundError when it is gone."""
+    """Return the snapshot folder; raises NotFoundError if it is gone, RefusedError if it can't be used."""
     folder = snapshot_folder(plan)
     if not (folder / "decisions" / "_SUCCESS").exists():
         raise NotFoundError(
@@ -239,9 +240,9 @@ def spark_stages(
     conf: Mapping[str, str] | None = None,
     profiles: Sequence[str] = (),
 ) -> OpenStages:
-    """Opens MigrationJobs on Spark `master` with the user's Spark `conf`; Spark's log goes to `snapshots`/spark.log.
+    """Return a function that opens MigrationJobs on Spark `master` with the user's Spark `conf`.
 
-    The jobs can reach the clusters of `profiles` too.
+    Spark's log goes to `snapshots`/spark.log. The jobs can reach the clusters of `profiles` too.
     """
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""What migrations report: plan, result and verification as Reports, keys and values made readable."""
+"""Reports of migrations: plan, result and verification, with keys and values made readable."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ from eosctl.state.backups import undo_command
 from eosctl.state.steps import Progress
 
 _MOST_REASONS = 5
-"""Hundreds of topics are mostly refused for one reason."""
+"""Hundreds of topics are mostly refused for the same reason."""
 
 
 class Applied(Struct, frozen=True):
-    """What an apply did: `sent` by this run, `already` there from one before, and the target compared afterwards.
+    """The result of an apply: `sent` by this run, `already` there from an earlier one, and the target `compared`.
 
-    Nothing was sent where one of the target `topics` was refused. `skipped` are the stages that were over before;
-    `backup` is None where nothing can be overwritten. `progress` tells how far it came.
+    Nothing was sent if one of the target `topics` was refused. `skipped` are the stages that were done before; `backup`
+    is None if nothing can be overwritten. `progress` says how far it came.
     """
 
     sent: SentCounts
@@ -74,17 +74,17 @@ class Applied(Struct, frozen=True):
 
     @property
     def error(self) -> EosctlError | None:
-        """What ended it early."""
+        """The error that ended it early."""
         return self.progress.error
 
     @property
     def sent_is_known(self) -> bool:
-        """Whether it is known what was sent: a write that was cut off may have committed a part."""
+        """Whether the number of sent records is known: a write that was cut off may have committed a part."""
         return self.progress.failed != Stage.WRITE or isinstance(self.error, RefusedError)
 
 
 def plan_row(decided: DecidedKey) -> MigratedRow:
-    """One sample row: the key as it will be in the target, BEFORE and AFTER there."""
+    """Return one sample row: the key as it will be in the target, BEFORE and AFTER there."""
     sent = decided.action in ("write", "delete")
     partition = partition_for(decided.key, decided.partitions) if decided.partition is None else decided.partition
     topic, source_partition, offset = decided.source
@@ -103,14 +103,14 @@ def plan_row(decided: DecidedKey) -> MigratedRow:
 
 
 def _sample(plan: MigrationPlan) -> list[MigratedRow]:
-    """The rows that the plan keeps."""
+    """Return the rows that the plan keeps."""
     return [convert(each, MigratedRow) for each in plan.sample]
 
 
 def plan_report(
     plan: MigrationPlan, *, plan_file: Path, problems: tuple[Problem, ...] = (), exit_code: ExitCode = ExitCode.OK
 ) -> Report:
-    """The plan as a report."""
+    """Report the plan."""
     return Report(
         kind=OFFSETS_MIGRATE_PLAN,
         rows=_sample(plan),
@@ -124,7 +124,7 @@ def plan_report(
 
 
 def result_report(plan: MigrationPlan, applied: Applied) -> Report:
-    """What was sent, and whether the target now is what the plan wanted."""
+    """Report what was sent, and whether the target is now as planned."""
     compared = applied.compared
     kind, rows = _result_rows(plan, applied)
     return Report(
@@ -153,7 +153,7 @@ def result_report(plan: MigrationPlan, applied: Applied) -> Report:
 
 
 def _result_rows(plan: MigrationPlan, applied: Applied) -> tuple[Kind, Sequence[Printed]]:
-    """The keys; those that differ, where some do; the stages, after an error."""
+    """Return the keys as rows; those that differ, if some do; the stages, after an error."""
     if applied.topics.refused:
         return OFFSETS_MIGRATE_RESULT, []
     if applied.error is not None:
@@ -183,7 +183,7 @@ def _result_data(plan: MigrationPlan, applied: Applied) -> MigrateResultData:
 
 
 def _stage_rows(plan: MigrationPlan, applied: Applied) -> list[StageRow]:
-    """How far a run came that was cut off."""
+    """Return each stage with its outcome, for a run that was cut off."""
     progress = applied.progress
     rows: list[StageRow] = []
     of_topics = (Stage.BACKUP, Stage.CREATE) if plan.target_file() else ()
@@ -205,7 +205,7 @@ def _stage_rows(plan: MigrationPlan, applied: Applied) -> list[StageRow]:
 
 
 def _exit_code(applied: Applied) -> ExitCode:
-    """That of the error which ended it, and of the first refusal where no topic could be made at all."""
+    """Return the exit code of the error that ended it, or of the first refusal if no topic could be created at all."""
     if applied.error is not None:
         return applied.error.exit_code
     for refusal in applied.topics.refused.values():
@@ -214,7 +214,7 @@ def _exit_code(applied: Applied) -> ExitCode:
 
 
 def _not_created(plan: MigrationPlan, made: TopicsMade) -> list[Problem]:
-    """Why topics could not be made, for the first of them, and how to go on."""
+    """Report why the first topics could not be created, and how to go on."""
     if not made.refused:
         return []
     message = (
@@ -231,7 +231,7 @@ def _snapshot(plan: MigrationPlan) -> str:
 
 
 def _undo(plan: MigrationPlan, backup: Path | None) -> str | None:
-    """The command line that takes a migration back; none for a file, where nothing was."""
+    """Return the command line that undoes a migration; None for a file, where nothing was before."""
     if backup is None:
         return None
     profile = plan.target_profile()
@@ -239,7 +239,10 @@ def _undo(plan: MigrationPlan, backup: Path | None) -> str | None:
 
 
 def verify_report(plan: MigrationPlan, comparisons: dict[str, Comparison], *, strict: bool) -> Report:
-    """Both sides against the plan; exit code 3 when a key differs, 7 or `strict` 3 when one is hidden."""
+    """Report both sides against the plan.
+
+    Exit code 3 if a key differs; 7, or 3 with `strict`, if one is hidden.
+    """
     rows = [row for compared in comparisons.values() for row in _mismatch_rows(compared)]
     summary: Counts = {}
     for side, compared in comparisons.items():
@@ -264,7 +267,7 @@ def _mismatch_rows(compared: Comparison) -> list[MismatchRow]:
 
 
 def mismatch_row(mismatch: Mismatch) -> MismatchRow:
-    """A key that is not what the plan says."""
+    """Return a row for a key that is not as planned."""
     return MismatchRow(
         key=json_bytes(mismatch.key),
         connector=mismatch.connector,
@@ -278,7 +281,7 @@ def mismatch_row(mismatch: Mismatch) -> MismatchRow:
 
 
 def source_partition_of(key: bytes) -> Json:
-    """The source partition in a key, as JSON; None where there is none."""
+    """Return the source partition in a key, as JSON; None if there is none."""
     decoded = decode_key(key)
     return partition_json(decoded) if isinstance(decoded, OffsetKey) else None
 
@@ -295,7 +298,7 @@ def _differ(compared: Comparison, side: str) -> Iterator[Problem]:
 
 
 def _counts(plan: MigrationPlan) -> dict[str, Any]:
-    """The members of a MigrationSummary."""
+    """Return the members of a MigrationSummary."""
     tally = plan.tally
     return {
         "connectors": len(plan.routes),
@@ -335,7 +338,7 @@ def _topic(topic: PlannedTopic) -> MigrationTopic:
 
 
 def _touches(plan: MigrationPlan) -> Mapping[str, Sequence[str]] | None:
-    """The names of all that a plan writes to, where it has more keys than are shown."""
+    """Return the names of everything that a plan writes to, if it has more keys than are shown."""
     if plan.tally.keys <= len(plan.sample):
         return None
     counts = plan.tally.connector_counts

@@ -1,4 +1,4 @@
-"""What `offsets migrate` and `offsets verify` print: keys of a migration, keys that differ, stages."""
+"""The output of `offsets migrate` and `offsets verify`: keys of a migration, keys that differ, stages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eosctl.output.rows import Header, Kind, Printed, Text
 from eosctl.report import Report
 
 StageOutcome = Literal["done_before", "done", "failed", "not_reached"]
-ConnectorInKey = Annotated[str | None, "The connector in the key; null where there is none."]
+ConnectorInKey = Annotated[str | None, "The connector in the key; null if there is none."]
 
 
 def _partition_or_key(row: MigratedRow | MismatchRow) -> object:
@@ -33,40 +33,40 @@ class SourcePart(Printed):
 
 
 class MigratedRow(Printed, kw_only=True):
-    """A key, and what a migration does to it."""
+    """A key of a migration, and the action on it."""
 
     key: Key
     connector: Annotated[str | None, "The connector in the key, as the target has it."]
-    renamed_from: (
-        Annotated[str | None, "The connector in the key of the source, where that is another one."] | UnsetType
-    ) = UNSET
+    renamed_from: Annotated[str | None, "The connector in the key of the source, if it is another one."] | UnsetType = (
+        UNSET
+    )
     source_partition: SourcePartition
-    action: Annotated[KeyAction, "What is done to the key."]
+    action: Annotated[KeyAction, "The action on the key."]
     reason: Annotated[str, "Why; `eosctl explain REASON` says what each means."]
     before: Annotated[object, "The source offset that is in the target; null for none."]
-    after: Annotated[object, "The source offset that is there then; null for none."]
+    after: Annotated[object, "The source offset after the migration; null for none."]
     source: Annotated[SourcePart, "The record that the offset is from."] | UnsetType = UNSET
-    target: Annotated[Place, "Where the record goes."]
+    target: Annotated[Place, "The partition that the record goes to."]
 
     @Header("CONNECTOR")
     def connector_now(self) -> str | None:
-        """The connector in the key; behind it the one that it was before, where that is another one."""
+        """Return the connector in the key, and behind it the previous one, if that is another one."""
         return f"{self.connector} (was {self.renamed_from})" if self.renamed_from else self.connector
 
     @Header("SOURCE-PARTITION")
     def partition_or_key(self) -> object:
-        """The source partition; the whole key where it is not one that Connect writes."""
+        """Return the source partition; the whole key if it is not one that Connect writes."""
         return _partition_or_key(self)
 
 
 class StoredPlace(Printed):
-    """Where a key is, or is to be."""
+    """The place of a key, present or planned."""
 
     topic: Annotated[str, "The topic."]
-    partition: Annotated[int | None, "The number of its partition; null where the key is in none."]
+    partition: Annotated[int | None, "The number of its partition; null if the key is in none."]
 
     def cell(self) -> str:
-        """As Kafka itself writes it; the topic alone for a key that is in none of its partitions."""
+        """Return the place as Kafka itself writes it; the topic alone for a key that is in none of its partitions."""
         return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
 
 
@@ -80,11 +80,11 @@ class MismatchRow(Printed):
     status: Annotated[str, "How the key differs; `eosctl explain STATUS` says what each means."]
     expected: Annotated[object, "The source offset that should be there; null for none."]
     actual: Annotated[object, "The source offset that is there; null for none."]
-    target: Annotated[StoredPlace, "Where the key is.", Header("STORED-IN")]
+    target: Annotated[StoredPlace, "The partition that the key is on.", Header("STORED-IN")]
 
     @Header("SOURCE-PARTITION")
     def partition_or_key(self) -> object:
-        """The source partition; the whole key where it is not one that Connect writes."""
+        """Return the source partition; the whole key if it is not one that Connect writes."""
         return _partition_or_key(self)
 
 
@@ -92,12 +92,12 @@ class StageRow(Printed):
     """A stage of a migration that was cut off."""
 
     stage: Annotated[Stage, "The stage."]
-    outcome: Annotated[StageOutcome, "What came of the stage."]
-    detail: Annotated[str | None, "How it went."]
+    outcome: Annotated[StageOutcome, "The outcome of the stage."]
+    detail: Annotated[str | None, "The result of the stage, or its error."]
 
 
 class MigrationSummary(Printed):
-    """What becomes of every record that was read."""
+    """Counts of the records that were read, by what becomes of them."""
 
     connectors: Annotated[int, "How many connectors are migrated."]
     records: Annotated[int, "How many records were read."]
@@ -106,19 +106,19 @@ class MigrationSummary(Printed):
     not_selected: Annotated[int, "Keys of connectors that are not migrated, or not from that topic."]
     superseded: Annotated[int, "Keys that lost to another source, or to a rename."]
     keys: Annotated[int, "Keys that are migrated."]
-    conflicts: Annotated[int, "Keys on which source and target disagree, however that was decided."]
+    conflicts: Annotated[int, "Keys on which source and target disagree, whatever the decision."]
     scattered: Annotated[int, "Keys that are on more than one partition of their topic."]
     counts: Annotated[ActionCounts, "Keys by what is done to them."]
 
 
 class MigratedSummary(MigrationSummary):
-    """What became of every key."""
+    """Counts of the keys, by what became of them."""
 
-    sent: Annotated[int | None, "How many records this run wrote; null where that is not known."]
+    sent: Annotated[int | None, "How many records this run wrote; null if unknown."]
     already_written: Annotated[int, "How many an earlier run had written."]
-    transactions: Annotated[int | None, "How many transactions they were written in; null where that is not known."]
+    transactions: Annotated[int | None, "How many transactions they were written in; null if unknown."]
     verified: Annotated[int, "Keys that were found as planned afterwards."]
-    differing: Annotated[int, "Keys that were not."]
+    differing: Annotated[int, "Keys that were not found as planned."]
     hidden: Annotated[int, "Keys that could not be compared."]
 
 
@@ -132,75 +132,75 @@ class MigrationTopic(Printed):
     exists: Annotated[bool, "Whether it was there when the plan was made."]
 
     def new(self) -> TopicPart:
-        """The topic as one that is to be made."""
+        """Return the topic as one to create."""
         return TopicPart(topic=self.topic, partitions=self.partitions, replication_factor=self.replication_factor)
 
 
 class MigrationFacts(Printed):
-    """What a plan and its result have beside their keys."""
+    """The facts of a plan and its result, besides their keys."""
 
     plan: Annotated[str, "The sha256 of the plan, in hex."]
     planned_at: Annotated[str, "When the plan was made."]
-    snapshot: Annotated[str, "The folder that has all keys and what was decided for each."]
-    policy: Annotated[str, "What counts where source and target disagree."]
-    parts: Annotated[int, "In how many parts the keys are decided and written, each by a task of its own."]
+    snapshot: Annotated[str, "The folder with all keys and the decision on each."]
+    policy: Annotated[str, "The policy for keys on which source and target disagree."]
+    parts: Annotated[int, "How many parts the keys are decided and written in, each by a task of its own."]
     connector_counts: Annotated[dict[str, Counts], "Each connector's keys by what is done to them."]
-    sources: Annotated[list[MigrationTopic], "What is read."]
-    targets: Annotated[list[MigrationTopic], "What is written."]
+    sources: Annotated[list[MigrationTopic], "The topics and files that are read."]
+    targets: Annotated[list[MigrationTopic], "The topics and files that are written."]
 
 
 class MigratePlanData(MigrationFacts):
-    """What a plan has beside its keys."""
+    """The facts of a plan, besides its keys."""
 
     plan_file: Annotated[str | None, "The file that the plan was written to."]
 
 
 class WrittenPart(Printed):
-    """What was written to a topic."""
+    """The records that were written to a topic."""
 
     written: Annotated[int, "How many records, tombstones included."]
     tombstones: Annotated[int, "How many of them delete a key."]
 
 
 class CodeAndMessage(Printed):
-    """Why something failed."""
+    """The reason of a failure."""
 
     code: Annotated[str, "The code; `eosctl explain CODE` says what it means."]
     message: Annotated[str, "Why it failed."]
 
 
 class NotCreatedPart(Printed):
-    """A topic that could not be made."""
+    """A topic that could not be created."""
 
     topic: Annotated[str, "Its name."]
-    error: Annotated[CodeAndMessage, "Why it could not be made."]
+    error: Annotated[CodeAndMessage, "Why it could not be created."]
 
 
 class MigrateResultData(MigrationFacts):
-    """What a result has beside its keys."""
+    """The facts of a result, besides its keys."""
 
-    topics: Annotated[dict[str, WrittenPart], "What was written to each topic."]
-    created: Annotated[list[str], "The topics that were made."]
-    not_created: Annotated[list[NotCreatedPart], "The topics that could not be made."]
+    topics: Annotated[dict[str, WrittenPart], "The records written to each topic."]
+    created: Annotated[list[str], "The topics that were created."]
+    not_created: Annotated[list[NotCreatedPart], "The topics that could not be created."]
     skipped: Annotated[list[Stage], "The stages that an earlier run had finished."]
-    backup: Annotated[str | None, "The file that has what was there before; null where nothing could be overwritten."]
-    undo: Annotated[str | None, "The command that puts it back."]
+    backup: Annotated[str | None, "The file with the offsets from before; null if nothing could be overwritten."]
+    undo: Annotated[str | None, "The command that restores them."]
     overrides: Annotated[list[str], "The checks that were waived, by their flags."]
 
 
 class VerifyData(Printed):
-    """What the topics were compared with."""
+    """The plan or backup that the topics were compared with."""
 
     plan: Annotated[str, "The sha256 of the plan, in hex."] | UnsetType = UNSET
     backup: Annotated[str, "The backup."] | UnsetType = UNSET
     compared_with: (
-        Annotated[Literal["written", "before"], "Whether with what was written, or with what was there before."]
+        Annotated[Literal["written", "before"], "Whether with the values written, or with those from before."]
         | UnsetType
     ) = UNSET
 
 
 def _migration_lines(report: Report) -> Iterable[str]:
-    """The topics that a migration makes, and where the rows are that are not shown; then the summary."""
+    """Yield the topics that a migration creates, and where the rows are that are not shown; then the summary."""
     data: MigratePlanData | MigrateResultData = report.data
     missing = [each.new() for each in data.targets if not each.exists]
     if isinstance(data, MigrateResultData):
@@ -233,7 +233,7 @@ OFFSETS_MIGRATE_PLAN = Kind(
 )
 OFFSETS_MIGRATE_RESULT = Kind(
     "offsets-migrate-result",
-    "What a migration wrote; where keys differ afterwards, those; after an error or Ctrl-C, how far it came.",
+    "The keys that a migration wrote; keys that differ, if some do afterwards; stages, after an error or Ctrl-C.",
     row=_RESULT_ROW,
     summary=MigratedSummary,
     data=MigrateResultData,

@@ -1,4 +1,4 @@
-"""One invocation of `offsets migrate` or `offsets verify`: the report to show, and what applying it means."""
+"""One invocation of `offsets migrate` or `offsets verify`: the report to show, and the function that applies it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError
 from eosctl.machine.files import write_whole
 from eosctl.migrate import codes
 from eosctl.migrate.apply import apply_plan, past_of, refuse, source_profiles
-from eosctl.migrate.journal import migration_journal, read_past
+from eosctl.migrate.journal import migration_journal, read_earlier_runs
 from eosctl.migrate.old_snapshots import OldSnapshots, old_snapshots
 from eosctl.migrate.plan import Migration, MigrationRequest, MigrationStages, OpenStages, snapshot_folder, spark_stages
 from eosctl.migrate.report import plan_report, result_report, verify_report
@@ -35,11 +35,11 @@ from eosctl.report import Problem, Report
 from eosctl.target import Target
 
 _LOOK_S = 10.0
-"""For a look whether a plan still holds; before it writes, Spark looks again, however long it takes."""
+"""Time for checking whether a plan still holds; before it writes, Spark checks again, however long it takes."""
 
 
 class Engine(Struct, frozen=True):
-    """Where the job runs: a Spark master with its conf; `open_stages` replaces Spark altogether."""
+    """The place where the job runs: a Spark master with its conf; `open_stages` replaces Spark altogether."""
 
     snapshots: Path
     master: str = "local[*,4]"
@@ -47,25 +47,25 @@ class Engine(Struct, frozen=True):
     open_stages: OpenStages | None = None
 
     def opener(self, app: App, profiles: Sequence[str]) -> OpenStages:
-        """What opens the stages, with the clusters of `profiles` in reach."""
+        """Return the function that opens the stages, with access to the clusters of `profiles`."""
         if self.open_stages is not None:
             return self.open_stages
         return spark_stages(app, snapshots=self.snapshots, master=self.master, conf=self.conf, profiles=profiles)
 
 
 class _CutOffError(Exception):
-    """Leaves the stages as errors do: Spark is ended at once, and nothing more is asked of it."""
+    """Raised to leave the stages as errors do: Spark is ended at once, and no further call is made to it."""
 
 
 @dataclass(slots=True)
 class _Opened:
-    """Stages that are open; `cut_off`: an error or Ctrl-C ended what they were opened for."""
+    """Stages that are open; `cut_off`: an error or Ctrl-C ended the work that they were opened for."""
 
     stages: MigrationStages
     cut_off: bool = False
 
     def apply(self, migration: Migration, plan: MigrationPlan, allowances: Allowances, *, resume: bool) -> Report:
-        """Applies the plan; the report says what was done, also where it was cut off."""
+        """Apply the plan; the report says what was done, even if it was cut off."""
         applied = apply_plan(migration, plan, allowances, resume=resume)
         self.cut_off = applied.error is not None
         return result_report(plan, applied)
@@ -90,7 +90,7 @@ def prepared_migration(
     plan_out: Path | None = None,
     prune: bool = False,
 ) -> Iterator[Plan]:
-    """Plans now; inside the block the plan can be applied with the same Spark session. `plan_out` only plans."""
+    """Plan now; inside the block the plan can be applied with the same Spark session. `plan_out` only plans."""
     request.selection.check()
     request.new_topics.check(request.target)
     stores = source_stores(app, request.sources, request.selection)
@@ -122,9 +122,9 @@ def migration_from_file(
     resume: bool = False,
     prune: bool = False,
 ) -> Plan:
-    """A plan that was made before; Spark starts when it is applied. `resume` goes on with what was begun.
+    """Prepare a plan that was made before; Spark starts when it is applied. `resume` goes on with what was begun.
 
-    It is refused when it does not hold any more.
+    The plan is refused if it no longer holds.
     """
     stale = _stale(app, plan, allowances, resume=resume)
 
@@ -143,11 +143,11 @@ def migration_from_file(
 
 
 def _stale(app: App, plan: MigrationPlan, allowances: Allowances, *, resume: bool) -> EosctlError | None:
-    """What speaks against a plan by now, a RefusedError, or why that can't be checked in a moment.
+    """Return the RefusedError of a plan that no longer holds, or the error why that can't be checked in a moment.
 
-    None of a plan that was begun or is over, whose journal decides.
+    None for a plan that was begun or is over: there the journal decides.
     """
-    past = read_past(migration_journal(snapshot_folder(plan), app.clock))
+    past = read_earlier_runs(migration_journal(snapshot_folder(plan), app.clock))
     if past.ended or (past.begun and not resume):
         return None
     quick = replace(app, deadline=Deadline.after(min(_LOOK_S, app.deadline.remaining_s()), app.clock))
@@ -165,7 +165,7 @@ def _stale(app: App, plan: MigrationPlan, allowances: Allowances, *, resume: boo
 
 
 def verify_plan(app: App, plan: MigrationPlan, engine: Engine, *, strict: bool = False) -> Report:
-    """Reads both sides again and compares them with the plan."""
+    """Read both sides again and compare them with the plan."""
     with engine.opener(app, plan.profiles())() as stages:
         migration = Migration(app, stages, engine.snapshots)
         sides = {side: migration.compare(plan, side) for side in ("source", "target")}
@@ -181,7 +181,7 @@ def _prepared(
     prune: bool,
     untold: EosctlError | None = None,
 ) -> Plan:
-    """`untold`: why it is unknown whether the plan still holds."""
+    """Return the plan to show and to apply; `untold` is why it is unknown whether the plan still holds."""
     to_apply: Callable[[], Report] | None = partial(_pruned, app, plan, apply) if prune else apply
     if plan.tally.counts.get("conflict") or not plan.tally.to_write():
         to_apply = None
@@ -221,7 +221,7 @@ def _warnings(app: App, plan: MigrationPlan) -> Iterator[Problem]:
 
 
 def _others_problem(plan: MigrationPlan) -> Problem:
-    """The warning that topics have offsets of connectors whose own topics they are not."""
+    """Return the warning that topics have offsets of connectors that have other topics of their own."""
     count = sum(number for there in plan.tally.others.values() for number in there.values())
     topic, there = min(plan.tally.others.items())
     keys = counted(count, "key is", "keys are")
@@ -238,7 +238,7 @@ def _old_snapshots(app: App, plan: MigrationPlan) -> OldSnapshots:
 
 
 def _pruned(app: App, plan: MigrationPlan, apply: Callable[[], Report]) -> Report:
-    """Applies the plan and removes the snapshots of earlier ones if that went well; its own stays, to verify."""
+    """Apply the plan, and if that went well remove the snapshots of earlier ones; its own stays, to verify."""
     result = apply()
     if result.exit_code == ExitCode.OK:
         _old_snapshots(app, plan).remove()
@@ -246,8 +246,9 @@ def _pruned(app: App, plan: MigrationPlan, apply: Callable[[], Report]) -> Repor
 
 
 def _written_to(app: App, plan: MigrationPlan) -> Target:
-    """The target that holds what is expected of the cluster that is written to: of a file nothing, of another
-    profile's cluster its id alone, for the plan's group is the command's own.
+    """Return the target with what is expected of the cluster that is written to.
+
+    Of a file nothing is expected, of another profile's cluster only its id, for the plan's group is the command's own.
     """
     if plan.target_file() is not None:
         return replace(app.target, expect={})
@@ -258,7 +259,7 @@ def _written_to(app: App, plan: MigrationPlan) -> Target:
 
 
 def _running(app: App, plan: MigrationPlan) -> tuple[Problem, ...]:
-    """A warning while connectors run: the plan is good to look at, and will be refused."""
+    """Warn while connectors run: the plan can be looked at, and will be refused."""
     if plan.target_file() is not None or not app.target.connect_urls:
         return ()
     running = running_connectors(app.with_whole_timeout(), plan.connectors())
@@ -269,7 +270,7 @@ def _running(app: App, plan: MigrationPlan) -> tuple[Problem, ...]:
 
 
 def _unchecked(app: App, plan: MigrationPlan) -> Iterator[Problem]:
-    """A warning for each cluster that is only read of which it is unknown whether the connectors run there."""
+    """Warn for each cluster that is only read if it is unknown whether the connectors run there."""
     if plan.target_file() is not None:
         return
     for profile in source_profiles(plan):

@@ -1,4 +1,4 @@
-"""Whether a plan of `offsets migrate` still holds, found out without Spark: only what came since is read."""
+"""A check without Spark whether a plan of `offsets migrate` still holds: only records since the plan are read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.offsets.keys import key_owner
 from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic
 from eosctl.errors import StalePlanError
-from eosctl.migrate.journal import Past
+from eosctl.migrate.journal import EarlierRuns
 from eosctl.migrate.topics import app_of, moved_topics, some
 
 _ACCEPTED = {
@@ -20,7 +20,7 @@ _ACCEPTED = {
 
 
 def drift_error(side: str, drifted: Sequence[str]) -> StalePlanError:
-    """The refusal of a plan one side of which has new offsets of these connectors."""
+    """Return the refusal of a plan whose `side` has new offsets of these connectors."""
     return StalePlanError(
         f"the {side} has new offsets of {some(drifted)} since the plan was made; nothing was written",
         hint=f"Stop these connectors and plan again. {Waiver.ACCEPT_DRIFT} {side} {_ACCEPTED[side]}.",
@@ -28,11 +28,11 @@ def drift_error(side: str, drifted: Sequence[str]) -> StalePlanError:
 
 
 def refuse_stale(
-    app: App, plan: MigrationPlan, *, accepted: Collection[str], past: Past, allow_open_transactions: bool
+    app: App, plan: MigrationPlan, *, accepted: Collection[str], past: EarlierRuns, allow_open_transactions: bool
 ) -> None:
-    """Raises StalePlanError, or RefusedError for an open transaction, before anything that takes long has begun.
+    """Raise StalePlanError, or RefusedError for an open transaction, before anything that takes long begins.
 
-    What a run of the plan that was cut off has written itself is no drift: then only the source is looked at.
+    The writes of a run of the plan that was cut off are no drift: then only the source is checked.
     """
     sides = {"source": plan.sources} if past.begun else {"source": plan.sources, "target": plan.targets}
     for side, topics in sides.items():
@@ -46,7 +46,7 @@ def refuse_stale(
 
 
 def _connectors_since(app: App, moved: PlannedTopic) -> set[str]:
-    """Whose offsets a topic has within the bounds of what is new, of those that are taken from it."""
+    """Return the connectors that have offsets within the new bounds of a topic, if they are taken from it."""
     since = {bound.partition: bound.begin for bound in moved.bounds}
     with app_of(app, moved).topics() as topics:
         records = topics.read(moved.topic, newest_per_key=True, since=since).records

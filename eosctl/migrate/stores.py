@@ -1,7 +1,7 @@
-"""Which topics and files the stores of a migration are.
+"""The topics and files that the stores of a migration stand for.
 
 A store is `global`, `dedicated`, a topic, either of the first and the last with `@PROFILE` for another cluster, or a
-file; what comes out are names as a plan has them (`PlannedTopic.name`).
+file. The results are names as in a plan (`PlannedTopic.name`).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _FILE_ENDINGS = (".ndjson", ".jsonl", ".parquet")
 
 
 Owners = tuple[str, ...] | None
-"""Whose offsets are taken from a source: those of some connectors, or with None of all that it has."""
+"""The connectors whose offsets are taken from a source, or None for all that it has."""
 
 
 def source_stores(app: App, stores: Sequence[str], selection: Selection) -> dict[str, Owners]:
-    """The names of `stores` in order of precedence, with whose offsets are taken from each.
+    """Return the names of `stores` in order of precedence, with the connectors whose offsets are taken from each.
 
-    `dedicated` stands for the topics of the selected connectors, each of which takes from its own alone: what it left
-    in a topic that it shared once is no longer its offset.
+    `dedicated` stands for the topics of the selected connectors. Each connector takes from its own topic alone: what it
+    left in a topic that it once shared is no longer its offset.
     """
     found: dict[str, Owners] = {}
     for store in stores:
@@ -42,10 +42,10 @@ def source_stores(app: App, stores: Sequence[str], selection: Selection) -> dict
 
 
 def target_name_of(app: App, store: str, pattern: str | None) -> Callable[[str], str]:
-    """Connector name -> the name of its target.
+    """Return a function from a connector's name to the name of its target.
 
-    `dedicated` is the connector's own offsets topic, or the one that `pattern` names for a connector that has none.
-    `{connector}` in another store stands for the connector's name.
+    For `dedicated` that is the connector's own offsets topic, or `pattern` for a connector that has none. `{connector}`
+    in another store stands for the connector's name.
     """
     if store == DEDICATED:
         return _dedicated_topic_of(app, pattern)
@@ -59,12 +59,15 @@ def target_name_of(app: App, store: str, pattern: str | None) -> Callable[[str],
 
 
 def is_file(store: str) -> bool:
-    """Whether a store is a file: `file:PATH`, or by what no topic name has (a slash) or ends in."""
+    """Tell whether a store is a file: `file:PATH`, a path with a slash, or a name with the ending of a file.
+
+    No topic name has either.
+    """
     return store.startswith(FILE_PREFIX) or os.sep in store or store.endswith(_FILE_ENDINGS)
 
 
 def profile_of(store: str) -> str | None:
-    """The profile whose cluster a store is on, None for a file or the command's own cluster."""
+    """Return the profile whose cluster a store is on, None for a file or the command's own cluster."""
     return None if is_file(store) else parse_store(store, pattern=True).profile
 
 
@@ -109,7 +112,7 @@ def _dedicated_topic_of(app: App, pattern: str | None) -> Callable[[str], str]:
 
 
 def _dedicated_topics(app: App, selection: Selection) -> dict[str, Owners]:
-    """The topics of the selected connectors, by name, and all connectors whose own each is."""
+    """Return the topics of the selected connectors, by name, each with all connectors that it is the own topic of."""
     with app.topics() as topics:
         dedicated = gather_dedicated_topics(app, topics)
     configured = {name: topic for name, topic in dedicated.configured.items() if name not in dedicated.brokers}

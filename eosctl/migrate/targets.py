@@ -1,4 +1,4 @@
-"""The topics that a migration writes to: planned with those that are missing, made, and awaited."""
+"""The topics that a migration writes to: planned, created if missing, and awaited."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from eosctl.offsets.stores.targets import other_partitions, refuse_unfit_targets
 
 
 class TopicSize(Struct, frozen=True):
-    """What new topics are to be made like, where that is not as the source; of files none of it can be said."""
+    """The size of new topics, if not as the source's; a file has none."""
 
     partitions: int | None = None
     replication_factor: int | None = None
 
     def check(self, store: str) -> None:
-        """Raises UsageError where it is wanted of a file."""
+        """Raise UsageError if a size is given for a file."""
         if (self.partitions or self.replication_factor) and is_file(store):
             raise UsageError("a file has no partitions", hint="Leave out --partitions and --replication-factor.")
 
     def of(self, like: PlannedTopic) -> PlannedTopic:
-        """`like` with what is wanted instead."""
+        """Return `like` with this size."""
         return replace(
             like,
             partitions=self.partitions or like.partitions,
@@ -46,10 +46,10 @@ AS_SOURCE = TopicSize()
 def planned_targets(
     app: App, names: Sequence[str], *, sources: Sequence[PlannedTopic], size: TopicSize = AS_SOURCE
 ) -> list[PlannedTopic]:
-    """The targets; a missing topic is planned with the partitions and replication factor of the first source topic.
+    """Return the targets; a missing topic gets partitions and replication factor from `size`, else the first source.
 
-    What `size` has goes before that. Raises RefusedError for a file that is there already, and the brokers' refusal of
-    a topic that they would not create.
+    The first source is the first one that is a topic. Raises RefusedError for a file that exists already, and the
+    brokers' refusal of a topic that they would not create.
     """
     per_cluster(app, names, lambda here, topics, some: refuse_unfit_targets(here, topics, list(map(topic_of, some))))
     found = look_up(app, names)
@@ -71,7 +71,7 @@ def planned_targets(
 def refuse_reading_what_is_written(
     routes: Sequence[ConnectorRoute], sources: Sequence[PlannedTopic], targets: Sequence[PlannedTopic]
 ) -> None:
-    """Raises RefusedError where offsets of a connector would be written into a topic from which they are read as well.
+    """Raise RefusedError if offsets of a connector would be written into a topic from which they are also read.
 
     A run that was cut off could not tell the offsets that it has yet to move from those that it has moved.
     """
@@ -101,12 +101,12 @@ def refuse_reading_what_is_written(
 
 
 def _identity(topic: PlannedTopic) -> tuple[str | None, ...]:
-    """The same for one topic by whatever names."""
+    """Return what identifies a topic, whatever name it is given by."""
     return topic.cluster_id, topic.topic, topic.topic_id
 
 
 def _refuse_impossible(app: App, missing: Sequence[PlannedTopic]) -> None:
-    """Raises what the brokers say against creating `missing`; who may not create may plan, and is told."""
+    """Raise the brokers' refusal to create `missing`; a client that may not create topics may plan, and is warned."""
     if not missing:
         return
     refused = refused_topics(app_of(app, missing[0]), [_new(topic) for topic in missing])
@@ -125,7 +125,10 @@ def _new(topic: PlannedTopic) -> NewTopic:
 
 
 def _like(app: App, sources: Sequence[PlannedTopic]) -> PlannedTopic:
-    """What a missing target is made like: the first source that is a topic, else the global topic, else as Connect."""
+    """Return the model of a missing target.
+
+    The first source that is a topic, else the global topic, else one with Connect's defaults.
+    """
     for source in sources:
         if source.file is None:
             return source
@@ -135,9 +138,9 @@ def _like(app: App, sources: Sequence[PlannedTopic]) -> PlannedTopic:
 
 
 def create_missing(app: App, plan: MigrationPlan) -> TopicsMade:
-    """Creates the target topics that the plan says are missing, compacted.
+    """Create the target topics that are missing in the plan, compacted.
 
-    Raises StalePlanError where one is there by now that has another number of partitions.
+    Raises StalePlanError if one exists by now with another number of partitions.
     """
     missing = [topic for topic in plan.targets if topic.topic_id is None]
     if not missing or not plan.tally.to_write():

@@ -1,4 +1,4 @@
-"""The topics and files of a migration: what they are now, and whether they moved since a plan."""
+"""The topics and files of a migration: their present state, and whether they moved since a plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from eosctl.offsets.stores.targets import other_partitions, refuse_unfit_sources
 from eosctl.ports import TopicReader
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
-"""How long a transaction may stay open before it stands in the way: running tasks open and end them all the time."""
+"""How long to wait for an open transaction to end: running tasks open and end them all the time."""
 
 CONNECT_PARTITIONS = 25
 """Kafka Connect's own default (`offset.storage.partitions`)."""
@@ -33,12 +33,12 @@ NOTHING_SENT: LastOffsets = MappingProxyType({})
 
 
 def app_of(app: App, topic: PlannedTopic) -> App:
-    """The App of the cluster where `topic` is."""
+    """Return the App of the cluster where `topic` is."""
     return app if topic.profile is None else app.elsewhere(topic.profile)
 
 
 def gather_sources(app: App, names: Sequence[str], *, allow_open_transactions: bool) -> list[PlannedTopic]:
-    """The sources with their bounds, fixed now; raises NotFoundError, InputFileError or RefusedError."""
+    """Return the sources with their bounds, fixed now; raises NotFoundError, InputFileError or RefusedError."""
     per_cluster(app, names, lambda here, topics, some: refuse_unfit_sources(here, topics, list(map(topic_of, some))))
     planned = look_up(app, names)
     missing = [topic_of(name) for name in names if planned[name] is None]
@@ -55,7 +55,7 @@ def gather_sources(app: App, names: Sequence[str], *, allow_open_transactions: b
 
 
 def cluster_id_of(app: App, name: str) -> str | None:
-    """The id of the cluster that a topic of that name in a plan is on; a file is on none."""
+    """Return the id of the cluster of a topic with this name in a plan; None for a file."""
     topic = PlannedTopic(name, None, 1, 1)
     if topic.file is not None:
         return None
@@ -64,9 +64,9 @@ def cluster_id_of(app: App, name: str) -> str | None:
 
 
 def look_up(app: App, names: Sequence[str], *, after: LastOffsets = NOTHING_SENT) -> dict[str, PlannedTopic | None]:
-    """Each name's topic or file as it is now, None for what does not exist; one connection per cluster.
+    """Look up each topic or file as it is now, None if it does not exist; one connection per cluster.
 
-    Topics are looked at once a committed reader sees the offsets in `after`; raises DeadlineError where it does not.
+    Topics are looked up once a committed reader sees the offsets in `after`; raises DeadlineError if it does not.
     """
     found: dict[str, PlannedTopic | None] = {
         name: _file(name, partitions=CONNECT_PARTITIONS) for name in names if name.startswith(FILE_PREFIX)
@@ -91,7 +91,7 @@ def _planned(name: str, found: TopicDescription, bounds: tuple[Bounds, ...], clu
 
 
 def per_cluster(app: App, names: Iterable[str], act: Callable[[App, TopicReader, list[str]], None]) -> None:
-    """Calls `act` once for each cluster that the names are of; files are of none."""
+    """Call `act` once for each cluster that the names are of; files are of none."""
     clusters: dict[str | None, list[str]] = {}
     for name in names:
         if not name.startswith(FILE_PREFIX):
@@ -103,7 +103,7 @@ def per_cluster(app: App, names: Iterable[str], act: Callable[[App, TopicReader,
 
 
 def _file(name: str, *, partitions: int) -> PlannedTopic | None:
-    """A file with its digest; a Parquet folder's is of all its files. Raises InputFileError."""
+    """Return a file with its digest; that of a Parquet folder is over all its files. Raises InputFileError."""
     path = Path(name.removeprefix(FILE_PREFIX))
     if not path.exists():
         return None
@@ -121,7 +121,7 @@ def _file(name: str, *, partitions: int) -> PlannedTopic | None:
 def present_topics(
     app: App, planned: Sequence[PlannedTopic], *, after: LastOffsets = NOTHING_SENT
 ) -> list[PlannedTopic]:
-    """Those that are there now, with their bounds of now, or of when a committed reader sees the offsets in `after`."""
+    """Return the topics that exist now, with their bounds once a committed reader sees the offsets in `after`."""
     found = look_up(app, [topic.name for topic in planned], after=after)
     return [
         replace(topic, connectors=one.connectors, partitions=one.partitions if topic.file else topic.partitions)
@@ -133,7 +133,7 @@ def present_topics(
 def _settled_bounds(
     app: App, topics: TopicReader, sizes: Mapping[str, int], known: Mapping[str, tuple[Bounds, ...]]
 ) -> dict[str, tuple[Bounds, ...]]:
-    """The bounds of topics with so many partitions, some `known`; waits a little for open transactions to end."""
+    """Return the bounds of topics with these `sizes`, some `known`; waits a little for open transactions to end."""
     bounds = {name: known[name] for name in sizes if name in known}
     patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s()), app.clock)
     waiting = [name for name in sizes if name not in bounds or _is_held_back(bounds[name])]
@@ -152,12 +152,12 @@ def _is_held_back(bounds: tuple[Bounds, ...]) -> bool:
 def visible_bounds(
     app: App, topics: TopicReader, last_offsets: LastOffsets, sizes: Mapping[str, int] | None = None
 ) -> dict[str, tuple[Bounds, ...]]:
-    """The bounds of the topics that `last_offsets` are in, once a committed reader sees these.
+    """Return the bounds of the topics in `last_offsets` once a committed reader sees these offsets.
 
-    `sizes` are the partitions of topics that need not be described for it.
+    `sizes` are the numbers of partitions of topics that need not be described for it.
 
-    A commit is answered when it is decided; the coordinator writes the markers into the partitions after that
-    (KIP-98, `TransactionMarkerChannelManager`, Kafka 4.3). Raises DeadlineError.
+    A commit is answered when it is decided; the coordinator writes the markers into the partitions after that (KIP-98,
+    `TransactionMarkerChannelManager`, Kafka 4.3). Raises DeadlineError.
     """
     bounds, waiting = dict[str, tuple[Bounds, ...]](), dict(last_offsets)
     for _ in app.deadline.rounds(0.1, least_s=0.1):
@@ -169,7 +169,7 @@ def visible_bounds(
 
 
 def refuse_open_transactions(planned: Sequence[PlannedTopic], *, allowed: bool) -> None:
-    """Raises RefusedError that names the partitions where committed records may lie behind an open transaction."""
+    """Raise RefusedError with the partitions where committed records may lie behind an open transaction."""
     hidden = [f"{topic.topic}-{partition}" for topic in planned for partition in topic.has_open_transaction()]
     if hidden and not allowed:
         raise RefusedError(
@@ -182,10 +182,10 @@ def refuse_open_transactions(planned: Sequence[PlannedTopic], *, allowed: bool) 
 def moved_topics(
     app: App, planned: Sequence[PlannedTopic], *, allow_open_transactions: bool, created: bool = False
 ) -> list[PlannedTopic]:
-    """The topics that have new offsets, bounded by what is new.
+    """Return the topics that have new offsets, bounded by these.
 
-    With `created`, those that were missing may be there by now. Raises StalePlanError for another cluster, a recreated
-    topic, one that has other partitions by now, or a changed file.
+    With `created`, topics that were missing may exist by now. Raises StalePlanError for another cluster, a recreated
+    topic, a topic with another number of partitions, or a changed file.
     """
     _refuse_other_clusters(app, planned)
     found = look_up(app, [topic.name for topic in planned])
@@ -211,10 +211,10 @@ def moved_topics(
 
 
 def grown_since(planned: Sequence[PlannedTopic], now: Sequence[PlannedTopic]) -> list[PlannedTopic] | None:
-    """The topics of `now`, bounded by what came since; None where something that was `planned` may be gone.
+    """Return the topics of `now`, bounded by what came since; None if something that was `planned` may be gone.
 
-    What is in a log stays as it is, but for what a newer record of its key makes superfluous: behind a beginning that
-    has not moved a key has what it had, unless what came since says otherwise.
+    A record stays in its log unless a newer one of its key makes it superfluous: if the beginning has not moved, a key
+    has what it had, unless what came since says otherwise.
     """
     grown, found = [], {topic.name: topic for topic in now}
     for topic in planned:
@@ -249,14 +249,14 @@ def _recreated(topic: PlannedTopic, now: PlannedTopic | None) -> StalePlanError:
 
 
 def expected_records(planned: Sequence[PlannedTopic]) -> int:
-    """At most how many records there are to read; of a file about as many as its size tells."""
+    """Return the maximum number of records to read; for a file an estimate from its size."""
     from eosctl.migrate.spark.files import record_count
 
     return sum(topic.records() if topic.file is None else record_count(topic.file) for topic in planned)
 
 
 def some(names: Sequence[str], limit: int = 5) -> str:
-    """The first names of a list, and how many more there are."""
+    """Return the first names of a list, and how many more there are."""
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
@@ -264,7 +264,7 @@ def some(names: Sequence[str], limit: int = 5) -> str:
 def hidden_offsets(
     app: App, topics: Sequence[PlannedTopic], connectors: Collection[str], *, side: str
 ) -> tuple[Mismatch, ...]:
-    """The keys of `connectors` that open transactions hide in `topics`, as they are now, by topic and key."""
+    """Return the keys of `connectors` that open transactions hide in `topics` now, by topic and key."""
     found: dict[tuple[str, bytes], Mismatch] = {}
     for topic in topics:
         held_back = set(topic.has_open_transaction())

@@ -1,6 +1,6 @@
-"""`offsets verify BACKUP`: is in the topics what a write put there, or, after a restore, what was there before?
+"""`offsets verify BACKUP`: compare the topics with what a write put there or, after a restore, with what was before.
 
-It reads and compares, and writes nothing. `run.verify_plan` does the same for a bulk plan.
+It writes nothing. `run.verify_plan` does the same for a bulk plan.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eosctl.app import App
 from eosctl.core.offsets.decision import KeyMismatch, mismatch
 from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.wording import counted
-from eosctl.engine.backups.entries import Mismatched, Now, mismatched
+from eosctl.engine.backups.entries import Mismatched, Now, mismatches
 from eosctl.engine.backups.file import is_columnar
 from eosctl.engine.columns import Table
 from eosctl.errors import UsageError
@@ -28,9 +28,9 @@ from eosctl.report import Problem, Report, json_bytes
 
 
 def is_backup(path: Path) -> bool:
-    """Whether the file holds records, as columns or a line each, and no plan; False for what can't be read.
+    """Tell whether the file holds records, as columns or one per line, and no plan.
 
-    Raises UsageError for a pipe: what is looked at is gone when it is read.
+    False for a file that can't be read. Raises UsageError for a pipe: it can't be read twice.
     """
     if path.is_fifo():
         raise UsageError(f"{path} is a pipe, and would be read twice", hint="Write it to a file first.")
@@ -45,11 +45,11 @@ def is_backup(path: Path) -> bool:
 
 
 def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = False) -> Report:
-    """Reads every key of a backup again: does it hold what was written, or with `before` what was there?
+    """Read every key of a backup again, and compare it with what was written or, with `before`, with what was there.
 
-    Exit 3, with the first that do not; 7, or 3 where it is to be `strict`, where an open transaction hides it. Raises
+    Exit code 3, with the first keys that differ; 7, or 3 with `strict`, if an open transaction hides one. Raises
     InputFileError, NotFoundError for a topic that is gone, RefusedError for the backup of another cluster, UsageError
-    for a file that does not report what was written.
+    for a file that does not have what was written.
     """
     entries = read_entries(app, str(path))
     if not before and entries.unchecked:
@@ -76,9 +76,9 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
 
 
 def _look(entries: Table, now: Now, *, before: bool) -> tuple[Counter[bool], Sequence[tuple[bool, int, MismatchRow]]]:
-    """How many keys differ, and are hidden (True), and the first of both with their numbers among these."""
+    """Count the keys that differ, and those that are hidden (True); also return the first of both, numbered."""
     counts, shown = Counter[bool](), list[tuple[bool, int, MismatchRow]]()
-    for each in mismatched(entries, now, before=before):
+    for each in mismatches(entries, now, before=before):
         counts[each.hidden] += 1
         if counts[each.hidden] <= MOST_ROWS:
             shown.append((each.hidden, counts[each.hidden], _row(each)))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.core.offsets.records import is_nothing
-from eosctl.engine.columns import VALUES, nothings, numbered, one_array, those
+from eosctl.engine.columns import VALUES, are_nothing, filter_rows, one_array, row_numbers
 
 _PROBE = """
 import sys
@@ -32,8 +32,8 @@ def test_pandas_is_not_loaded_and_can_be_later() -> None:
 @pytest.mark.parametrize("mask", [[True, True], [True, False], [True, None], [None, None], [False, False]])
 def test_those_are_what_a_filter_leaves_and_no_copy_where_that_is_all(mask: list[bool | None]) -> None:
     rows, which = pa.table({"n": [1, 2]}), pa.array(mask, pa.bool_())
-    assert those(rows, which).equals(rows.filter(which))
-    assert (those(rows, which) is rows) == all(mask)
+    assert filter_rows(rows, which).equals(rows.filter(which))
+    assert (filter_rows(rows, which) is rows) == all(mask)
 
 
 def test_a_column_of_one_piece_is_that_piece() -> None:
@@ -45,7 +45,7 @@ def test_a_column_of_one_piece_is_that_piece() -> None:
 
 
 def test_rows_are_numbered_from_zero() -> None:
-    assert [numbered(count).to_pylist() for count in (0, 1, 3)] == [[], [0], [0, 1, 2]]
+    assert [row_numbers(count).to_pylist() for count in (0, 1, 3)] == [[], [0], [0, 1, 2]]
 
 
 @given(
@@ -53,4 +53,4 @@ def test_rows_are_numbered_from_zero() -> None:
 )
 def test_what_means_no_offset_in_a_column(values: list[bytes | None]) -> None:
     column = pa.array([b"before", *values], VALUES).slice(1)
-    assert nothings(column).to_pylist() == [is_nothing(value) for value in values]
+    assert are_nothing(column).to_pylist() == [is_nothing(value) for value in values]

@@ -11,7 +11,7 @@ from eosctl.core.offsets.migration import ONE_PART
 from eosctl.core.records import Record
 from eosctl.engine.columns import RECORDS
 from eosctl.engine.files import land, read_part, read_table, tables_in, write_table
-from eosctl.engine.keys.places import Places
+from eosctl.engine.keys.places import KeyParts
 from eosctl.engine.reading.newest import Fold, records_table
 
 
@@ -26,7 +26,7 @@ def test_files_have_a_fraction_of_the_bytes_of_their_tables(tmp_path: Path) -> N
     records = table(20_000)
     write_table(tmp_path / "table", records)
     assert (tmp_path / "table").stat().st_size < records.nbytes / 4
-    land(tmp_path, 0, [Fold(records, 0, len(records), {"offsets": 1})], Places(ONE_PART))
+    land(tmp_path, 0, [Fold(records, 0, len(records), {"offsets": 1})], KeyParts(ONE_PART))
     assert (tmp_path / "00000.arrow").stat().st_size < records.nbytes / 4
     assert read_table(tmp_path / "table") == read_part(tmp_path, 0) == records
 

@@ -12,7 +12,7 @@ from eosctl.core.allowances import Allowances
 from eosctl.core.configs.selection import Selection
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
-from eosctl.migrate.journal import Stage, migration_journal, read_past
+from eosctl.migrate.journal import Stage, migration_journal, read_earlier_runs
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore
 from tests.fakes.faults import KilledError
 from tests.fakes.killed_migration import EXPECTED, KEYS, OLD, TASKS, KillableScene, someone_writes_once
@@ -77,7 +77,7 @@ def test_a_stage_that_began_again_is_not_over(tmp_path: Path) -> None:
         journal.write("started", stage=stage.value)
         journal.write("done", stage=stage.value)
     journal.write("started", stage=Stage.WRITE.value)
-    assert read_past(journal).done == {Stage.BACKUP, Stage.CREATE, Stage.CLEAN}
+    assert read_earlier_runs(journal).done == {Stage.BACKUP, Stage.CREATE, Stage.CLEAN}
 
 
 def test_a_finished_plan_is_verified_again_and_not_written(scene: KillableScene) -> None:
@@ -196,7 +196,7 @@ def test_what_someone_wrote_since_a_kill_is_written_over_where_that_is_allowed_w
     for step in range(steps):
         scene = KillableScene(tmp_path / f"killed-{step}")
         scene.killed_after(step)
-        is_over = read_past(migration_journal(scene.plan_folder(), Clock())).ended
+        is_over = read_earlier_runs(migration_journal(scene.plan_folder(), Clock())).ended
         scene.put("offsets-a", {OLD: late})
         result = scene.run(resume=True, allowances=allowances)
         if is_over:

@@ -1,1 +1,1 @@
-"""Backups as columns: of what they are made, the files that keep them, and what restoring them does."""
+"""Backups as columns: their records, the files that keep them, and restoring them."""

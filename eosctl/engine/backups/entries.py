@@ -1,5 +1,7 @@
-"""Backups as columns: in parts of whole partitions where there are many, which wait on the disk; and what restoring
-each of their keys does."""
+"""Backups as columns, and what restoring each key does.
+
+A backup that doesn't fit into memory is split into parts of whole partitions, which wait on the disk.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,14 @@ from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.records import Record
 from eosctl.engine.columns import (
     VALUES,
+    are_nothing,
     arrow_schema,
     batch_of_columns,
     dictionary_of,
+    filter_rows,
     meaning,
-    nothings,
     one_array,
     same,
-    those,
 )
 from eosctl.engine.files import Spool
 from eosctl.engine.grouped import Grouped, in_large_pieces
@@ -38,27 +40,27 @@ ENTRIES = arrow_schema(
     "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string, "
     "written value, knows_written boolean"
 )
-"""The records that a backup keeps; `offset` is null for a key that had none, `written` what was put over it, as far as
-the file shows."""
+"""The records that a backup keeps; `offset` is null for a key that had none, `written` the value that replaced it, as
+far as the file shows."""
 
 
 def entries_of(backup: pa.RecordBatch) -> pa.RecordBatch:
-    """BACKUP as ENTRIES."""
+    """Convert BACKUP to ENTRIES."""
     knows = pa.repeat(pa.scalar(value=True), backup.num_rows)
     return batch_of_columns([*backup.columns, knows], ENTRIES)
 
 
 def unlisted(keys: pa.Array) -> list[bytes]:
-    """Those keys that are no list in JSON, as those of offsets are."""
+    """Return the keys that are no JSON list; the keys of offsets are JSON lists."""
     found: list[bytes] = keys.filter(pc.invert(pc.starts_with(keys, "["))).to_pylist()
     return found
 
 
 class BackupEntries(Grouped):
-    """Many ENTRIES, with the `hash` of each key, in parts of whole partitions: see Grouped."""
+    """The ENTRIES of a backup with the `hash` of each key, in parts of whole partitions: see Grouped."""
 
     def __init__(self, pieces: Iterable[pa.RecordBatch], spool: Spool) -> None:
-        """Reads `pieces`, few rows each; `spool` is for what does not fit. Raises OSError."""
+        """Read `pieces`, which have few rows each; `spool` takes what does not fit into memory. Raises OSError."""
         self.count = self.unchecked = 0
         self.has_keyless = False
         self.partitions: dict[str, set[int]] = {}
@@ -76,17 +78,17 @@ class BackupEntries(Grouped):
         return table
 
     def tables(self) -> Iterator[pa.Table]:
-        """The parts."""
+        """Yield the parts."""
         return (table if "hash" in table.column_names else _with_hashes(table) for table in super().tables())
 
     @cached_property
     def hashes(self) -> Hashes:
-        """Those of all keys, in order."""
+        """The hashes of all keys, sorted."""
         found = [one_array(table["hash"]).fill_null(0).to_numpy(zero_copy_only=False) for table in self.tables()]
         return np.sort(np.concatenate(found))
 
     def among(self, records: pa.Table) -> pa.Table:
-        """Those of some RECORDS whose topics and keys are kept here, on whatever partition."""
+        """Return the rows of RECORDS whose topic and key the backup keeps, on any partition."""
         if not len(records):
             return records
         kept = np.zeros(len(records), np.bool_)
@@ -96,7 +98,7 @@ class BackupEntries(Grouped):
         return records.filter(pa.array(kept))
 
     def possibly(self, records: pa.Table) -> pa.Table:
-        """Those of some RECORDS that `among` has to look at: few others have the hash of a key."""
+        """Return the rows of RECORDS whose hash is that of a kept key: the only ones `among` has to look at."""
         if not len(records):
             return records
         wanted = one_array(records["hash"]).fill_null(0).to_numpy(zero_copy_only=False)
@@ -110,14 +112,16 @@ def _with_hashes(table: pa.Table, *, in_order: Callable[[pa.Table], pa.Table] = 
 
 
 def without_absent(entries: pa.Table, topics: Collection[str]) -> pa.Table:
-    """Without the keys that had no record, of topics other than these."""
+    """Drop the keys that had no record, except in these topics."""
     there = pc.is_in(entries["topic"], value_set=pa.array(list(topics), pa.string()))
-    return those(entries, pc.or_(there, pc.is_valid(entries["offset"])))
+    return filter_rows(entries, pc.or_(there, pc.is_valid(entries["offset"])))
 
 
 def count_away(entries: pa.Table, sizes: Mapping[str, int]) -> Counter[str]:
-    """How many offsets of each topic lie elsewhere in ENTRIES, with hashes, than where Connect's producer puts their
-    keys, now that the topics have so many partitions."""
+    """Count per topic the offsets of ENTRIES, with hashes, that lie on another partition than Connect's producer uses.
+
+    `sizes` are the topics' numbers of partitions now.
+    """
     partitions = dictionary_of(one_array(entries["topic"]), dict(sizes), pa.int32())
     homes = homes_by(one_array(entries["hash"]), partitions)
     is_away = pc.and_(pc.not_equal(homes, entries["partition"]), pc.starts_with(entries["key"], "["))
@@ -126,23 +130,23 @@ def count_away(entries: pa.Table, sizes: Mapping[str, int]) -> Counter[str]:
 
 
 def keys_of(entries: pa.Table, topic: str) -> list[bytes]:
-    """The keys of one topic."""
+    """Return the keys of one topic."""
     found: list[bytes] = entries["key"].filter(pc.equal(entries["topic"], topic)).to_pylist()
     return found
 
 
 def values_of(tables: Iterable[pa.Table], places: Collection[tuple[str, bytes, int]]) -> Mapping[Any, bytes | None]:
-    """What ENTRIES have in some places: topic, key and partition."""
+    """Return the values that ENTRIES have for some triples of topic, key and partition."""
     keys = pa.array([key for _topic, key, _partition in places], VALUES)
     some = (table.filter(pc.is_in(table["key"], value_set=keys)).to_pylist() for table in tables)
     return {(row["topic"], row["key"], row["partition"]): row["value"] for rows in some for row in rows}
 
 
 class Mismatched(Struct, frozen=True):
-    """A key that has not, or can't be seen to have, what was `expected`; None is no value, `found` a record.
+    """A key whose value is not, or can't be seen to be, what was `expected`.
 
-    `partition` is where the newest record of the key is. `older`: it is the record that was there before, so that the
-    same value was not written once more.
+    `expected` and `actual` are None for no value; `found` is False if there is no record. `partition` is where the
+    newest record of the key is. `older`: it is the record from before, so the same value was not written once more.
     """
 
     topic: str
@@ -156,18 +160,21 @@ class Mismatched(Struct, frozen=True):
 
 
 class Now(Struct, frozen=True):
-    """What the topics have by now of some ENTRIES: `there` (columns of RECORDS) has for each what lies in its place,
-    null for nothing, `elsewhere` (RECORDS, each topic and key once) what lies on partitions where the backup does not
-    have the key; `hidden` is what open transactions hide, on any partition."""
+    """The records that topics have by now for some ENTRIES.
+
+    `there` (columns of RECORDS) has one row per entry: the record on the partition and key of the entry, or nulls.
+    `elsewhere` (RECORDS, each topic and key once) has the records on partitions where the backup does not have the key.
+    `hidden` are the records behind open transactions, on any partition.
+    """
 
     there: pa.Table
     elsewhere: pa.Table
     hidden: Sequence[Record] = ()
 
     def later(self, entries: pa.Table) -> pa.Table | None:
-        """For each of the ENTRIES the record elsewhere that is newer than the one in its place, null for none.
+        """Return for each of the ENTRIES the newer record of its key on another partition, null for none.
 
-        Between partitions the time says which is newer, as in `rule.newest_per_key`.
+        Between partitions the timestamp says which is newer, as in `rule.newest_per_key`.
         """
         if not len(self.elsewhere):
             return None
@@ -182,11 +189,11 @@ class Now(Struct, frozen=True):
         return self.elsewhere.take(one_array(at)) if at.null_count < len(at) else None
 
 
-def mismatched(entries: pa.Table, now: Now, *, before: bool) -> Iterator[Mismatched]:
-    """The keys of ENTRIES that have another value than was written, or than was there `before`.
+def mismatches(entries: pa.Table, now: Now, *, before: bool) -> Iterator[Mismatched]:
+    """Yield the keys of ENTRIES whose value is not the one that was written, or was there `before`.
 
-    Where the value that was written was there before, only the offset of a record shows that it came later. What counts
-    of a key is its newest record, on whichever partition.
+    If the value written was there before as well, only a record's offset shows that it came later. The newest record of
+    a key counts, on whichever partition.
     """
     there, later = now.there, now.later(entries)
     expected = entries["value"] if before else entries["written"]
@@ -214,17 +221,19 @@ def mismatched(entries: pa.Table, now: Now, *, before: bool) -> Iterator[Mismatc
 
 
 def _means(records: pa.Table, values: Any) -> Any:
-    """Whether each of some RECORDS says what the value beside it says."""
-    return same(meaning(records["value"], records["nothing"]), meaning(values, nothings(one_array(values))))
+    """Tell for each of some RECORDS whether its value means the same as the value beside it."""
+    return same(meaning(records["value"], records["nothing"]), meaning(values, are_nothing(one_array(values))))
 
 
 _THERE = ["partition", "offset", "timestamp_ms", "value", "headers"]
-"""What is asked for of a record that is there; the rest would be copied for nothing."""
+"""The columns needed of a present record; the rest would be copied for nothing."""
 
 
 def look_at(entries: pa.Table, records: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """What `records` (RECORDS, newest of each place) have in the place of each of the ENTRIES, as `Now.there`, and the
-    records that are in none of these places."""
+    """Return for each of the ENTRIES the record on its partition and key (`Now.there`), and all other RECORDS.
+
+    `records` are the newest of each partition and key.
+    """
     places = places_of(entries, records)
     others = np.ones(len(records), np.bool_)
     others[places.drop_null().to_numpy()] = False
@@ -232,10 +241,10 @@ def look_at(entries: pa.Table, records: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def restored(entries: pa.Table, now: Now, *, overwrite_newer: bool) -> pa.Table:
-    """What restoring some ENTRIES does, as WRITES.
+    """Plan the restoring of some ENTRIES, as WRITES.
 
-    Someone else wrote where what is there is not what the file says was written, and where a newer record of the key,
-    on another partition, says anything else.
+    Another producer has written since if the present record is not the one that the file says was written, or if a
+    newer record of the key, on another partition, has another value.
     """
     there, later = now.there, now.later(entries)
     wanted, current = entries["value"], there["value"]
@@ -254,7 +263,7 @@ def restored(entries: pa.Table, now: Now, *, overwrite_newer: bool) -> pa.Table:
     action = pc.if_else(equal, KeyAction.KEEP.value, back)
     if not overwrite_newer:
         action = pc.if_else(newer, KeyAction.CONFLICT.value, action)
-    reason: Any = pc.if_else(nothings(one_array(wanted)), "deleted_before", "restored")
+    reason: Any = pc.if_else(are_nothing(one_array(wanted)), "deleted_before", "restored")
     reason = pc.if_else(pc.is_null(entries["offset"]), "absent_before", reason)
     reason = pc.if_else(equal, "equal", pc.if_else(newer, "written_since", reason))
     taken = pc.is_in(action, value_set=pa.array([KeyAction.WRITE.value, KeyAction.DELETE.value]))

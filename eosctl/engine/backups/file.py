@@ -1,7 +1,7 @@
-"""Backups of many keys as one Parquet file: written and read a few rows at a time, there as a whole or refused.
+"""Backups of many keys as one Parquet file: written and read a few rows at a time, accepted as a whole or refused.
 
-Any reader of Parquet can look into one. What only eosctl asks for is in the file's metadata: that it is a backup, of
-which cluster, and how many records it keeps. Each page has a checksum.
+Any reader of Parquet can look into one. The file's metadata says for eosctl that it is a backup, of which cluster, and
+how many records it keeps. Each page has a checksum.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ BACKUP = arrow_schema(
     "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string, "
     "written value"
 )
-"""What a backup keeps of each key: the record that was there, and what was `written` over it. `offset` is null where
-there was none, `timestamp_ms` where it has no time; `headers` are the member of a record file, null for none."""
+"""The columns of a backup, for each key: the record that was there, and the value `written` over it. `offset` is null
+if there was none, `timestamp_ms` if it has no time; `headers` are the member of a record file, null for none."""
 
 _MAGIC = b"PAR1"
 _ABOUT = b"eosctl.backup"
 _FORMAT = 1
 
 
-class _About(Struct, frozen=True):
-    """What the file's metadata say of a backup; `records` is written last, and so only where all of them were."""
+class _BackupMetadata(Struct, frozen=True):
+    """The metadata of a backup file; `records` is written last, so it is there only if all records were written."""
 
     format: int
     cluster_id: str | None
@@ -45,7 +45,7 @@ class _About(Struct, frozen=True):
 
 
 def write_tables(file: IO[bytes], tables: Iterable[pa.Table], *, cluster_id: str | None) -> int:
-    """Writes rows that have the columns of BACKUP (without `headers` there are none); returns how many."""
+    """Write rows that have the columns of BACKUP, of which `headers` may be missing, and return their number."""
     from pyarrow import parquet
 
     records = 0
@@ -61,7 +61,7 @@ def write_tables(file: IO[bytes], tables: Iterable[pa.Table], *, cluster_id: str
             for some in few_at_once(table):
                 writer.write_table(_as_backup(some))
                 records += len(some)
-        about = _About(_FORMAT, cluster_id, records)
+        about = _BackupMetadata(_FORMAT, cluster_id, records)
         writer.add_key_value_metadata({_ABOUT: json.dumps(asdict(about)).encode()})
     return records
 
@@ -76,7 +76,10 @@ def _as_backup(rows: pa.Table) -> pa.Table:
 
 
 def is_columnar(path: Path) -> bool:
-    """Whether a file is Parquet, by its first bytes; False for what can't be read, or not twice, like a pipe."""
+    """Tell by its first bytes whether a file is Parquet.
+
+    False for a file that can't be read, or can't be read twice, like a pipe.
+    """
     try:
         if not path.is_file():
             return False
@@ -87,14 +90,14 @@ def is_columnar(path: Path) -> bool:
 
 
 class BackupFile(Struct, frozen=True):
-    """A backup in Parquet that is whole, as far as its end shows: of which cluster, and how many `records` it keeps."""
+    """A backup in Parquet that is whole, as far as its end shows, with its cluster and its number of `records`."""
 
     path: Path
     cluster_id: str | None
     records: int
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows as BACKUP, few at a time. Raises InputFileError where what is read is not what was written."""
+        """Yield all rows as BACKUP, a few at a time. Raises InputFileError if the file is damaged."""
         from pyarrow import parquet
 
         found = 0
@@ -106,37 +109,42 @@ class BackupFile(Struct, frozen=True):
             raise _damaged(self.path, f"it has {found:,} records, and had {self.records:,}")
 
     def tables(self, connectors: Collection[str] = ()) -> Iterator[pa.Table]:
-        """The same, so few at a time that they fit into memory as lines; with `connectors` only what is theirs."""
+        """Yield the rows, so few at a time that they fit into memory as lines; with `connectors`, only the rows of
+        these.
+        """
         for batch in self.batches():
             if connectors:
-                whose = pa.array(list(connectors), pa.string())
-                batch = batch.filter(pc.is_in(owners_of(batch["key"]), value_set=whose))
+                wanted = pa.array(list(connectors), pa.string())
+                batch = batch.filter(pc.is_in(owners_of(batch["key"]), value_set=wanted))
             yield from few_at_once(pa.Table.from_batches([batch]))
 
     def lines(self) -> Iterator[bytes]:
-        """The lines of a record file that it stands for, many at a time. Raises InputFileError."""
+        """Yield the backup as lines of a record file, many at a time. Raises InputFileError."""
         return (backup_lines(some, cluster_id=self.cluster_id) for some in self.tables())
 
 
 def open_backup(path: str | Path) -> BackupFile:
-    """A backup in Parquet. Raises InputFileError: unreadable, cut off, not a backup, or one of a newer eosctl."""
+    """Open a backup in Parquet.
+
+    Raises InputFileError for a file that is unreadable, cut off, no backup, or from a newer eosctl.
+    """
     from pyarrow import parquet
 
     path = Path(path)
     with _readable(path), parquet.ParquetFile(path) as file:
         text, names = (file.metadata.metadata or {}).get(_ABOUT), file.schema_arrow.names
-    about = _about(path, text)
+    about = _read_metadata(path, text)
     missing = [name for name in BACKUP.names if name not in names]
     if missing:
         raise _not_a_backup(path, f"it has no column {', '.join(missing)}")
     return BackupFile(path, about.cluster_id, about.records)
 
 
-def _about(path: Path, text: bytes | None) -> _About:
+def _read_metadata(path: Path, text: bytes | None) -> _BackupMetadata:
     if text is None:
         raise _not_a_backup(path, "eosctl's own metadata are missing")
     try:
-        about = typed(json_of(text), _About)
+        about = typed(json_of(text), _BackupMetadata)
     except ValueError as exc:
         raise _not_a_backup(path, f"its metadata can't be read: {exc}") from exc
     if about.format > _FORMAT:
@@ -156,7 +164,7 @@ def _not_a_backup(path: Path, why: str) -> InputFileError:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Translates what reading a file may raise."""
+    """Translate the errors of reading a file into InputFileError."""
     try:
         yield
     except (pa.ArrowException, ValueError) as exc:  # a name that is not UTF-8

@@ -1,4 +1,4 @@
-"""Backups as columns: a line of a record file for each of many records, with what is written over it."""
+"""Lines of a record file from columns, with the value that was written over each record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eosctl.core.record_file import UNKNOWN, bytes_text
 from eosctl.engine.columns import one_array
 
 AT_ONCE = 50_000
-"""Rows that are taken out of columns at a time."""
+"""Rows converted from columns at a time."""
 _BYTES_AT_ONCE = 1 << 26
 _FIRST_PLAIN = 0x20
 """The first character that JSON does not escape by its number."""
@@ -24,8 +24,10 @@ _BACKSLASH = 0x5C
 
 
 def few_at_once(table: pa.Table, *, rows: int = AT_ONCE) -> Iterator[pa.Table]:
-    """The rows of a table, so many at a time, of at most 64 MiB unless it is one: as text they are several times as
-    long, and a column ends at 2 GiB."""
+    """Yield the rows of a table in slices of at most `rows` rows and 64 MiB; a single row may be larger.
+
+    As text they are several times as long, and a column ends at 2 GiB.
+    """
     for begin in range(0, len(table), rows):
         yield from _small_enough(table.slice(begin, rows))
 
@@ -40,21 +42,21 @@ def _small_enough(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def record_lines(rows: pa.Table) -> bytes:
-    """The lines of records: topic, partition, offset, timestamp_ms, key, value, and `headers` if any.
+    """Return records as lines: topic, partition, offset, timestamp_ms, key, value, and `headers` if any.
 
-    `offset` is null or -1 where there is no record, `headers` are their member's JSON or null.
+    `offset` is null or -1 if there is no record, `headers` are their member's JSON or null.
     """
     return _lines(rows, "}\n")
 
 
 def backup_lines(rows: pa.Table, *, cluster_id: str | None) -> bytes:
-    """The same of records over which `written` is put."""
+    """Return records as lines like `record_lines`, with `written`, the value that was written over each."""
     written = _json_texts(one_array(rows["written"]))
     return _lines(rows, ',"written":', *written, f',"cluster_id":{json.dumps(cluster_id)}}}\n')
 
 
 Piece: TypeAlias = "str | pa.Array"
-"""Of lines: what all have, or a column of what each has. They are joined once, in the end."""
+"""A piece of all lines: the text that all have, or a column with the text of each. They are joined once, at the end."""
 
 
 def _lines(rows: pa.Table, *more: Piece) -> bytes:
@@ -73,7 +75,7 @@ def _lines(rows: pa.Table, *more: Piece) -> bytes:
 
 
 def _fewer(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The same pieces, neighbouring texts joined into one: each piece takes time in every line."""
+    """Join neighbouring texts: each piece takes time in every line."""
     for is_text, some in groupby(pieces, key=lambda piece: isinstance(piece, str)):
         if is_text:
             yield "".join(some)
@@ -82,7 +84,7 @@ def _fewer(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def _beginnings(topics: pa.Array, partitions: pa.Array) -> Piece:
-    """How each line begins, up to its offset: there are few, and often one."""
+    """Return the beginning of each line, up to its offset; there are few distinct ones, and often one."""
     of_topics, of_partitions = topics.dictionary_encode(), partitions.dictionary_encode()
     names = [json.dumps(name, ensure_ascii=False) for name in of_topics.dictionary.to_pylist()]
     numbers = of_partitions.dictionary.to_pylist()
@@ -94,7 +96,7 @@ def _beginnings(topics: pa.Array, partitions: pa.Array) -> Piece:
 
 
 def _number(name: str, numbers: pa.Array) -> list[Piece]:
-    """`,"name":number` where it is known, else nothing."""
+    """Return `,"name":number` where the number is known, else an empty text."""
     known = pc.fill_null(pc.not_equal(numbers, UNKNOWN), fill_value=False)
     pieces = [f',"{name}":', numbers.cast(pa.string())]
     if pc.all(known).as_py():
@@ -103,7 +105,10 @@ def _number(name: str, numbers: pa.Array) -> list[Piece]:
 
 
 def _json_texts(values: pa.Array) -> list[Piece]:
-    """`bytes_text` of a column: at once, unless a value is not UTF-8 or has characters that JSON escapes by number."""
+    """Return `bytes_text` of a column.
+
+    All at once, unless a value is not UTF-8 or has characters that JSON escapes by number.
+    """
     try:
         text = values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -118,7 +123,7 @@ def _json_texts(values: pa.Array) -> list[Piece]:
 
 
 def _characters(texts: pa.Array) -> npt.NDArray[np.uint8]:
-    """The bytes of texts that lie one behind the other."""
+    """Return the bytes of texts, without copying them."""
     if not len(texts):
         return np.empty(0, np.uint8)
     _valid, offsets, data = texts.buffers()

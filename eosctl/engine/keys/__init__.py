@@ -1,1 +1,1 @@
-"""Keys of offsets, a column at a time: whose they are, where they belong, and where another table has them."""
+"""Keys of offsets, a column at a time: their connectors, their partitions, and their rows in another table."""

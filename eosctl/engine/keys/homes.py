@@ -1,7 +1,7 @@
-"""Where Connect's producer puts keys: murmur2 of a whole column at once, a word of each key per step.
+"""The partition that Connect's producer chooses for each key: murmur2 of a whole column at once.
 
-Held to `core.offsets.murmur2` by tests. A list of Python's bytes, as `confluent_kafka.murmur2` wants them, takes twice
-the time and several times the memory.
+Each step hashes one word of every key. Tests hold it to `core.offsets.murmur2`. A list of Python's bytes, as
+`confluent_kafka.murmur2` wants them, takes twice the time and several times the memory.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from eosctl.engine.columns import cuts_of
 Hashes = npt.NDArray[np.uint32]
 
 _KEYS_AT_ONCE = 1 << 14
-"""So many are hashed together: what is in between stays in the processor's cache."""
+"""Keys hashed together: intermediate results stay in the processor's cache."""
 _LONG = 1 << 10
-"""Bytes of a key that is hashed by itself: the steps are those of the longest."""
+"""Bytes of a key above which it is hashed by itself: keys hashed together take the steps of the longest."""
 _SEED, _MULTIPLIER = np.uint32(0x9747B28C), np.uint32(0x5BD1E995)
 _POSITIVE = np.uint32(0x7FFFFFFF)
 _WORD = np.dtype("<u4")
 
 
 def home_of(key: bytes, partitions: int) -> int:
-    """`core.offsets.murmur2.partition_for`, at a hundred times the speed."""
+    """Compute `core.offsets.murmur2.partition_for`, at a hundred times the speed."""
     from confluent_kafka import murmur2
 
     return murmur2(key, partitions)
 
 
 def homes_of(keys: pa.Array, partitions: pa.Array | int) -> pa.Array:
-    """Where each of the keys of topics with so many partitions is put; no key has no such place."""
+    """Return the partition of each key, in topics with these numbers of partitions; null for no key."""
     return homes_by(hash_column(keys), partitions)
 
 
 def homes_by(hashes: pa.Array, partitions: pa.Array | int) -> pa.Array:
-    """Where keys with these hashes (`hash_column`) are put."""
+    """Return the partition of each key, given the keys' hashes (`hash_column`)."""
     found: Hashes = hashes.fill_null(0).to_numpy(zero_copy_only=False)
     sizes: Any = partitions
     if not isinstance(partitions, int):
@@ -48,12 +48,12 @@ def homes_by(hashes: pa.Array, partitions: pa.Array | int) -> pa.Array:
 
 
 def hash_column(keys: pa.Array) -> pa.Array:
-    """`hashes_of` as a column; null for no key."""
+    """Return `hashes_of` as a column; null for no key."""
     return pa.array(hashes_of(keys), mask=nulls_of(keys))
 
 
 def hashes_of(keys: pa.Array) -> Hashes:
-    """murmur2 of each of the keys (`org.apache.kafka.common.utils.Utils.murmur2`, Kafka 4.3); 0 for no key."""
+    """Compute murmur2 of each key (`org.apache.kafka.common.utils.Utils.murmur2`, Kafka 4.3); 0 for no key."""
     found = np.zeros(len(keys), np.uint32)
     if not len(keys) or keys.null_count == len(keys):
         return found
@@ -69,7 +69,7 @@ def hashes_of(keys: pa.Array) -> Hashes:
 
 
 def _hashed(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> Hashes:
-    """The hashes of keys that lie in `data`; the long ones each by itself."""
+    """Hash keys that lie in `data`; each long one by itself."""
     is_long = lengths > _LONG
     if is_long.any():
         found = np.empty(len(starts), np.uint32)
@@ -104,7 +104,7 @@ def _stepped(state: Hashes, words: Hashes) -> Hashes:
 def _with_rest(
     state: Hashes, data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], rest: npt.NDArray[np.int64]
 ) -> Hashes:
-    """The last one to three bytes of each key."""
+    """Combine the state with the last one to three bytes of each key."""
     for count in (3, 2, 1):
         some = np.flatnonzero(rest >= count)
         state[some] ^= data[at[some] + (count - 1)].astype(np.uint32) << np.uint32(8 * (count - 1))
@@ -121,12 +121,12 @@ def _ended(state: Hashes) -> Hashes:
 
 
 def _long_hash(key: npt.NDArray[np.uint8]) -> int:
-    """The same of one key, by confluent-kafka, which gives it modulo a number of partitions."""
+    """Hash one key with confluent-kafka, which returns the hash modulo a number of partitions."""
     from confluent_kafka import murmur2
 
     return murmur2(key.tobytes(), _POSITIVE.item()) or (_POSITIVE.item() if murmur2(key.tobytes(), 2) else 0)
 
 
 def nulls_of(column: pa.Array) -> npt.NDArray[np.bool_] | None:
-    """Which of a column are null; None where none is."""
+    """Tell which rows of a column are null; None if no row is."""
     return column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None

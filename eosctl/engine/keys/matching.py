@@ -1,6 +1,6 @@
-"""Where the rows of one table are in another, by topic, key and partition.
+"""Look-up of one table's rows in another, by topic, key and partition.
 
-Hashes of keys and numbers of rows, sorted together, bring those that can be the same next to each other; nearly all
+Hashes of keys and numbers of rows, sorted together, bring rows that can be the same next to each other; nearly all
 tables have the hashes. Arrow's `index_in`, which puts the bytes into a hash table, takes twice as long.
 """
 
@@ -19,24 +19,27 @@ from eosctl.engine.columns import one_array, same
 from eosctl.engine.keys.homes import Hashes, hashes_of
 
 Sorted = npt.NDArray[np.uint64]
-"""Hashes in order, and in the lower half of each the number of its row."""
+"""Sorted hashes, with the number of the row in the lower half of each."""
 Numbers = npt.NDArray[np.int64]
 
 _SPREAD, _HALF, _LOWER = np.uint32(0x9E3779B1), np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 def rows_of(rows: pa.Table, others: pa.Table) -> pa.Array:
-    """For each of `rows` where in `others` its topic and key are, which are there once; null for nowhere."""
+    """Return for each of `rows` the row of `others` with its topic and key, null if there is none.
+
+    A topic and key is in `others` at most once.
+    """
     return _found(rows, others, by_partition=False)
 
 
 def places_of(rows: pa.Table, others: pa.Table) -> pa.Array:
-    """As `rows_of`, by topic, partition and key."""
+    """Return for each of `rows` the row of `others` with its topic, partition and key, as `rows_of`."""
     return _found(rows, others, by_partition=True)
 
 
 def sorted_by_hash(hashes: Hashes, places: npt.NDArray[np.integer[Any]]) -> Sorted:
-    """Rows in an order in which those with the same hash and place stand together, in their order."""
+    """Sort rows so that those with the same hash and place are neighbours, in their order."""
     mixed = hashes ^ (places.astype(np.uint32) * _SPREAD)
     found = mixed.astype(np.uint64) << _HALF | np.arange(len(mixed), dtype=np.uint64)
     found.sort()
@@ -44,15 +47,20 @@ def sorted_by_hash(hashes: Hashes, places: npt.NDArray[np.integer[Any]]) -> Sort
 
 
 def are_alike(found: Sorted) -> npt.NDArray[np.bool_]:
-    """Whether each but the first has the hash and place of the one before; nearly no others do."""
+    """Tell for each row but the first whether hash and place are those of the row before.
+
+    Nearly no rows that differ are alike.
+    """
     hashes = found >> _HALF
     alike: npt.NDArray[np.bool_] = hashes[1:] == hashes[:-1]
     return alike
 
 
 def are_repeated(rows: pa.Table) -> pa.Array:
-    """Which of some rows may have the topic and key of another: those whose hashes are the same, and nearly no others
-    do."""
+    """Mark the rows that may have the topic and key of another row.
+
+    Their hashes are the same, as those of nearly no other rows are.
+    """
     hashes = hashes_in(rows, one_array(rows["key"]))
     if len(topics := pc.unique(rows["topic"])) > 1:
         hashes = hashes ^ (_topics_in(rows, one_array(topics)).astype(np.uint32) * _SPREAD)
@@ -64,7 +72,7 @@ def are_repeated(rows: pa.Table) -> pa.Array:
 
 
 def numbers_in(found: Sorted) -> Numbers:
-    """The numbers of the rows."""
+    """Return the numbers of the rows."""
     return (found & _LOWER).astype(np.int64)
 
 
@@ -82,7 +90,7 @@ def _found(rows: pa.Table, others: pa.Table, *, by_partition: bool) -> pa.Array:
 
 
 class _Side(Struct, frozen=True):
-    """Keys with their hashes, and a number for the topic, and the partition, of each; below 0 for unknown topics."""
+    """Keys with their hashes, and a number for the topic (and the partition) of each; below 0 for unknown topics."""
 
     keys: pa.Array
     hashes: Hashes
@@ -99,13 +107,13 @@ def _sides(rows: pa.Table, others: pa.Table, *, by_partition: bool) -> tuple[_Si
 
 
 def _side(table: pa.Table, topics: pa.Array, partitions: Any, size: int) -> _Side:
-    """`size` is more than all `partitions`."""
+    """Return one side of a look-up; `size` is larger than all `partitions`."""
     keys = one_array(table["key"])
     return _Side(keys, hashes_in(table, keys), _topics_in(table, topics) * size + partitions)
 
 
 def hashes_in(table: pa.Table, keys: pa.Array) -> Hashes:
-    """The hashes of a table's keys, which it need not have."""
+    """Return the hashes of a table's keys, from its column `hash` if it has one."""
     if "hash" not in table.column_names:
         return hashes_of(keys)
     found: Hashes = one_array(table["hash"]).fill_null(0).to_numpy(zero_copy_only=False)
@@ -113,7 +121,7 @@ def hashes_in(table: pa.Table, keys: pa.Array) -> Hashes:
 
 
 def _topics_in(table: pa.Table, topics: pa.Array) -> Numbers:
-    """The number of each topic; -1 for others."""
+    """Return the number of each row's topic; -1 for a topic that is not in `topics`."""
     if len(topics) == 1 and pc.all(pc.equal(table["topic"], topics[0])).as_py():
         return np.zeros(len(table), np.int64)
     found = one_array(pc.fill_null(pc.index_in(table["topic"], value_set=topics), -1))
@@ -122,8 +130,10 @@ def _topics_in(table: pa.Table, topics: pa.Array) -> Numbers:
 
 
 def _candidates(mine: _Side, theirs: _Side) -> tuple[Numbers, tuple[Numbers, Numbers]]:
-    """For each of mine the first of theirs that has its hash, -1 for none; and where there are several of theirs, the
-    numbers of mine, and of theirs."""
+    """Return for each of mine the first of theirs with its hash and place, -1 for none.
+
+    Where several of theirs have it, the numbers of these rows of mine and of theirs are returned as well.
+    """
     count = len(theirs.keys)
     found = sorted_by_hash(np.concatenate([theirs.hashes, mine.hashes]), np.concatenate([theirs.places, mine.places]))
     numbers, begins = numbers_in(found), np.arange(len(found))
@@ -140,7 +150,7 @@ def _candidates(mine: _Side, theirs: _Side) -> tuple[Numbers, tuple[Numbers, Num
 
 
 def _settled(mine: _Side, theirs: _Side, some: Numbers, candidates: Numbers) -> Iterator[tuple[int, int]]:
-    """For `some` of mine the number of the one of the `candidates` that is the same, -1 for none: one by one."""
+    """Yield for `some` of mine the number of the one among the `candidates` that is the same, -1 for none."""
     known = dict[tuple[int, bytes | None], int]()
     for number, key in zip(candidates.tolist(), _taken(theirs, candidates), strict=True):
         known.setdefault(key, number)
@@ -149,5 +159,5 @@ def _settled(mine: _Side, theirs: _Side, some: Numbers, candidates: Numbers) -> 
 
 
 def _taken(side: _Side, numbers: Numbers) -> Iterator[tuple[int, bytes | None]]:
-    """Places and keys."""
+    """Return place and key of some rows."""
     return zip(side.places[numbers].tolist(), side.keys.take(pa.array(numbers)).to_pylist(), strict=True)

@@ -1,4 +1,7 @@
-"""Whose each key of a column is, and keys under new names: Arrow for the form of nearly all, odd ones one by one."""
+"""The connectors that keys belong to, and keys under new names.
+
+Arrow handles the usual form of keys, Python the others one by one.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,11 @@ from eosctl.engine.columns import cut_column, cuts_of
 _PATTERN = f"^{PLAIN_KEY}$".replace("?P<connector>", "?:")
 _NAME_FROM, _BEHIND_NAME = 2, b'",'
 _COMMA_FIRST = b'[",'
-"""How a key begins whose connector's name begins with a comma: there the first `",` is not behind the name."""
+"""The beginning of a key whose connector's name begins with a comma: its first `",` is not behind the name."""
 
 
 def owners_of(keys: pa.BinaryArray) -> pa.Array:
-    """Whose each key is, as `key_owner` says; null where a key is nobody's."""
+    """Return the connector of each key, as `key_owner` does; null for a key of no connector."""
     matches = pc.and_not(pc.match_substring_regex(keys, _PATTERN), pc.starts_with(keys, _COMMA_FIRST))
     is_plain = pc.fill_null(matches, fill_value=False)
     names = _names_in(keys, is_plain)
@@ -34,7 +37,7 @@ def owners_of(keys: pa.BinaryArray) -> pa.Array:
 
 
 def _names_in(keys: pa.BinaryArray, is_plain: pa.Array) -> pa.Array:
-    """The connectors in the plain ones of `keys`: a match of the pattern that gives the name takes twice as long."""
+    """Cut the connectors out of the plain `keys`: a pattern that captures the name takes twice as long."""
     if not len(keys):
         return pa.array([], pa.string())
     starts, _lengths, data = cuts_of(keys)
@@ -50,7 +53,7 @@ def _names_in(keys: pa.BinaryArray, is_plain: pa.Array) -> pa.Array:
 
 
 def renamed(keys: pa.Array, connectors: pa.Array, renames: Mapping[str, str]) -> pa.Array:
-    """`keys` as they are once each of the `connectors` has its new name; all other bytes stay."""
+    """Put each connector's new name into its keys; all other bytes stay."""
     if not renames:
         return keys
     changes = pc.is_in(connectors, value_set=pa.array(list(renames), pa.string()))

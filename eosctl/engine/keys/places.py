@@ -1,4 +1,4 @@
-"""Which part of the work a key belongs to: where all that is known of it comes together, from whatever place."""
+"""The part of the work that a key belongs to, where all records of the key come together, wherever they were read."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from eosctl.engine.reading.newest import Fold
 _ROWS_AT_ONCE = 100_000
 
 
-class Places(Struct, frozen=True):
-    """The parts, by the places that keys have in a topic of as many partitions as there are numbers in `parts`.
+class KeyParts(Struct, frozen=True):
+    """The assignment of keys to parts of the work.
 
-    A key belongs where it will be: under the new name of its connector, if `renames` has one. Of a topic with that many
-    partitions a part has whole partitions, as far as their keys are where they should be.
+    A key belongs to the part that has its partition, in a topic of as many partitions as there are numbers in `parts`,
+    under the new name of its connector, if `renames` has one. Of a topic with that many partitions, a part has whole
+    partitions, as far as their keys are where they should be.
     """
 
     parts: Parts
     renames: Mapping[str, str] = {}
 
     def size(self) -> int:
-        """The number of partitions that places are counted by."""
+        """Return the number of partitions that keys are distributed over."""
         return sum(map(len, self.parts))
 
     def split(self, fold: Fold) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The records of each part that has any, as they lie there: a part may come several times."""
+        """Yield each part with records of it, which are not copied more than needed; a part may come several times."""
         for batch in fold.records.to_batches(max_chunksize=_ROWS_AT_ONCE):
             yield from self._split(batch, fold.sizes)
 
@@ -49,7 +50,7 @@ class Places(Struct, frozen=True):
             begin += counts[number]
 
     def _numbers(self, records: pa.RecordBatch, sizes: Mapping[str, int]) -> pa.Array:
-        """The part of each record; one without a key is of the first."""
+        """Return the part of each record; a record without a key belongs to the first part."""
         topics, keys, connectors = (records[name] for name in ("topic", "key", "connector"))
         size = self.size()
         found, partitions = records["at_home"], records["partition"]

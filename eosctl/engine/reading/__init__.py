@@ -1,1 +1,1 @@
-"""From Kafka to columns: what lies in record batches, ranges of offsets, the newest of each key."""
+"""From Kafka to columns: the content of record batches, ranges of offsets, the newest record of each key."""

@@ -1,4 +1,4 @@
-"""From record batches, as brokers keep them, to columns: all records of an answer at once, no object for each.
+"""Decoding of record batches, as brokers keep them, into columns: all records of an answer at once.
 
     decoder = BatchDecoder()
     yield from decoder.add(number, batches, first=100, stop=200)    # batches of the partition of that number
@@ -6,8 +6,8 @@
 
 The length of a record says where the next one begins, so that records are found one after the other, but from many
 places at once: the beginnings of batches, and other places where a record seems to begin. Such a guess is right if the
-records before it end exactly there. What a record has is read of all of them by the same few steps. Layout:
-`DefaultRecord` of Apache Kafka 4.3.
+records before it end exactly there. The fields of all records are read by the same few steps, with no object for each.
+Layout: `DefaultRecord` of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -45,31 +45,33 @@ PIECE = pa.schema(
 _BYTES_AT_ONCE = 1 << 26
 _COMPRESSED_AT_ONCE = 1 << 18
 _MOST_BYTES = (1 << 31) - 1
-"""More are never read together."""
+"""The most bytes that are read together."""
 _ROWS_AT_ONCE = 1 << 14
-"""So many records are read together: what is in between stays in the processor's cache."""
+"""Records read together: intermediate results stay in the processor's cache."""
 _FEW = 24
-"""From fewer places a loop over records is faster than a step of numpy for each of them."""
+"""Places below which a loop over records is faster than a step of numpy for each of them."""
 _WALKS, _ROWS_EACH = 512, 16
-"""From so many places records are walked through at once, unless these would come to fewer records each."""
+"""Places from which records are walked through at once, unless each would have fewer records than this."""
 _LARGE = 256
-"""Where records have more bytes, on average, guesses don't pay: each takes a look at the bytes of two records."""
+"""Average bytes of a record above which guesses don't pay: each examines the bytes of two records."""
 _IN_A_ROW, _SHORTEST = 3, 6
-"""Records that a guess is made of, and the shortest one: each of its members is a byte."""
+"""Records that make a guess, and the length of the shortest one: each of its fields is a byte."""
 _PADDING = bytes(16)
-"""A number that is cut off ends in it, not outside."""
+"""Behind the data, so that a number that is cut off ends here and not outside."""
 
 
 class Piece(Struct, frozen=True):
-    """Records as PIECE, and their `producers` by ids, -1 for none or unknown."""
+    """Records as PIECE, and their producer ids, -1 for none or unknown."""
 
     columns: pa.RecordBatch
     producers: Integers
 
 
 class _Held(Struct, frozen=True):
-    """Batches of the partition of a `number`, where the records of each are in the bytes that are read together, and
-    which offsets are wanted."""
+    """Batches of the partition of a `number`, with the wanted offsets.
+
+    `begins` and `ends` are where the records of each batch are in the bytes that are read together.
+    """
 
     number: int
     heads: npt.NDArray[np.void]
@@ -80,7 +82,7 @@ class _Held(Struct, frozen=True):
 
 
 class BatchDecoder:
-    """Batches that are read together; the views of their data must hold until then."""
+    """A decoder of batches that are read together; the views of their data must hold until then."""
 
     def __init__(self) -> None:
         self._held: list[_Held] = []
@@ -88,9 +90,9 @@ class BatchDecoder:
         self._size = 0
 
     def add(self, number: int, batches: Batches, *, first: int, stop: int) -> Iterator[Piece]:
-        """More batches, of which the records from offset `first` to before `stop` are wanted; much is given at once.
+        """Add batches, and yield their records from offset `first` to before `stop` once there are many.
 
-        Raises ProtocolError for what can't be decompressed, and what `pieces` raises.
+        Raises ProtocolError for data that can't be decompressed, and what `pieces` raises.
         """
         for heads, begins, ends, data in _plain_parts(batches):
             self._held.append(_Held(number, heads, begins + self._size, ends + self._size, first, stop))
@@ -100,10 +102,10 @@ class BatchDecoder:
                 yield from self.pieces()
 
     def pieces(self) -> Iterator[Piece]:
-        """What is wanted of what there is by now, if anything, which is held no more.
+        """Yield the wanted records of the batches added so far, if any, and let go of the batches.
 
-        Nothing may be: of a range that ends in a hole, or has aborted records alone, brokers send what lies behind it.
-        Raises ProtocolError for what are no records.
+        There may be none: for a range that ends in a hole, or has only aborted records, brokers send what lies behind
+        it. Raises ProtocolError for data that is no records.
         """
         held, data = self._held, b"".join([*self._data, _PADDING])
         self._held, self._data, self._size = [], [], 0
@@ -120,7 +122,7 @@ class BatchDecoder:
 
 
 class _Reading:
-    """Records of some batches, which lie in `data` one after the other."""
+    """The records of some batches, which lie in `data` one after the other."""
 
     def __init__(self, held: Sequence[_Held], data: bytes) -> None:
         self._raw, self._data = data, np.frombuffer(data, np.uint8)
@@ -145,7 +147,7 @@ class _Reading:
         return Piece(columns, np.concatenate([part.producers for part in parts]))
 
     def _starts(self) -> Integers:
-        """Where each record begins. Raises ProtocolError unless those of a batch fill it."""
+        """Return where each record begins. Raises ProtocolError unless the records of each batch fill it."""
         there = self._begins < self._ends
         begins, ends = self._begins[there], self._ends[there]
         places = np.sort(np.append(begins, self._guesses(begins, ends)))  # not union1d, which is slow; all are distinct
@@ -160,7 +162,7 @@ class _Reading:
         return starts
 
     def _guesses(self, begins: Integers, ends: Integers) -> Integers:
-        """Where records seem to begin, some hundreds of them: what looks like the beginning of several in a row.
+        """Guess where some hundred records begin: where several in a row seem to begin.
 
         The length of a record is followed by its attributes, of which none is used: a byte that is 0.
         """
@@ -189,7 +191,7 @@ class _Reading:
         return begun
 
     def _walked(self, at: Integers, ends: Integers) -> Integers:
-        """Where records begin, walked through from several places at once, each to its end; raises ProtocolError."""
+        """Return where records begin, walking from several places at once, each to its end; raises ProtocolError."""
         found = list[Integers]()
         while len(at) >= _FEW:
             found.append(at)
@@ -204,7 +206,7 @@ class _Reading:
         return np.sort(np.concatenate(found))
 
     def _one_by_one(self, at: int, end: int) -> Integers:
-        """The same of one place."""
+        """Return where records begin, walking from one place to its end; raises ProtocolError."""
         raw, found = self._raw, list[int]()
         append = found.append
         while at < end:
@@ -224,7 +226,7 @@ class _Reading:
         return np.array(found, np.int64)
 
     def _rows(self, starts: Integers, of_rows: Integers) -> Piece:
-        """The records that begin there, each with the row of its batch."""
+        """Read the records that begin at `starts`, each with the row of its batch."""
         data, numbers, producers = self._data, self._numbers[of_rows], self._producers[of_rows]
         length, at = _numbers(data, starts)
         end = at + length
@@ -252,14 +254,14 @@ class _Reading:
         return Piece(columns, producers)
 
     def _times(self, of_rows: Integers, deltas: Integers) -> Integers:
-        """Times are counted from the batch's, or are the batch's last where the broker has given it."""
+        """Return timestamps: the batch's base plus delta, or its last one if the broker has set it (LogAppendTime)."""
         times: Integers = self._base_ms[of_rows] + deltas
         return np.where(self._is_stamped[of_rows], self._stamp_ms[of_rows], times) if self._is_stamped.any() else times
 
     def _cut(self, ends: Sequence[tuple[Integers, Integers, Integers]]) -> Iterator[pa.Array]:
-        """Of some (first byte, byte behind, size) per record what lies there; a size below 0 is null.
+        """Yield the bytes of (first byte, end byte, size) per record, for each of `ends`; a size below 0 is null.
 
-        What lies between them are values of an array of Arrow, too: so it copies what is wanted.
+        The bytes between them are values of an array of Arrow, too: so it copies only the wanted ones.
         """
         count = len(ends[0][0])
         cuts = np.empty(2 * len(ends) * count + 1, np.int64)
@@ -278,7 +280,7 @@ def _not_filled() -> ProtocolError:
 
 
 def _numbers(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
-    """The zigzag number that begins at each place, and the place behind it."""
+    """Read the zigzag number that begins at each place; return the numbers and the places after them."""
     byte = data[at]
     found = (byte & 0x7F).astype(np.int64)
     behind = at + 1
@@ -299,9 +301,9 @@ _POSITIVE = (1 << 63) - 1
 def _plain_parts(
     batches: Batches,
 ) -> Iterator[tuple[npt.NDArray[np.void], Integers, Integers, Sequence[bytes | memoryview]]]:
-    """The heads of batches, and where their records begin and end in these bytes once nothing is compressed.
+    """Yield heads of batches, where their records begin and end in decompressed bytes, and these bytes.
 
-    All come together, but for much that was compressed. Raises ProtocolError.
+    All come together, unless much was compressed. Raises ProtocolError.
     """
     begins, ends, codecs = batches.begins + HEAD.itemsize, batches.ends, batches.heads["attributes"] & COMPRESSION
     if len(begins) and not codecs.any():

@@ -1,4 +1,4 @@
-"""The records of batches without their compression: those of many small ones at once."""
+"""Decompression of the records of batches: of many small ones at once."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import pyarrow as pa
 from eosctl.errors import ProtocolError
 
 MOST_BYTES, TOGETHER_BYTES = 1 << 28, 1 << 26
-"""Of the records of one batch, and of several that are decompressed together. Producers put some 1 MB into one by
-default (`max.request.size`), but whoever may write to a topic can send a few kB that become gigabytes."""
+"""The most for the records of one batch, and of several that are decompressed together. Producers put some 1 MB into
+one by default (`max.request.size`), but anyone who may write to a topic can send a few kB that become gigabytes."""
 _BLOCK_BYTES = 1 << 20
-"""Read at once of a stream: the memory for much more is asked of the system anew each time."""
+"""Bytes read from a stream at once: memory for much more is requested from the system anew each time."""
 _GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
 _STREAMS = {_GZIP: "gzip", _LZ4: "lz4", _ZSTD: "zstd"}
 _XERIAL = b"\x82SNAPPY\x00"
-"""How snappy-java's stream begins, in which Java's clients wrap blocks; librdkafka writes one block alone."""
+"""The beginning of snappy-java's stream, in which Java's clients wrap blocks; librdkafka writes one block alone."""
 _XERIAL_HEAD = 16
 _MARK = os.urandom(16)
-"""What no batch has: nobody else knows it."""
+"""Bytes that no batch has, as only this process knows them."""
 _FAILURES = (OSError, ValueError, OverflowError, pa.ArrowException)
 
 
@@ -32,9 +32,9 @@ class _TooMuchError(Exception):
 
 
 def decompressed(batches: Sequence[tuple[memoryview, int]]) -> Iterator[list[bytes | memoryview]]:
-    """Give the records of some batches, which come with their codecs, in order: all at once, unless they are too much.
+    """Yield the records of some batches with their codecs, in order: all at once, unless they are too much.
 
-    No more is decompressed than is allowed, whatever a batch says of itself. Raises ProtocolError.
+    No more is decompressed than is allowed, whatever size a batch claims. Raises ProtocolError.
     """
     try:
         found = _plain(batches, TOGETHER_BYTES if len(batches) > 1 else MOST_BYTES)
@@ -50,7 +50,10 @@ def decompressed(batches: Sequence[tuple[memoryview, int]]) -> Iterator[list[byt
 
 
 def _plain(batches: Sequence[tuple[memoryview, int]], most: int) -> list[bytes | memoryview]:
-    """The records of each batch; raises _TooMuchError where those that are compressed have more than `most` bytes."""
+    """Decompress the records of each batch.
+
+    Raises _TooMuchError if the records of the compressed ones have more than `most` bytes.
+    """
     found, rows_of = list[bytes | memoryview](), defaultdict[int, list[int]](list)
     for row, (data, codec) in enumerate(batches):
         found.append(data)
@@ -64,9 +67,9 @@ def _plain(batches: Sequence[tuple[memoryview, int]], most: int) -> list[bytes |
 
 
 def _decompressed(batches: Sequence[bytes | memoryview], codec: int, most: int) -> Sequence[bytes]:
-    """The same of batches with one codec.
+    """Decompress batches with one codec.
 
-    To begin a stream takes ten times as long as to read a small batch. So one stream has all of them, each a member of
+    Beginning a stream takes ten times as long as reading a small batch. So one stream has all of them, each a member of
     its own, as gzip, lz4 and zstd allow, and between them are members with a mark.
     """
     name = _STREAMS.get(codec)
@@ -117,7 +120,7 @@ def _of_snappy(data: bytes | memoryview, most: int) -> bytes:
 
 
 def _of_block(data: bytes | memoryview, most: int) -> bytes:
-    """A block of snappy, which begins with its size: a number of seven bits a byte."""
+    """Decompress a block of snappy, which begins with its size: a number of seven bits a byte."""
     size = shift = 0
     for byte in data:
         size |= (byte & 0x7F) << shift

@@ -15,17 +15,17 @@ from eosctl.wire.primitives import read_varint, write_varint
 
 
 def headers_text(headers: Headers) -> str | None:
-    """Headers as the member of a record file; None for none."""
+    """Return headers as the member of a record file; None for none."""
     return json.dumps(encode_headers(headers), ensure_ascii=False, separators=(",", ":")) if headers else None
 
 
 def headers_of(text: str | None) -> Headers:
-    """The inverse of `headers_text`."""
+    """Parse the member of a record file, the inverse of `headers_text`."""
     return decode_headers(json.loads(text)) if text else ()
 
 
 def headers_texts(column: Any) -> pa.Array:
-    """Return a column of `raw_headers` as that of `headers_text`; raise ProtocolError for what are no headers."""
+    """Convert a column of `raw_headers` to one of `headers_text`; raises ProtocolError if they are no headers."""
     if column.null_count == len(column):
         return pa.nulls(len(column), pa.string())
     texts = [raw and headers_text(headers_in(raw)) for raw in one_array(column).to_pylist()]
@@ -33,7 +33,7 @@ def headers_texts(column: Any) -> pa.Array:
 
 
 def raw_headers(headers: Headers) -> bytes | None:
-    """Headers as they lie in a record batch (`DefaultRecord`, Kafka 4.3): their number, then each; None for none."""
+    """Return headers as in a record batch (`DefaultRecord`, Kafka 4.3): their number, then each; None for none."""
     if not headers:
         return None
     out = bytearray()
@@ -46,7 +46,7 @@ def raw_headers(headers: Headers) -> bytes | None:
 
 
 def headers_in(raw: bytes) -> Headers:
-    """The inverse of `raw_headers`; raises ProtocolError for what are no headers."""
+    """Parse headers of a record batch, the inverse of `raw_headers`; raises ProtocolError if they are none."""
     found = list[tuple[str, bytes | None]]()
     try:
         count, at = _number(raw, 0)
@@ -67,6 +67,6 @@ def _bytes(raw: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _number(raw: bytes, at: int) -> tuple[int, int]:
-    """The zigzag number that begins there, and the place behind it."""
+    """Read the zigzag number at a place; return it and the place after it."""
     found, behind = read_varint(raw, at)
     return found >> 1 ^ -(found & 1), behind

@@ -18,7 +18,7 @@ HEAD = np.dtype([(name, f">{code}") for name, code in BATCH_HEAD.items()])
 
 
 class Batches(Struct, frozen=True):
-    """Batches that lie in `data`: where each begins and ends, and their `heads`, as HEAD says."""
+    """Batches in `data`: where each begins and ends, and their `heads`, as in HEAD."""
 
     data: memoryview
     begins: Integers
@@ -26,22 +26,23 @@ class Batches(Struct, frozen=True):
     heads: npt.NDArray[np.void]
 
     def bases(self) -> Integers:
-        """The first offset of each."""
+        """Return the first offset of each batch."""
         return self.heads["base_offset"].astype(np.int64)
 
     def lasts(self) -> Integers:
-        """The last offset of each."""
+        """Return the last offset of each batch."""
         lasts: Integers = self.bases() + self.heads["last_offset_delta"]
         return lasts
 
     def some(self, rows: slice | npt.NDArray[np.bool_]) -> Batches:
-        """Some of them."""
+        """Return some of the batches."""
         return Batches(self.data, self.begins[rows], self.ends[rows], self.heads[rows])
 
     def visible(self, aborted: Iterable[tuple[int, int]]) -> Batches:
-        """Those with records that a consumer sees: `aborted` are producer ids and first offsets of transactions.
+        """Return the batches with records that a consumer sees.
 
-        As Kafka's consumer decides it (`CompletedFetch`, Kafka 4.3).
+        `aborted` are producer ids and first offsets of aborted transactions. Decided as Kafka's consumer does
+        (`CompletedFetch`, Kafka 4.3).
         """
         is_seen = (self.heads["attributes"] & CONTROL == 0) & (self.heads["records"] > 0)
         to_come = sorted((offset, producer_id) for producer_id, offset in aborted)
@@ -50,7 +51,7 @@ class Batches(Struct, frozen=True):
         return self if is_seen.all() else self.some(is_seen)
 
     def _aborted(self, to_come: list[tuple[int, int]]) -> list[int]:
-        """The rows of what lies in transactions, which are given by first offset and producer id."""
+        """Return the rows of the batches in aborted transactions, given by first offset and producer id."""
         found, aborted = list[int](), set[int]()
         columns = (self.lasts(), self.heads["producer_id"], self.heads["attributes"])
         rows = zip(*(column.tolist() for column in columns), strict=True)
@@ -72,7 +73,7 @@ class Batches(Struct, frozen=True):
 
 
 def batches_in(records: memoryview, *, topic: str, partition: int) -> Batches:
-    """The whole batches that were fetched of a partition; raises ProtocolError, and OldFormatError."""
+    """Return the whole batches that were fetched from a partition; raises ProtocolError or OldFormatError."""
     places = np.array(batch_places(records, topic=topic, partition=partition), np.int64)
     begins = places[:-1]
     if not len(begins):

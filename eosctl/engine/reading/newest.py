@@ -2,11 +2,11 @@
 
     for fold in folded(pieces, [OffsetRange("connect-offsets", 0, begin, lso, partitions=25), …]):
         fold.records     # a pyarrow.Table of `columns.RECORDS`
-        fold.older       # how many records of the same keys it stands for besides
+        fold.older       # how many older records of the same keys were read
 
-There is one fold, and each partition and key is in it once, unless the keys would not fit into memory: then there are
-more, a key may be in several, and the newest of it is in the last of these (`rule.newest_per_key` finds it). Memory is
-that of the keys, however many records they have. Nothing is read here, and there is no Spark in it.
+There is one fold, with each partition and key once, unless the keys would not fit into memory: then there are more, and
+a key may be in several, with its newest record in the last of these (`rule.newest_per_key` finds it). Memory is that of
+the keys, however many records they have. Nothing is read here, and nothing depends on Spark.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from eosctl.core.records import Bounds, Record
-from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings, one_batch, same
+from eosctl.engine.columns import RECORDS, VALUES, are_nothing, batch_of_columns, one_batch, same
 from eosctl.engine.keys.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
 from eosctl.engine.keys.matching import are_alike, numbers_in, sorted_by_hash
 from eosctl.engine.keys.owners import owners_of
@@ -35,13 +35,13 @@ Flags = npt.NDArray[np.bool_]
 
 _ROWS_AT_ONCE = 50_000
 _FULL = 0.75
-"""Of what is held at most: what is let go of is worth the look for it, or all is given away."""
+"""The most of the limits that rows may take after superseded ones are dropped: else all are given away."""
 
 
 class Fold(Struct, frozen=True):
-    """The newest `records` of some keys, and how many `older` ones of the same keys there were besides.
+    """The newest `records` of some keys, and the number of `older` ones of the same keys.
 
-    `read` is how many came altogether, counted as they came; `sizes` are the topics' numbers of partitions.
+    `read` is the number of all records, counted as they came; `sizes` are the topics' numbers of partitions.
     """
 
     records: pa.Table
@@ -50,18 +50,18 @@ class Fold(Struct, frozen=True):
     sizes: Mapping[str, int]
 
     def connectors(self) -> set[str]:
-        """Whose offsets there are."""
+        """Return the connectors that have offsets."""
         return set(pc.unique(self.records["connector"]).drop_null().to_pylist())
 
     def in_place(self) -> bool:
-        """Whether every key is where Connect's producer puts it; no key has no such place."""
+        """Tell whether every key is where Connect's producer puts it; records without a key don't count."""
         return pc.all(self.records["at_home"].filter(pc.is_valid(self.records["key"]))).as_py() is not False
 
 
 class TopicColumns(Struct, frozen=True):
-    """The outcome of reading a topic, or some of its partitions, up to bounds that were fixed at the start.
+    """The result of reading a topic, or some of its partitions, up to bounds that were fixed at the start.
 
-    `records` (RECORDS) have each partition and key once, the newest. The bounds are those of all partitions.
+    `records` (RECORDS) has the newest record of each partition and key. The bounds are those of all partitions.
     """
 
     topic: str
@@ -69,12 +69,12 @@ class TopicColumns(Struct, frozen=True):
     records: pa.Table
 
     def blocked(self) -> tuple[Bounds, ...]:
-        """The partitions where an open transaction hides what comes behind it."""
+        """Return the partitions where an open transaction hides the records behind it."""
         return tuple(bound for bound in self.bounds if bound.lso < bound.end)
 
 
 def all_records(reads: Iterable[TopicColumns]) -> pa.Table:
-    """The records of several topics, as RECORDS."""
+    """Return the records of several topics, as RECORDS."""
     return pa.concat_tables([RECORDS.empty_table(), *(read.records for read in reads)])
 
 
@@ -85,7 +85,7 @@ def folded(
     keys_at_once: int = KEYS_AT_ONCE,
     bare: bool = False,
 ) -> Iterator[Fold]:
-    """The newest of records (PIECE) that come from `ranges`, those of a partition in the order of its log."""
+    """Yield the newest of the records (PIECE) that come from `ranges`, those of a partition in the order of its log."""
     folding = Folding(ranges, keys_at_once=keys_at_once, bare=bare)
     for piece in pieces:
         folding.add(piece)
@@ -96,7 +96,7 @@ def folded(
 
 
 def records_table(topic: str, records: Iterable[Record], *, partitions: int, bare: bool = False) -> pa.Table:
-    """Records that are in memory, as RECORDS of a topic that has so many partitions; `bare` as in `Folding`."""
+    """Return records that are in memory, as RECORDS of a topic with `partitions` partitions; `bare` as in `Folding`."""
     *columns, headers = list(zip(*(record[1:] for record in records), strict=True)) or [()] * 6
     types = (pa.int32(), pa.int64(), pa.int64(), VALUES, VALUES)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
@@ -107,10 +107,10 @@ def records_table(topic: str, records: Iterable[Record], *, partitions: int, bar
 
 
 class Folding:
-    """Columns of records as they come; rows that are superseded go whenever they are more than the others, in number
-    or in bytes.
+    """The newest of records that come as columns.
 
-    Of `ranges`, to which the records' places are numbers, it needs the topic, the partition and how many there are.
+    Superseded rows are dropped whenever they are more than the others, in number or in bytes. Of `ranges`, to which the
+    records' places are numbers, it needs the topic, the partition and the number of partitions.
     """
 
     def __init__(
@@ -122,7 +122,11 @@ class Folding:
         bare: bool = False,
         keyless: bool = False,
     ) -> None:
-        """`bare`: nobody asks whose a key is (`connector`): it is null. `keyless`: records without a key all stay."""
+        """Start with no records.
+
+        `bare`: the connector of each key is not needed: the column `connector` is null. `keyless`: all records without
+        a key stay.
+        """
         self._ranges, self._bare, self._keyless = ranges, bare, keyless
         self._batches: list[pa.RecordBatch] = []
         self._hashes: list[Hashes] = []
@@ -131,11 +135,11 @@ class Folding:
         self._compact_at_rows, self._compact_at_bytes = _ROWS_AT_ONCE, bytes_at_once
 
     def held_bytes(self) -> int:
-        """How much there is by now, with what is superseded."""
+        """Return the size of all rows held, superseded ones included."""
         return self._kept_bytes
 
     def is_full(self) -> bool:
-        """Whether it is time to give away what is held: not for what goes if it is superseded, if that is much."""
+        """Tell whether to give away the rows held: not if dropping the superseded ones frees much."""
         if self._kept_bytes < self._bytes_at_once and self._rows < self._keys_at_once:
             return False
         if self._rows > self._keys:
@@ -143,7 +147,7 @@ class Folding:
         return self._keys >= self._keys_at_once * _FULL or self._kept_bytes >= self._bytes_at_once * _FULL
 
     def add(self, piece: pa.RecordBatch) -> None:
-        """Records as PIECE, those of a partition in the order of its log."""
+        """Add records (PIECE), those of a partition in the order of its log."""
         self._batches.append(piece)
         self._hashes.append(hashes_of(piece["key"]))
         self._rows += len(piece)
@@ -155,7 +159,7 @@ class Folding:
             self._compact()
 
     def fold(self) -> Fold:
-        """What there is by now, which is held no more."""
+        """Return the records held, and let go of them."""
         self._let_go()
         batches, self._batches = list(_larger(self._batches))[::-1], []
         hashes, self._hashes, first = np.concatenate([np.zeros(0, np.uint32), *self._hashes]), [], 0
@@ -178,7 +182,7 @@ class Folding:
         return _as_records(names, [partitions, *columns], sizes, of_keys, bare=self._bare)
 
     def _compact(self) -> None:
-        """Lets go of what is superseded, and goes on with what is left."""
+        """Drop superseded rows, and start counting from the rest."""
         self._let_go()
         self._keys = self._rows
         self._kept_bytes = sum(batch.nbytes for batch in self._batches)
@@ -186,7 +190,7 @@ class Folding:
         self._compact_at_rows = 2 * self._keys + _ROWS_AT_ONCE
 
     def _let_go(self) -> None:
-        """Keeps what nothing supersedes, batch by batch: a copy of all would take as much again while it is made."""
+        """Drop superseded rows batch by batch: a copy of all rows would double the memory while it is made."""
         counts = superseded(self._batches, self._hashes, keyless=self._keyless)
         if counts is None:
             return
@@ -201,9 +205,9 @@ class Folding:
 
 
 def superseded(batches: Sequence[pa.RecordBatch], hashes: Sequence[Hashes], *, keyless: bool) -> Integers | None:
-    """The numbers of the rows that have the partition and key of a later one; None where there are none.
+    """Return the numbers of the rows that have the partition and key of a later one; None if there are none.
 
-    With `keyless` no key is the same as no other.
+    With `keyless`, rows without a key differ from each other.
     """
     if not batches:
         return None
@@ -224,13 +228,13 @@ def superseded(batches: Sequence[pa.RecordBatch], hashes: Sequence[Hashes], *, k
 
 
 def _are_as_next(keys: pa.Array, places: Integers) -> Flags:
-    """Whether each but the last has the key and place of the next."""
+    """Tell for each row but the last whether its key and place are those of the next."""
     found: Flags = same(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False)
     return np.append(found & (places[:-1] == places[1:]), values=False)
 
 
 def _with_neighbours(some: Flags, goes_on: Flags) -> Flags:
-    """`some`, and all that are in a run with one of them: one that `goes_on` has the next one in its run."""
+    """Extend `some` to whole runs: a row that `goes_on` has the next one in its run."""
     if not some.any():
         return some
     runs = np.cumsum(np.insert(~goes_on[:-1], 0, values=False))
@@ -238,7 +242,7 @@ def _with_neighbours(some: Flags, goes_on: Flags) -> Flags:
 
 
 def _are_older(keys: pa.Array, places: Integers, *, keyless: bool) -> Flags:
-    """Whether each has the place and key of a later one."""
+    """Tell for each row whether a later one has its place and key."""
     later = set[tuple[int, bytes | None]]()
     found = np.zeros(len(keys), np.bool_)
     pairs = list(zip(places.tolist(), keys.to_pylist(), strict=True))
@@ -249,7 +253,7 @@ def _are_older(keys: pa.Array, places: Integers, *, keyless: bool) -> Flags:
 
 
 def _filtered(batches: list[pa.RecordBatch], which: Sequence[npt.NDArray[np.bool_]]) -> Iterator[pa.RecordBatch]:
-    """Some rows of all `batches`, which come from the end and are gone then."""
+    """Yield some rows of each of `batches`, which is emptied from the end."""
     for wanted in which:
         batch = batches.pop()
         if wanted.all():
@@ -259,7 +263,7 @@ def _filtered(batches: list[pa.RecordBatch], which: Sequence[npt.NDArray[np.bool
 
 
 def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches that are not small, but for the last: else there were ever more of them."""
+    """Join small batches, but for the last: else there were ever more of them."""
     some, rows = list[pa.RecordBatch](), 0
     for batch in batches:
         some.append(batch)
@@ -272,7 +276,7 @@ def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def piece_of(number: int, messages: Sequence[Message]) -> Piece:
-    """Messages of confluent-kafka, all of the partition of that number."""
+    """Convert messages of confluent-kafka, all of the partition of that number."""
     times = [message.timestamp() for message in messages]
     columns = [
         pa.repeat(pa.scalar(number, pa.int32()), len(messages)),
@@ -288,8 +292,8 @@ def piece_of(number: int, messages: Sequence[Message]) -> Piece:
 def _as_records(
     topics: pa.Array, columns: Sequence[pa.Array], sizes: pa.Array, hashes: pa.Array, *, bare: bool
 ) -> pa.Table:
-    """`columns` are partition, offset, timestamp_ms, key, value and headers; `hashes` those of the keys."""
+    """Return RECORDS of columns: partition, offset, timestamp_ms, key, value and headers; `hashes` are of the keys."""
     partitions, _offsets, _times_ms, keys, values, _headers = columns
     at_home = pc.fill_null(pc.equal(homes_by(hashes, sizes), partitions), fill_value=False)
     owners = pa.nulls(len(keys), pa.string()) if bare else owners_of(keys)
-    return pa.Table.from_arrays([topics, *columns, nothings(values), hashes, at_home, owners], schema=RECORDS)
+    return pa.Table.from_arrays([topics, *columns, are_nothing(values), hashes, at_home, owners], schema=RECORDS)

@@ -1,6 +1,7 @@
 """Ranges of offsets, which are read from end to end.
 
-Ends are decided by who plans and never here: a task that asked for "latest" would see another end on every attempt.
+Their ends are decided by the planner and never here: a task that asked for "latest" would see another end on every
+attempt.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from eosctl.deadline import Deadline
 ClientProperties = Mapping[str, Any]
 """librdkafka's configuration, callbacks included."""
 Message = Any
-"""A message of confluent-kafka, whose types say that each of its parts may be missing."""
+"""A message of confluent-kafka, whose type stubs make each of its parts optional."""
 Place = tuple[str, int]
 """A topic's name and a partition."""
 
@@ -24,16 +25,16 @@ _FEW_TOPICS, _LEARN_S = 20, 10.0
 
 
 class ProgressMeter(Protocol):
-    """Is told how far something is."""
+    """A receiver of progress."""
 
     def tell(self, count: Callable[[], int], *, last: bool = False) -> None:
-        """May ask `count` for the number; for the `last` time it does."""
+        """Report progress; `count` is called if the number is wanted, and always for the `last` report."""
 
 
 class OffsetRange(Struct, frozen=True):
     """Offsets `begin` (included) to `end` (excluded) of one of the topic's `partitions`; `end` is at most its LSO.
 
-    `name` is the topic's in the rows, where that is not `topic`: two clusters may have one of the same name.
+    `name` is the topic's name in the rows, if it is not `topic`: two clusters may have a topic of the same name.
     """
 
     topic: str
@@ -45,7 +46,10 @@ class OffsetRange(Struct, frozen=True):
 
 
 def partitions_together(offsets: Mapping[int, int], most: int) -> Iterator[Sequence[int]]:
-    """The partitions of `offsets`, how many each has, in order: as many together as have no more than `most`."""
+    """Yield the partitions in order, as many together as have at most `most` of the `offsets`.
+
+    `offsets` has the number of each partition.
+    """
     part: list[int] = []
     for partition, count in offsets.items():
         if part and sum(offsets[each] for each in part) + count > most:
@@ -57,10 +61,10 @@ def partitions_together(offsets: Mapping[int, int], most: int) -> Iterator[Seque
 
 
 def learn_topics(client: Any, count: int, deadline: Deadline) -> None:
-    """Has a client of confluent-kafka ask once where all topics are, where it will need many of them.
+    """Make a client of confluent-kafka ask once for the metadata of all topics, if it will need many of them.
 
-    librdkafka asks for each topic when it first needs it, and each time again for all that it still waits for: of a
-    thousand topics that is half of a writer's CPU. Where the broker does not answer, it finds them that way.
+    librdkafka asks for each topic when it first needs it, and each time again for all that it still waits for: for a
+    thousand topics that is half of a writer's CPU. If the broker does not answer, it finds them that way.
     """
     from confluent_kafka import KafkaException
 

@@ -1,4 +1,4 @@
-"""Stretches of a topic: its records, some at a time and in order, as columns that become lines of a record file."""
+"""Runs of a topic's records, some at a time and in order, as columns that become lines of a record file."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from msgspec import Struct
 
 from eosctl.core.records import Record
 from eosctl.engine.backups.lines import few_at_once
-from eosctl.engine.columns import LINES, one_array, those
+from eosctl.engine.columns import LINES, filter_rows, one_array
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.reading.batches import Piece
 from eosctl.engine.reading.headers import headers_of, headers_text, headers_texts
 from eosctl.engine.reading.ranges import OffsetRange
 
 _LINES_AT_ONCE = 10_000
-"""More take memory that has to be asked for anew each time, which costs a third of the time of making them."""
+"""Memory for more lines is requested from the system anew each time, which takes a third of the time."""
 _ORDER = [("partition", "ascending"), ("offset", "ascending")]
 
 
 class Stretch(Struct, frozen=True):
-    """Some records of a topic as LINES, in partition, then offset order; `read` is how many passed by for them."""
+    """A run of a topic's records as LINES, by partition, then offset; `read` is how many were read for them."""
 
     rows: pa.Table
     read: int
@@ -31,17 +31,17 @@ class Stretch(Struct, frozen=True):
         return len(self.rows)
 
     def tombstones(self) -> int:
-        """How many have no value."""
+        """Count the records without a value."""
         return int(self.rows["value"].null_count)
 
     def of_connectors(self, connectors: Collection[str]) -> Stretch:
-        """Only what is theirs."""
+        """Keep only the records of these connectors."""
         owners = owners_of(one_array(self.rows["key"]))
         wanted = pc.is_in(owners, value_set=pa.array(list(connectors), pa.string()))
-        return Stretch(those(self.rows, wanted), self.read)
+        return Stretch(filter_rows(self.rows, wanted), self.read)
 
     def changed(self, beginnings: Sequence[bytes], change: Callable[[Record], Record]) -> tuple[Stretch, int]:
-        """With other values of those records whose keys begin so, and how many there are."""
+        """Change the records whose keys have one of these beginnings; also return how many values changed."""
         keys = one_array(self.rows["key"])
         concerned = pc.fill_null(_begin_with(keys, beginnings), fill_value=False)
         if not pc.any(concerned).as_py():
@@ -54,29 +54,29 @@ class Stretch(Struct, frozen=True):
         return Stretch(rows, self.read), sum(one is not other for one, other in zip(before, after, strict=True))
 
     def blocks(self) -> Iterator[pa.Table]:
-        """The rows, in tables of the size of which `record_lines` is fastest."""
+        """Yield the rows in tables of the size for which `record_lines` is fastest."""
         return few_at_once(self.rows, rows=_LINES_AT_ONCE)
 
     def records(self) -> list[Record]:
-        """The same, one by one."""
+        """Return the records one by one."""
         return _records_of(self.rows)
 
 
 def stretch_of(topic: str, ranges: Sequence[OffsetRange], pieces: Iterable[Piece]) -> Stretch:
-    """The records of some pieces of `ranges` of a topic, all together."""
+    """Return the records of some pieces of a topic's `ranges`, all together."""
     tables = [_lines_of(topic, ranges, piece) for piece in pieces]
     rows = pa.concat_tables([LINES.empty_table(), *tables])
     return Stretch(rows if len(ranges) == 1 else rows.sort_by(_ORDER), len(rows))
 
 
 def newest_stretch(records: pa.Table, *, read: int) -> Stretch:
-    """RECORDS of one topic, which are the newest of so many that were `read`."""
+    """Return RECORDS of one topic, the newest of `read` records."""
     rows = records.select(LINES.names[:-1]).append_column("headers", headers_texts(records["headers"]))
     return Stretch(rows.sort_by(_ORDER), read)
 
 
 def stretch_of_records(records: Sequence[Record], *, read: int) -> Stretch:
-    """Records that are in memory, in their order."""
+    """Return records that are in memory, in their order."""
     columns = list(zip(*records, strict=True)) or [()] * len(LINES)
     arrays = [pa.array(column, field.type) for column, field in zip(columns[:-1], LINES, strict=False)]
     texts = pa.array(map(headers_text, columns[-1]), LINES.field("headers").type)

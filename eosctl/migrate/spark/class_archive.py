@@ -1,4 +1,4 @@
-"""The archive of the classes that Spark loads while it starts and migrates: half of the start-up without it."""
+"""The archive of the classes that Spark loads to start and to migrate: it halves the start-up time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from eosctl.machine.kept_file import KeptFile
 
 
 def spark_class_archive(folder: Path, *, java_home: Path | None, work_dir: Path) -> ClassArchive | None:
-    """The archive in `folder` for this Java and these jars, drafts of it in `work_dir`; None where that is unknown."""
+    """Return the archive in `folder` for this Java and these jars; None if Java is unknown.
+
+    Drafts of it are in `work_dir`.
+    """
     if java_home is None:
         return None
     name = archive_name(java_home / "bin" / "java", sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar")))

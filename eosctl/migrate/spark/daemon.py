@@ -1,7 +1,7 @@
-"""Starts the Python processes of a local Spark's tasks from the installed pyspark.
+"""The daemon that starts the Python processes of a local Spark's tasks from the installed pyspark.
 
-Spark puts a zip of pyspark before it, which each process would compile anew: a second for the first task. And what
-tasks need is loaded here, once: the processes are forked from this one.
+Spark puts a zip of pyspark before it, which each process would compile anew: a second for the first task. And the
+modules that tasks need are loaded here, once: the processes are forked from this one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SPARKS = re.compile(r"(pyspark|py4j).*\.zip")
 
 
 def without_zips(path: Iterable[str]) -> list[str]:
-    """`path` without Spark's zips of pyspark and py4j."""
+    """Return `path` without Spark's zips of pyspark and py4j."""
     return [entry for entry in path if not _SPARKS.fullmatch(PurePath(entry).name)]
 
 

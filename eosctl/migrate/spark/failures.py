@@ -1,4 +1,4 @@
-"""What went wrong inside Spark, in one line: stack traces of two languages never reach the user."""
+"""Errors inside Spark in one line: stack traces of two languages never reach the user."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _DEATHS = {
     "Python worker exited unexpectedly": "the Python process of a task died, killed or for want of memory",
     "ExecutorLostFailure": "an executor was lost, killed or for want of memory",
 }
-"""What Spark says of a process that did not fail but end: there is no exception in it that shows anything."""
+"""Spark's words for a process that died instead of failing: its exceptions explain nothing."""
 
 
 def start_error(error: BaseException, *, log_file: Path, log_start: int) -> EosctlError:
-    """The eosctl error for a Spark that did not start: the JVM's own words, which are in the log after `log_start`.
+    """Return the error for a Spark that did not start, with the JVM's own words from the log after `log_start`.
 
-    pyspark only says that the JVM exited before it told its port.
+    pyspark only says that the JVM exited before it reported its port.
     """
-    said = ""
+    output = ""
     if "JAVA_GATEWAY_EXITED" in str(error):
         with suppress(OSError), log_file.open("rb") as log:
             log.seek(log_start)
-            said = log.read(_LOG_LIMIT).decode("utf-8", "replace")
-    lines = [line.strip() for line in said.splitlines() if line.strip() and not _OF_NO_USE.match(line)]
+            output = log.read(_LOG_LIMIT).decode("utf-8", "replace")
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not _OF_NO_USE.match(line)]
     telling = [line for line in lines if _TELLING.search(line)] or lines
     if not telling:
         return spark_error(error, "starting Spark", log_file=log_file)
@@ -52,25 +52,25 @@ def start_error(error: BaseException, *, log_file: Path, log_start: int) -> Eosc
 
 
 def spark_error(error: BaseException, doing: str, *, log_file: Path | None = None) -> EosctlError:
-    """The eosctl error for a failure inside Spark: the innermost line that is not about Spark itself, and the task."""
+    """Return the error for a failure inside Spark: the innermost line that is not about Spark itself, and the task."""
     text = str(error)
     where = str(log_file) if log_file else "spark.log beside the snapshot folder"
-    kind, told, hint = _meaning(_cause(error, text))
-    return kind(f"{doing} failed in Spark: {told}{_task(text)}", hint=f"{hint}The whole story is in {where}.")
+    kind, message, hint = _meaning(_cause(error, text))
+    return kind(f"{doing} failed in Spark: {message}{_task(text)}", hint=f"{hint}The whole story is in {where}.")
 
 
 def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
-    """What a task met with: the class, and so the exit code, that it has without Spark, its words, and what next."""
+    """Return the class that a task's error has without Spark, and so the exit code, its message, and the next step."""
     if ours := _OUR_ERROR.fullmatch(cause):
         kind = getattr(errors, ours[1], EosctlError)
         return kind, ours[2], _NEXT.get(kind, "")
     kafkas = _KAFKA_ERROR.search(cause)
-    told = f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
+    message = f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
     if re.search(r"\b\w*(?:AUTHORIZATION|AUTHENTICATION)(?:_FAILED)?\b", cause):
-        return UnauthorizedError, told, _NEXT[UnauthorizedError]
+        return UnauthorizedError, message, _NEXT[UnauthorizedError]
     if any(re.search(rf"\b{name}\b", cause) for name in _UNREACHABLE):
-        return UnreachableError, told, _NEXT[UnreachableError]
-    return EosctlError, told, ""
+        return UnreachableError, message, _NEXT[UnreachableError]
+    return EosctlError, message, ""
 
 
 def _cause(error: BaseException, text: str) -> str:
@@ -81,7 +81,7 @@ def _cause(error: BaseException, text: str) -> str:
 
 
 def _task(text: str) -> str:
-    """Which task it was, and how often it was tried, where Spark gave up for one."""
+    """Return which task it was, and how often it was tried, if Spark gave up because of one."""
     found = _TASK.search(text)
     if found is None:
         return ""

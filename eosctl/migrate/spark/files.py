@@ -1,6 +1,6 @@
 """Files of records as sources and as the target of a migration: NDJSON record files, and Parquet.
 
-Read and written on the driver, streaming, so that their size does not matter. Runs where Kafka need not be.
+They are read and written on the driver, streaming, so that their size does not matter. Needs no Kafka.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from eosctl.machine.files import write_whole
 
 _ROWS_AT_ONCE = 50_000
 _LINE_BYTES = 60
-"""Of a line of a record file at the least, its member names among them."""
+"""The fewest bytes of a line of a record file, member names included."""
 Item = TypeVar("Item")
 _PARQUET = pa.schema(
     [
@@ -47,15 +47,15 @@ _TYPES = {
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a file is Parquet, by its name; all others are record files (NDJSON)."""
+    """Tell by its name whether a file is Parquet; all others are record files (NDJSON)."""
     return path.endswith(".parquet")
 
 
 def read_file(path: str) -> Iterator[Record]:
-    """The records of a file; one without an offset gets its place in the file, for then the order says what is newer.
+    """Yield the records of a file; without offsets each gets its place in the file: the later record is newer.
 
-    Raises InputFileError: unreadable, no records of Kafka, records of several topics, or some with offsets and some
-    without: these can't be compared.
+    Raises InputFileError for a file that is unreadable or has no records of Kafka, for records of several topics, or
+    some with offsets and some without: these can't be compared.
     """
     topic: str | None = None
     has_offsets = False
@@ -76,8 +76,10 @@ def read_file(path: str) -> Iterator[Record]:
 
 
 def record_count(path: str) -> int:
-    """At most how many records a file has, without reading it: Parquet knows, of lines only the size. Raises
-    InputFileError."""
+    """Return the maximum number of records in a file, without reading it. Raises InputFileError.
+
+    Parquet knows the number; for lines it follows from the size.
+    """
     with _readable(path):
         if not is_parquet(path):
             return Path(path).stat().st_size // _LINE_BYTES
@@ -87,8 +89,10 @@ def record_count(path: str) -> int:
 
 
 def folds_of(path: str, name: str, *, partitions: int) -> Iterator[Fold]:
-    """The records of a file, some at a time and as they come, under the topic `name`: a partition and key may be there
-    several times, in any order of their offsets."""
+    """Yield the records of a file, some at a time and in its order, under the topic `name`.
+
+    A partition and key may occur several times, in any order of their offsets.
+    """
     for piece in _pieces(read_file(path)):
         yield Fold(records_table(name, piece, partitions=partitions), 0, len(piece), {name: partitions})
 
@@ -99,7 +103,7 @@ def _pieces(rows: Iterator[Item]) -> Iterator[list[Item]]:
 
 
 def write_file(path: str, records: Iterable[Record]) -> int:
-    """Writes a file that is there whole or not at all, and synced; returns how many records. Raises EosctlError."""
+    """Write a file whole or not at all, synced, and return its number of records. Raises EosctlError."""
     count, write = 0, _write_parquet if is_parquet(path) else _write_lines
 
     def counted() -> Iterator[Record]:
@@ -121,10 +125,10 @@ def _of_lines(path: str) -> Iterator[Record]:
 
 
 def read_parquet(path: str | Path) -> Iterator[Record]:
-    """The records of a Parquet file, or of a folder of them in order of their names.
+    """Yield the records of a Parquet file, or of a folder of them in order of their names.
 
-    `timestamp_ms` or Spark's own `timestamp`, `topic` if there are several; all but `partition`, `key` and `value` may
-    be absent. Raises InputFileError.
+    The time is `timestamp_ms` or Spark's own `timestamp`; `topic` is needed if there are several; all columns but
+    `partition`, `key` and `value` may be absent. Raises InputFileError.
     """
     from pyarrow import dataset
 
@@ -158,7 +162,10 @@ def _rows(batch: pa.RecordBatch) -> Iterator[Record]:
 
 
 def _typed(name: str, column: pa.Array) -> pa.Array:
-    """A column of records as it must be; raises what `_readable` translates: numbers are never cut or made of text."""
+    """Convert a column of records to its type; raises the errors that `_readable` translates.
+
+    Numbers are never cut or made of text.
+    """
     kind, least = _TYPES[name], 0 if name == "partition" else UNKNOWN
     if name == "timestamp_ms" and pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ms", tz="UTC")).cast(kind)
@@ -174,7 +181,7 @@ def _typed(name: str, column: pa.Array) -> pa.Array:
 
 @contextmanager
 def _readable(path: str | Path) -> Iterator[None]:
-    """Translates what reading a file may raise."""
+    """Translate the errors of reading a file into InputFileError."""
     try:
         yield
     except OSError as exc:

@@ -1,9 +1,8 @@
-"""The stages of a migration on Spark, each landing in the snapshot folder before the next one starts.
+"""The stages of a migration on Spark; each writes into the snapshot folder before the next one starts.
 
-Kafka is read once per stage and never twice within one: compaction may delete between two scans. Tasks bring what they
-read to the parts of its keys, through files that all of them see, and then each part is one task's: Spark shuffles
-nothing, and no SQL runs. The stages return plain values; what they mean, and whether to go on, is for
-`eosctl.migrate.plan`.
+Kafka is read once per stage and never twice within one: compaction may delete between two scans. Tasks bring records to
+the parts of their keys, through files that all of them see, and then each part is one task's: Spark shuffles nothing,
+and no SQL runs. The stages return plain values; `eosctl.migrate.plan` decides what they mean, and whether to go on.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Record
 from eosctl.engine.columns import Table
 from eosctl.engine.files import land, next_reader, older_in, part_files, read_table
-from eosctl.engine.keys.places import Places
+from eosctl.engine.keys.places import KeyParts
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.write import stamped
 from eosctl.errors import UsageError
@@ -56,11 +55,11 @@ Outcome = TypeVar("Outcome")
 Divide = Callable[[Iterable[tuple[int, OffsetRange]], int], list[list[OffsetRange]]]
 
 _WORTH_A_TASK = 10_000
-"""Fewer records are read sooner than one more Python process starts."""
+"""Records below which reading them takes less time than starting one more Python process."""
 
 
 class MigrationJob(Struct, frozen=True):
-    """The stages. `client` is how the command's own cluster is reached, `others` has the same for each profile.
+    """The stages. `client` has the settings for the command's own cluster, `others` those for each profile.
 
     Tasks make their clients themselves. Secrets travel in task closures, never in the conf.
     """
@@ -72,7 +71,7 @@ class MigrationJob(Struct, frozen=True):
     executor_patience_s: float = EXECUTOR_PATIENCE_S
 
     def require_shared(self, folder: Path) -> None:
-        """Raises UsageError unless every executor sees `folder` as this process does; a local Spark does."""
+        """Raise UsageError unless every executor sees `folder` as this process does; a local Spark does."""
         if str(self.context.master).startswith("local"):
             return
         with self._stage("looking whether all executors share the snapshot folder"):
@@ -84,7 +83,7 @@ class MigrationJob(Struct, frozen=True):
             )
 
     def least_parts(self, records: int) -> int:
-        """How many parts of so many `records` keep everyone busy, and none for long."""
+        """Return how many parts of `records` records keep all cores busy, and none of them for long."""
         return min(2 * self.context.defaultParallelism, 1 + records // _WORTH_A_TASK)
 
     def snapshot(
@@ -96,12 +95,12 @@ class MigrationJob(Struct, frozen=True):
         renames: Mapping[str, str] | None = None,
         bare: bool = False,
     ) -> Snapshot:
-        """Reads topics up to their planned bounds, and files, into `folder`: each key into its part.
+        """Read topics up to their planned bounds, and files, into `folder`: each key into its part.
 
-        With `renames` the keys of these connectors are where they will be under their new names. `bare`: nobody asks
-        whose the keys are.
+        With `renames` the keys of these connectors are in the parts of their new names. `bare`: the connectors of the
+        keys are not needed.
         """
-        topics, places = list(topics), Places(parts, renames or {})
+        topics, places = list(topics), KeyParts(parts, renames or {})
         again, _, side = folder.name.rpartition("-")
         counts = _counts(folder, sum(topic.records() for topic in topics if topic.file is None))
         with self._stage(f"reading the {side}{' again' if again else ''}", counts):
@@ -118,12 +117,12 @@ class MigrationJob(Struct, frozen=True):
         topics: Sequence[PlannedTopic],
         folder: Path,
         profile: str,
-        places: Places,
+        places: KeyParts,
         counts: RecordCounts,
         *,
         bare: bool,
     ) -> Snapshot:
-        """The topics of the cluster of `profile`."""
+        """Read the topics of the cluster of `profile`."""
         ranges = planned_ranges(topics, profile=profile)
         is_whole = {one.partitions for one in ranges} == {places.size()}
         some = by_parts(ranges, places.parts) if is_whole else in_tasks(ranges, self.least_parts(_records_in(ranges)))
@@ -132,11 +131,11 @@ class MigrationJob(Struct, frozen=True):
         return land_bins(self.context, client, some, folder, places, counts=counts, first=first, bare=bare)
 
     def _client(self, profile: str | None) -> ClientSettings:
-        """Raises UsageError where no cluster was named."""
+        """Return how to reach a profile's cluster; raises UsageError if no cluster was named."""
         return self.others[profile] if profile else Target(client=self.client).require_client()
 
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally:
-        """Applies the rule to `folder`/source and `folder`/target, lands `folder`/decisions, counts everything."""
+        """Apply the rule to `folder`/source and `folder`/target, write `folder`/decisions, and count everything."""
         with self._stage("deciding per key"):
             fresh_folder(folder / "sample")
             fresh_folder(folder / "decisions")
@@ -146,33 +145,36 @@ class MigrationJob(Struct, frozen=True):
         return Tally.of(
             chain.from_iterable(part.groups for part in found),
             records=older_in(folder / "source") + sum(part.rows for part in found),
-            keys=((*whose, count) for part in found for whose, count in part.keys.items()),
+            keys=((*owner, count) for part in found for owner, count in part.keys.items()),
             sources=plan.sources,
             routed=plan.connectors_of("source"),
             scattered=sum(part.scattered for part in found),
         )
 
     def find_stale(self, folder: Path) -> int:
-        """Lands `folder`/stale: the live copies of keys that will be sent on other partitions; returns how many."""
+        """Write `folder`/stale and return the number of its records.
+
+        They are the live copies of keys that will be sent, on other partitions.
+        """
         with self._stage("looking for copies on other partitions"):
             fresh_folder(folder / "stale")
             return sum(self._on_parts(folder, lambda number: tasks_of.land_stale(folder, number)))
 
     def stale(self, folder: Path) -> Iterator[Record]:
-        """What `find_stale` has found."""
+        """Yield the copies that `find_stale` has found."""
         for file in part_files(folder / "stale"):
             yield from tasks_of.records_of(read_table(file))
 
     def sample(self, folder: Path, *, limit: int = tasks_of.SAMPLE) -> list[DecidedKey]:
-        """Up to `limit` decisions to show: changes and conflicts first, then by topic and key."""
+        """Return up to `limit` decisions to show: changes and conflicts first, then by topic and key."""
         rows = [row for file in part_files(folder / "sample") for row in read_table(file).to_pylist()]
         rows.sort(key=lambda row: (row["action"] == "keep", row["topic"], row["key"]))
         return [_decided_key(row) for row in rows[:limit]]
 
     def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[Table]:
-        """What the target has of each key that will be sent, and what is put over it, as columns of a backup.
+        """Yield the target's record of each key that will be sent, and what replaces it, as columns of a backup.
 
-        That is what was there when it was planned, or what is `newer`; at the end come the copies that `stale` has.
+        That is the record at the time of planning, or a `newer` one; at the end come the copies that `stale` has.
         """
         done, total = 0, plan.tally.to_write() + plan.stale_copies
         for rows in replaced(folder):
@@ -182,8 +184,11 @@ class MigrationJob(Struct, frozen=True):
         self.on_progress("making the backup", done, done, "records")
 
     def new_offsets(self, drift: Path, folder: Path, plan: MigrationPlan, *, side: str) -> list[str]:
-        """Whose offsets the snapshot `drift` holds, sorted; on the target, records of the plan itself do not count, and
-        of a source those of connectors that it gives nothing of."""
+        """Return the connectors that have offsets in the snapshot `drift`, sorted.
+
+        On the target, records of the plan itself do not count; on a source, connectors that it gives no offsets of
+        don't.
+        """
         with self._stage(f"looking for new offsets in the {side}"):
             found = self._on_parts(
                 folder, lambda number: tasks_of.foreign_connectors(folder, number, drift, plan, side=side)
@@ -191,9 +196,9 @@ class MigrationJob(Struct, frozen=True):
         return sorted({name for names in found for name in names})
 
     def newer(self, drift: Path, folder: Path) -> int:
-        """Keeps for the backup what the snapshot `drift` of the target has of keys that will be sent.
+        """Keep for the backup the records that the snapshot `drift` of the target has of keys that will be sent.
 
-        What the plan has written itself is not counted, and not kept.
+        Records that the plan has written itself are neither counted nor kept.
         """
         with self._stage("looking for new offsets in the target"):
             landed = fresh_folder(drift.with_name("newer"))
@@ -204,11 +209,11 @@ class MigrationJob(Struct, frozen=True):
         return count
 
     def write_tasks(self, plan: MigrationPlan) -> int:
-        """How many tasks, and so transactional ids, a write takes: a key is written by the task of its part."""
+        """Return the number of tasks, and so of transactional ids, of a write: the task of a part writes its keys."""
         return len(plan.parts)
 
     def unwritten(self, folder: Path, plan: MigrationPlan, targets: Sequence[PlannedTopic], into: Path) -> int:
-        """Lands `into` what is to be sent and `targets`, read up to now, do not have; returns how many."""
+        """Write `into` the decisions that `targets`, read up to now, do not have yet, and return their number."""
         again = into.with_name("resume-target")
         self.snapshot(targets, again, parts=plan.parts)
         with self._stage("looking for what is written already"):
@@ -218,7 +223,7 @@ class MigrationJob(Struct, frozen=True):
     def write(
         self, decisions: Path, plan: MigrationPlan, *, tasks: int, records: int, timestamp_ms: int | None = None
     ) -> SentCounts:
-        """Sends the so many `records` of `decisions`, in transactions of one task per part, and counts them.
+        """Send the `records` records of `decisions`, in transactions of one task per part, and count them.
 
         The `tasks` are those of the plan: no other transactional ids are used. A file is written whole. Without a
         timestamp the records have those of the machines that send them.
@@ -232,7 +237,10 @@ class MigrationJob(Struct, frozen=True):
     def _writer(
         self, decisions: Path, plan: MigrationPlan, counts: RecordCounts, timestamp_ms: int | None
     ) -> Callable[[int], Counts]:
-        """Writes a part in its task, which has a transactional id of its own: a retried one fences its predecessor."""
+        """Return a function that writes a part in its task.
+
+        Each task has a transactional id of its own: a retried one fences its predecessor.
+        """
         client, name = self._client(plan.target_profile()), plan.transactional_id()
         tasks_of.keep_writers(decisions, plan)
 
@@ -244,7 +252,7 @@ class MigrationJob(Struct, frozen=True):
         return write_part
 
     def _in_order(self, decisions: Path, plan: MigrationPlan) -> Iterator[Record]:
-        """The records of a target that is a file, by key: under the topic and on the partition that they would have."""
+        """Yield the records of a target that is a file, by key, with the topic and partition that they would have."""
         topic = next((topic.topic for topic in plan.sources if topic.file is None), "connect-offsets")
         with work_folder(decisions.parent, ".in-order-") as work:
             self._on_parts(decisions.parent, lambda number: tasks_of.land_in_order(decisions, number, work))
@@ -262,9 +270,9 @@ class MigrationJob(Struct, frozen=True):
         since: bool = False,
         limit: int = 100,
     ) -> Comparison:
-        """Reads `topics` again and compares them with the decisions; others may do so with the same plan meanwhile.
+        """Read `topics` again and compare them with the decisions; others may do so with the same plan meanwhile.
 
-        `since`: within their bounds is only what came since the plan was made.
+        `since`: within their bounds are only records since the plan was made.
         """
         with work_folder(folder, ".verify-") as work:
             sends = side == "target" and since and plan.target_file() is None
@@ -281,7 +289,7 @@ class MigrationJob(Struct, frozen=True):
         return tasks_of.united(found, limit=limit)
 
     def _is_as_sent(self, folder: Path, plan: MigrationPlan, topics: Sequence[PlannedTopic], work: Path) -> bool:
-        """Whether `topics`, within their bounds, have what was sent and nothing else: then no key is looked for."""
+        """Tell whether `topics`, within their bounds, have exactly the records sent: then no key is compared."""
         ranges = planned_ranges(topics, profile=plan.target_profile() or "")
         records = _records_in(ranges)
         tasks_of.keep_writers(folder / "decisions", plan)
@@ -297,7 +305,7 @@ class MigrationJob(Struct, frozen=True):
         return found == plan.tally.to_write()
 
     def _on_parts(self, folder: Path, work: Callable[[int], Outcome]) -> list[Outcome]:
-        """What `work` returns for the number of each part of the decisions."""
+        """Return the results of `work` for the number of each part of the decisions."""
         return run_tasks(self.context, len(part_files(folder / "decisions")), work)
 
     def _stage(self, doing: str, counts: RecordCounts | None = None) -> AbstractContextManager[None]:
@@ -313,12 +321,12 @@ def _keyed_rows(file: Path) -> Iterator[tuple[bytes, int, bytes | None]]:
 
 
 def _counts(folder: Path, total: int) -> RecordCounts:
-    """Counts of what becomes of `folder`, beside it."""
+    """Return the record counts of the stage that writes `folder`, kept beside it."""
     return RecordCounts(folder.with_name(f"{folder.name}-counts"), total)
 
 
 def _confirmed(written: Iterable[Counts]) -> SentCounts:
-    """What the tasks have committed, by topic and by partition."""
+    """Sum up what the tasks have committed, by topic and by partition."""
     topics: dict[str, tuple[int, int]] = {}
     last_offsets: dict[tuple[str, int], int] = {}
     tasks = 0
@@ -332,7 +340,7 @@ def _confirmed(written: Iterable[Counts]) -> SentCounts:
 
 
 def planned_ranges(topics: Iterable[PlannedTopic], *, profile: str = "") -> list[OffsetRange]:
-    """What to read of the topics on the cluster of `profile`: from begin to LSO of each partition, as planned."""
+    """Return the ranges to read on the cluster of `profile`: from begin to LSO of each partition, as planned."""
     return [
         OffsetRange(topic.topic, one.partition, one.begin, one.lso, topic.partitions, topic.name)
         for topic in topics
@@ -342,7 +350,7 @@ def planned_ranges(topics: Iterable[PlannedTopic], *, profile: str = "") -> list
 
 
 def _profiles(topics: Iterable[PlannedTopic]) -> list[str]:
-    """The clusters that topics are of: names of profiles, "" for the command's own."""
+    """Return the clusters of topics: names of profiles, "" for the command's own."""
     return sorted({topic.profile or "" for topic in topics if topic.file is None})
 
 
@@ -351,8 +359,10 @@ def _records_in(ranges: Iterable[OffsetRange]) -> int:
 
 
 def in_tasks(ranges: Sequence[OffsetRange], least: int, *, divide: Divide = in_bins) -> list[list[OffsetRange]]:
-    """The ranges of each task: about `PART_RECORDS`, so that it holds the newest record of each key until its end, and
-    at least so many tasks, if there are as many ranges. A range is never divided."""
+    """Divide ranges into tasks of about `PART_RECORDS`, at least `least` of them if there are as many ranges.
+
+    So a task holds the newest record of each key until its end. A range is never divided.
+    """
     lengths = [(one.end - one.begin, one) for one in ranges if one.end > one.begin]
     return [some for some in divide(lengths, max(least, -(-_records_in(ranges) // PART_RECORDS))) if some]
 
@@ -362,7 +372,7 @@ def _place(one: OffsetRange) -> tuple[str, int]:
 
 
 def by_parts(ranges: Iterable[OffsetRange], parts: Parts) -> list[list[OffsetRange]]:
-    """The ranges of each part, by their partition."""
+    """Divide ranges by the part of their partition."""
     number_of = {partition: number for number, part in enumerate(parts) for partition in part}
     bins: list[list[OffsetRange]] = [[] for _ in parts]
     for one in ranges:

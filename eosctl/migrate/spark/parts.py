@@ -1,6 +1,7 @@
-"""What a migration does with one part of its keys, in a task: all that is known of them is in the files of the part.
+"""The work of a migration on one part of its keys, in a task.
 
-Rows never pass through the JVM: a task reads files, writes files and returns what they come to.
+All records of these keys are in the files of the part. Rows never pass through the JVM: a task reads files, writes
+files and returns counts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from eosctl.core.offsets.migration_results import Comparison
 from eosctl.core.records import Record
 from eosctl.engine import compare as comparing
 from eosctl.engine.by_place import batches_to, write_by_place
-from eosctl.engine.columns import SENT, dictionary_of, numbered, one_array, those
+from eosctl.engine.columns import SENT, dictionary_of, filter_rows, one_array, row_numbers
 from eosctl.engine.files import (
     part_file,
     part_files,
@@ -37,15 +38,15 @@ from eosctl.machine.files import sync_directory, sync_file, write_whole
 SAMPLE = 100
 _WRITERS = "writers.json"
 _MANY = 20_000
-"""Decisions that are not all put in order for a sample."""
+"""Decisions above which not all are sorted for a sample."""
 _SENT = ("topic", "partition", "partitions", "key", "hash", "value")
 
 
-class Decided(Struct, frozen=True):
-    """What was decided of a part.
+class DecidedPart(Struct, frozen=True):
+    """The decisions on a part, counted.
 
-    `keys` are those of the source by topic and connector, None for nobody's, of so many `rows`, `scattered` ones among
-    them; `groups` are (connector, action, keys, claims, conflicts).
+    `rows` is the number of source records. `keys` counts the source's keys by topic and connector, None for no
+    connector; `scattered` of them are on several partitions. `groups` are (connector, action, keys, claims, conflicts).
     """
 
     rows: int
@@ -54,8 +55,8 @@ class Decided(Struct, frozen=True):
     groups: tuple[tuple[str, str, int, int, int], ...]
 
 
-def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Decided:
-    """Applies the rule to one part, lands its decisions and the first of them to show, and counts."""
+def decide_part(folder: Path, number: int, plan: MigrationPlan) -> DecidedPart:
+    """Apply the rule to one part, write its decisions and the first of them to show, and count."""
     source = read_part(folder / "source", number)
     newest = newest_per_key(source)
     given = given_by(plan.sources, newest.records)
@@ -66,17 +67,17 @@ def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Decided:
     land_decisions(folder / "decisions", number, decisions, parts=len(plan.parts))
     write_table(part_file(folder / "sample", number), sample_of(decisions, SAMPLE))
     keys = {(topic, connector): count for topic, connector, count in _owners(newest.records)}
-    return Decided(len(source), newest.scattered, keys, tuple(_groups(decisions)))
+    return DecidedPart(len(source), newest.scattered, keys, tuple(_groups(decisions)))
 
 
 def _owners(records: pa.Table) -> Iterator[tuple[str, str | None, int]]:
-    """(topic, connector, records)."""
+    """Yield (topic, connector, number of records)."""
     found = records.group_by(["topic", "connector"]).aggregate([([], "count_all")])
     yield from zip(*(found[name].to_pylist() for name in ("topic", "connector", "count_all")), strict=True)
 
 
 def given_by(sources: Sequence[PlannedTopic], records: pa.Table) -> pa.Table:
-    """Those of some RECORDS that the sources give: without what a connector's own topic has of others."""
+    """Return the RECORDS that the sources give: of a connector's own topic, only its own offsets."""
     if all(topic.connectors is None for topic in sources):
         return records
     source_of, found = {topic.name: topic for topic in sources}, [each[:2] for each in _owners(records)]
@@ -95,23 +96,26 @@ def _groups(decisions: pa.Table) -> Iterator[tuple[str, str, int, int, int]]:
 
 
 def sample_of(decisions: pa.Table, limit: int) -> pa.Table:
-    """The first decisions: changes and conflicts first, then by topic and key."""
+    """Return the first decisions: changes and conflicts first, then by topic and key."""
     kept = one_array(pc.equal(decisions["action"], KeyAction.KEEP.value))
-    rows = decisions.select(["topic", "key", "target_connector"]).append_column("row", numbered(len(decisions)))
-    changes = _first(those(rows, pc.invert(kept)), limit)
-    rest = _first(those(rows, kept), limit - len(changes))
+    rows = decisions.select(["topic", "key", "target_connector"]).append_column("row", row_numbers(len(decisions)))
+    changes = _first(filter_rows(rows, pc.invert(kept)), limit)
+    rest = _first(filter_rows(rows, kept), limit - len(changes))
     return decisions.take(pa.concat_arrays([changes, rest]))
 
 
 def _first(rows: pa.Table, limit: int) -> pa.Array:
-    """The numbers of the first rows, by topic and key."""
+    """Return the numbers of the first rows, by topic and key."""
     if len(rows) > _MANY:
         rows = _of_first_connectors(rows, limit)
     return one_array(comparing.first_rows(rows, ["topic", "key"], limit)["row"])
 
 
 def _of_first_connectors(rows: pa.Table, limit: int) -> pa.Table:
-    """Those of the first connectors, by topic and name, that have so many together: keys begin with the name."""
+    """Return the rows of the first connectors, by topic and name, that have `limit` rows together.
+
+    Keys begin with the connector's name.
+    """
     counts = rows.group_by(["topic", "target_connector"]).aggregate([([], "count_all")])
     names, found = list[str](), 0
     for _topic, name, count in sorted(zip(*(column.to_pylist() for column in counts.columns), strict=True)):
@@ -121,7 +125,7 @@ def _of_first_connectors(rows: pa.Table, limit: int) -> pa.Table:
 
 
 def land_decisions(folder: Path, number: int, decisions: pa.Table, *, parts: int) -> None:
-    """Lands the decisions of one of so many parts, or some of them, so that they outlast a power cut."""
+    """Write the decisions of one of `parts` parts, or some of them, so that they outlast a power cut."""
     file = part_file(folder, number)
     write_by_place(file, decisions, with_topic_names(placed(decisions)), readers=parts)
     _sync(file)
@@ -133,18 +137,20 @@ def _sync(file: Path) -> None:
 
 
 def decisions_of(folder: Path, number: int) -> pa.Table:
-    """The decisions of a part."""
+    """Read the decisions of a part."""
     return read_table(part_file(folder / "decisions", number))
 
 
 def count_decisions(folder: Path) -> int:
-    """How many keys were decided."""
+    """Count the keys that were decided."""
     return sum(len(read_table(file, ["action"])) for file in part_files(folder / "decisions"))
 
 
 def some_decisions(file: Path, columns: Sequence[str], *, batches: Sequence[int] | None = None) -> Iterator[pa.Table]:
-    """Some columns of decisions, of all batches or some, some rows at a time; raises StalePlanError for those of an
-    earlier eosctl, which lack one."""
+    """Yield some columns of decisions, of all batches or some, some rows at a time.
+
+    Raises StalePlanError for decisions of an earlier version of eosctl, which lack a column.
+    """
     try:
         yield from tables_in(file, columns, batches=batches)
     except KeyError as exc:
@@ -155,7 +161,7 @@ def some_decisions(file: Path, columns: Sequence[str], *, batches: Sequence[int]
 
 
 def land_stale(folder: Path, number: int) -> int:
-    """Lands the live copies of keys that will be sent on other partitions; returns how many."""
+    """Write the live copies on other partitions of keys that will be sent, and return their number."""
     there = newest_per_place(read_part(folder / "target", number))
     copies = comparing.stale_copies(there, decisions_of(folder, number))
     write_table(part_file(folder / "stale", number), copies)
@@ -163,7 +169,7 @@ def land_stale(folder: Path, number: int) -> int:
 
 
 def _now(folder: Path, number: int, again: Path, *, side: str = "target") -> pa.Table:
-    """What a side has by now (RECORDS), without the tombstones that the plan has put over copies in the target."""
+    """Read a side's present RECORDS, without the tombstones that the plan has put over copies in the target."""
     part, stale = read_part(again, number), part_file(folder / "stale", number)
     if side == "source" or not stale.exists():
         return part
@@ -171,7 +177,7 @@ def _now(folder: Path, number: int, again: Path, *, side: str = "target") -> pa.
 
 
 def foreign_connectors(folder: Path, number: int, drift: Path, plan: MigrationPlan, *, side: str) -> list[str]:
-    """Whose offsets `drift` holds; on the target, records of the plan itself do not count."""
+    """Return the connectors that have offsets in `drift`; on the target, records of the plan itself do not count."""
     found = _now(folder, number, drift, side=side)
     if side == "target":
         found = comparing.foreign(found, decisions_of(folder, number))
@@ -182,7 +188,10 @@ def foreign_connectors(folder: Path, number: int, drift: Path, plan: MigrationPl
 
 
 def land_newer(folder: Path, number: int, drift: Path, into: Path) -> int:
-    """Lands what `drift` of the target has of keys that will be sent, that is not the plan's own; returns how many."""
+    """Write the target's records of keys that will be sent, from `drift`, and return their number.
+
+    Records that the plan has written itself are left out.
+    """
     places = newest_per_place(_now(folder, number, drift))
     newer = comparing.foreign(places, decisions_of(folder, number), claimed=True)
     file = part_file(into, number)
@@ -192,7 +201,7 @@ def land_newer(folder: Path, number: int, drift: Path, into: Path) -> int:
 
 
 def records_of(rows: pa.Table) -> Iterator[Record]:
-    """RECORDS as records, under the names that topics have on their cluster."""
+    """Yield RECORDS as records, under the names that topics have on their cluster."""
     names = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
     for batch in rows.select(names).to_batches(max_chunksize=10_000):
         for topic, *rest in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -200,7 +209,7 @@ def records_of(rows: pa.Table) -> Iterator[Record]:
 
 
 def land_unwritten(folder: Path, number: int, again: Path, into: Path) -> int:
-    """Lands what is to be sent and the target does not have by now; returns how many."""
+    """Write the decisions that the target does not have yet, and return their number."""
     now = newest_per_key(_now(folder, number, again)).records
     missing = comparing.unwritten(decisions_of(folder, number), now)
     land_decisions(into, number, missing, parts=len(part_files(folder / "decisions")))
@@ -208,7 +217,7 @@ def land_unwritten(folder: Path, number: int, again: Path, into: Path) -> int:
 
 
 def compare_part(folder: Path, number: int, again: Path, *, side: str, since: bool, limit: int) -> Comparison:
-    """Compares what a side has by now with the decisions."""
+    """Compare a side's present records with the decisions."""
     decisions, stale = decisions_of(folder, number), part_file(folder / "stale", number)
     has_stale = side == "target" and stale.exists()
     now = newest_per_key(_now(folder, number, again, side=side)).records
@@ -224,7 +233,7 @@ def compare_part(folder: Path, number: int, again: Path, *, side: str, since: bo
 
 
 def united(comparisons: list[Comparison], *, limit: int) -> Comparison:
-    """Several comparisons as one."""
+    """Return several comparisons as one."""
     mismatches = sorted((each for one in comparisons for each in one.mismatches), key=lambda one: (one.topic, one.key))
     return Comparison(
         sum(one.compared for one in comparisons),
@@ -234,7 +243,10 @@ def united(comparisons: list[Comparison], *, limit: int) -> Comparison:
 
 
 def to_write(file: Path, places: Collection[Place] | None = None) -> pa.Table:
-    """What some decisions send: topic (by its name on its cluster), partition, key, value; only to `places`, if any."""
+    """Return the records that decisions send; only those to `places`, if given.
+
+    Columns: topic (by its name on its cluster), partition, key, value.
+    """
     batches = None if places is None else batches_to(file, places)
     some = some_decisions(file, [*_SENT, "action"], batches=batches)
     return pa.concat_tables(_sent_of(rows, places) for rows in some)
@@ -242,11 +254,11 @@ def to_write(file: Path, places: Collection[Place] | None = None) -> pa.Table:
 
 def _sent_of(decisions: pa.Table, places: Collection[Place] | None) -> pa.Table:
     rows, goes = with_topic_names(placed(decisions)), is_sent(decisions)
-    return those(rows, goes if places is None else pc.and_(goes, _go_to(rows, places)))
+    return filter_rows(rows, goes if places is None else pc.and_(goes, _go_to(rows, places)))
 
 
 def _go_to(rows: pa.Table, places: Collection[Place]) -> pa.Array:
-    """Whether each of some rows goes to one of these partitions."""
+    """Tell for each row whether it goes to one of these partitions."""
     first = {topic: number << 32 for number, topic in enumerate({topic for topic, _partition in places})}
     firsts = dictionary_of(one_array(rows["topic"]), first, pa.int64())
     numbers = pc.add(firsts, one_array(rows["partition"]).cast(pa.int64()))
@@ -254,13 +266,13 @@ def _go_to(rows: pa.Table, places: Collection[Place]) -> pa.Array:
 
 
 def keep_writers(decisions: Path, plan: MigrationPlan) -> None:
-    """Writes down which partitions each task writes alone, if any: tasks are told by a file."""
+    """Write into a file which partitions each task writes alone, if any: tasks read it."""
     text = json.dumps(writers_of(plan))
     write_whole(decisions / _WRITERS, lambda draft: draft.write(text.encode()), synced=False)
 
 
 def rows_of_writer(decisions: Path, number: int) -> pa.Table:
-    """What the task of that number sends."""
+    """Return the rows that the task of that number sends."""
     alone = _writers(decisions)
     if alone is None:
         return to_write(part_file(decisions, number))
@@ -269,7 +281,7 @@ def rows_of_writer(decisions: Path, number: int) -> pa.Table:
 
 
 def rows_sent(decisions: Path, places: Collection[Place]) -> Iterator[pa.Table]:
-    """What was sent to these partitions: what each task sent, or of those that it writes alone, what all did."""
+    """Yield the rows sent to these partitions, by task; all together if tasks write partitions alone."""
     rows = (some for file in part_files(decisions) if len(some := to_write(file, places)))
     if _writers(decisions) is None:
         yield from rows
@@ -283,12 +295,12 @@ def _writers(decisions: Path) -> list[list[tuple[str, int]]] | None:
 
 
 def with_topic_names(rows: pa.Table) -> pa.Table:
-    """`rows` with the names that their topics have on their cluster."""
+    """Return `rows` with the names that their topics have on their cluster."""
     topics = one_array(rows["topic"])
     names = {name: topic_of(name) for name in pc.unique(topics).to_pylist()}
     return rows.set_column(rows.column_names.index("topic"), "topic", dictionary_of(topics, names, pa.string()))
 
 
 def land_in_order(decisions: Path, number: int, into: Path) -> None:
-    """Lands what decisions send, by key: for a target that is a file."""
+    """Write what decisions send, by key, for a target that is a file."""
     write_table(part_file(into, number), to_write(part_file(decisions, number)).sort_by("key"))

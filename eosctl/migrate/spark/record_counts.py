@@ -1,7 +1,8 @@
-"""How many records the tasks of a stage have handled so far, which Spark does not report while Python tasks run.
+"""The number of records that the tasks of a stage have handled, which Spark does not report while Python tasks run.
 
-Each task keeps a number in a file of its own, in a folder that driver and executors both see, as they see the snapshot.
-Runs on executors. The numbers are for a person to look at: nothing depends on them, and losing one is no error.
+Each task keeps its number in a file of its own, in a folder that driver and executors both see, as they see the
+snapshot. Runs on executors. The numbers are only for people to look at: nothing depends on them, and losing one is no
+error.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ _TELL_EVERY_S = 0.5
 
 
 class RecordCounts(Struct, frozen=True):
-    """The numbers of one stage, in `folder` for as long as the block lasts; `total` is where they end."""
+    """The counts of one stage, in `folder` for as long as the block lasts; `total` is where they end."""
 
     folder: Path
     total: int
 
     def __enter__(self) -> Self:
-        shutil.rmtree(self.folder, ignore_errors=True)  # what a killed run told
+        shutil.rmtree(self.folder, ignore_errors=True)  # left by a killed run
         self.folder.mkdir(parents=True)
         return self
 
@@ -33,22 +34,22 @@ class RecordCounts(Struct, frozen=True):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def of_task(self, task: int) -> TaskProgress:
-        """Where one task reports how far it is; a second attempt reports it in the place of the first."""
+        """Return the meter of one task; a second attempt replaces the first one's number."""
         return TaskProgress(self.folder / str(task))
 
     def done(self) -> int:
-        """What the tasks told last, together; never more than `total`."""
+        """Sum up the tasks' last numbers; never more than `total`."""
         return min(self.total, sum(_number(file) for file in self.folder.glob("*")))
 
 
 class TaskProgress:
-    """Tells how far one task is, twice a second at most."""
+    """The meter of one task, written twice a second at most."""
 
     def __init__(self, file: Path) -> None:
         self._file, self._next_s = file, 0.0
 
     def tell(self, count: Callable[[], int], *, last: bool = False) -> None:
-        """Writes down what `count` returns, which is called only when it is time to, or for the `last` time."""
+        """Write the result of `count`, which is called only when it is time to, or for the `last` time."""
         now_s = time.monotonic()
         if last or now_s >= self._next_s:
             self._next_s = now_s + _TELL_EVERY_S
@@ -57,7 +58,7 @@ class TaskProgress:
 
 
 def _number(file: Path) -> int:
-    """What a file says; 0 where it is just being written, or gone."""
+    """Read a file's number; 0 while it is being written, or if it is gone."""
     with suppress(OSError, ValueError):
         return int(file.read_text())
     return 0

@@ -1,7 +1,7 @@
-"""What a migration will replace, as the columns of a backup, which `offsets restore` takes.
+"""The records that a migration will replace, as the columns of a backup for `offsets restore`.
 
-It is made by the driver, a few rows at a time, of files that tasks have left: one file is what people can copy, and to
-make it of columns takes less time than to start tasks for it and to put together what they wrote.
+The driver makes it, a few rows at a time, from files that tasks have left: people can copy one file, and making it from
+columns takes less time than starting tasks for it and joining what they wrote.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ _THERE = ("offset", "timestamp_ms", "value")
 
 
 def replaced(snapshot: Path) -> Iterator[pa.Table]:
-    """What the target has now of each decision that sends something, then of each copy that goes; few rows at a time.
+    """Yield the target's present record of each decision that sends something, then the copies that are deleted.
 
-    `written` is what replaces it. A key that the target does not have is a tombstone on the partition where it will be
-    written: writing that undoes the migration. Topics have the names that they have on their cluster.
+    A few rows at a time. `written` is what replaces a record. A key that the target does not have is a tombstone on the
+    partition where it will be written: writing that undoes the migration. Topics have the names that they have on their
+    cluster.
     """
     for file in part_files(snapshot / "decisions"):
         decisions = map(sent, chain.from_iterable(map(few_at_once, some_decisions(file, _COLUMNS))))
@@ -52,13 +53,15 @@ def _as_it_is_now(snapshot: Path, part: Path, tables: Iterator[pa.Table]) -> Ite
 
 
 def newer_folders(snapshot: Path) -> list[Path]:
-    """What runs of a plan were allowed to write over, the last one's last: RECORDS of the target by parts."""
+    """Return the folders of records that runs of a plan were allowed to write over, in the order of the runs.
+
+    They hold RECORDS of the target, by parts.
+    """
     return sorted(snapshot.glob("newer-*"))
 
 
 def of_decisions(rows: pa.Table) -> pa.Table:
-    """What the target has of each of some decisions: topic, partition, key, offset, timestamp_ms, value, headers,
-    written."""
+    """Return the target's record for each decision, from when it was made, with `written`, the value to replace it."""
     exists, unknown = rows["target_exists"], pa.scalar(UNKNOWN, pa.int64())
     return pa.table(
         {
@@ -75,14 +78,14 @@ def of_decisions(rows: pa.Table) -> pa.Table:
 
 
 def _of_copies(records: pa.Table) -> pa.Table:
-    """The same of RECORDS that get tombstones."""
+    """Return RECORDS that get tombstones, with the same columns."""
     columns = {name: records[name] for name in ("topic", "partition", "key", *_THERE)}
     columns |= {"headers": headers_texts(records["headers"]), "written": pa.nulls(len(records), VALUES)}
     return pa.table(columns)
 
 
 def _with_newer(rows: pa.Table, newer: pa.Table) -> pa.Table:
-    """`rows` with what is there by now instead, where `newer` (RECORDS, each place once) has it."""
+    """Replace rows with the present records of their places, if `newer` (RECORDS, each place once) has them."""
     there = places_of(rows, newer)
     found, is_there = newer.take(there), pc.is_valid(there)
     found = found.set_column(found.column_names.index("headers"), "headers", headers_texts(found["headers"]))

@@ -43,14 +43,16 @@ appender.file.layout.pattern = %d{ISO8601} %p %c{1}: %m%n%ex
 
 SPECULATION = "spark.speculation"
 _SOCKET_NAME, _SOCKET_PATH = len("/.01234567-0123-0123-0123-0123456789ab.sock"), 103
-"""What Spark calls a socket in its folder, and what its path may have: 107 bytes on Linux, 103 on macOS."""
+"""The length of the name that Spark gives a socket in its folder, and that of its path at most: 107 bytes on Linux, 103
+on macOS."""
 
 
 class SessionSettings(Struct, frozen=True):
-    """How to start Spark; `conf` are the user's own `--conf K=V` and win over everything else but SPECULATION.
+    """The settings of a Spark session.
 
-    `java_home` None takes what Spark finds. `work_dir` receives the package zip and Spark's scratch files, `log_file`
-    all that the JVM would have printed. In `cache` the JVM's classes are kept for the next start.
+    `conf` is the user's own `--conf K=V` and takes precedence over everything but SPECULATION. With `java_home` None
+    Spark looks for Java itself. `work_dir` receives the package zip and Spark's scratch files, `log_file` everything
+    that the JVM would have printed. In `cache` the JVM's classes are kept for the next start.
     """
 
     work_dir: Path
@@ -62,18 +64,18 @@ class SessionSettings(Struct, frozen=True):
     cache: Path | None = None
 
     def class_archive(self) -> ClassArchive | None:
-        """The JVM's classes; None without a cache, and where the user's own `conf` decides what the JVM loads."""
+        """Return the archive of the JVM's classes; None without a cache, or if `conf` decides what the JVM loads."""
         own = {"spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"}
         if self.cache is None or own & set(self.conf):
             return None
         return spark_class_archive(self.cache, java_home=self.java_home, work_dir=self.work_dir)
 
     def effective_master(self) -> str:
-        """Where Spark runs: the user's own `conf` may name another master."""
+        """Return where Spark runs: the user's own `conf` may name another master."""
         return self.conf.get("spark.master", self.master)
 
     def runs_installed(self) -> bool:
-        """Whether tasks find pyspark and eosctl where this process has them: on this machine, with the same Python."""
+        """Tell whether tasks find the installed pyspark and eosctl: on this machine, with the same Python."""
         master = self.effective_master()
         is_here = master == "local" or master.startswith("local[")
         is_unzipped = Path(pyspark.__file__).is_file()  # spark-submit puts Spark's own pyspark.zip before the installed
@@ -82,7 +84,7 @@ class SessionSettings(Struct, frozen=True):
 
 @contextmanager
 def spark_context(settings: SessionSettings) -> Iterator[SparkContext]:
-    """A Spark context; at the end of the block context, JVM and Python workers are gone."""
+    """Open a Spark context; at the end of the block context, JVM and Python workers are gone."""
     settings.work_dir.mkdir(parents=True, exist_ok=True)
     conf = SparkConf(loadDefaults=False).setAll(list(session_conf(settings).items()))
     environment: dict[str, str | None] = dict.fromkeys(os.environ.keys() - child_environ().keys())
@@ -110,7 +112,7 @@ def spark_context(settings: SessionSettings) -> Iterator[SparkContext]:
 
 
 def _started(conf: SparkConf, log: IO[bytes], log_file: Path) -> tuple[Any, SparkContext]:
-    """The JVM and its context; raises EosctlError when Spark does not start, which its log explains."""
+    """Start the JVM and its context; raises EosctlError if Spark does not start, with the reason from its log."""
     gateway, log_start = None, log.tell()
     try:
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
@@ -124,7 +126,7 @@ def _started(conf: SparkConf, log: IO[bytes], log_file: Path) -> tuple[Any, Spar
 
 
 def session_conf(settings: SessionSettings) -> dict[str, str]:
-    """Spark's configuration for `settings`; writes the log4j2 file and the package zip that it names."""
+    """Return Spark's configuration for `settings`; writes the log4j2 file and the package zip that it names."""
     log4j = settings.work_dir / "log4j2.properties"
     log4j.write_text(_LOG4J)
     java_options = [f'"-Dlog4j2.configurationFile={log4j.as_uri()}"']
@@ -157,9 +159,9 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
 
 
 def _local_sockets(folder: Path) -> dict[str, str]:
-    """JVM and Python talk through sockets in `folder`, which is its owner's alone: over TCP each task waits 40 ms.
+    """Make JVM and Python use sockets in `folder`, which is its owner's alone: over TCP each task waits 40 ms.
 
-    A JVM that somebody else has started keeps the folder of its first context, which may be gone.
+    A JVM that someone else has started keeps the folder of its first context, which may be gone.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ or len(os.fsencode(folder)) + _SOCKET_NAME > _SOCKET_PATH:
         return {}
@@ -168,7 +170,7 @@ def _local_sockets(folder: Path) -> dict[str, str]:
 
 
 def package_zip(work_dir: Path) -> Path:
-    """The parts of the installed package that run on executors, as one zip for `spark.submit.pyFiles`."""
+    """Zip the parts of the installed package that run on executors, for `spark.submit.pyFiles`."""
     source = Path(eosctl.__file__).parent
     target = work_dir / "eosctl.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -182,7 +184,7 @@ def package_zip(work_dir: Path) -> Path:
 
 
 def _let_accumulators_end_alone(context: SparkContext) -> None:
-    """Keeps `context.stop` from waiting for pyspark's accumulator server, which looks once a second whether to end.
+    """Keep `context.stop` from waiting for pyspark's accumulator server, which checks once a second whether to end.
 
     `pyspark.accumulators.UpdateRequestHandler`, pyspark 4.3.
     """
@@ -193,9 +195,9 @@ def _let_accumulators_end_alone(context: SparkContext) -> None:
 
 
 def _end_jvm(gateway: Any, *, patience_s: float = 5.0) -> None:
-    """Ends the JVM that `launch_gateway` started: it exits when its standard input closes, or is killed.
+    """End the JVM that `launch_gateway` started: it exits when its standard input closes, or is killed.
 
-    That of spark-submit is not ours and ends after us.
+    The JVM of spark-submit is not ours and ends after us.
     """
     if gateway.proc is None:
         return
@@ -213,7 +215,7 @@ def _end_jvm(gateway: Any, *, patience_s: float = 5.0) -> None:
 
 @contextmanager
 def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
-    """Sets environment variables for the block, removes those that are None: pyspark gives its own to the JVM."""
+    """Set environment variables for the block, and remove those that are None: pyspark passes its own to the JVM."""
     before = {name: os.environ.get(name) for name in values}
     _set_environment(values)
     try:
@@ -232,7 +234,7 @@ def _set_environment(values: Mapping[str, str | None]) -> None:
 
 @contextmanager
 def _quiet_logging() -> Iterator[None]:
-    """Gives the root logger a handler: py4j logs there the call that Ctrl-C cut off, and else Python prints it."""
+    """Give the root logger a handler: py4j logs the call that Ctrl-C cut off there, else Python prints it."""
     nowhere = logging.NullHandler()
     logging.getLogger().addHandler(nowhere)
     try:
@@ -243,7 +245,7 @@ def _quiet_logging() -> Iterator[None]:
 
 @contextmanager
 def _interrupt_handler_kept() -> Iterator[None]:
-    """Puts the SIGINT handler back that SparkContext replaces: its own calls py4j from inside a call, which fails."""
+    """Restore the SIGINT handler that SparkContext replaces: its own calls py4j from inside a call, which fails."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

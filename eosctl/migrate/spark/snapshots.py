@@ -1,4 +1,4 @@
-"""The snapshot of one side of a migration: what reading tasks found, in files that each writes itself.
+"""The snapshot of one side of a migration: the records that reading tasks found, in files that each writes itself.
 
 A file is there whole or not at all, and a task that is tried again writes the same ones.
 """
@@ -21,7 +21,7 @@ from eosctl.core.offsets.migration import ONE_PART
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.deadline import Deadline
 from eosctl.engine.files import land
-from eosctl.engine.keys.places import Places
+from eosctl.engine.keys.places import KeyParts
 from eosctl.engine.reading.newest import folded
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.written import SentInOrder
@@ -32,20 +32,20 @@ from eosctl.migrate.spark.record_counts import RecordCounts
 from eosctl.migrate.spark.tasks import run_tasks
 
 _STALL_S = 60.0
-"""A task gives up when it gets on no more for so long."""
+"""A task gives up after this time without progress."""
 
 
 def fresh_folder(folder: Path) -> Path:
-    """`folder`, empty: what an earlier run left goes."""
+    """Create `folder`, empty: files of an earlier run are removed."""
     shutil.rmtree(folder, ignore_errors=True)
     make_folder(folder)
     return folder
 
 
 def hosts_without(context: SparkContext, folder: Path, *, tasks: int) -> list[str]:
-    """The hosts where a task does not find in `folder` what this process has just put there.
+    """Return the hosts where a task does not find in `folder` the file that this process has just put there.
 
-    A folder of the same name is not the same folder: each task shows what the file says.
+    A folder of the same name is not the same folder: each task returns the file's content.
     """
     token = uuid4().hex
     file = folder / f".shared-{token}"
@@ -70,16 +70,16 @@ def land_bins(
     client: ClientSettings,
     bins: Sequence[Sequence[OffsetRange]],
     folder: Path,
-    places: Places,
+    places: KeyParts,
     *,
     counts: RecordCounts,
     first: int = 0,
     bare: bool = False,
 ) -> Snapshot:
-    """Reads each bin in a task of its own, into the files of the readers from number `first` on.
+    """Read each bin in a task of its own, into the files of the readers from number `first` on.
 
-    `counts` are told how many offsets are read. Tasks find their bins in a file: Spark writes a task's closure to disk
-    where it is large, and the client's passwords are in it.
+    `counts` gets the number of offsets read. Tasks find their bins in a file: Spark writes a task's closure to disk if
+    it is large, and the client's passwords are in it.
     """
     file = folder / f"bins-{first:05}.json"
     _write_bins(file, bins, places)
@@ -101,12 +101,12 @@ def sent_in_order(
     *,
     counts: RecordCounts,
 ) -> int | None:
-    """How many records there are in all bins, if they are what `decisions` send, as it was sent, and nothing else.
+    """Return the number of records in all bins if they are exactly what `decisions` send, as sent, else None.
 
-    Each bin is read in a task of its own; `folder` is for what the tasks are told.
+    Each bin is read in a task of its own; `folder` is for the file that the tasks read their bins from.
     """
     file = folder / "bins-sent.json"
-    _write_bins(file, bins, Places(ONE_PART))
+    _write_bins(file, bins, KeyParts(ONE_PART))
 
     def count_sent(number: int) -> int | None:
         ranges, _places = _read_bin(file, number)
@@ -118,16 +118,16 @@ def sent_in_order(
     return None if None in found else sum(filter(None, found))
 
 
-def _write_bins(file: Path, bins: Sequence[Sequence[OffsetRange]], places: Places) -> None:
-    """What the readers of a side are given: the ranges of each, and where their keys go.
+def _write_bins(file: Path, bins: Sequence[Sequence[OffsetRange]], places: KeyParts) -> None:
+    """Write what the readers of a side need: the ranges of each, and the parts of their keys.
 
-    By `json`, for executors read it: of all that eosctl needs they have confluent-kafka, numpy and pyarrow.
+    By `json`, for executors read it: of everything that eosctl needs they have confluent-kafka, numpy and pyarrow.
     """
     ranges = [[astuple(one) for one in some] for some in bins]
     text = json.dumps({"bins": ranges, "parts": places.parts, "renames": dict(places.renames)})
     write_whole(file, lambda draft: draft.write(text.encode()), synced=False)
 
 
-def _read_bin(file: Path, number: int) -> tuple[list[OffsetRange], Places]:
+def _read_bin(file: Path, number: int) -> tuple[list[OffsetRange], KeyParts]:
     found = json.loads(file.read_text())
-    return [OffsetRange(*one) for one in found["bins"][number]], Places(found["parts"], found["renames"])
+    return [OffsetRange(*one) for one in found["bins"][number]], KeyParts(found["parts"], found["renames"])

@@ -1,4 +1,4 @@
-"""What goes on around the Spark jobs of a stage: how far they are, Ctrl-C, and an end where nobody runs them."""
+"""The watch over the Spark jobs of a stage: progress, Ctrl-C, and giving up if no executor runs them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from eosctl.migrate.spark.failures import spark_error
 from eosctl.migrate.spark.record_counts import RecordCounts
 
 EXECUTOR_PATIENCE_S = 120.0
-"""How long a stage waits for the first executor: a cluster may have to start a machine for it, or never does."""
+"""How long a stage waits for the first executor: a cluster may have to start a machine for it, or never start one."""
 
 _LOOK_EVERY_S = 0.5
 
 OnProgress = Callable[[str, int | None, int | None, str], None]
-"""Called with the first fields of an `Event`: what is being done, how many are done, of how many, of what."""
+"""Called with the first fields of an `Event`: the activity, how many are done, of how many, and the unit."""
 
 
 @contextmanager
@@ -35,9 +35,9 @@ def watched_stage(
     on_progress: OnProgress,
     executor_patience_s: float = EXECUTOR_PATIENCE_S,
 ) -> Iterator[None]:
-    """Names the jobs of the block, reports how far they are, cancels them on Ctrl-C, translates Spark's errors.
+    """Name the jobs of the block, report their progress, cancel them on Ctrl-C, and translate Spark's errors.
 
-    Raises DeadlineError when no executor comes within `executor_patience_s`.
+    Raises DeadlineError if no executor comes within `executor_patience_s`.
     """
     watch = _Watch(context, f"eosctl {doing}", doing, counts, on_progress, executor_patience_s)
     context.setJobGroup(watch.group, doing, interruptOnCancel=True)
@@ -61,7 +61,7 @@ def watched_stage(
 
 @dataclass(slots=True)
 class _Watch:
-    """Looks at the jobs of a `group` until they are `over`, in a thread of its own."""
+    """A thread that looks at the jobs of a `group` until they are `over`."""
 
     context: SparkContext
     group: str
@@ -73,7 +73,7 @@ class _Watch:
     gave_up: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        """Tells how far a stage is: in records where they are counted, else in tasks; in the end, that it is over.
+        """Report the progress of a stage, in records if they are counted, else in tasks, until it is over.
 
         Spark plans the next tasks when it has seen the last ones: how many there will be is not known before the end.
         """
@@ -92,7 +92,7 @@ class _Watch:
         self.on_progress(self.doing, done, done, unit)
 
     def _still_alone(self, give_up_s: float) -> float | None:
-        """When to give up; None with executors. Then the jobs are cancelled: Spark would wait for ever."""
+        """Return when to give up, None with executors; past that time cancel the jobs: Spark would wait for ever."""
         if self._has_executors():
             return None
         if time.monotonic() > give_up_s:
@@ -101,7 +101,7 @@ class _Watch:
         return give_up_s
 
     def _has_executors(self) -> bool:
-        """Whether there is any beside the driver, which is listed too; a local Spark needs none."""
+        """Tell whether there is one beside the driver, which is listed too; a local Spark needs none."""
         if str(self.context.master).startswith("local"):
             return True
         with suppress(Py4JError):
@@ -110,7 +110,7 @@ class _Watch:
         return True
 
     def _tasks(self) -> tuple[int, int]:
-        """How many tasks of the jobs of the group are done, of how many that Spark knows of."""
+        """Count the tasks of the group's jobs that are done, and those that Spark knows of."""
         tracker = self.context.statusTracker()
         infos = [info for job in tracker.getJobIdsForGroup(self.group) if (info := tracker.getJobInfo(job)) is not None]
         stages = [tracker.getStageInfo(stage) for info in infos for stage in info.stageIds]
@@ -118,7 +118,7 @@ class _Watch:
         return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
 
     def no_executor(self) -> DeadlineError:
-        """Why the stage was given up."""
+        """Return the error for a stage that was given up."""
         return DeadlineError(
             f"{self.doing}: no executor came to Spark master {self.context.master} within {self.patience_s:g} s",
             hint="Has the cluster workers, and cores and memory to spare? `--conf spark.cores.max=N` and `--conf "
@@ -127,5 +127,5 @@ class _Watch:
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether it is Ctrl-C, or what pyspark met with while it cleaned up after one."""
+    """Tell whether an error is Ctrl-C, or one that pyspark met while it cleaned up after Ctrl-C."""
     return error is not None and (isinstance(error, KeyboardInterrupt) or _was_interrupted(error.__context__))

@@ -1,4 +1,4 @@
-"""Spark for a migration: Java found, session started, log kept; only imported when a migration runs."""
+"""Spark for a migration: finds Java, starts the session, keeps the log; only imported when a migration runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""What spark-submit sets: then the JVM runs already, and keeps no classes for the next start."""
+"""Set by spark-submit: then the JVM runs already, and keeps no classes for the next start."""
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def spark_job(
     on_progress: OnProgress,
     others: Mapping[str, ClientSettings],
 ) -> Iterator[MigrationJob]:
-    """A MigrationJob on a Spark session of its own; raises UnsupportedError without Java or pyspark."""
+    """Open a MigrationJob on a Spark session of its own; raises UnsupportedError without Java or pyspark."""
     missing = [name for name in ("pyspark", "pyarrow") if importlib.util.find_spec(name) is None]
     if missing:
         raise UnsupportedError(

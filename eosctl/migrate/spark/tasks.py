@@ -1,4 +1,4 @@
-"""Tasks that do their own reading and writing: Spark only says which of them runs where, and tries it again."""
+"""Tasks that do their own reading and writing: Spark only decides where each of them runs, and retries it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Outcome = TypeVar("Outcome")
 
 
 def run_tasks(context: SparkContext, count: int, work: Callable[[int], Outcome]) -> list[Outcome]:
-    """Calls `work` with the numbers from 0 to `count` - 1, each in a task of its own, and returns what it returns.
+    """Call `work` with the numbers from 0 to `count` - 1, each in a task of its own, and return the results.
 
-    It needs no SparkSession, and so no SQL: that costs as long to start as a small migration takes altogether.
+    It needs no SparkSession, and so no SQL: that takes as long to start as a small migration takes altogether.
     """
     if not count:
         return []
@@ -31,14 +31,20 @@ def run_tasks(context: SparkContext, count: int, work: Callable[[int], Outcome])
 
 
 def give_back_memory() -> None:
-    """From now on Arrow gives back what is free: its own allocator (mimalloc, pyarrow 26) keeps it for what comes next,
-    which was 200 MiB of 1,100 in all processes of a migration."""
+    """Make Arrow give back free memory from now on.
+
+    Its own allocator (mimalloc, pyarrow 26) keeps it for later use, which was 200 MiB of 1,100 in all processes of a
+    migration.
+    """
     pa.set_memory_pool(pa.system_memory_pool())
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """No garbage collection in the block: rows hold no cycles, and looking for some takes two thirds of the time."""
+    """Disable garbage collection in the block.
+
+    Rows hold no cycles, and looking for some takes two thirds of the time.
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:

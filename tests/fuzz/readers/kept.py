@@ -108,7 +108,7 @@ _OF_JOURNALS: Sequence[Callable[[Journal], object]] = (
     switch_journal.unfinished_switch,
     switch_journal.newest_target,
     lambda journal: rescue_journal.unfinished_rescue(journal, _CONNECTOR),
-    migrate_journal.read_past,
+    migrate_journal.read_earlier_runs,
     clean.unfinished_clean,
     newest_roll,
 )

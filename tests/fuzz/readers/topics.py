@@ -25,7 +25,7 @@ from eosctl.core.offsets.records import (
 from eosctl.core.offsets.typed import typed_offset, typed_partition
 from eosctl.core.offsets.views import fold_store, offset_views
 from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.engine.columns import VALUES, nothings
+from eosctl.engine.columns import VALUES, are_nothing
 from eosctl.engine.keys.owners import owners_of, renamed
 from eosctl.engine.listed import Listed, in_order
 from eosctl.engine.reading.newest import records_table
@@ -114,14 +114,14 @@ def _read_offsets(data: bytes) -> object:
     found.validate(full=True)
     if found.to_pylist() != owners:
         raise DisagreementError(f"owners {found.to_pylist()} and {owners}")
-    if nothings(pa.array(values, VALUES)).to_pylist() != list(map(is_nothing, values)):
+    if are_nothing(pa.array(values, VALUES)).to_pylist() != list(map(is_nothing, values)):
         raise DisagreementError("deletions")
     decoded = list(map(decode_key, keys))
     spellings = duplicate_spellings([key for key in decoded if isinstance(key, OffsetKey)])
     shown = [(json_text(shown_value(value)) if value and shown_value(value) is not value else "") for value in values]
     if len(data) % 8 == 0:  # they take as long as all else
         _compare_names(keys, column, found)
-        Listed([in_order(records_table("t", records, partitions=1))]).nobodys()
+        Listed([in_order(records_table("t", records, partitions=1))]).unowned()
     return spellings, [shown_partition(key) for key in decoded], shown, newest_commits(records)
 
 

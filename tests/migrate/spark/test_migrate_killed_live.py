@@ -22,7 +22,7 @@ from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import MigrationPlan, read_plan
 from eosctl.deadline import Clock
 from eosctl.errors import ExitCode
-from eosctl.migrate.journal import Stage, migration_journal, read_past
+from eosctl.migrate.journal import Stage, migration_journal, read_earlier_runs
 from eosctl.migrate.plan import MigrationRequest, snapshot_folder
 from eosctl.migrate.run import Engine, migration_from_file, prepared_migration
 from eosctl.report import Report
@@ -78,7 +78,7 @@ class Move:
         return migration_journal(snapshot_folder(self.made), Clock()).entries()
 
     def is_over(self, stage: Stage) -> bool:
-        return stage in read_past(migration_journal(snapshot_folder(self.made), Clock())).done
+        return stage in read_earlier_runs(migration_journal(snapshot_folder(self.made), Clock())).done
 
     def finish(self) -> Report:
         """In this process, on the session that is there."""

@@ -28,7 +28,7 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.deadline import Clock
 from eosctl.errors import ExitCode
 from eosctl.kafka.topics.bulk import Counts
-from eosctl.migrate.journal import Stage, migration_journal, read_past
+from eosctl.migrate.journal import Stage, migration_journal, read_earlier_runs
 from eosctl.migrate.plan import MigrationRequest, snapshot_folder
 from eosctl.migrate.rows import MigratedSummary
 from eosctl.migrate.run import Engine, migration_from_file, prepared_migration
@@ -203,7 +203,7 @@ def test_a_task_that_dies_every_time(scene: Scene) -> None:
     assert (failed.exit_code, failed.problems[0].message) == (ExitCode.FAILED, f"writing failed in Spark: {died}")
     assert "--resume" in str(failed.problems[0].hint)
     assert scene.open_partitions() == []
-    past = read_past(migration_journal(snapshot_folder(plan), Clock()))
+    past = read_earlier_runs(migration_journal(snapshot_folder(plan), Clock()))
     assert (Stage.WRITE in past.started, Stage.WRITE in past.done, past.write_tasks) == (True, False, TASKS)
     result = scene.apply(plan, scene.job({}), resume=True)
     assert (result.exit_code, result.problems) == (ExitCode.OK, ())

@@ -17,7 +17,7 @@ from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPla
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.core.records import Record
 from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_part, read_table
-from eosctl.engine.keys.places import Places
+from eosctl.engine.keys.places import KeyParts
 from eosctl.engine.reading.newest import Fold
 from eosctl.migrate.spark.parts import compare_part, decide_part, land_stale, sample_of
 from tests.engine.test_rule import random_records, table
@@ -52,7 +52,7 @@ def _fold(records: Sequence[Record]) -> Fold:
     return Fold(table(kept), len(records) - len(kept), len(records), SIZES)
 
 
-def land_side(records: Sequence[Record], folder: Path, places: Places, *, readers: int) -> list[Snapshot]:
+def land_side(records: Sequence[Record], folder: Path, places: KeyParts, *, readers: int) -> list[Snapshot]:
     folder.mkdir(parents=True)
     return [land(folder, number, folds, places) for number, folds in enumerate(folds_of(records, readers))]
 
@@ -61,8 +61,8 @@ def outcome(folder: Path, wanted: MigrationPlan, readers: int) -> tuple[Any, ...
     rng = random.Random(3)  # noqa: S311 - the same records every time
     source = random_records(rng, ("first", "second"), 900, keys=60)
     target = random_records(rng, ("to-a", "to-z@p"), 500, keys=60)
-    landed = land_side(source, folder / "source", Places(wanted.parts, wanted.renames()), readers=readers)
-    land_side(target, folder / "target", Places(wanted.parts), readers=readers)
+    landed = land_side(source, folder / "source", KeyParts(wanted.parts, wanted.renames()), readers=readers)
+    land_side(target, folder / "target", KeyParts(wanted.parts), readers=readers)
     for each in ("decisions", "sample", "stale"):
         (folder / each).mkdir()
     found = [decide_part(folder, number, wanted) for number in range(len(wanted.parts))]
@@ -132,12 +132,12 @@ def test_each_place_of_a_stale_copy_is_there_once(tmp_path: Path) -> None:
 
 def _land_folds(folder: Path, folds: list[Fold]) -> None:
     folder.mkdir()
-    land(folder, 0, folds, Places(ONE_PART))
+    land(folder, 0, folds, KeyParts(ONE_PART))
 
 
 def test_a_key_is_in_one_part(tmp_path: Path) -> None:
     """Also one that is renamed, under whatever name it is found."""
-    places = Places(((0,), (1,), (2, 3, 4)), {"b": "a"})
+    places = KeyParts(((0,), (1,), (2, 3, 4)), {"b": "a"})
     rng = random.Random(5)  # noqa: S311 - the same records every time
     records = random_records(rng, ("first",), 500, keys=50)
     land_side(records, tmp_path / "source", places, readers=2)
@@ -151,15 +151,15 @@ def test_a_key_is_in_one_part(tmp_path: Path) -> None:
 
 def test_a_reader_that_is_tried_again_takes_its_own_place(tmp_path: Path) -> None:
     rows = [Record("first", 0, number, 1, b"k%d" % number, b"{}") for number in range(4)]
-    land(tmp_path, 7, [_fold(rows[:2]), _fold(rows[2:])], Places(ONE_PART))
-    land(tmp_path, 7, [_fold(rows[:3])], Places(ONE_PART))
+    land(tmp_path, 7, [_fold(rows[:2]), _fold(rows[2:])], KeyParts(ONE_PART))
+    land(tmp_path, 7, [_fold(rows[:3])], KeyParts(ONE_PART))
     assert sorted(read_part(tmp_path, 0)["offset"].to_pylist()) == [0, 1, 2]
 
 
 def test_a_reader_has_one_file_however_much_it_reads(tmp_path: Path) -> None:
     """It had one for each million keys, or for each ten thousand records of a file, and every part looked into all."""
     rows = [Record("first", 0, number, 1, b"k%d" % number, b"{}") for number in range(40)]
-    places = Places(((0,), (1,), (2,)))
+    places = KeyParts(((0,), (1,), (2,)))
     land(tmp_path, 7, [_fold(rows[at : at + 4]) for at in range(0, 40, 4)], places)
     assert (len(list(tmp_path.iterdir())), next_reader(tmp_path)) == (1, 8)
     parts = [read_part(tmp_path, number) for number in range(3)]
@@ -168,7 +168,7 @@ def test_a_reader_has_one_file_however_much_it_reads(tmp_path: Path) -> None:
 
 
 def test_a_task_that_dies_leaves_no_file(tmp_path: Path) -> None:
-    class Dying(Places, frozen=True):
+    class Dying(KeyParts, frozen=True):
         def split(self, fold: Fold) -> Iterator[tuple[int, pa.RecordBatch]]:
             yield 0, fold.records.to_batches()[0]
             raise OSError("killed")

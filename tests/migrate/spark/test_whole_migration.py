@@ -29,7 +29,7 @@ from eosctl.core.record_file import record_line
 from eosctl.core.records import Bounds, Record
 from eosctl.engine.columns import batch_of_rows
 from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_table
-from eosctl.engine.keys.places import Places
+from eosctl.engine.keys.places import KeyParts
 from eosctl.engine.reading.batches import PIECE
 from eosctl.engine.reading.newest import folded
 from eosctl.engine.reading.ranges import OffsetRange
@@ -156,7 +156,9 @@ def dumped(rng: random.Random, log: Log, folder: Path) -> PlannedTopic:
     return PlannedTopic(f"file:{file}", "digest", log.partitions, 1)
 
 
-def read(rng: random.Random, folder: Path, topics: Sequence[PlannedTopic], logs: Sequence[Log], places: Places) -> bool:
+def read(
+    rng: random.Random, folder: Path, topics: Sequence[PlannedTopic], logs: Sequence[Log], places: KeyParts
+) -> bool:
     """What several readers land; whether every key lies at home."""
     folder.mkdir()
     in_place, by_name = True, {log.topic: log for log in logs}
@@ -269,7 +271,7 @@ class Run:
 
     def again(self, name: str, topics: Sequence[PlannedTopic] | None = None) -> Path:
         rng, world = self.world.rng, self.world
-        read(rng, self.folder / name, topics or world.to(), world.targets, Places(self.plan.parts))
+        read(rng, self.folder / name, topics or world.to(), world.targets, KeyParts(self.plan.parts))
         return self.folder / name
 
     def compared(self, name: str, topics: Sequence[PlannedTopic] | None = None, *, since: bool = False) -> Comparison:
@@ -294,8 +296,8 @@ def decided(world: World, folder: Path) -> tuple[Run, bool, list[dict[str, Any]]
     parts = parts_of(world.planned, records=1, least=rng.choice([1, 2, 4]))
     to = tuple(world.to())
     plan = MigrationPlan("c", "g", world.policy, tuple(world.planned), to, world.routes, NOTHING, "", parts=parts)
-    read(rng, folder / "source", world.planned, world.sources, Places(parts, plan.renames()))
-    in_place = read(rng, folder / "target", plan.targets, world.targets, Places(parts))
+    read(rng, folder / "source", world.planned, world.sources, KeyParts(parts, plan.renames()))
+    in_place = read(rng, folder / "target", plan.targets, world.targets, KeyParts(parts))
     for each in ("decisions", "sample", "stale"):
         (folder / each).mkdir()
     found = [tasks_of.decide_part(folder, number, plan) for number in range(len(parts))]
