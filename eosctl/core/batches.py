@@ -1,6 +1,6 @@
-"""What a partition's log is made of, as `audit` reads it: batches by their headers, control markers, and what is gone.
+"""The log of a partition as `audit` reads it: batches by their headers, control markers, and gaps.
 
-Named tuples, as a topic has them by the hundred thousand. No record is in here: a batch says how many it has.
+Named tuples, as a topic has them by the hundred thousand. Records are not kept: a batch has only their number.
 """
 
 from __future__ import annotations
@@ -53,11 +53,12 @@ class Batch(NamedTuple):
 
 
 class Window(Struct, frozen=True):
-    """What a scan is to read of each partition; what is None is where the log begins, or ends when the scan is planned.
+    """The offsets or times that limit what a scan reads of each partition.
 
-    A time is turned into an offset as brokers do (ListOffsets): the first record, or marker, that is as young. Sources
-    may give their records any time; markers have the broker's. So a transaction that begins before the window and ends
-    in it may have a part of its records outside: `audit` has to tell it apart from one that lacks them.
+    None stands for the start of the log, or for its end when the scan is planned. A time is converted to an offset as
+    brokers do it (ListOffsets): that of the first record, or marker, with at least this timestamp. Sources may give
+    their records any time; markers have the broker's. So a transaction that begins before the window and ends in it may
+    have some records outside: `audit` must distinguish it from one whose records are missing.
     """
 
     since_ms: int | None = None

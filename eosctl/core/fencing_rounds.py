@@ -1,4 +1,4 @@
-"""A fencing round of Connect's leader: how long it may take, what it leaves on the ids, and what makes it quick."""
+"""A fencing round of Connect's leader: its time limits, its effect on the ids, and how to speed it up."""
 
 from __future__ import annotations
 

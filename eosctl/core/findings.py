@@ -1,4 +1,4 @@
-"""What every check answers with: findings, each with a stable code, a severity, its evidence and what fixes it."""
+"""Findings, the results of every check: each with a stable code, a severity, its evidence and what fixes it."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class Finding(Struct, frozen=True):
 
 
 def each_once(findings: Iterable[Finding]) -> list[Finding]:
-    """Without those that say the same of the same subject again."""
+    """Return the findings without repetitions of the same message about the same subject."""
     return list({(each.code, each.subject, each.message): each for each in findings}.values())
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Each finding once, errors before warnings before the rest, else in the order in which they were made."""
+    """Return each finding once, errors before warnings before the rest, otherwise in their original order."""
     return sorted(each_once(findings), key=lambda each: SEVERITIES.index(each.severity))
 
 
 def severity_counts(findings: Iterable[Finding]) -> dict[str, int]:
-    """How many there are of each severity, worst first."""
+    """Count the findings of each severity, worst first."""
     counts = Counter(each.severity for each in findings)
     return {severity: counts[severity] for severity in SEVERITIES}
 

@@ -44,7 +44,7 @@ class OutRecord(NamedTuple):
 
 
 class Written(Struct, frozen=True):
-    """Where an OutRecord landed, as its delivery report says."""
+    """The place of a written OutRecord, from its delivery report."""
 
     topic: str
     partition: int
@@ -63,7 +63,9 @@ class Bounds(Struct, frozen=True):
 def hidden_of(
     offsets: Mapping[tuple[str, int], int], bounds: Mapping[str, Sequence[Bounds]]
 ) -> dict[tuple[str, int], int]:
-    """Those of `offsets`, by topic and partition, that the LSO has not passed: read_committed does not see them yet."""
+    """Return those `offsets`, by topic and partition, that read_committed does not see yet: the LSO has not passed
+    them.
+    """
     stable = {(topic, bound.partition): bound.lso for topic, found in bounds.items() for bound in found}
     return {place: offset for place, offset in offsets.items() if stable.get(place, -1) <= offset}
 
@@ -75,7 +77,7 @@ class KnownBounds(Struct, frozen=True):
     missing: Mapping[int, str] = {}
 
     def partitions(self) -> int:
-        """How many partitions the topic has."""
+        """Return the topic's number of partitions."""
         return len(self.known) + len(self.missing)
 
 
@@ -96,7 +98,7 @@ class TopicRead(Struct, frozen=True):
     partition_for: Partitioner = partition_for
 
     def blocked(self) -> tuple[Bounds, ...]:
-        """Partitions where an open transaction hides committed records behind it."""
+        """Return the partitions where an open transaction hides committed records behind it."""
         return tuple(bound for bound in self.bounds if bound.lso < bound.end)
 
 
@@ -110,7 +112,9 @@ class NewTopic(Struct, frozen=True):
 
 
 class Placement(Struct, frozen=True):
-    """Where a partition lies, by broker ids: `leader` None for none, `offline` replicas that the cluster lacks."""
+    """The replicas of a partition, as broker ids: `leader` is None without one, `offline` replicas are not in the
+    cluster.
+    """
 
     partition: int
     leader: int | None
@@ -120,7 +124,7 @@ class Placement(Struct, frozen=True):
 
 
 class TopicDescription(Struct, frozen=True):
-    """What the cluster says of a topic; `config` holds the effective values, empty where they may not be read."""
+    """A topic as the cluster describes it; `config` holds the effective values, empty where they may not be read."""
 
     name: str
     topic_id: str

@@ -1,6 +1,6 @@
 """Transactional ids and their state, as coordinators and partition leaders report them.
 
-What brokers answer are named tuples, as on the wire: there may be hundreds of thousands of them.
+The brokers' answers are named tuples, as on the wire: there may be hundreds of thousands of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class KafkaFault(Struct, frozen=True):
     message: str = ""
 
     def __str__(self) -> str:
-        """As one phrase."""
+        """Format the fault as one phrase."""
         return f"{self.name}: {self.message}" if self.message not in ("", self.name) else self.name
 
 
@@ -106,7 +106,7 @@ class TransactionListings(Struct, frozen=True):
         return self.missing if self.unseen is None else (*self.missing, self.unseen)
 
     def complete(self) -> Sequence[TransactionListing]:
-        """All ids there are; raises UnreachableError where some may be missing."""
+        """Return all ids; raises UnreachableError where some may be missing."""
         if self.missing:
             raise UnreachableError(
                 f"can't list all transactional ids: {'; '.join(map(str, self.missing))}",
@@ -116,9 +116,9 @@ class TransactionListings(Struct, frozen=True):
 
 
 class FenceAnswer(Struct, frozen=True):
-    """What InitProducerId answered for one transactional id: producer id and epoch, or a fault.
+    """The result of InitProducerId for one transactional id: producer id and epoch, or a fault.
 
-    `confirmed` is False when the deadline came, or the connection broke, before the coordinator's last word.
+    `confirmed` is False if the deadline passed, or the connection broke, before the coordinator's final response.
     """
 
     transactional_id: TransactionalId

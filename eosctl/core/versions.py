@@ -1,4 +1,4 @@
-"""Kafka's version, from what a worker answers to `GET /`: some distributions count in their own way."""
+"""Kafka's version, from a worker's answer to `GET /`: some distributions number their releases differently."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Confluent's "Supported versions and interoperability": 5.5 is 2.5, 6.0 is 2.6, 7
 
 
 def kafka_version(said: str | None) -> Version | None:
-    """Major and minor of the Kafka inside; None where it is not said, or said in a way that is not known."""
+    """Return the Kafka version (major, minor) of a worker's version; None where it is missing or its form is unknown."""
     found = _SAID.fullmatch((said or "").strip())
     if found is None:
         return None
@@ -42,13 +42,13 @@ def kafka_version(said: str | None) -> Version | None:
 
 
 def is_older(said: str | None, version: Version) -> bool:
-    """Whether the Kafka inside is known, and older than `version`."""
+    """Return whether the Kafka version is known and older than `version`."""
     found = kafka_version(said)
     return found is not None and found < version
 
 
 def shown_version(said: str) -> str:
-    """As the worker says it, with Kafka's version beside it where that is another: `7.6.0-ccs (Kafka 3.6)`."""
+    """Return the reported version, followed by Kafka's own where they differ: `7.6.0-ccs (Kafka 3.6)`."""
     found = kafka_version(said)
     if found is None:
         return f"{said} (of an unknown distribution)"
@@ -57,7 +57,7 @@ def shown_version(said: str) -> str:
 
 
 class BrokerFeatures(Struct, frozen=True):
-    """What ApiVersions v3+ reports of a broker (KIP-584): the highest level of each feature, and those in use."""
+    """The features of a broker from ApiVersions v3+ (KIP-584): the highest supported level of each, and those in use."""
 
     supported: Mapping[str, int]
     finalized: Mapping[str, int]
@@ -71,7 +71,7 @@ _RELEASE_OF_LEVEL: tuple[tuple[int, Version], ...] = (
 
 
 def release_of(features: BrokerFeatures) -> Version | None:
-    """The release of a broker by the metadata.version that it can have; None where that does not say.
+    """Return the release of a broker, inferred from its highest metadata.version; None where that is unknown.
 
     Brokers do not report their version; patch releases have the same levels. With ZooKeeper there is no level.
     """
@@ -90,15 +90,15 @@ _NEWER = "newer than this eosctl"
 
 
 def transaction_version(features: Mapping[int, BrokerFeatures]) -> int:
-    """The lowest level in use that a broker reports: 0 where there is none, as before 4.0."""
+    """Return the lowest level in use that a broker reports: 0 where none does, as before 4.0."""
     return min((each.finalized.get(TRANSACTION_VERSION, 0) for each in features.values()), default=0)
 
 
 def meaning_of(level: int) -> str:
-    """What a level of transaction.version means (KIP-890)."""
+    """Return the meaning of a level of transaction.version (KIP-890)."""
     return _MEANING.get(level, _NEWER)
 
 
 def said_of(used: int) -> str:
-    """A level of transaction.version and what it means."""
+    """Describe a level of transaction.version with its meaning."""
     return f"{TRANSACTION_VERSION} {used}: {meaning_of(used)}"

@@ -39,7 +39,7 @@ class ApplicationScope(Struct, frozen=True):
 
 
 def application_rights(scopes: Sequence[ApplicationScope]) -> list[Right]:
-    """What the applications need, each right once, in the order of the scopes."""
+    """Return the rights that the applications need, each right once, in the order of the scopes."""
     found: dict[tuple[str, ...], Right] = {}
     for scope in scopes:
         for right in _of_streams(scope) if scope.product == "streams" else _of_flink(scope):
@@ -67,7 +67,7 @@ def _of_flink(scope: ApplicationScope) -> Iterator[Right]:
 
 
 def _topics(scope: ApplicationScope) -> Iterator[Right]:
-    """What both need on their topics, and older brokers of every producer."""
+    """Yield the rights on topics that both products need, and the one that older brokers require of every producer."""
     for topic in scope.input_topics:
         yield _topic("READ", topic, "without it nothing is read")
         yield _topic("DESCRIBE", topic, _INCLUDED.format("READ"))

@@ -26,7 +26,7 @@ _AWS_HINT = (
 
 
 def sasl_fields(properties: Properties, given: Mapping[str, object]) -> dict[str, object]:
-    """The fields of a client that logs in, beside those `given` by settings of one name; raises InputFileError."""
+    """Return the SASL fields of a client, in addition to those `given` by single settings; raises InputFileError."""
     key = "sasl.mechanism" if "sasl.mechanism" in properties.values else "sasl.mechanisms"
     mechanism = properties.values.get(key, "GSSAPI").strip().upper()  # GSSAPI is what Java takes when none is named
     if mechanism == _AWS:
@@ -86,7 +86,7 @@ def _oauth_options(module: LoginModule) -> dict[str, object]:
 
 
 def _oauth_fields(properties: Properties, given: Mapping[str, object]) -> dict[str, object]:
-    """Where the token comes from; Java's `file:` URL names a file that holds it (KIP-768)."""
+    """Return the fields that name the token's source; Java's `file:` URL names a file that holds it (KIP-768)."""
     key = "sasl.oauthbearer.token.endpoint.url"
     url = properties.values.get(key, "").strip()
     fields: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""What a bearer token may be made of, and when it ends. Pure."""
+"""The characters and the expiry of bearer tokens. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ _LATEST_S = 253_402_300_799.0  # the end of the year 9999: what ends later repor
 
 
 def is_token(text: str) -> bool:
-    """Whether a text can be a bearer token: it goes into a line of a protocol, which a line break in it would end."""
+    """Return whether a text can be a bearer token: a line break in it would end the line of the protocol that carries
+    it.
+    """
     return bool(text) and all("!" <= each <= "~" for each in text)
 
 

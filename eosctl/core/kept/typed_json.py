@@ -1,4 +1,4 @@
-"""JSON that others may have written: as it is, or as values of typed classes; what is wrong with it, in plain words."""
+"""JSON that others may have written: read as it is, or into typed classes, with errors in plain words."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def _mended(data: object) -> object:
 
 
 def typed(data: object, kind: type[T]) -> T:
-    """`data`, as `json.loads` gives it, as a `kind` (a dataclass or a Struct); members that it lacks are left out.
+    """Convert `data`, as `json.loads` returns it, to a `kind` (a dataclass or a Struct); missing members get their
+    defaults.
 
     Raises WrongMemberError.
     """
@@ -68,7 +69,7 @@ def typed(data: object, kind: type[T]) -> T:
 
 
 def _in_words(text: str) -> WrongMemberError:
-    """msgspec's "Expected `int`, got `str` - at `$.tally.keys`" as "tally.keys: expected int, got str"."""
+    """Rephrase msgspec's "Expected `int`, got `str` - at `$.tally.keys`" as "tally.keys: expected int, got str"."""
     missing = _MISSING.fullmatch(text)
     if missing is not None:
         return WrongMemberError(f"{_place(missing['place']) or 'it'} has no {missing['member']!r}", is_missing=True)

@@ -1,4 +1,4 @@
-"""YAML that somebody wrote: one reader, for what PyYAML takes and nobody wants."""
+"""Reads YAML that a person wrote, and refuses forms that PyYAML accepts and that no settings file needs."""
 
 from __future__ import annotations
 

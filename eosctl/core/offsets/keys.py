@@ -1,7 +1,7 @@
-"""Source-offset keys as bytes: whose they are, and how to rename the connector inside one without touching the rest.
+"""Source-offset keys as bytes: their connector, and how to rename it inside a key without touching the rest.
 
 Connect finds offsets by the raw bytes of their keys, so nothing here parses a key and writes it anew: the partition
-part of a renamed key stays byte for byte what the connector wrote.
+part of a renamed key stays byte for byte as the connector wrote it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class KeyOwner(NamedTuple):
 
 
 def key_owner(key: bytes | None) -> KeyOwner | None:
-    """Whose offset this is; None for keys that Connect itself ignores (`OffsetUtils.processPartitionKey`, 3.7+).
+    """Return the connector that a key names; None for keys that Connect itself ignores (`processPartitionKey`, 3.7+).
 
-    Such a key is `["<connector>", <map or null>]`; a null partition is accepted, as the store keeps it. A name with
-    half a surrogate pair (`"\\ud800"`) is nobody's either: no connector can have it, for REST takes and gives UTF-8.
+    A valid key is `["<connector>", <map or null>]`; a null partition is accepted, as the store keeps it. A name with
+    half a surrogate pair (`"\ud800"`) has no owner either: no connector can have it, because REST uses UTF-8.
     """
     if key is None:
         return None
@@ -53,12 +53,15 @@ def key_owner(key: bytes | None) -> KeyOwner | None:
 
 
 def quoted_name(connector: str) -> bytes:
-    """A connector's name as Connect's JsonConverter writes it into a key; raises UsageError for control characters."""
+    """Encode a connector's name as Connect's JsonConverter writes it into a key.
+
+    Raises UsageError for control characters.
+    """
     if not connector or _CONTROL.search(connector):
         raise UsageError(f"{connector!r} cannot be a connector's name", hint="Connect refuses control characters too.")
     return string_text(connector).encode("utf-8")
 
 
 def renamed_key(key: bytes, owner: KeyOwner, connector: str) -> bytes:
-    """`key` with its connector's name replaced; every other byte stays."""
+    """Return `key` with its connector's name replaced; every other byte stays."""
     return key[: owner.start] + quoted_name(connector) + key[owner.end :]

@@ -1,7 +1,7 @@
-"""Source partitions and offsets as people type them, or write them into a body: one JSON value, nothing beside it.
+"""Source partitions and offsets as people type them, or write them into a body: one JSON value and nothing else.
 
-Topics are read as Jackson reads them, which looks at nothing behind the first value and takes the last of two members
-with one name. What somebody types is stricter: a slip of the hand must not become another offset.
+Topics are read as Jackson reads them: it ignores anything after the first value and uses the last of two members with
+one name. Typed input is stricter: a slip of the hand must not become another offset.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OFFSET_HINT = 'Write a JSON object, say {"position":0}; or use reset.'
 
 
 def typed_partition(connector: str, text: str) -> OffsetKey:
-    """The key that a source partition typed as JSON stands for, to match with; raises UsageError."""
+    """Return the key for a source partition typed as JSON, to match with; raises UsageError."""
     _refuse_sloppy(text, what="a source partition", hint=_PARTITION_HINT)
     key = decode_key(f"[{json.dumps(connector)},{text}]".encode())
     if not isinstance(key, OffsetKey):
@@ -27,7 +27,7 @@ def typed_partition(connector: str, text: str) -> OffsetKey:
 
 
 def typed_offset(text: str) -> Mapping[str, object]:
-    """The members of an offset typed as JSON; raises UsageError for what is no object."""
+    """Return the members of an offset typed as JSON; raises UsageError unless it is an object."""
     offset = _refuse_sloppy(text, what="an offset", hint=_OFFSET_HINT)
     if not isinstance(offset, dict):
         raise UsageError(f"{text!r} is not an offset", hint=_OFFSET_HINT)
@@ -35,7 +35,10 @@ def typed_offset(text: str) -> Mapping[str, object]:
 
 
 def _refuse_sloppy(text: str, *, what: str, hint: str) -> object:
-    """The value of `text`; raises UsageError where it is not one JSON value, or one that not everybody reads alike."""
+    """Parse `text` strictly as JSON.
+
+    Raises UsageError unless it is a single JSON value that all parsers read alike.
+    """
     try:
         text.encode()  # a command line may have bytes that are no text
         return strict_json(text)
@@ -58,7 +61,7 @@ class TwoReadingsError(ValueError):
 
 
 def strict_json(text: str) -> object:
-    """The value of one JSON text; raises TwoReadingsError, and ValueError and RecursionError for what is no JSON."""
+    """Parse one JSON text; raises TwoReadingsError, and ValueError and RecursionError for text that is not JSON."""
     return _DECODER.decode(text)
 
 

@@ -1,4 +1,4 @@
-"""How to show oneself to Connect workers over REST, and which of them may have secrets: pure, it opens no file."""
+"""Authentication to Connect workers over REST, and which of them may receive secrets: pure, it opens no file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ConnectAccess(Struct, frozen=True):
         return any((self.certificate, self.password, self.token))
 
     def require_trust(self, url: str, what: str) -> None:
-        """Raises RefusedError for a worker that may not have `what`: whoever may join the group says its URL."""
+        """Raise RefusedError unless the worker may receive `what`: any member of the group can advertise any URL."""
         from eosctl.core.workers.url import parse_worker_url
 
         if not self.trusts(parse_worker_url(url)):
@@ -57,12 +57,12 @@ class ConnectAccess(Struct, frozen=True):
             )
 
     def trusts(self, url: WorkerUrl) -> bool:
-        """Whether what is secret may go there."""
+        """Return whether secrets may be sent there."""
         is_named = url.origin in self.named or url.origin.rpartition(":")[0] in self.named_hosts
         return self.trust_discovered or is_named
 
     def authorization(self, url: WorkerUrl) -> Secret | None:
-        """The value of the Authorization header for `url`, None where there is none to send."""
+        """Return the value of the Authorization header for `url`, or None."""
         own = url.authorization or self.of_urls.get(url.origin)
         if own is not None or not self.trusts(url):
             return own

@@ -1,4 +1,6 @@
-"""The URL that a worker tells its group, as far as its file says it (`RestServer.advertisedUrl`, Kafka 4.3). Pure."""
+"""The URL that a worker advertises to its group, as far as its file shows (`RestServer.advertisedUrl`, Kafka 4.3).
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ class Advertised(Struct, frozen=True):
 
 
 def advertised(properties: Mapping[str, str]) -> Advertised:
-    """What a worker with this file advertises: of several listeners that of http, unless the file wants another."""
+    """Return the URL that a worker with this file advertises.
+
+    Of several listeners it is the http one, unless the file names another.
+    """
     values = {name: properties.get(name, "").strip() for name in _NAMES}
     unresolved = tuple(name for name, value in values.items() if is_reference(value))
     values |= dict.fromkeys(unresolved, "")
@@ -54,7 +59,7 @@ _NAMES = ("listeners", "rest.advertised.listener", "rest.advertised.host.name", 
 
 
 def _listener(listeners: str, wanted: str) -> tuple[str, str, int]:
-    """Scheme, host and port of the listener that is advertised."""
+    """Return scheme, host and port of the listener that is advertised."""
     found = [match for each in split_list(listeners or "http://:8083") if (match := _LISTENER.fullmatch(each))]
     schemes = {match[1].lower() for match in found}
     scheme = wanted.lower() or ("http" if "http" in schemes or not schemes else "https")

@@ -1,4 +1,4 @@
-"""What eosctl takes from a Connect worker's .properties file; text in, values out."""
+"""The settings that eosctl uses from a Connect worker's .properties file; text in, values out."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ def creates_topics(files: Iterable[Mapping[str, str]]) -> bool:
 
 
 class WorkerConfig(Struct, frozen=True):
-    """What eosctl takes from one Connect worker's file; None where the file does not say, or only the worker knows.
+    """The settings that eosctl uses from one Connect worker's file; None where it has none, or only the worker can
+    resolve it.
 
-    `unresolved` are the properties of the latter kind: their values refer to a config provider of the worker's. `idle`
-    are names of a MirrorMaker's file that seem to set the mode and don't, each with the one that does: `mode_setting`.
-    That one sets the mode of the groups in `moved_with` as well.
+    `unresolved` are the properties of the latter kind: their values refer to one of the worker's config providers.
+    `idle` are names in a MirrorMaker's file that seem to set the mode and don't, each with the one that does:
+    `mode_setting`. That one sets the mode of the groups in `moved_with` as well.
     """
 
     properties: Properties
@@ -56,7 +57,7 @@ class WorkerConfig(Struct, frozen=True):
     moved_with: tuple[str, ...] = ()
 
     def client(self, prefix: str = "") -> ClientProperties:
-        """The worker's own client settings, or those of its `admin.`, `producer.` or `consumer.` clients.
+        """Read the worker's own client settings, or those of its `admin.`, `producer.` or `consumer.` clients.
 
         Raises InputFileError.
         """
@@ -72,10 +73,10 @@ class WorkerConfig(Struct, frozen=True):
 def parse_worker_config(
     text: str, *, source: str, group_id: str | None = None, servers: Sequence[str] = ()
 ) -> WorkerConfig:
-    """A Connect worker's .properties (`DistributedConfig`, Kafka 4.3). Raises InputFileError.
+    """Parse a Connect worker's .properties (`DistributedConfig`, Kafka 4.3). Raises InputFileError.
 
-    Of a dedicated MirrorMaker's file it is the worker of the flow to which `group_id` and `servers`, its brokers, lead;
-    raises UsageError where they lead to none, or to several.
+    From a dedicated MirrorMaker's file, read the worker of the flow that `group_id` and `servers`, its brokers, select;
+    raises UsageError if they select none, or several.
     """
     properties = parse_properties(text, source=source)
     idle: tuple[tuple[str, str], ...] = ()

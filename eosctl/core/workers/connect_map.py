@@ -1,4 +1,4 @@
-"""`--connect-map`: how workers are reached whose advertised names lead nowhere from here. Pure."""
+"""`--connect-map`: the URLs of workers whose advertised names can't be reached from here. Pure."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class ConnectMapping(Struct, frozen=True):
         return f"{self.advertised}={self.reachable}"
 
     def reach(self, url: WorkerUrl) -> str | None:
-        """The URL at which the worker that advertises `url` is reached; None where this is about others.
+        """Return the URL at which the worker that advertises `url` is reached; None where the mapping does not apply.
 
-        What `reachable` leaves out, scheme or port, is as advertised.
+        A scheme or port that `reachable` omits is the advertised one.
         """
         parts = urlsplit(url.text)
         whole = "://" in self.advertised
@@ -46,7 +46,7 @@ class ConnectMapping(Struct, frozen=True):
         return parse_worker_url(f"{parts.scheme}://{reached}{port}").text
 
     def named_origins(self) -> frozenset[str]:
-        """The beginnings of URLs, `https://host`, that it names, whatever the port; none where `*` is in a host."""
+        """Return the origins without port (`https://host`) that it names; none where a host contains `*`."""
         with_scheme = self.reachable if "://" in self.reachable else f"http://{self.reachable}"
         host = re.sub(r":[\d*]*$", "", with_scheme.partition("://")[2].partition("/")[0])
         schemes = [with_scheme.partition("://")[0]] if "://" in self.reachable else ["http", "https"]
@@ -54,7 +54,7 @@ class ConnectMapping(Struct, frozen=True):
 
 
 def parse_connect_map(texts: Iterable[str]) -> tuple[ConnectMapping, ...]:
-    """ADVERTISED=REACHABLE, one each; raises UsageError for what is none."""
+    """Parse ADVERTISED=REACHABLE mappings; raises UsageError for any other text."""
     return tuple(_parsed(text) for text in texts)
 
 
@@ -73,7 +73,7 @@ def _parsed(text: str) -> ConnectMapping:
 
 
 def reachable_url(url: str, mappings: Sequence[ConnectMapping]) -> str:
-    """Where the worker at `url` is reached from here: by the first mapping that is about it, else as it says."""
+    """Return the URL at which the worker at `url` is reached, by the first mapping that applies; else `url` itself."""
     if not mappings:
         return url
     parsed = parse_worker_url(url)

@@ -1,4 +1,4 @@
-"""What the metrics of exactly-once source tasks say: names and values from exporters, and findings about them. Pure.
+"""The metrics of exactly-once source tasks: names and values from exporters, and findings about them. Pure.
 
 Kafka keeps them in `kafka.connect:type=source-task-metrics,connector=…,task=…` (`ExactlyOnceWorkerSourceTask`, 3.3+):
 records per committed transaction over about the last minute; an aborted transaction does not count, and a minute
@@ -37,18 +37,18 @@ class TaskMetrics(Struct, frozen=True):
     values: Mapping[str, float | None] = {}
 
     def value(self, name: str) -> float | None:
-        """An attribute's number, None where there is none."""
+        """Return an attribute's number; None if it has none."""
         return self.values.get(name)
 
 
 def attribute_of(sample_name: str) -> str | None:
-    """The attribute that a Prometheus sample stands for, whatever prefix its name has; None for any other sample."""
+    """Return the attribute of a Prometheus sample, whatever prefix its name has; None for any other sample."""
     match = _SAMPLE.fullmatch(sample_name)
     return match[1].lower().replace("_", "-") if match else None
 
 
 def metrics_of_samples(samples: Iterable[tuple[str, Mapping[str, str], float]]) -> list[TaskMetrics]:
-    """The tasks that samples (name, labels, value) report; those without a connector and a task are left out."""
+    """Collect the tasks that samples (name, labels, value) report, leaving out samples without a connector and a task."""
     tasks: dict[tuple[str, int], dict[str, float | None]] = {}
     for name, labels, value in samples:
         attribute = attribute_of(name)
@@ -59,7 +59,7 @@ def metrics_of_samples(samples: Iterable[tuple[str, Mapping[str, str], float]]) 
 
 
 def metrics_of_mbeans(mbeans: Mapping[str, object]) -> list[TaskMetrics]:
-    """The tasks in Jolokia's answer to a read of MBEANS: MBean name -> attribute -> value."""
+    """Collect the tasks in Jolokia's answer to a read of MBEANS: MBean name -> attribute -> value."""
     tasks: dict[tuple[str, int], dict[str, float | None]] = {}
     for name, attributes in mbeans.items():
         place = _place(dict(_PROPERTY.findall(name.partition(":")[2])))
@@ -78,14 +78,17 @@ def _place(properties: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def _unquoted(value: str) -> str:
-    """A value of an MBean's name as Kafka made it (`ObjectName.unquote`): names with unusual characters are quoted."""
+    """Unquote a value of an MBean's name (`ObjectName.unquote`): Kafka quotes names with unusual characters."""
     if len(value) < 2 or not (value.startswith('"') and value.endswith('"')):
         return value
     return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], value[1:-1], flags=re.DOTALL)
 
 
 def _finite(value: object) -> float | None:
-    """A number as JSON can have it; NaN (also as text, as some Jolokia write it) is what Kafka gives for "none"."""
+    """Return a finite number, else None.
+
+    NaN, which some Jolokia versions write as text, is Kafka's value for "none".
+    """
     try:
         number = float(value) if isinstance(value, int | float) else math.nan
     except OverflowError:  # JSON knows longer integers than floats are
@@ -94,14 +97,17 @@ def _finite(value: object) -> float | None:
 
 
 class TimeLimits(Struct, frozen=True):
-    """What the coordinator knows of a task's transactions: their timeout, and how long the present one is open."""
+    """The timeout of a task's transactions, and how long the current one has been open, as the coordinator reports
+    them.
+    """
 
     timeout_ms: int | None = None
     open_ms: int | None = None
 
 
 def longest_ms(metrics: TaskMetrics) -> int | None:
-    """At most how long the largest transaction was open, at the rate at which records were written; None: no telling.
+    """Return an upper bound of the time that the largest transaction was open, at the rate of written records; None if
+    unknown.
 
     The rate is a mean over the same minute, pauses included: the truth may be much less, never much more.
     """
@@ -110,7 +116,7 @@ def longest_ms(metrics: TaskMetrics) -> int | None:
 
 
 def task_findings(metrics: TaskMetrics, limits: TimeLimits, *, wide_records: int) -> list[Finding]:
-    """What to know about the transactions of one task; `wide_records` is what is too much for one of them."""
+    """Return the findings about the transactions of one task; `wide_records` is the size from which one is too large."""
     subject = f"{metrics.connector}/{metrics.task}"
     found = [_unseen(metrics, subject), _open_long(limits, subject), _wide(metrics, subject, wide_records)]
     if found[1] is None:
