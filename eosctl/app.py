@@ -1,4 +1,6 @@
-"""App: the surroundings of one operation, all injected: target, clock, deadline, events, doors to Kafka and Connect."""
+"""App: the environment of one operation, all injected: target, clock, deadline, events, connections to Kafka and
+Connect.
+"""
 
 from __future__ import annotations
 
@@ -79,11 +81,11 @@ def _no_profiles(profile: str) -> Target:
 
 
 class App(Struct, frozen=True):
-    """What an operation may use.
+    """The target and the environment of one operation.
 
-    `state_dir` is where backups and journals go; `target_of` gives the Target of a profile by its name,
-    `addresses_of` those of a host, none where that is unknown. Whoever gives `kafka` closes it. Where it is given,
-    `open_topic_reader` opens what only reads topics.
+    `state_dir` is the directory for backups and journals; `target_of` returns the Target of a profile by its name,
+    `addresses_of` the addresses of a host, none where they are unknown. Whoever passes `kafka` closes it.
+    `open_topic_reader`, where given, opens a client that only reads topics.
     """
 
     target: Target
@@ -106,7 +108,7 @@ class App(Struct, frozen=True):
         return self.kafka.to(client) if self.kafka is not None else None
 
     def transactions(self) -> TransactionAdmin:
-        """A native connection to the target's Kafka cluster."""
+        """Return a native connection to the target's Kafka cluster."""
         return self.open_transactions(self)
 
     def topics(self) -> TopicReader:
@@ -118,27 +120,27 @@ class App(Struct, frozen=True):
         return self.open_topics(self)
 
     def topic_admin(self) -> TopicAdmin:
-        """Return what creates the target's topics and changes their settings."""
+        """Return a client that creates the target's topics and changes their settings."""
         return self.open_topics(self)
 
     def batches(self) -> BatchLog:
-        """A reader of the batches of the target's topics, by their headers."""
+        """Return a reader of the batches of the target's topics, by their headers."""
         return self.open_batches(self)
 
     def acls(self) -> AclStore:
-        """The ACLs of the target's Kafka cluster."""
+        """Return a client for the ACLs of the target's Kafka cluster."""
         return self.open_acls(self)
 
     def worker(self, url: str) -> ConnectWorker:
-        """The REST interface of the worker that is known as `url`, wherever it is reached from here."""
+        """Return the REST interface of the worker that is known as `url`, at the URL where it is reached from here."""
         from eosctl.core.workers.connect_map import reachable_url
 
         return self.open_worker(self, reachable_url(url, self.target.connect_map))
 
     def with_whole_timeout(self) -> App:
-        """The same with a deadline that starts now: what went before does not count."""
+        """Return a copy with a deadline that starts now: time that has passed does not count."""
         return replace(self, deadline=Deadline.after(self.deadline.timeout_s, self.clock))
 
     def elsewhere(self, profile: str) -> App:
-        """The same surroundings on what `profile` names; raises InputFileError for a profile that there is not."""
+        """Return a copy whose target is that of `profile`; raises InputFileError if the profile does not exist."""
         return replace(self, target=self.target_of(profile))

@@ -11,14 +11,14 @@ from eosctl.codes import Code
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
-"""Worst first."""
+"""The severities, worst first."""
 
 
 class Finding(Struct, frozen=True):
-    """Something that a person should know; `code` is stable, `severity` error, warning or info.
+    """A problem or a fact that a person should know; `code` is stable, `severity` error, warning or info.
 
-    Not `certain` is what could not be looked at, or does not report: a gate then stays unknown, and a check has no
-    answer.
+    `certain` is false if something could not be observed, or did not respond: a gate then stays unknown, and a check
+    has no answer.
     """
 
     code: Code
@@ -47,7 +47,7 @@ def severity_counts(findings: Iterable[Finding]) -> dict[str, int]:
 
 
 def is_unseen(finding: Finding) -> bool:
-    """Return whether a finding says that something that counts could not be seen; what only informs is no promise."""
+    """Return whether something that matters could not be seen; a finding that only informs does not matter."""
     return not finding.certain and finding.severity != INFO
 
 

@@ -19,10 +19,10 @@ WorkerId = NewType("WorkerId", str)
 FLINK_SINK: Literal["flink-sink"] = "flink-sink"
 KAFKA_STREAMS: Literal["kafka-streams"] = "kafka-streams"
 RISKY_IN_PATH = re.compile(r"%(2F|5C|25|[01][0-9A-F]|7F)")
-"""What Jetty 12 refuses in a path."""
+"""Escapes that Jetty 12 refuses in a path."""
 _STRICT_SINCE = (4, 0)
 MIGRATION_PREFIX = "eosctl-migrate-"
-"""What the ids begin with under which the tasks of `offsets migrate` write: the plan's name and a number follow."""
+"""The prefix of the ids under which the tasks of `offsets migrate` write: the plan's name and a number follow."""
 _NUMBER = r"(?:0|[1-9][0-9]*)"  # as Java prints one
 _SHAPES: tuple[tuple[Application, re.Pattern[str]], ...] = (
     # application.id, the UUID of the process, thread: one producer per thread (Streams 2.6+, `StreamsProducer`, EOS v2)

@@ -16,7 +16,7 @@ from eosctl.errors import InputFileError, RefusedError
 UNKNOWN = -1
 """`offset` and `timestamp_ms` of a record whose line has none."""
 MOST_PARTITION, MOST_OFFSET = 2**31 - 1, 2**63 - 1
-"""The largest that Kafka's protocol has; a timestamp is as large as an offset."""
+"""The largest values of Kafka's protocol; a timestamp may be as large as an offset."""
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -10,13 +10,13 @@ from msgspec import Struct, field
 from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 
 Headers = tuple[tuple[str, bytes | None], ...]
-"""Names and values; bytes of a name that are no UTF-8 are surrogates in it, as `surrogateescape` has them."""
+"""Names and values; bytes of a name that are not UTF-8 are surrogates in it, as with `surrogateescape`."""
 
 
 class Record(NamedTuple):
-    """One record as it lies in a topic; `value` None is a tombstone; `timestamp_ms` is -1 when the record has none.
+    """One record as stored in a topic; `value` None is a tombstone; `timestamp_ms` is -1 when the record has none.
 
-    A tuple, because topics are read by the million and nothing else is made as fast.
+    A tuple, because topics are read by the million and nothing else is created as fast.
     """
 
     topic: str
@@ -29,11 +29,12 @@ class Record(NamedTuple):
 
 
 Sieve = Callable[[Sequence[Record]], Sequence[Record]]
-"""Is shown the records of a topic as they come, some at a time, those of a partition in order; returns what to keep."""
+"""A filter that takes some records of a topic at a time, those of a partition in order, and returns the ones to keep.
+"""
 
 
 class OutRecord(NamedTuple):
-    """One record to write; `partition` None means: where Connect's own producer would put this key (murmur2)."""
+    """One record to write; `partition` None means the one that Connect's own producer would choose (murmur2)."""
 
     topic: str
     key: bytes | None
@@ -71,7 +72,7 @@ def hidden_of(
 
 
 class KnownBounds(Struct, frozen=True):
-    """The bounds of those partitions that could be asked; `missing` says of each other one why not."""
+    """The bounds of the partitions whose leaders respond; `missing` has the reason for each other one."""
 
     known: tuple[Bounds, ...]
     missing: Mapping[int, str] = {}
@@ -84,10 +85,10 @@ class KnownBounds(Struct, frozen=True):
 class TopicRead(Struct, frozen=True):
     """The outcome of reading a topic up to bounds that were fixed at the start.
 
-    `records` are in partition, then offset order: every record that a sieve kept, or of these the newest per
-    (partition, key) where that was asked for. `records_read` counts all that passed by. `missing` are the partitions
-    that could not be read, where that was allowed, and why. `partition_for` is the reader's way to say where a key
-    belongs: that of librdkafka is a hundred times as fast as the one in Python.
+    `records` are in partition, then offset order: every record that a sieve kept or, if requested, the newest of these
+    per (partition, key). `records_read` counts all records that were read. `missing` has the partitions that could not
+    be read, where that was allowed, and why. `partition_for` is the reader's partitioner: that of librdkafka is a
+    hundred times as fast as the one in Python.
     """
 
     topic: str

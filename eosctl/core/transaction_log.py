@@ -30,7 +30,7 @@ _MAX_VARINT_BYTES = 5
 
 
 class LoggedTransaction(Struct, frozen=True):
-    """The state of one id as its coordinator wrote it; tagged fields are None where the record has none."""
+    """The state of one id as its coordinator wrote it; tagged fields are None if the record lacks them."""
 
     version: int
     producer_id: ProducerId
@@ -76,7 +76,10 @@ def decode_key(key: bytes) -> TransactionalId:
 
 
 def decode_value(value: bytes) -> LoggedTransaction:
-    """Decode the state in a record; raises ProtocolError for an unknown version, a truncated value, or trailing bytes."""
+    """Decode the state in a record.
+
+    Raises ProtocolError for an unknown version, a truncated value, or trailing bytes.
+    """
     reader = _Reader(value, "transaction log value")
     version = reader.int16()
     if version not in (0, 1):

@@ -27,7 +27,10 @@ Confluent's "Supported versions and interoperability": 5.5 is 2.5, 6.0 is 2.6, 7
 
 
 def kafka_version(said: str | None) -> Version | None:
-    """Return the Kafka version (major, minor) of a worker's version; None where it is missing or its form is unknown."""
+    """Return the Kafka version (major, minor) for the version that a worker reports.
+
+    None where the worker reports none, or one of an unknown form.
+    """
     found = _SAID.fullmatch((said or "").strip())
     if found is None:
         return None
@@ -57,7 +60,9 @@ def shown_version(said: str) -> str:
 
 
 class BrokerFeatures(Struct, frozen=True):
-    """The features of a broker from ApiVersions v3+ (KIP-584): the highest supported level of each, and those in use."""
+    """The features that a broker reports in ApiVersions v3+ (KIP-584): the highest supported level of each, and those
+    in use.
+    """
 
     supported: Mapping[str, int]
     finalized: Mapping[str, int]

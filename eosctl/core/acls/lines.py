@@ -1,6 +1,6 @@
 """ACLs as text for other tools: lines of `kafka-acls`, and YAML for Terraform.
 
-A line is printed to be pasted: only what can't be known is a placeholder, quoted so that no shell acts on it.
+A line is printed to be pasted: only unknown values are placeholders, quoted so that no shell interprets them.
 """
 
 from __future__ import annotations

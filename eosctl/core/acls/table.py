@@ -56,10 +56,10 @@ class Right(Struct, frozen=True):
 
 
 class ConnectorScope(Struct, frozen=True):
-    """A source connector as far as rights go; an output topic that ends in `*` is a prefix.
+    """The topics of a source connector that rights depend on; an output topic that ends in `*` is a prefix.
 
-    `offsets_topic` None means that nobody knows it. `likely_topics` are output topics that are perhaps not in use:
-    rights on them are optional. `own_reads` are read by consumers of the connector's own.
+    `offsets_topic` None means that it is unknown. `likely_topics` are output topics that are perhaps not in use: rights
+    on them are optional. `own_reads` are read by consumers of the connector's own.
     """
 
     name: str
@@ -71,9 +71,10 @@ class ConnectorScope(Struct, frozen=True):
 
 
 class GroupScope(Struct, frozen=True):
-    """A Connect group and those of its connectors that rights are wanted for.
+    """A Connect group and the connectors for which rights are needed.
 
-    With `prefixed` one right covers all tasks of a connector. `old_brokers` (before Kafka 2.8) want IDEMPOTENT_WRITE.
+    With `prefixed` one right covers all tasks of a connector. `old_brokers` (before Kafka 2.8) require
+    IDEMPOTENT_WRITE.
     """
 
     group_id: str
@@ -86,7 +87,7 @@ class GroupScope(Struct, frozen=True):
 
 
 class _Entry(Struct, frozen=True):
-    """A line of the table; `resource` is a type and a word that `_names` replaces by the names it stands for."""
+    """A line of the table; `resource` is a type and a word that `_names` replaces by names."""
 
     role: str
     operations: tuple[str, ...]

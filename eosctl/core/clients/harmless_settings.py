@@ -22,12 +22,12 @@ _NO_SECRET = re.compile(
     r"|inter\.worker\.key\.(?:generation\.algorithm|size|ttl\.ms)|token\.(?:url|endpoint|endpoint\.url)"
     r"|sasl\.login\.(?:refresh|retry)\..+\.ms)"
 )
-"""What has a word of `_SECRET` and is none: the names end so."""
+"""Names that contain a word of `_SECRET` and hold no secret: they end so."""
 _OF_FILE = (
     r"(?:plugin|file|input|output|finished|errors?|credentials?|key|(?:key|trust)\.?store|cert|certificate|ca|data|log"
     r"|lib|allowed|config|storage|script|wallet)"
 )
-"""Whose `path` is one of files, as others are of URLs, which may have a token in them."""
+"""Settings whose `path` is that of a file; the path of others is part of a URL, which may have a token in it."""
 _ENDINGS = rf"""
     connector.class class type types mode modes strategy policy format formats method level protocol protocols mechanism
     mechanisms algorithm provider providers adapter adapters plugin handler builder engine dialect compression codec

@@ -49,7 +49,7 @@ _AUTHORIZATION = re.compile(r"(\bauthorization\b[\"']?\s*[:=]\s*).*|\b((?:basic|
 def hide_secrets(config: Mapping[str, object]) -> dict[str, object]:
     """Return a config fit to be shown or stored: `***` for values that are not known to be harmless.
 
-    What is hidden already stays as it is.
+    Values that are hidden already stay as they are.
     """
     return {encodable(_SALT.sub(HIDDEN, name)): shown_value(name, value) for name, value in config.items()}
 
@@ -79,7 +79,7 @@ def shown_value(name: str, value: object) -> object:
 
 
 def without_values(text: str, config: Mapping[str, object], *, secret: Container[str] = ()) -> str:
-    """Return what a worker said of a config without the config's values that are not shown, and those of `secret`."""
+    """Return a worker's message about a config without the config's hidden values, and without those of `secret`."""
     shown = dict[str, str]()
     for name, value in config.items():
         found = value.strip() if isinstance(value, str) else ""
@@ -136,7 +136,7 @@ def shown_line(line: str) -> str:
 
 
 def without_logins(text: str) -> str:
-    """Return a text without the users, passwords and queries of its URLs; their paths say what the text is about."""
+    """Return a text without the users, passwords and queries of its URLs; their paths stay."""
     return encodable(_LOGIN.sub(f"{HIDDEN}@", _URL.sub(lambda match: _without_login(match[0]), text)))
 
 

@@ -8,7 +8,7 @@ from eosctl.foreign import shell_words
 
 _NULL = "eosctl-null"
 OTHER_NAMES = "Confluent's scripts are called the same, without .sh."
-"""What is said below lines that are pasted: the names in them are Apache Kafka's."""
+"""A note below lines to paste: the names in them are Apache Kafka's."""
 
 
 def kafka_script(name: str, settings: ClientSettings | None, option: str = "--command-config") -> list[str]:

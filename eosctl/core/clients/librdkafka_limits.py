@@ -12,7 +12,7 @@ from eosctl.core.java.numbers import whole_number
 
 REQUEST_TIMEOUT = "socket.timeout.ms"
 LARGEST_RECORD: Mapping[str, object] = {"message.max.bytes": 1_000_000_000}
-"""For producers: the topic decides how large a record may be; by itself librdkafka refuses one of a million bytes."""
+"""For producers: the topic limits the size of a record; librdkafka by default refuses one of a million bytes."""
 _LARGEST_INT = 2_147_483_647
 _BACKOFF, _LONGEST_BACKOFF = "reconnect.backoff.ms", "reconnect.backoff.max.ms"
 _BACKOFF_MS, _LONGEST_BACKOFF_MS = 100, 10_000  # librdkafka's defaults

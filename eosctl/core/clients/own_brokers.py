@@ -31,9 +31,9 @@ _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class OwnBrokers(Struct, frozen=True):
-    """The brokers as the config spells them; `settings` None means that eosctl can't go there, and `why_not` says why.
+    """The brokers as the config spells them; `settings` None means that eosctl can't connect to them.
 
-    `why_not` is the end of a sentence.
+    `why_not` is the reason, as the end of a sentence.
     """
 
     servers: str

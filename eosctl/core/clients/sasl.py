@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 KINIT_COMMAND = "sasl.kerberos.kinit.cmd"
 TOKEN_COMMAND = "sasl.oauthbearer.token_command"  # noqa: S105 - the name of a setting
-"""eosctl's own: what prints a bearer token, run again before that token ends."""
+"""eosctl's own setting: a command that prints a bearer token, run again before that token ends."""
 
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 _AWS = "AWS_MSK_IAM"

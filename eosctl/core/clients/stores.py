@@ -15,7 +15,9 @@ from eosctl.foreign import shell_word
 
 
 class StoreFile(Struct, frozen=True):
-    """A key or trust store that is no PEM. `where` is the setting that names it; `of_endpoint`: of a token endpoint."""
+    """A key or trust store that is not PEM; `where` is the setting that names it, `of_endpoint` marks a token
+    endpoint's.
+    """
 
     where: str
     store: str

@@ -37,7 +37,7 @@ def token_end_s(token: str) -> float | None:
 
 
 def seconds_of(number: object) -> float | None:
-    """Return a number of JSON as seconds; None for what is no number, or not one that a clock may show."""
+    """Return a number of JSON as seconds; None for any other value, and for a number that is not a valid time."""
     if isinstance(number, bool) or not isinstance(number, int | float) or not -_LATEST_S < number < _LATEST_S:
         return None
     return float(number)

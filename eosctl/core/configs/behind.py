@@ -10,7 +10,7 @@ from eosctl.core.findings import ERROR, Finding
 from eosctl.core.records import TopicRead
 
 BEHIND_AFTER_MS = 60_000
-"""How old the first record must be that such a worker lacks: one that only reads slowly is further by then."""
+"""The least age of the first record that such a worker lacks: a slow reader has passed it by then."""
 
 WORKER_BEHIND = finding(
     "worker_behind",

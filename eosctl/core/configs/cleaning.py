@@ -19,16 +19,16 @@ WHILE_CLEANING: Mapping[str, str] = {
     "min.cleanable.dirty.ratio": "0",
     "min.compaction.lag.ms": "0",
 }
-"""With these the next record closes the segment that the others are in, and the cleaner takes it at its next look."""
+"""Settings with which the next record closes the segment of the others, and the cleaner's next run compacts it."""
 ROLLING_KEY = b"eosctl-compaction"
-"""A key that every worker reads and passes over; its record only has to stand behind the others."""
+"""A key that every worker reads and ignores; its record must only come after the others."""
 SEGMENT_S = int(WHILE_CLEANING["segment.ms"]) / 1000
 
 
 class BadRecord(Struct, frozen=True):
     """A record to be compacted away; `first` is a count to be recorded before, under the same key, or None.
 
-    `anew` is what else has to write the key before compaction takes the record; empty where nothing has to.
+    `anew` describes what else must write the key before compaction can remove the record; empty if nothing must.
     """
 
     record: IgnoredRecord

@@ -30,8 +30,8 @@ from eosctl.core.records import Record
 class IgnoredRecord(Struct, frozen=True):
     """A record that changes nothing in a worker: `code` is stable, `reason` is for people.
 
-    `connector` is the connector that the record was meant for, where the key shows. `breaks_reader`: a worker that
-    reads it loses what it had fetched behind it, too.
+    `connector` is the connector that the record was meant for, if the key shows it. `breaks_reader`: a worker that
+    reads it also loses the records behind it that it had fetched.
     """
 
     offset: int
@@ -142,7 +142,7 @@ _READER_FAILS = "a worker that reads it loses the rest of the batch it is read i
 
 
 class _Ignore(Exception):  # noqa: N818 - not an error: the word for "the worker skips this record"
-    """Raised inside the fold by a handler that finds nothing to take; never leaves this module."""
+    """Raised inside the fold by a handler that ignores a record; never leaves this module."""
 
     def __init__(self, code: str, reason: str, *, connector: str | None = None, breaks_reader: bool = False) -> None:
         super().__init__(reason)
@@ -154,7 +154,7 @@ class _Ignore(Exception):  # noqa: N818 - not an error: the word for "the worker
 
 @dataclass(slots=True)
 class _Held:
-    """A ConnectorState in the making: a topic changes each of them by the thousand."""
+    """A mutable ConnectorState: a topic changes each of them by the thousand."""
 
     name: str
     config: Mapping[str, object] | None = None

@@ -15,7 +15,7 @@ from eosctl.core.records import Record
 from eosctl.core.wording import encodable
 
 CONFIG_KEYS = (b"connector-", b"task-", b"session-key")
-"""How the keys of connectors' and tasks' configs, and of the session key, begin."""
+"""Prefixes of the keys of connectors' and tasks' configs, and of the session key."""
 
 
 def is_config_key(key: bytes | None) -> bool:

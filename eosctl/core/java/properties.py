@@ -26,7 +26,7 @@ _LINE_END = re.compile(r"\r\n?|\n")
 
 
 class Properties(Struct, frozen=True):
-    """The settings of one file, `source`, with the line each of them ends on; there are passwords among them."""
+    """The settings of one file, `source`, with the last line of each; there are passwords among them."""
 
     source: str
     values: Mapping[str, str]

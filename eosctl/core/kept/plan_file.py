@@ -36,7 +36,7 @@ class _Label(Struct, frozen=True):
 
 
 class _Document(Struct, frozen=True):
-    """A plan file of the right format; the plan is decoded by itself."""
+    """A plan file of the right format; the plan is decoded separately."""
 
     digest: str
     plan: dict[str, object]

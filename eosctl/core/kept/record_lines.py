@@ -18,7 +18,7 @@ _NumberOrUnknown = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MOST_OFFSET)]
 
 
 class _PlainLine(msgspec.Struct, forbid_unknown_fields=True):
-    """A line as nearly all are: without headers, and with nothing but text."""
+    """A line of the usual kind: without headers, and with nothing but text."""
 
     topic: Annotated[str, msgspec.Meta(min_length=1)]
     partition: _Partition
@@ -32,14 +32,14 @@ class _PlainLine(msgspec.Struct, forbid_unknown_fields=True):
 
 _DECODER = msgspec.json.Decoder(_PlainLine)
 LINES_AT_ONCE = 5_000
-"""They are read one by one if one of them is no plain line."""
+"""The number of lines decoded together; they are read one by one if one of them is not plain."""
 _BYTES_AT_ONCE = 1 << 24
 
 
 class BackupEntry(NamedTuple):
-    """A key as it was; `before.offset` -1 means that it had no record.
+    """The former record of a key; `before.offset` -1 means that it had none.
 
-    `written` is the value put over it, as far as the file shows (`knows_written`); None is also a deletion.
+    `written` is the value that replaced it, as far as the file shows (`knows_written`); None is also a deletion.
     """
 
     before: Record

@@ -13,7 +13,7 @@ _WRONG = re.compile(r"(?P<what>.+?)(?: - at (?P<key>key in )?`(?P<place>.+)`)?")
 
 
 class WrongMemberError(ValueError):
-    """A member that `is_missing`, or is not what it should be; the text says which, `sources[0] has no 'name'`."""
+    """A member that `is_missing`, or has a wrong value; the text names it: `sources[0] has no 'name'`."""
 
     def __init__(self, words: str, *, is_missing: bool = False) -> None:
         super().__init__(words)
@@ -23,8 +23,8 @@ class WrongMemberError(ValueError):
 def json_of(text: bytes | str, *, mend: bool = False) -> object:
     """Return the value of a JSON text in UTF-8.
 
-    Raise ValueError for what is no JSON, is nested too deep, or spells half of a surrogate pair (`"\\ud800"`): no name
-    and no text of Kafka's can hold that, and nothing that is sent or printed. With `mend` it becomes a question mark.
+    Raises ValueError for text that is not JSON, is nested too deep, or spells half of a surrogate pair (`"\ud800"`),
+    which no name or text of Kafka's, and nothing sent or printed, can hold. With `mend` it becomes a question mark.
     """
     text = text if isinstance(text, str) else text.decode("utf-8-sig")
     try:
@@ -69,7 +69,7 @@ def typed(data: object, kind: type[T]) -> T:
 
 
 def _in_words(text: str) -> WrongMemberError:
-    """Rephrase msgspec's "Expected `int`, got `str` - at `$.tally.keys`" as "tally.keys: expected int, got str"."""
+    """Translate msgspec's "Expected `int`, got `str` - at `$.tally.keys`" into "tally.keys: expected int, got str"."""
     missing = _MISSING.fullmatch(text)
     if missing is not None:
         return WrongMemberError(f"{_place(missing['place']) or 'it'} has no {missing['member']!r}", is_missing=True)

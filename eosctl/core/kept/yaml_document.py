@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     import yaml
 
 _MOST_VALUES = 100_000
-"""Once its aliases are followed: nine lines of nine aliases each become gigabytes (a billion laughs)."""
+"""The limit once aliases are followed: nine lines of nine aliases each become gigabytes (a billion laughs)."""
 _DEEPEST = 100
-"""Brackets within brackets on a line: PyYAML's time grows with the square of their number (6.0)."""
+"""The limit of nested brackets on a line: PyYAML's time grows with the square of their number (6.0)."""
 
 
 def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = None) -> Any:
-    """Return the value of a YAML document; of two equal keys the later counts, unless each may stand there `once`.
+    """Return the value of a YAML document; of two equal keys the later counts, unless `once` forbids duplicates.
 
-    Raise InputFileError that names the line where it can, for what is no YAML, and for what is too much of it.
+    Raises InputFileError, with the line if it is known, for text that is not YAML, or is too large.
     """
     import yaml
 
@@ -51,7 +51,7 @@ def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = No
 
 
 class _TooMuchError(Exception):
-    """More than a file of settings has."""
+    """A document larger than any settings file."""
 
 
 def _measure(node: yaml.Node, sizes: dict[int, int]) -> int:

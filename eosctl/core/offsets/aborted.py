@@ -16,7 +16,7 @@ from eosctl.core.records import Record, TopicRead
 
 
 class AbortedOffset(Struct, frozen=True):
-    """A key whose newest record was aborted; `committed` is what counts, None where nothing was ever committed."""
+    """A key whose newest record was aborted; `committed` is the valid record, None if none was ever committed."""
 
     aborted: Record
     committed: Record | None

@@ -19,7 +19,7 @@ _HEAD = re.compile(rb'(?:\xef\xbb\xbf)?[ \t\r\n]*\[[ \t\r\n]*("(?:[^"\\\x00-\x1f
 _PLAIN_TEXT = "[ !#-\\[\\]-~]*"
 _MEMBER = f'"{_PLAIN_TEXT}":(?:"{_PLAIN_TEXT}"|-?(?:0|[1-9][0-9]{{0,17}})|true|false|null)'
 PLAIN_KEY = f'\\["(?P<connector>{_PLAIN_TEXT})",(?:null|\\{{(?:{_MEMBER}(?:,{_MEMBER})*)?\\}})\\]'
-"""What such a key matches as a whole, in the syntax of Python's `re` and of RE2."""
+"""A pattern for such a key as a whole, in the syntax of Python's `re` and of RE2."""
 _PLAIN = re.compile(PLAIN_KEY.encode("ascii"))
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

@@ -25,25 +25,27 @@ from eosctl.errors import EosctlError, UsageError
 
 _FILES = PlanFormat("eosctl-offsets-migration", 8, "offsets migrate")
 PART_RECORDS = 500_000
-"""About as many as one part of a large work may have."""
+"""The approximate largest number of records in one part of a large work."""
 _MANY_PARTITIONS, _FULLER = 16, 1.25
-"""For each task, so many partitions are many; and so much more than the others one may have to write."""
+"""The number of partitions per task from which they are many; how much more than the others one task may write."""
 PART_BYTES = 1 << 28
-"""About as much as a part may have of a side: an array of Arrow, which a task may make of all of it, ends at 2 GiB."""
+"""The approximate largest size of a part on one side: an Arrow array, which a task may make of all of it, ends at 2
+GiB.
+"""
 Parts = tuple[tuple[int, ...], ...]
-"""The places that keys have in a topic of so many partitions, each in one part (`parts_of`)."""
+"""The partitions of keys in a topic of a given number of partitions, each in one part (`parts_of`)."""
 ONE_PART: Parts = ((0,),)
 Item = TypeVar("Item")
 FILE_PREFIX = "file:"
-"""What the name of a store begins with that is a file; a topic name has no colon."""
+"""The prefix of the name of a store that is a file; a topic name has no colon."""
 
 
 class PlannedTopic(Struct, frozen=True):
-    """A topic, or a file of records, as the plan was made from it.
+    """A topic, or a file of records, as it was when the plan was made.
 
     `name` is unique in the plan: a topic, `TOPIC@PROFILE` for one on another cluster, or `file:PATH`. `topic_id` None
     means that it does not exist and will be created; a file's is its sha256. A file has no `cluster_id`. `connectors`
-    are those whose offsets are taken from it, because it is their own topic; None: of all that it has.
+    are those whose offsets are taken from it, because it is their own topic; None means all that it has.
     """
 
     name: str
@@ -187,12 +189,11 @@ class Tally(Struct, frozen=True):
 class MigrationPlan(Struct, frozen=True, dict=True):
     """Everything that apply and verify need; `sources` are in order of precedence, the first wins.
 
-    `cluster_id` is the cluster that is written to; None where the target is a file.
-    `snapshot_base` is the folder that holds one snapshot folder per plan. `sample` are up to 100 rows for people.
-    `parts` divide the work: all that is known of a key, on both sides, is in one of them (`parts_of`). `planned_at` is
-    when it was made, RFC 3339: a fresh plan is another one, whatever else it has in common with one that was applied.
-    `stale_copies` is how many live copies of keys that are sent the targets have on other partitions: they get
-    tombstones.
+    `cluster_id` is the cluster that is written to; None where the target is a file. `snapshot_base` is the folder that
+    holds one snapshot folder per plan. `sample` has up to 100 rows for people. `parts` divide the work: everything
+    known of a key, on both sides, is in one of them (`parts_of`). `planned_at` is the time of planning, RFC 3339: a
+    fresh plan differs from an applied one, even if everything else is equal. `stale_copies` is the number of live
+    copies, on other partitions of the targets, of keys that are sent: they get tombstones.
     """
 
     cluster_id: str | None
@@ -296,7 +297,7 @@ def writers_of(plan: MigrationPlan) -> list[list[tuple[str, int]]] | None:
 
 
 def in_bins(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:
-    """Distribute items over `count` bins of about equal total length, the longest item first."""
+    """Divide items into `count` bins of about equal total length, the longest item first."""
     heap = [(0, number) for number in range(count)]
     bins: list[list[Item]] = [[] for _ in range(count)]
     for length, item in sorted(items, key=lambda pair: -pair[0]):

@@ -39,7 +39,7 @@ class Snapshot(Struct, frozen=True):
 
 
 class DecidedKey(Struct, frozen=True):
-    """One row of the decisions, for people; `partition` is where the target has the key, None for nowhere."""
+    """One row of the decisions, for people; `partition` is the key's partition in the target, None without one."""
 
     route: ConnectorRoute
     source: tuple[str, int, int]
@@ -53,7 +53,7 @@ class DecidedKey(Struct, frozen=True):
 
 
 class Mismatch(Struct, frozen=True):
-    """A key that is not what the plan says, on `side` source or target."""
+    """A key that differs from the plan, on `side` source or target."""
 
     side: str
     status: str
@@ -66,9 +66,9 @@ class Mismatch(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """The outcome of a verification: how many keys were compared and differ, and up to `limit` of those that do.
+    """The outcome of a verification: how many keys were compared and differ, and up to `limit` of the differing ones.
 
-    Of the `hidden` keys nothing is known: a record of theirs lies behind an open transaction.
+    Nothing is known about the `hidden` keys: each has a record behind an open transaction.
     """
 
     compared: int

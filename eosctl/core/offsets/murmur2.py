@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Partitioner = Callable[[bytes, int], int]
-"""The partition of a key in a topic of so many: `partition_for`, or the same in C."""
+"""A function from a key and a number of partitions to a partition: `partition_for`, or the same in C."""
 
 _MASK = 0xFFFFFFFF
 _SEED = 0x9747B28C

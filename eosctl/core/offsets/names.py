@@ -13,11 +13,11 @@ from eosctl.errors import UsageError
 GLOBAL, DEDICATED = "global", "dedicated"
 """The worker's offsets topic, and the connector's own."""
 PLACE = "{connector}"
-"""Stands for the connector's name in a pattern."""
+"""The placeholder for the connector's name in a pattern."""
 
 
 class StoreName(Struct, frozen=True):
-    """`name` is `global`, `dedicated` or a topic; `profile` None means the cluster that the command is about."""
+    """The name of a store: `global`, `dedicated` or a topic; `profile` None means the command's own cluster."""
 
     name: str
     profile: str | None = None

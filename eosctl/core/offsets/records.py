@@ -25,7 +25,7 @@ _MAY_BE_NOTHING = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:null|\Z)")
 
 @unique
 class KeyFault(StrEnum):
-    """Why Connect ignores a key (`OffsetUtils.processPartitionKey`, Kafka 3.7 to 4.3)."""
+    """The reason why Connect ignores a key (`OffsetUtils.processPartitionKey`, Kafka 3.7 to 4.3)."""
 
     NULL_KEY = "null_key"
     NOT_JSON = "not_json"
@@ -36,7 +36,7 @@ class KeyFault(StrEnum):
 
 
 class OffsetKey(Struct, frozen=True):
-    """A key that some connector may ask for; `partition` None is `["c",null]`, which REST never shows.
+    """A key that a connector may look up; `partition` None is `["c",null]`, which REST never shows.
 
     A tuple, as there is one for each key of a topic.
     """
@@ -58,14 +58,14 @@ class OffsetKey(Struct, frozen=True):
 
 
 class IgnoredKey(Struct, frozen=True):
-    """A key that no connector ever finds again; it stays in the topic for ever. `raw` is empty for no key at all."""
+    """A key that no connector ever finds again; it stays in the topic forever. `raw` is empty for a null key."""
 
     raw: bytes
     fault: KeyFault
 
     @property
     def connector(self) -> None:
-        """Nobody's."""
+        """No connector."""
         return None
 
     @property

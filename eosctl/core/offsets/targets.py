@@ -17,7 +17,7 @@ from eosctl.core.offsets.records import IgnoredKey, KeyFault, OffsetKey, decode_
 from eosctl.core.records import Record, TopicDescription
 
 NEWEST_OFFSETS = 20
-"""How far back the newest records of a partition are looked at; with exactly-once every other offset is a marker."""
+"""How many of the last offsets of a partition are read; with exactly-once every other offset is a marker."""
 
 _WORDS = {
     KeyFault.NULL_KEY: "has no key",
@@ -35,7 +35,7 @@ _ANOTHER = "Name a topic that holds nothing but offsets; one that does not exist
 
 
 class Objection(Struct, frozen=True):
-    """Why a topic is none for offsets, as the end of a sentence about it, and what to do."""
+    """The reason why a topic is unsuitable for offsets, as the end of a sentence about it, and a remedy."""
 
     message: str
     hint: str = _ANOTHER

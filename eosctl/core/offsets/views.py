@@ -57,15 +57,15 @@ class IgnoredOffsetRecord(Struct, frozen=True):
 
 
 Hidden = Mapping[bytes, Mapping[int, Record]]
-"""What lies behind open transactions, committed or not, by key and partition."""
+"""The records behind open transactions, committed or not, by key and partition."""
 
 
 class AnyStore(Struct, frozen=True):
-    """An offsets topic, and what open transactions hide in it.
+    """An offsets topic, and the records that open transactions hide in it.
 
-    `partitions` is the topic's partition count; `blocked` are the partitions where an open transaction hides what comes
-    behind it, `hidden` what that is, committed or not: by key and partition, and as `hidden_keys` by connector.
-    `ignored` are the records under keys that Connect ignores.
+    `partitions` is the topic's partition count; `blocked` are the partitions where an open transaction hides the
+    records behind it, and `hidden` has these records, committed or not: by key and partition, and as `hidden_keys` by
+    connector. `ignored` are the records under keys that Connect ignores.
     """
 
     topic: str
@@ -108,8 +108,8 @@ class AnyStore(Struct, frozen=True):
 class Store(AnyStore, frozen=True):
     """An offsets topic folded to the newest record per key.
 
-    `records` has those under keys that Connect ignores too, which are in no connector's keys;
-    `connectors` has the keys of each; `several` has, for keys on more than one partition, the newest record of each.
+    `records` has those under keys that Connect ignores too, which are in no connector's keys; `connectors` has the keys
+    of each; `several` has, for keys on more than one partition, the newest record on each partition.
     """
 
     records: Mapping[bytes, Record] = {}
@@ -194,11 +194,11 @@ def _newest(raw: bytes, found: Mapping[int, Record], read: TopicRead) -> Record:
 
 
 class OffsetView(Struct, frozen=True):
-    """One key of one connector: the newest record of each store that has one, and what a task would be given.
+    """One key of one connector: the newest record of each store that has one, and the offset that a task would get.
 
-    `documented`: the dedicated store's value, else the global one's (KIP-618). `runtime`: what Kafka 3.3 to 4.3 do: a
-    connector with a dedicated store gets what that has, and nothing else (`ConnectorOffsetBackingStore.get`).
-    A tombstone is nothing in both.
+    `documented`: the dedicated store's value, else the global one's (KIP-618). `runtime`: the behaviour of Kafka 3.3 to
+    4.3: a connector with a dedicated store gets its value there, and nothing else (`ConnectorOffsetBackingStore.get`).
+    A tombstone counts as no value in both.
     """
 
     key: OffsetKey
@@ -209,10 +209,10 @@ class OffsetView(Struct, frozen=True):
 
 
 class OffsetViews(Struct, frozen=True):
-    """The views of one connector, ordered by key bytes; each is made when it is asked for: there may be millions.
+    """The views of one connector, ordered by key bytes; each is made on demand: there may be millions.
 
-    `stores` has `global`, and `dedicated` if there is one. `doubled` are the identities that are spelled in two ways.
-    `gone`: Connect has no connector of that name any more.
+    `stores` has `global`, and `dedicated` if there is one. `doubled` are the identities with two spellings. `gone`:
+    Connect no longer has a connector of that name.
     """
 
     stores: Mapping[str, Store]

@@ -22,10 +22,10 @@ CONNECTOR_CONFIG = "the connector's config"
 class ConnectAccess(Struct, frozen=True):
     """Authorities to trust, a client certificate (PEM files), and a password or a bearer token.
 
-    Certificate, password and token go to the origins (`https://host:port`) in `named`, which the user named, and to all
-    ports of those in `named_hosts` (`https://host`), but not to those that a group's metadata alone reports, unless
-    `trust_discovered`; so it is with what `require_trust` guards. `of_urls` has the Authorization that URLs themselves
-    carried, by origin.
+    Certificate, password and token are sent to the origins (`https://host:port`) in `named`, which the user named, and
+    to all ports of those in `named_hosts` (`https://host`), but not to origins that only a group's metadata reports,
+    unless `trust_discovered`; the same applies to everything that `require_trust` guards. `of_urls` has the
+    Authorization that URLs themselves carried, by origin.
     """
 
     ca: str | None = None

@@ -18,9 +18,10 @@ _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - compared, not bound to
 
 
 class Advertised(Struct, frozen=True):
-    """`host` None: only the worker's machine knows it; `port` None: only the worker does.
+    """The parts of an advertised URL; `host` None: only the worker's machine knows it; `port` None: only the worker
+    does.
 
-    `unresolved` are the properties that this hangs on, and whose values only the worker can resolve.
+    `unresolved` are the properties that determine it and whose values only the worker can resolve.
     """
 
     scheme: str
@@ -30,7 +31,7 @@ class Advertised(Struct, frozen=True):
 
     @property
     def url(self) -> str | None:
-        """The URL, where the file says all of it."""
+        """The URL, if the file determines all of it."""
         if self.host is None or self.port is None:
             return None
         return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"

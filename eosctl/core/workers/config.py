@@ -30,7 +30,7 @@ _CREATES_TOPICS = "internal.topics.automatic.creation.enable"
 
 
 def creates_topics(files: Iterable[Mapping[str, str]]) -> bool:
-    """Return whether workers create the topics of offsets, as far as their files say (Kafka 4.4 and newer)."""
+    """Return whether workers create offsets topics, as far as their files show (Kafka 4.4 and newer)."""
     return all(file.get(_CREATES_TOPICS, "").strip().lower() != "false" for file in files)
 
 

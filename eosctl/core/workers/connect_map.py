@@ -13,12 +13,14 @@ from eosctl.errors import UsageError
 
 _ANY = "*"
 _PART_OF_A_NAME = "([A-Za-z0-9._-]*)"
-"""What `*` stands for: no character that could end a host name."""
+"""The characters that `*` matches: none that could end a host name."""
 _EXAMPLE = "Write ADVERTISED=REACHABLE, say, --connect-map 'connect-*:8083=http://127.0.0.1:1808*'."
 
 
 class ConnectMapping(Struct, frozen=True):
-    """`advertised` is a URL, HOST:PORT or HOST; each `*` in `reachable` is what that one in `advertised` stands for."""
+    """A mapping of an `advertised` URL, HOST:PORT or HOST; each `*` in `reachable` is replaced by the text of its
+    match.
+    """
 
     advertised: str
     reachable: str

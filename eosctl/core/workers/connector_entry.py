@@ -13,11 +13,13 @@ from eosctl.core.ids import WorkerId
 
 _NOWHERE = WorkerId("")
 UNTOLD = "unknown"
-"""The state of a part of which the answer says nothing."""
+"""The state of a part that the response does not report."""
 
 
 class PartStatus(Struct, frozen=True):
-    """The connector itself: `worker_id` is the host:port where it is, `trace` that of its failure."""
+    """The status of the connector itself: `worker_id` is its worker's host:port, `trace` the stack trace of its
+    failure.
+    """
 
     state: str = UNTOLD
     worker_id: WorkerId = _NOWHERE
@@ -25,9 +27,9 @@ class PartStatus(Struct, frozen=True):
 
 
 class TaskStatus(Struct, frozen=True):
-    """One task: `state` is RUNNING, PAUSED, FAILED, UNASSIGNED, RESTARTING or DESTROYED.
+    """The status of one task: `state` is RUNNING, PAUSED, FAILED, UNASSIGNED, RESTARTING or DESTROYED.
 
-    `worker_id` is the host:port where it is, `trace` the stack trace of a FAILED one, else empty.
+    `worker_id` is its worker's host:port, `trace` the stack trace of a FAILED one, else empty.
     """
 
     task: int
@@ -37,9 +39,9 @@ class TaskStatus(Struct, frozen=True):
 
 
 class ConnectorEntry(Struct, frozen=True):
-    """`itself` None: the answer shows no state; `tasks` by number; `wanted` are the numbers of the newest task set.
+    """A connector with its config, its state and its tasks; `itself` None: the response shows no state.
 
-    `type` is source, sink or unknown.
+    `tasks` are by number; `wanted` are the numbers of the newest task set. `type` is source, sink or unknown.
     """
 
     type: str = UNTOLD

@@ -30,7 +30,10 @@ _PROPERTY = re.compile(r'([^,=:*?"]+)=("(?:[^"\\]|\\.)*"|[^,=:"*?]*)(?:,|$)', re
 
 
 class TaskMetrics(Struct, frozen=True):
-    """The attributes of one task that an endpoint has; None is no number (NaN), an absent one was not told at all."""
+    """The attributes of one task that an endpoint has.
+
+    None is no number (NaN); an absent one was not reported at all.
+    """
 
     connector: str
     task: int
@@ -48,7 +51,10 @@ def attribute_of(sample_name: str) -> str | None:
 
 
 def metrics_of_samples(samples: Iterable[tuple[str, Mapping[str, str], float]]) -> list[TaskMetrics]:
-    """Collect the tasks that samples (name, labels, value) report, leaving out samples without a connector and a task."""
+    """Collect the tasks that samples (name, labels, value) report.
+
+    Samples without a connector and a task are left out.
+    """
     tasks: dict[tuple[str, int], dict[str, float | None]] = {}
     for name, labels, value in samples:
         attribute = attribute_of(name)
@@ -78,7 +84,7 @@ def _place(properties: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def _unquoted(value: str) -> str:
-    """Unquote a value of an MBean's name (`ObjectName.unquote`): Kafka quotes names with unusual characters."""
+    """Remove the quotes of a value in an MBean's name (`ObjectName.unquote`): Kafka quotes unusual characters."""
     if len(value) < 2 or not (value.startswith('"') and value.endswith('"')):
         return value
     return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], value[1:-1], flags=re.DOTALL)
@@ -116,7 +122,10 @@ def longest_ms(metrics: TaskMetrics) -> int | None:
 
 
 def task_findings(metrics: TaskMetrics, limits: TimeLimits, *, wide_records: int) -> list[Finding]:
-    """Return the findings about the transactions of one task; `wide_records` is the size from which one is too large."""
+    """Return the findings about the transactions of one task.
+
+    `wide_records` is the size from which a transaction is too large.
+    """
     subject = f"{metrics.connector}/{metrics.task}"
     found = [_unseen(metrics, subject), _open_long(limits, subject), _wide(metrics, subject, wide_records)]
     if found[1] is None:

@@ -23,13 +23,13 @@ _PASSED_ON = (
     *("task", "worker", "replication.policy", "config.providers"),
 )
 _CLIENT = ("bootstrap.servers", "security.", "ssl.", "sasl.")
-"""What each cluster takes from the properties without an alias (`MirrorClientConfig.CLIENT_CONFIG_DEF`)."""
+"""Properties without an alias that apply to each cluster (`MirrorClientConfig.CLIENT_CONFIG_DEF`)."""
 
 
 class Flow(Struct, frozen=True):
-    """From one cluster to another, by their aliases: a Connect group of its own at the target's brokers.
+    """The copying from one cluster to another, by their aliases: a Connect group of its own at the target's brokers.
 
-    One that is not `enabled` copies no topic; it is there for heartbeats.
+    One that is not `enabled` copies no topic; it only emits heartbeats.
     """
 
     source: str

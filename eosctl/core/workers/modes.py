@@ -42,14 +42,14 @@ POSSIBLE = {
 
 CONNECT_SETTING = "exactly.once.source.support"
 MIRROR_MAKER_SETTING = f"TARGET.{CONNECT_SETTING}"
-"""TARGET stands for the alias of the target cluster."""
+"""The setting's name for a MirrorMaker; TARGET is replaced by the alias of the target cluster."""
 
 
 class UpgradeWorker(Struct, frozen=True):
     """One worker as observed; `name` is its URL, or its file where it is absent from the group.
 
-    `setting` is what its file calls the mode. Not `confirmed`: a file says so, and nothing that runs does. `doubt` is
-    why what answers at its URL may be another worker.
+    `setting` is the mode's property in its file. Not `confirmed`: only a file shows the mode, no running worker.
+    `doubt` is why the worker that responds at its URL may be another one.
     """
 
     name: str

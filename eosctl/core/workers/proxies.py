@@ -24,7 +24,7 @@ _AFTER_HOST, _NAME = re.compile("[/?#]"), re.compile(r"[\w.:-]+")
 
 
 class Proxy(Struct, frozen=True):
-    """`url` may carry a password; `variable` is who named it."""
+    """A proxy; `url` may contain a password, `variable` is the environment variable that names it."""
 
     url: Secret
     variable: str

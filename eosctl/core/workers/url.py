@@ -31,9 +31,10 @@ def is_loopback_url(url: str) -> bool:
 
 
 class WorkerUrl(Struct, frozen=True):
-    """`text` is scheme, host, port and path prefix, without a slash at the end and without credentials.
+    """The URL of a worker: scheme, host, port and path prefix as `text`, without a slash at the end and without
+    credentials.
 
-    `authorization` is the value of the HTTP header of that name, when the URL carried `user:password@`.
+    `authorization` is the value of the HTTP header of that name, if the URL contained `user:password@`.
     """
 
     text: str
@@ -41,7 +42,7 @@ class WorkerUrl(Struct, frozen=True):
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port alone: what credentials are given to."""
+        """Scheme, host and port alone: credentials belong to an origin."""
         return "/".join(self.text.split("/")[:3])
 
 

@@ -29,7 +29,10 @@ _EPOCH_PATIENCE_S = 2.0
 def fence_with_producers(
     settings: ClientSettings, ids: Sequence[TransactionalId], *, transaction_timeout_ms: int, deadline: Deadline
 ) -> Iterator[FenceAnswer]:
-    """One initTransactions() per id, answers as they come; closing the iterator stops what has not begun."""
+    """Call initTransactions() for each id and yield the results as they arrive.
+
+    Closing the iterator cancels those that have not begun.
+    """
     stopping = threading.Event()
     client = client_properties(settings)
     properties = client | {
@@ -80,7 +83,10 @@ def _fence(
 
 
 def _initialise(producer: Producer, deadline: Deadline, stopping: threading.Event) -> tuple[KafkaFault | None, bool]:
-    """(fault, whether it is final); librdkafka lets a call that timed out be repeated to go on waiting."""
+    """Initialise transactions; return the fault, and whether it is final.
+
+    librdkafka lets a call that timed out be repeated to go on waiting.
+    """
     last = _timed_out(deadline)
     while not deadline.expired() and not stopping.is_set():
         try:
@@ -97,7 +103,7 @@ def _initialise(producer: Producer, deadline: Deadline, stopping: threading.Even
 
 
 def _wait_for_epoch(producer: Producer, given: dict[str, int]) -> None:
-    """Serves statistics until they hold the producer id; there is no other way to learn it."""
+    """Serve statistics until they contain the producer id; there is no other way to learn it."""
     for _ in range(int(_EPOCH_PATIENCE_S / 0.02)):
         if given:
             return
