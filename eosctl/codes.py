@@ -21,7 +21,7 @@ class Code(str):
         made.kind, made.meaning, made.next = kind, meaning, next_step
         return made
 
-    def __getnewargs__(self) -> tuple[str, str, str, str]:  # type: ignore[override]  # what pickle and copy call
+    def __getnewargs__(self) -> tuple[str, str, str, str]:  # type: ignore[override]  # for pickle and copy
         return str(self), self.kind, self.meaning, self.next
 
 

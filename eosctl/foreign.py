@@ -14,7 +14,7 @@ from typing import Self
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]+")
 _PLAIN_WORD = re.compile(r"[\w+./:@][\w+./:@=-]*")
-_NO_ARGUMENT = re.compile("[\x00\ud800-\udfff]")  # what no argument of a program can hold
+_NO_ARGUMENT = re.compile("[\x00\ud800-\udfff]")  # characters that no argument of a program can hold
 
 
 def printable(text: str) -> str:

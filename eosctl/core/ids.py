@@ -171,7 +171,7 @@ def groups_of_task(transactional_id: TransactionalId) -> list[str]:
     head, _dash, tail = transactional_id.rpartition("-")
     if not _is_task_number(tail):
         return []
-    return [head[:at] for at in range(1, len(head) - 1) if head[at] == "-"]
+    return [head[:end] for end in range(1, len(head) - 1) if head[end] == "-"]
 
 
 def owner_of(
@@ -196,23 +196,23 @@ def owner_of(
     if is_own_id(transactional_id) and (work is None or work[0] not in connectors):
         return Owner("eosctl")
     if group_id is not None and work is not None:
-        there = work[0] in connectors
-        fits = _may_be_anothers(transactional_id, group_id, groups, there=there)
-        if there or not connectors:
+        is_known = work[0] in connectors
+        fits = _may_be_of_other_group(transactional_id, group_id, groups, is_known=is_known)
+        if is_known or not connectors:
             return Owner("ambiguous") if fits else Owner("task", *work)
     return Owner("other", application=application_of(transactional_id))
 
 
-def _may_be_anothers(
-    transactional_id: TransactionalId, group_id: str, groups: Collection[str] | None, *, there: bool
+def _may_be_of_other_group(
+    transactional_id: TransactionalId, group_id: str, groups: Collection[str] | None, *, is_known: bool
 ) -> bool:
-    """Return whether the id can be that of another group's leader; or of its task, if the connector is not `there`."""
+    """Return whether the id can be that of another group's leader; or of its task, unless the connector `is_known`."""
     leads = transactional_id.startswith(_LEADS)
     if groups is None:
-        return leads and not there
+        return leads and not is_known
     if leads and transactional_id.removeprefix(_LEADS) in groups:
         return True
-    return not there and any(each != group_id and each in groups for each in groups_of_task(transactional_id))
+    return not is_known and any(each != group_id and each in groups for each in groups_of_task(transactional_id))
 
 
 def _is_task_number(text: str) -> bool:

@@ -14,8 +14,8 @@ Version = tuple[int, int]
 HEALTH_SINCE: Version = (3, 9)
 """GET /health (KIP-1017)."""
 
-_SAID = re.compile(r"(\d+)\.(\d+)(?:\.\d+)?(.*)", re.ASCII | re.DOTALL)
-_APACHE = re.compile(r"(-SNAPSHOT|-rc\d+)?", re.ASCII)  # Strimzi's, Aiven's and Bitnami's builds say what Apache's say
+_REPORTED = re.compile(r"(\d+)\.(\d+)(?:\.\d+)?(.*)", re.ASCII | re.DOTALL)
+_APACHE = re.compile(r"(-SNAPSHOT|-rc\d+)?", re.ASCII)  # also Strimzi's, Aiven's and Bitnami's builds
 _CLOUDERA = re.compile(r"(\.\d+){3,}-\d+", re.ASCII)  # 3.4.1.7.2.18.0-641
 _RED_HAT = re.compile(r"\.redhat-\d+", re.ASCII)  # 3.7.0.redhat-00007
 _CONFLUENT = re.compile(r"(-\d+)?-(ccs|ce)(-.*)?", re.ASCII)  # 7.6.0-ccs, 6.1.1-ce
@@ -26,12 +26,12 @@ Confluent's "Supported versions and interoperability": 5.5 is 2.5, 6.0 is 2.6, 7
 """
 
 
-def kafka_version(said: str | None) -> Version | None:
+def kafka_version(reported: str | None) -> Version | None:
     """Return the Kafka version (major, minor) for the version that a worker reports.
 
     None where the worker reports none, or one of an unknown form.
     """
-    found = _SAID.fullmatch((said or "").strip())
+    found = _REPORTED.fullmatch((reported or "").strip())
     if found is None:
         return None
     major, minor, build = whole_number(found[1]), whole_number(found[2]), found[3]
@@ -44,19 +44,19 @@ def kafka_version(said: str | None) -> Version | None:
     return (major, minor) if known else None
 
 
-def is_older(said: str | None, version: Version) -> bool:
+def is_older(reported: str | None, version: Version) -> bool:
     """Return whether the Kafka version is known and older than `version`."""
-    found = kafka_version(said)
+    found = kafka_version(reported)
     return found is not None and found < version
 
 
-def shown_version(said: str) -> str:
+def shown_version(reported: str) -> str:
     """Return the reported version, followed by Kafka's own where they differ: `7.6.0-ccs (Kafka 3.6)`."""
-    found = kafka_version(said)
+    found = kafka_version(reported)
     if found is None:
-        return f"{said} (of an unknown distribution)"
+        return f"{reported} (of an unknown distribution)"
     text = f"{found[0]}.{found[1]}"
-    return said if said.startswith(f"{text}.") or said == text else f"{said} (Kafka {text})"
+    return reported if reported.startswith(f"{text}.") or reported == text else f"{reported} (Kafka {text})"
 
 
 class BrokerFeatures(Struct, frozen=True):

@@ -104,7 +104,7 @@ class KafkaTopicAdmin:
             asked = [ConfigResource(ResourceType.BROKER, str(broker))]
             (futures[broker],) = client.describe_configs(asked, request_timeout=timeout_s).values()
         entries = {broker: self._connection.result(future, doing, access) for broker, future in futures.items()}
-        return {broker: there[name].value or "" for broker, there in entries.items() if name in there}
+        return {broker: configs[name].value or "" for broker, configs in entries.items() if name in configs}
 
     def own_settings(self, topic: str) -> dict[str, str]:
         """Return the settings of this topic alone, without defaults.

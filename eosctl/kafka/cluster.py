@@ -164,7 +164,7 @@ class Cluster:
         def note(connection: Connection) -> None:
             connecting.append(connection)
             with self._lock:
-                self._lent.add(connection)  # so that `abort` wakes who waits for a handshake
+                self._lent.add(connection)  # so that `abort` wakes a thread that waits for a handshake
 
         try:
             return self._connections.new(address, self.deadline(), while_opening=note)

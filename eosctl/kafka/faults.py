@@ -98,7 +98,7 @@ def ask_until_settled(
             if not answers:
                 raise
             fresh = {} if isinstance(exc, DeadlineError) else dict.fromkeys(pending, fault_of(exc))
-            answers.update(fresh)  # that time is up says less than what was answered before
+            answers.update(fresh)  # a deadline says less than the earlier fault
         pending = [key for key in pending if _code(answers[key]) in retriable]
         if patience is deadline and len(pending) < count:
             patience, election = deadline.half(), deadline.half(at_most_s=LEADER_PATIENCE_S)

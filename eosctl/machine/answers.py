@@ -92,7 +92,7 @@ def read_answer(response: _Response, *, most_bytes: int = LARGEST_ANSWER_BYTES) 
     body, encoding = b"".join(pieces), response.headers.get("Content-Encoding", "identity").lower()
     if encoding in ("identity", "") or not body:
         return body
-    if encoding not in ("gzip", "x-gzip"):  # nobody asked for any; some proxies compress all the same
+    if encoding not in ("gzip", "x-gzip"):  # none was requested; some proxies compress all the same
         raise EncodedAnswerError(encoding)
     return _unpacked(body, most_bytes)
 

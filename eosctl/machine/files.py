@@ -246,7 +246,7 @@ def write_whole(
         path = followed(path, owners=() if like is None else (like.st_uid,))
         if path.exists() and not path.is_file():
             raise OSError(errno.EINVAL, "it is no regular file")
-    draft = path.with_name(f".{uuid4().hex}.new")  # nobody else has this name, or can foresee it
+    draft = path.with_name(f".{uuid4().hex}.new")  # no other process has this name, or can foresee it
     with gone_on_failure(draft):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with open(os.open(draft, flags, 0o600), "wb") as file:

@@ -39,7 +39,7 @@ class KeptFile(Struct, frozen=True):
         if self.path() is not None:
             return
         with suppress(OSError):
-            import shutil  # its codecs are for those who make a file
+            import shutil  # its codecs are only needed to make a file
 
             path = own_folder(self.folder) / f"{self.name}-{draft.stat().st_size}{self.suffix}"
             with draft.open("rb") as source:

@@ -18,7 +18,7 @@ def resolve(host: str, port: int, deadline: Deadline, *, hint: str | None = None
 
     A lookup that takes longer is left behind in a thread. Raises UnreachableError, DeadlineError.
     """
-    try:  # what is an address already takes no lookup, no thread, and in ASCII no codec for foreign names
+    try:  # an address needs no lookup, no thread and, in ASCII, no codec for foreign names
         numeric = host.encode() if host.isascii() else host
         return socket.getaddrinfo(numeric, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):

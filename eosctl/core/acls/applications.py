@@ -82,8 +82,8 @@ def _rights(
     operations: Sequence[str], resource_type: str, name: str, note: str, *, prefixed: bool = False
 ) -> Iterator[Right]:
     for operation in operations:
-        said = _INCLUDED.format(operations[0]) if operation == "DESCRIBE" else note
-        yield _right(operation, resource_type, name, said, prefixed=prefixed)
+        right_note = _INCLUDED.format(operations[0]) if operation == "DESCRIBE" else note
+        yield _right(operation, resource_type, name, right_note, prefixed=prefixed)
 
 
 def _right(operation: str, resource_type: str, name: str, note: str, *, prefixed: bool = False) -> Right:

@@ -28,7 +28,7 @@ _AWS_HINT = (
 def sasl_fields(properties: Properties, given: Mapping[str, object]) -> dict[str, object]:
     """Return the SASL fields of a client, in addition to those `given` by single settings; raises InputFileError."""
     key = "sasl.mechanism" if "sasl.mechanism" in properties.values else "sasl.mechanisms"
-    mechanism = properties.values.get(key, "GSSAPI").strip().upper()  # GSSAPI is what Java takes when none is named
+    mechanism = properties.values.get(key, "GSSAPI").strip().upper()  # GSSAPI is Java's default
     if mechanism == _AWS:
         if not given.get("oauth_token_command"):
             raise properties.error(key, f"eosctl does not sign for {_AWS} itself", hint=_AWS_HINT)

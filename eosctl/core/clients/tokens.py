@@ -7,7 +7,7 @@ import json
 
 from eosctl.errors import InputFileError
 
-_LATEST_S = 253_402_300_799.0  # the end of the year 9999: what ends later reports nothing
+_LATEST_S = 253_402_300_799.0  # the end of the year 9999: a later end is ignored
 
 
 def is_token(text: str) -> bool:

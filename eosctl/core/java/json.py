@@ -80,7 +80,7 @@ def _escape(match: re.Match[str]) -> str:
     if char in _SHORT_ESCAPES:
         return _SHORT_ESCAPES[char]
     units = char.encode("utf-16-be")
-    return "".join(f"\\u{units[at]:02X}{units[at + 1]:02X}" for at in range(0, len(units), 2))
+    return "".join(f"\\u{units[index]:02X}{units[index + 1]:02X}" for index in range(0, len(units), 2))
 
 
 def double_text(number: float) -> str:
@@ -119,6 +119,6 @@ def _spread_hash(text: str) -> int:
     """Compute `HashMap.hash` of `String.hashCode`, as an unsigned 32-bit integer."""
     units = text.encode("utf-16-be", "surrogatepass")
     state = 0
-    for at in range(0, len(units), 2):
-        state = (31 * state + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+    for index in range(0, len(units), 2):
+        state = (31 * state + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
     return state ^ state >> 16

@@ -57,7 +57,7 @@ def typed(data: object, kind: type[T]) -> T:
 
     Raises WrongMemberError.
     """
-    import msgspec  # not by those who only write
+    import msgspec  # only for readers
 
     try:
         _refuse_halves(data)

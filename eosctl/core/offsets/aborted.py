@@ -52,7 +52,7 @@ def aborted_offsets(uncommitted: TopicRead, committed: TopicRead) -> tuple[Abort
         if record.key is None or record.offset >= decided.get(record.partition, 0):
             continue
         if real is None and record.value is None:
-            continue  # a tombstone of what never was, or of what compaction took
+            continue  # a tombstone of a key without records, or with compacted ones
         if real is None or (real.offset < record.offset and real.value != record.value):
             found.append(AbortedOffset(record, real))
     return tuple(found)

@@ -86,8 +86,8 @@ def topic_findings(description: TopicDescription, settings: ClientSettings | Non
                     "Raise the replication factor (kafka-reassign-partitions.sh).", {"replication_factor": 1})
         )  # fmt: skip
     if description.partitions != CONNECT_DEFAULT_PARTITIONS:
-        there = counted(description.partitions, "partition")
-        message = f"topic {name} has {there}, Connect makes {CONNECT_DEFAULT_PARTITIONS}"
+        partitions = counted(description.partitions, "partition")
+        message = f"topic {name} has {partitions}, Connect makes {CONNECT_DEFAULT_PARTITIONS}"
         fix = "Fine if it was so from the start. Never add partitions: keys then have two homes."
         found.append(Finding(codes.PARTITION_COUNT, INFO, name, message, fix, {"partitions": description.partitions}))
     return found
@@ -311,8 +311,8 @@ def open_transaction_finding(blocked: OpenTransaction, *, now_ms: int) -> Findin
     hint = f"`eosctl txn hanging --topic {shell_word(blocked.topic)}` names it, once its producer can be found out."
     if producer is not None:
         place = ("--topic", blocked.topic, "--partition", str(bound.partition))
-        at = (*place, "--start-offset", str(producer.txn_start_offset))
-        hint = end_of_orphan(at, transactional_id=blocked.transactional_id)
+        start = (*place, "--start-offset", str(producer.txn_start_offset))
+        hint = end_of_orphan(start, transactional_id=blocked.transactional_id)
     if described is not None and blocked.transactional_id is not None:
         hint = (
             f"It ends by itself {described.transaction_timeout_ms / 1000:g} s after its start; "

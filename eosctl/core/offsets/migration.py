@@ -148,8 +148,8 @@ class Tally(Struct, frozen=True):
                 nobodys += number
                 continue
             if not source_of[name].gives(owner):
-                there = others.setdefault(name, {})
-                there[owner] = there.get(owner, 0) + number
+                counts_of = others.setdefault(name, {})
+                counts_of[owner] = counts_of.get(owner, 0) + number
             if owner not in routed or not source_of[name].gives(owner):
                 not_selected += number
         for connector, action, number, claims, both in sorted(groups):

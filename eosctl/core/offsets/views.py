@@ -280,9 +280,9 @@ def offset_views(
     A key that only open transactions hide has a view too, with nothing in it but its flag. With `only`, the views are
     limited to keys of which one of these stores has a record.
     """
-    there = {key.raw: key for key in connector_keys(stores.values(), connector)}
+    visible = {key.raw: key for key in connector_keys(stores.values(), connector)}
     hidden = {key.raw: key for store in stores.values() for key in store.hidden_keys.get(connector, ())}
-    keys = [key for _raw, key in sorted({**hidden, **there}.items())] if hidden else list(there.values())
+    keys = [key for _raw, key in sorted({**hidden, **visible}.items())] if hidden else list(visible.values())
     doubled = duplicate_spellings(keys)
     if only:
         wanted = [stores[name].records for name in only if name in stores]
@@ -303,8 +303,8 @@ def live(record: Record | None) -> Record | None:
 
 def _flags(key: OffsetKey, stores: Sequence[Store], cells: Sequence[Record | None], *, doubled: bool) -> Iterator[Flag]:
     """Yield the flags of a key; `cells` has the record of each of `stores`, or None."""
-    raw, there = key.raw, [(store, cell) for store, cell in zip(stores, cells, strict=True) if cell is not None]
-    for _store, cell in there:
+    raw, found = key.raw, [(store, cell) for store, cell in zip(stores, cells, strict=True) if cell is not None]
+    for _store, cell in found:
         if is_nothing(cell.value):
             yield Flag.DELETED
             break
@@ -312,11 +312,11 @@ def _flags(key: OffsetKey, stores: Sequence[Store], cells: Sequence[Record | Non
         yield Flag.DUPLICATE_SPELLING
     if key.partition is None:
         yield Flag.NULL_PARTITION
-    for store, _cell in there:
+    for store, _cell in found:
         if raw in store.several:
             yield Flag.SEVERAL_PARTITIONS
             break
-    for store, cell in there:
+    for store, cell in found:
         if cell[1] != store.home(raw):
             yield Flag.WRONG_PARTITION
             break

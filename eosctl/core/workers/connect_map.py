@@ -36,12 +36,12 @@ class ConnectMapping(Struct, frozen=True):
         parts = urlsplit(url.text)
         whole = "://" in self.advertised
         spellings = [url.text] if whole else [parts.netloc, parts.netloc.rpartition(":")[0]]
-        pattern = _PART_OF_A_NAME.join(re.escape(piece) for piece in self.advertised.rstrip("/").split(_ANY))
+        pattern = _PART_OF_A_NAME.join(re.escape(part) for part in self.advertised.rstrip("/").split(_ANY))
         found = next((hit for each in spellings if (hit := re.fullmatch(pattern, each, re.IGNORECASE))), None)
         if found is None:
             return None
-        told = iter(found.groups())
-        reached = re.sub(r"\*", lambda _star: next(told), self.reachable)
+        matches = iter(found.groups())
+        reached = re.sub(r"\*", lambda _star: next(matches), self.reachable)
         if "://" in reached:
             return parse_worker_url(reached).text
         port = "" if re.search(r":\d+$", reached) else f":{parts.port}"

@@ -89,18 +89,18 @@ def read_entry(entry: Mapping[str, object]) -> ConnectorEntry:
     )
 
 
-def read_part(said: Mapping[str, object]) -> PartStatus:
+def read_part(status: Mapping[str, object]) -> PartStatus:
     """Read the connector's own status, as REST and the status topic spell it.
 
     The host is converted to lower case, as in all URLs here.
     """
-    worker_id = WorkerId(str(said.get("worker_id") or "").lower())
-    return PartStatus(str(said.get("state", UNTOLD)), worker_id, str(said.get("trace") or ""))
+    worker_id = WorkerId(str(status.get("worker_id") or "").lower())
+    return PartStatus(str(status.get("state", UNTOLD)), worker_id, str(status.get("trace") or ""))
 
 
-def read_task(number: int, said: Mapping[str, object]) -> TaskStatus:
+def read_task(number: int, status: Mapping[str, object]) -> TaskStatus:
     """Read the status of a task, as REST and the status topic spell it."""
-    part = read_part(said)
+    part = read_part(status)
     return TaskStatus(number, part.state, part.worker_id, part.trace)
 
 
@@ -113,13 +113,13 @@ def _list_of(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def plugin_type(config: Mapping[str, object] | None, told: str | None = None) -> str:
+def plugin_type(config: Mapping[str, object] | None, reported: str | None = None) -> str:
     """Return `source`, `sink` or `unknown` (deleted): as Connect reports it, else judged by class name and `topics`.
 
     Only source connectors have task-count records, and the config topic itself does not record the type.
     """
-    if told in ("source", "sink"):
-        return told
+    if reported in ("source", "sink"):
+        return reported
     if config is None:
         return "unknown"
     simple_name = str(config.get("connector.class", "")).rpartition(".")[2]

@@ -24,7 +24,7 @@ DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000  # of every producer, unless the connect
 NEAR = 0.8  # the part of the timeout from which on a transaction is close to it
 MANY_RECORDS = 10_000  # fewer in a minute are the mark of a quiet task, not of a wide boundary
 
-# exporters put what they like in front; jmx_exporter's own is kafka_connect_source_task_metrics_
+# exporters choose the prefix; jmx_exporter's own is kafka_connect_source_task_metrics_
 _SAMPLE = re.compile("(?:^|.*_)(" + "|".join(name.replace("-", "_") for name in ATTRIBUTES) + ")", re.IGNORECASE)
 _PROPERTY = re.compile(r'([^,=:*?"]+)=("(?:[^"\\]|\\.)*"|[^,=:"*?]*)(?:,|$)', re.DOTALL)
 

@@ -72,9 +72,9 @@ def worker_properties_of(properties: Properties, flow: Flow) -> Properties:
         "client.id": str(flow),
         "group.id": f"{flow.source}-mm2",
         **{f"{kind}.storage.topic": f"mm2-{label}.{flow.source}.internal" for kind, label in _TOPICS.items()},
-        **{name: properties.values[there] for name, there in names.items()},
+        **{name: properties.values[original] for name, original in names.items()},
     }
-    lines = {name: properties.lines[there] for name, there in names.items() if there in properties.lines}
+    lines = {name: properties.lines[original] for name, original in names.items() if original in properties.lines}
     return Properties(properties.source, values, lines)
 
 

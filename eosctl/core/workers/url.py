@@ -53,7 +53,7 @@ def parse_worker_url(given: str, *, what: str = "a Connect worker", example: str
     """
 
     def unusable(reason: str) -> UsageError:
-        shown = given.rpartition("@")[2]  # what comes before may be a password
+        shown = given.rpartition("@")[2]  # the part before it may be a password
         return UsageError(f"{shown!r} is not the URL of {what}: {reason}", hint=f"Write {example}.")
 
     with_scheme = given.strip() if "://" in given else f"http://{given.strip()}"

@@ -48,9 +48,9 @@ def _count_sound(lasts: Sequence[int], *, end: int) -> int:
     """
     if not lasts or (lasts[-1] < end and lasts == sorted(lasts)):
         return len(lasts)
-    for at, last in enumerate(lasts):
-        if last >= end or last > min(lasts[at + 1 : at + 2], default=last):
-            return at
+    for row, last in enumerate(lasts):
+        if last >= end or last > min(lasts[row + 1 : row + 2], default=last):
+            return row
     return len(lasts)
 
 

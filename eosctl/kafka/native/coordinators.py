@@ -36,7 +36,7 @@ def find_coordinators(cluster: Cluster, keys: Sequence[K], key_type: KeyType) ->
         answers.update(_by_key(found))
         left_out = (key for key in batch if key not in answers)
         answers.update(dict.fromkeys(left_out, fault(INVALID_REQUEST, "the broker's answer leaves this key out")))
-    return cast("dict[K, Coordinator | KafkaFault]", answers)  # nobody answers for a key that was not asked for
+    return cast("dict[K, Coordinator | KafkaFault]", answers)  # no response has a key that was not requested
 
 
 def unfit_key(key: str) -> KafkaFault | None:

@@ -80,7 +80,7 @@ def make_mechanism(settings: ClientSettings, oauth_token: Callable[[], str]) -> 
         username, password = settings.sasl_username, settings.sasl_password.reveal()
         if name == "PLAIN":
             return Plain(username, password)
-        from eosctl.kafka.native.scram import Scram  # cryptography is for those who need it
+        from eosctl.kafka.native.scram import Scram  # loads cryptography only if needed
 
         return Scram(f"sha{name[-3:]}", username, password)
     if not name:

@@ -114,7 +114,7 @@ class RunReading:
                 if over := before - self._ends.keys():
                     consumer.pause([TopicPartition(*place) for place in sorted(over)])
                 if received:
-                    self._errors.clear()  # who answers is not down any more
+                    self._errors.clear()  # a broker that responds is no longer down
                 self._check(is_nearer=bool(runs or over) or self._passes_by(consumer))
                 if self._progress is not None:
                     self._progress.tell(self.passed, last=not self._ends)

@@ -200,7 +200,7 @@ class Stream:
             try:
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not SSLSocket's: it would drop its state
             except OSError:
-                return  # it was not connected any more, so nobody waits on it
+                return  # it was no longer connected, so no thread waits on it
 
     def close(self) -> None:
         """Close the socket; a second call does nothing."""
@@ -223,8 +223,8 @@ def _alert_behind(connected: socket.socket, exc: OSError) -> OSError:
     try:
         connected.settimeout(0.5)
         connected.recv(1)
-    except OSError as told:
-        return told if _is_tls_error(told) else exc
+    except OSError as alert:
+        return alert if _is_tls_error(alert) else exc
     return exc
 
 

@@ -177,7 +177,7 @@ class KafkaTopicWriter:
 
     def _failed(self, producer: Producer, exc: KafkaException | SystemError) -> EosctlError:
         """Translate the exception of a call: any call may raise a fatal error, such as being fenced."""
-        return self._translated(_told(producer, _kafka_error(exc)), f"writing records ({self._tally()})", None)
+        return self._translated(_cause_of(producer, _kafka_error(exc)), f"writing records ({self._tally()})", None)
 
     def _send_all(self, producer: Producer, *, records: Iterable[OutRecord]) -> None:
         for record in records:
@@ -214,7 +214,7 @@ class KafkaTopicWriter:
                 producer.poll(_POLL_S)
                 self._check(producer)
             except KafkaException as exc:
-                raise self._translated(_told(producer, error_of(exc)), f"writing to topic {topic}", topic) from exc
+                raise self._translated(_cause_of(producer, error_of(exc)), f"writing to topic {topic}", topic) from exc
         if index % _PROGRESS_EVERY == 0:
             producer.poll(0)
             self._check(producer)
@@ -267,7 +267,7 @@ class KafkaTopicWriter:
                 self._report(self._total)
         if self._failures:
             topic, error = self._failures[0]
-            error = _told(producer, error)
+            error = _cause_of(producer, error)
             raise self._translated(error, f"writing to topic {topic} ({self._tally()})", topic)
         if len(producer):
             self._errors.check(f"writing records ({self._tally()})")
@@ -281,15 +281,15 @@ class KafkaTopicWriter:
 
     def _what_is_written(self) -> str:
         some = counted(self._committed, "record was", "records were")
-        told = f"{some} written before" if self._committed else "nothing was written"
-        return told if self._limited else f"{told} as {self._id}"  # others may write beside it
+        outcome = f"{some} written before" if self._committed else "nothing was written"
+        return outcome if self._limited else f"{outcome} as {self._id}"  # others may write beside it
 
     def _transact(self, step: Callable[[float], None], verb: str) -> None:
         """Run `step(timeout_s)`, again while its error is retriable.
 
         A step that ends between two responses says only _TIMED_OUT: the coordinator's last response shows why.
         """
-        doing, told = f"{verb} transactional id {self._id}", ""
+        doing, reason = f"{verb} transactional id {self._id}", ""
         while True:
             try:
                 step(max(min(2.0, self._deadline.remaining_s()), 0.001))
@@ -299,8 +299,8 @@ class KafkaTopicWriter:
                 self._errors.check(doing)
                 if not error.retriable() or error.fatal():
                     raise self._translated(error, doing, None) from exc
-                told = error.name() if error.code() >= 0 or not told else told
-                self._deadline.check(f"{doing} ({told})")
+                reason = error.name() if error.code() >= 0 or not reason else reason
+                self._deadline.check(f"{doing} ({reason})")
 
     def _commit(self, producer: Producer) -> None:
         try:
@@ -320,7 +320,7 @@ class KafkaTopicWriter:
         try:
             producer.abort_transaction(_ABORT_TIMEOUT_S)
         except _FATAL as exc:
-            if not _kafka_error(exc).fatal():  # a fenced producer's transaction was aborted by who fenced it
+            if not _kafka_error(exc).fatal():  # a fenced producer's transaction was aborted by the fencing
                 wait_s = self._terms.transaction_s
                 self._on_event(
                     Event(
@@ -345,7 +345,7 @@ class KafkaTopicWriter:
         return translate(error, doing, access=access, because=self._errors.reason())
 
 
-def _told(producer: Producer, error: KafkaError) -> KafkaError:
+def _cause_of(producer: Producer, error: KafkaError) -> KafkaError:
     """Return why a transaction failed: for an error that says only that it did, the commit reports the reason."""
     if error.code() not in _FAILED_BEFORE:
         return error

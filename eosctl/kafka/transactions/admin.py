@@ -261,7 +261,7 @@ class NativeTransactionAdmin:
     ) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
         found = find_coordinators(self._cluster, pending, KeyType.TRANSACTION)
         brokers = {item for item in found.values() if isinstance(item, Coordinator)}
-        at = {Address(broker.host, broker.port): broker for broker in brokers}
+        broker_at = {Address(broker.host, broker.port): broker for broker in brokers}
 
         def describe(
             address: Address, batch: list[TransactionalId]
@@ -269,7 +269,7 @@ class NativeTransactionAdmin:
             request = DescribeTransactionsRequest(tuple(batch))
             answer = self._cluster.ask(address, DESCRIBE_TRANSACTIONS, request)
             return {
-                TransactionalId(item.transactional_id): transaction_of(item, at[address])
+                TransactionalId(item.transactional_id): transaction_of(item, broker_at[address])
                 for item in answer.transaction_states
             }
 
@@ -303,8 +303,8 @@ class NativeTransactionAdmin:
 
 
 def _addresses(found: Mapping[K, Coordinator | KafkaFault]) -> dict[K, Address | KafkaFault]:
-    at = {each: Address(each.host, each.port) for each in {*found.values()} if isinstance(each, Coordinator)}
-    return {key: item if isinstance(item, KafkaFault) else at[item] for key, item in found.items()}
+    addresses = {each: Address(each.host, each.port) for each in {*found.values()} if isinstance(each, Coordinator)}
+    return {key: item if isinstance(item, KafkaFault) else addresses[item] for key, item in found.items()}
 
 
 def _value_or_raise(answer: V | KafkaFault, doing: str, *, denied: str | None = None) -> V:

@@ -161,7 +161,7 @@ class Fencing:
         keys = [attempt.transactional_id for attempt in attempts]
         try:
             found = find_coordinators(self._cluster, keys, KeyType.TRANSACTION)
-        except DeadlineError as exc:  # which says less than what was answered before
+        except DeadlineError as exc:  # which says less than the earlier fault
             return {attempt.transactional_id: attempt.fault or fault_of(exc) for attempt in attempts}
         except UnreachableError as exc:
             if not self._reached:

@@ -46,7 +46,7 @@ def list_everywhere(
             if not passing or deadline.expired():
                 return listings.missing[0]
             if not answered and waited(listings.missing):
-                patience = election = deadline  # nobody has told anything: there is nothing to keep time for
+                patience = election = deadline  # no broker has responded: there is no later work to keep time for
         patience.sleep(wait_s(retry))
         retry += 1
 

@@ -77,8 +77,8 @@ def _fence(
     if fault is not None:
         return FenceAnswer(transactional_id, None, fault=fault, confirmed=confirmed)
     if not given:
-        told = KafkaFault(-1, "EPOCH_UNKNOWN", "fenced, but librdkafka did not tell producer id and epoch")
-        return FenceAnswer(transactional_id, None, fault=told, confirmed=False)
+        unknown = KafkaFault(-1, "EPOCH_UNKNOWN", "fenced, but librdkafka did not tell producer id and epoch")
+        return FenceAnswer(transactional_id, None, fault=unknown, confirmed=False)
     return FenceAnswer(transactional_id, None, ProducerId(given["producer_id"]), given["producer_epoch"])
 
 

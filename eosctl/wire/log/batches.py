@@ -59,17 +59,17 @@ def batch_places(records: memoryview, *, topic: str, partition: int) -> list[int
 
     Raises ProtocolError for bytes that are no batch, and OldFormatError.
     """
-    at, end, places, unpack = 0, len(records), [0], _LENGTH_AND_MAGIC.unpack_from
+    position, end, places, unpack = 0, len(records), [0], _LENGTH_AND_MAGIC.unpack_from
     append = places.append
-    while end - at >= _BATCH.size:
-        length, magic = unpack(records, at)
+    while end - position >= _BATCH.size:
+        length, magic = unpack(records, position)
         if magic != OLD_FORMAT or length < _LEAST_BYTES:
             break
-        at += length + _LENGTH_END
-        if at > end:
+        position += length + _LENGTH_END
+        if position > end:
             return places
-        append(at)
-    if _entry(records[at:], topic, partition, 0, check_crc=False) is not None:
+        append(position)
+    if _entry(records[position:], topic, partition, 0, check_crc=False) is not None:
         raise OldFormatError(f"{topic}-{partition}")
     return places
 
@@ -174,9 +174,9 @@ def end_of_transaction(record: memoryview) -> tuple[bool | None, int | None]:
 
 def _skip_varint(data: memoryview, offset: int) -> int:
     """Return the offset behind a varint, or a varlong."""
-    for at in range(offset, offset + 10):
-        if data[at] < 0x80:
-            return at + 1
+    for index in range(offset, offset + 10):
+        if data[index] < 0x80:
+            return index + 1
     raise ProtocolError("a control record has a number longer than ten bytes")
 
 
