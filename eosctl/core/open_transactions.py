@@ -19,7 +19,7 @@ OPEN_TRANSACTION = finding(
 )
 
 
-def end_of_orphan(place: Sequence[str], *, transactional_id: str | None) -> str:
+def orphan_hint(place: Sequence[str], *, transactional_id: str | None) -> str:
     """Return how a transaction is ended that no coordinator has open, in all of its partitions; `place` names it.
 
     An id that goes on may have committed it: then an abort loses records, or delivers them twice.

@@ -104,6 +104,6 @@ def meaning_of(level: int) -> str:
     return _MEANING.get(level, _NEWER)
 
 
-def said_of(used: int) -> str:
+def describe_transaction_version(used: int) -> str:
     """Describe a level of transaction.version with its meaning."""
     return f"{TRANSACTION_VERSION} {used}: {meaning_of(used)}"

@@ -67,7 +67,7 @@ class KafkaAclStore:
         future = self._connection.client().describe_acls(everything, request_timeout=self._timeout_s())
         found = self._connection.result(future, "describing ACLs", self._access("DESCRIBE"))
         if not found:
-            self._explain_nothing()
+            self._explain_no_acls()
         acls = [_acl(binding) for binding in found if binding.restype in _TYPE_NAMES]
         return sorted(acls, key=lambda acl: (acl.resource_type, acl.name, acl.principal, acl.operation, acl.host))
 
@@ -101,7 +101,7 @@ class KafkaAclStore:
                 raise _no_authorizer(doing) from exc
             raise self._connection.translated(exc, doing, self._access("ALTER")) from exc
 
-    def _explain_nothing(self) -> None:
+    def _explain_no_acls(self) -> None:
         """Raise an error if no ACL was found because none may be seen, or because there can be none.
 
         librdkafka 2.16 drops DescribeAcls' own error: a refusal looks like a cluster without ACLs.

@@ -124,7 +124,7 @@ class Cluster:
         try:
             return self.use(last, exchange)
         except (UnreachableError, ProtocolError) as exc:
-            raise _nobody_answers([*failures, exc]) from exc
+            raise _all_unreachable([*failures, exc]) from exc
 
     def _explain_loss(self, exc: ConnectionLostError) -> ConnectionLostError:
         if self._settings.security_protocol.upper().startswith("SASL"):
@@ -199,7 +199,7 @@ class Cluster:
             self._connections.close()
 
 
-def _nobody_answers(failures: list[EosctlError]) -> EosctlError:
+def _all_unreachable(failures: list[EosctlError]) -> EosctlError:
     if len(failures) == 1:
         return failures[0]
     listed = "; ".join(failure.message for failure in failures)

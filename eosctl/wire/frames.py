@@ -59,7 +59,7 @@ class FrameBuffer:
         )
 
 
-class FrameRoom:
+class FrameMemory:
     """Memory that receives one frame after the other: each overwrites the previous one."""
 
     def __init__(self, size_bytes: int) -> None:

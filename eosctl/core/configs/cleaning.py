@@ -63,10 +63,10 @@ def _newest_of_its_key(connector: ConnectorState | None, record: IgnoredRecord) 
     held = None if connector is None or connector.pending_fencing else connector.task_count_record
     if record.is_task_count and held is not None:
         return BadRecord(record, first=held)
-    return BadRecord(record, anew=written_anew(record))
+    return BadRecord(record, anew=rewrite_commands(record))
 
 
-def written_anew(record: IgnoredRecord) -> str:
+def rewrite_commands(record: IgnoredRecord) -> str:
     """Return the commands that make the leader write the key of a record again."""
     commands = stop_and_resume(record.connector or "")
     if record.is_task_count:

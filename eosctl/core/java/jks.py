@@ -86,7 +86,7 @@ def _certificate(reader: _Reader, version: int) -> bytes:
     return reader.take(reader.number())
 
 
-def unprotected(entry: KeyEntry, password: str) -> bytes:
+def decrypt_key(entry: KeyEntry, password: str) -> bytes:
     """Decrypt the private key to PKCS 8, DER; raises ValueError for a wrong password, and for another kind of
     protection.
     """

@@ -30,7 +30,7 @@ def json_of(text: bytes | str, *, mend: bool = False) -> object:
     try:
         found = json.loads(text)
         if _MAY_BE_HALF.search(text):
-            found = _mended(found) if mend else _refuse_halves(found)
+            found = _mended(found) if mend else _refuse_half_surrogates(found)
     except RecursionError as exc:
         raise ValueError("it is nested too deep") from exc
     return found
@@ -39,7 +39,7 @@ def json_of(text: bytes | str, *, mend: bool = False) -> object:
 _MAY_BE_HALF = re.compile(r"\\u[dD]|[\ud800-\udfff]")
 
 
-def _refuse_halves(data: T) -> T:
+def _refuse_half_surrogates(data: T) -> T:
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError as exc:
@@ -60,7 +60,7 @@ def typed(data: object, kind: type[T]) -> T:
     import msgspec  # only for readers
 
     try:
-        _refuse_halves(data)
+        _refuse_half_surrogates(data)
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as exc:
         raise _in_words(str(exc)) from None

@@ -17,7 +17,7 @@ from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.offsets import codes
 from eosctl.core.offsets.records import KeyFault, OffsetKey, is_nothing
 from eosctl.core.offsets.views import IgnoredOffsetRecord, Store
-from eosctl.core.open_transactions import OPEN_TRANSACTION, OpenTransaction, end_of_orphan
+from eosctl.core.open_transactions import OPEN_TRANSACTION, OpenTransaction, orphan_hint
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.core.wording import counted
@@ -312,7 +312,7 @@ def open_transaction_finding(blocked: OpenTransaction, *, now_ms: int) -> Findin
     if producer is not None:
         place = ("--topic", blocked.topic, "--partition", str(bound.partition))
         start = (*place, "--start-offset", str(producer.txn_start_offset))
-        hint = end_of_orphan(start, transactional_id=blocked.transactional_id)
+        hint = orphan_hint(start, transactional_id=blocked.transactional_id)
     if described is not None and blocked.transactional_id is not None:
         hint = (
             f"It ends by itself {described.transaction_timeout_ms / 1000:g} s after its start; "

@@ -289,7 +289,7 @@ def writers_of(plan: MigrationPlan) -> list[list[tuple[str, int]]] | None:
         return None
     lengths = {topic.name: 1 + sent[topic.name] // topic.partitions for topic in plan.targets}
     places.sort(key=lambda place: (place[0].topic, place[1]))
-    bins = in_stretches([(lengths[topic.name], (topic, number)) for topic, number in places], tasks)
+    bins = in_runs([(lengths[topic.name], (topic, number)) for topic, number in places], tasks)
     loads = [sum(lengths[topic.name] for topic, _number in some) for some in bins]
     if max(loads) > _FULLER * sum(loads) / tasks:
         return None
@@ -307,15 +307,15 @@ def in_bins(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:
     return bins
 
 
-def in_stretches(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:
+def in_runs(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:
     """Cut items, in this order, into `count` runs of about equal total length."""
     items = list(items)
     twice, behind = 2 * sum(length for length, _ in items), 0
-    stretches: list[list[Item]] = [[] for _ in range(count)]
+    runs: list[list[Item]] = [[] for _ in range(count)]
     for length, item in items:  # where its middle is
-        stretches[min(count - 1, (2 * behind + length) * count // max(1, twice))].append(item)
+        runs[min(count - 1, (2 * behind + length) * count // max(1, twice))].append(item)
         behind += length
-    return stretches
+    return runs
 
 
 def parts_of(sources: Sequence[PlannedTopic], *, records: int, least: int) -> Parts:

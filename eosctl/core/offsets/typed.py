@@ -19,7 +19,7 @@ _OFFSET_HINT = 'Write a JSON object, say {"position":0}; or use reset.'
 
 def typed_partition(connector: str, text: str) -> OffsetKey:
     """Return the key for a source partition typed as JSON, to match with; raises UsageError."""
-    _refuse_sloppy(text, what="a source partition", hint=_PARTITION_HINT)
+    _parse_strictly(text, what="a source partition", hint=_PARTITION_HINT)
     key = decode_key(f"[{json.dumps(connector)},{text}]".encode())
     if not isinstance(key, OffsetKey):
         raise UsageError(f"{text!r} is not a source partition", hint=_PARTITION_HINT)
@@ -28,13 +28,13 @@ def typed_partition(connector: str, text: str) -> OffsetKey:
 
 def typed_offset(text: str) -> Mapping[str, object]:
     """Return the members of an offset typed as JSON; raises UsageError unless it is an object."""
-    offset = _refuse_sloppy(text, what="an offset", hint=_OFFSET_HINT)
+    offset = _parse_strictly(text, what="an offset", hint=_OFFSET_HINT)
     if not isinstance(offset, dict):
         raise UsageError(f"{text!r} is not an offset", hint=_OFFSET_HINT)
     return offset
 
 
-def _refuse_sloppy(text: str, *, what: str, hint: str) -> object:
+def _parse_strictly(text: str, *, what: str, hint: str) -> object:
     """Parse `text` strictly as JSON.
 
     Raises UsageError unless it is a single JSON value that all parsers read alike.
@@ -49,19 +49,19 @@ def _refuse_sloppy(text: str, *, what: str, hint: str) -> object:
             if more
             else f"{exc.msg} at character {exc.pos + 1}"
         )
-    except TwoReadingsError as exc:
+    except AmbiguousJsonError as exc:
         reason = str(exc)
     except (ValueError, RecursionError):
         reason = "it is no JSON"
     raise UsageError(f"{text!r} is not {what}: {reason}", hint=hint)
 
 
-class TwoReadingsError(ValueError):
+class AmbiguousJsonError(ValueError):
     """JSON that is read differently by different programs."""
 
 
 def strict_json(text: str) -> object:
-    """Parse one JSON text; raises TwoReadingsError, and ValueError and RecursionError for text that is not JSON."""
+    """Parse one JSON text; raises AmbiguousJsonError, and ValueError and RecursionError for text that is not JSON."""
     return _DECODER.decode(text)
 
 
@@ -70,19 +70,19 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(members) < len(pairs):
         names = [name for name, _value in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise TwoReadingsError(f"member {twice!r} is given twice")
+        raise AmbiguousJsonError(f"member {twice!r} is given twice")
     return members
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise TwoReadingsError(f"{text} is beyond every floating-point number")
+        raise AmbiguousJsonError(f"{text} is beyond every floating-point number")
     return number
 
 
 def _refuse_constant(name: str) -> object:
-    raise TwoReadingsError(f"{name} is not JSON")
+    raise AmbiguousJsonError(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_refuse_constant)

@@ -1,7 +1,7 @@
 """One pass over partitions: every leader has a request pending, and the next is sent before a response is processed.
 
 So brokers work while the caller does. Partitions whose leader moved, or fell silent, are looked up again once the
-others are read. A `Taker` processes the responses.
+others are read. A `ResponseHandler` processes the responses.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Chunk = tuple[PartitionReading, C]
 """A partition, with the result of a taker for one response."""
 
 
-class Taker(Protocol[C, T]):
+class ResponseHandler(Protocol[C, T]):
     """The consumer of the responses of a pass: makes the items that the pass yields."""
 
     @property
@@ -79,7 +79,7 @@ class FetchPass(Generic[C, T]):
     def __init__(
         self,
         cluster: Cluster,
-        taker: Taker[C, T],
+        taker: ResponseHandler[C, T],
         stops: Mapping[Place, int],
         *,
         settings: ClientSettings,
@@ -224,7 +224,7 @@ class FetchPass(Generic[C, T]):
                 part = parts.get(reading.place)
                 if part is None or part.error_code != NONE:
                     source.readings.remove(reading)
-                    self._heed(reading.place, part)
+                    self._handle_fault(reading.place, part)
                     continue
                 self._bytes_read += len(part.records or b"")
                 chunks.append((reading, self._taker.take(reading, part)))
@@ -249,7 +249,7 @@ class FetchPass(Generic[C, T]):
         elif reading.position >= reading.stop:
             source.readings.remove(reading)
 
-    def _heed(self, place: Place, part: PartitionData | None) -> None:
+    def _handle_fault(self, place: Place, part: PartitionData | None) -> None:
         """Note why a partition is not read here.
 
         It moved, or its offset is gone, or it can't be read at all.

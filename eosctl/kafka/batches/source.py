@@ -20,7 +20,7 @@ from eosctl.core.java.numbers import whole_number
 from eosctl.deadline import Clock
 from eosctl.kafka.native.connection import Connection, Pending
 from eosctl.kafka.topics.partition_leaders import Leader
-from eosctl.wire.frames import FrameRoom
+from eosctl.wire.frames import FrameMemory
 from eosctl.wire.log.fetch_messages import (
     FETCH,
     TOPIC_IDS_FROM,
@@ -80,7 +80,7 @@ class Source:
     def __init__(self, connection: Connection, readings: Iterable[PartitionReading], terms: FetchTerms) -> None:
         self.connection, self._terms = connection, terms
         self.readings = deque(readings)
-        self._room = FrameRoom(min(terms.answer_bytes, ANSWER_BYTES) + (1 << 16))
+        self._room = FrameMemory(min(terms.answer_bytes, ANSWER_BYTES) + (1 << 16))
         self._pending: Pending[FetchResponse] | None = None
         self._names: dict[UUID, str] = {}
         self.rests_until_s = 0.0

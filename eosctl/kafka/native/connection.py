@@ -29,7 +29,7 @@ from eosctl.wire.error_codes import (
     UNSUPPORTED_VERSION,
     error_name,
 )
-from eosctl.wire.frames import LISTING_LIMIT_BYTES, FrameRoom
+from eosctl.wire.frames import LISTING_LIMIT_BYTES, FrameMemory
 
 if TYPE_CHECKING:
     import ssl
@@ -106,7 +106,7 @@ class Connection:
         self.stream.send(self._encode(api, request, version, number))
         return Pending(api, version, number)
 
-    def receive_in(self, room: FrameRoom, pending: Pending[S]) -> S:
+    def receive_in(self, room: FrameMemory, pending: Pending[S]) -> S:
         """Receive the response to a sent request; its views are into `room`."""
         frame = self.stream.receive_frame_in(room)
         return decode_response(pending.api, frame, version=pending.version, correlation_id=pending.correlation_id)

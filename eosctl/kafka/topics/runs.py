@@ -153,10 +153,10 @@ class RunReading:
         if len(records) < len(received):
             for message in received:  # events after records: a partition that is over has no more
                 if message.error() is not None:
-                    self._heed(message)
+                    self._handle_event(message)
         return found
 
-    def _heed(self, message: Message) -> None:
+    def _handle_event(self, message: Message) -> None:
         """Apply an event or an error of a partition.
 
         An end-of-partition event has the next offset, with markers and aborted records passed.

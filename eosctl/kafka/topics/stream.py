@@ -13,7 +13,7 @@ from eosctl.core.java.numbers import MOST_PORT, whole_number
 from eosctl.deadline import Deadline
 from eosctl.errors import UnreachableError, UsageError
 from eosctl.machine.resolving import resolve
-from eosctl.wire.frames import HANDSHAKE_LIMIT_BYTES, FrameBuffer, FrameRoom
+from eosctl.wire.frames import HANDSHAKE_LIMIT_BYTES, FrameBuffer, FrameMemory
 
 if TYPE_CHECKING:
     import ssl
@@ -125,7 +125,7 @@ class Stream:
             frames.append(frame)
         return frames
 
-    def receive_frame_in(self, room: FrameRoom) -> memoryview:
+    def receive_frame_in(self, room: FrameMemory) -> memoryview:
         """Receive the next frame into `room` without a copy; no other received bytes may be pending."""
         head = bytearray(4)
         self._fill(memoryview(head))
