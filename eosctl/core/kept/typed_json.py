@@ -23,7 +23,7 @@ class WrongMemberError(ValueError):
 def json_of(text: bytes | str, *, mend: bool = False) -> object:
     """Return the value of a JSON text in UTF-8.
 
-    Raises ValueError for text that is not JSON, is nested too deep, or spells half of a surrogate pair (`"\ud800"`),
+    Raises ValueError for text that is not JSON, is nested too deep, or spells half of a surrogate pair (`"\\ud800"`),
     which no name or text of Kafka's, and nothing sent or printed, can hold. With `mend` it becomes a question mark.
     """
     text = text if isinstance(text, str) else text.decode("utf-8-sig")

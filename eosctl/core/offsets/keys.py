@@ -36,8 +36,8 @@ class KeyOwner(NamedTuple):
 def key_owner(key: bytes | None) -> KeyOwner | None:
     """Return the connector that a key names; None for keys that Connect itself ignores (`processPartitionKey`, 3.7+).
 
-    A valid key is `["<connector>", <map or null>]`; a null partition is accepted, as the store keeps it. A name with
-    half a surrogate pair (`"\ud800"`) has no owner either: no connector can have it, because REST uses UTF-8.
+    Such a key is `["<connector>", <map or null>]`; a null partition is accepted, as the store keeps it. A name with
+    half a surrogate pair (`"\\ud800"`) is nobody's either: no connector can have it, for REST takes and gives UTF-8.
     """
     if key is None:
         return None
