@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import UNSET
 
 from eosctl.app import App
-from eosctl.core.workers.modes import Mode, Pass, plan_passes, what_is_lost
+from eosctl.core.workers.modes import Mode, Pass, downgrade_losses, plan_passes
 from eosctl.errors import ExitCode, UsageError
 from eosctl.report import Report
 from eosctl.state.backups import write_lines
@@ -69,7 +69,7 @@ def plan_upgrade(
         data=PlanData(
             passes=[pass_part(each) for each in passes],
             gates=[gate_part(gate) for gate in gates],
-            losses=list(what_is_lost(observation.workers, target, requiring=observation.requiring_exactly_once())),
+            losses=list(downgrade_losses(observation.workers, target, requiring=observation.requiring_exactly_once())),
             hard=plan_hard_downgrade(observation) if hard else UNSET,
             place=place or UNSET,
             manifests=manifests_of(origins_of(app, driver), _modes(passes, target)) if driver else UNSET,

@@ -140,7 +140,9 @@ def _step(worker: UpgradeWorker, mode: Mode) -> WorkerStep:
     return WorkerStep(worker.name, tuple(actions), gates)
 
 
-def what_is_lost(workers: Sequence[UpgradeWorker], target: Mode, *, requiring: Sequence[str] = ()) -> tuple[str, ...]:
+def downgrade_losses(
+    workers: Sequence[UpgradeWorker], target: Mode, *, requiring: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Return sentences that state the losses of a downgrade; empty where no worker can be above `target`.
 
     `requiring` are the connectors whose configs have exactly.once.support=required.

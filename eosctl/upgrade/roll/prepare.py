@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.workers.config import WorkerConfig
-from eosctl.core.workers.modes import Mode, UpgradeWorker, what_is_lost
+from eosctl.core.workers.modes import Mode, UpgradeWorker, downgrade_losses
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError, UnsupportedError, UsageError
 from eosctl.group.members import EMPTY, STABLE
@@ -386,4 +386,4 @@ def _brought(worker: UpgradeWorker, mode: Mode) -> UpgradeWorker:
 def losses(roll: PreparedRoll) -> tuple[str, ...]:
     """What going back costs, in sentences."""
     seen = roll.view.observation
-    return what_is_lost(seen.workers, roll.target, requiring=seen.requiring_exactly_once())
+    return downgrade_losses(seen.workers, roll.target, requiring=seen.requiring_exactly_once())

@@ -11,7 +11,15 @@ from msgspec.structs import replace
 
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import Bounds
-from eosctl.core.workers.modes import POSSIBLE, TARGETS, Mode, UpgradeWorker, blocking_modes, plan_passes, what_is_lost
+from eosctl.core.workers.modes import (
+    POSSIBLE,
+    TARGETS,
+    Mode,
+    UpgradeWorker,
+    blocking_modes,
+    downgrade_losses,
+    plan_passes,
+)
 from eosctl.group.observation.rules import RightsSeen, WorkerFile
 from eosctl.upgrade.gates import GATE_IDS, evaluate_gates
 from tests.group.observations import (
@@ -152,12 +160,12 @@ def test_a_worker_that_is_not_there_is_waited_for_by_nobody(mode: Mode) -> None:
     ],
 )
 def test_going_back_says_what_is_lost(modes: tuple[Mode, ...], target: Mode, sentences: int) -> None:
-    assert len(what_is_lost(group(modes), target)) == sentences
+    assert len(downgrade_losses(group(modes), target)) == sentences
 
 
 def test_connectors_that_require_exactly_once_are_named() -> None:
     """With exactly.once.support=required they can't be changed on the way back."""
-    named = [what_is_lost(group([Mode.ENABLED]), Mode.PREPARING, requiring=some)[2] for some in ((), ("a", "b-c"))]
+    named = [downgrade_losses(group([Mode.ENABLED]), Mode.PREPARING, requiring=some)[2] for some in ((), ("a", "b-c"))]
     assert [each.partition("changed")[2] for each in named] == [".", ": here a, b-c."]
 
 
