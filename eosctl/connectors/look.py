@@ -12,7 +12,7 @@ from eosctl.connectors.statuses import refuse_other_cluster
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import is_older, shown_version
-from eosctl.core.wording import sort_by_similarity
+from eosctl.core.wording import alike_first
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
 from eosctl.foreign import shell_word, shell_words
@@ -178,7 +178,7 @@ def _require_same_config_topic(app: App, connector: str, now: ConnectorNow) -> N
 
 def unknown_connector(message: str, name: str, known: Iterable[str]) -> NotFoundError:
     """The error of a command that was given `name`, where the workers have the connectors `known`."""
-    alike = sort_by_similarity(name, known)
+    alike = alike_first(name, known)
     if not alike:
         return NotFoundError(message, hint="The group has no connector.")
     more = len(alike) - _MOST_NAMED

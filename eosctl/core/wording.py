@@ -31,7 +31,7 @@ def did_you_mean(word: str, known: Iterable[str], *, most: int, otherwise: str) 
     return f"Did you mean {', '.join(near)}?" if near else otherwise
 
 
-def sort_by_similarity(wanted: str, names: Iterable[str]) -> list[str]:
+def alike_first(wanted: str, names: Iterable[str]) -> list[str]:
     """Sort names by similarity to the wanted one, the most similar first."""
     from difflib import SequenceMatcher  # for an error only
 

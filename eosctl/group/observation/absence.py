@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from eosctl.core.ids import TransactionalId, leader_transactional_id, may_be_task, task_of
-from eosctl.core.wording import sort_by_similarity
+from eosctl.core.wording import alike_first
 from eosctl.errors import NotFoundError
 from eosctl.foreign import shell_word
 from eosctl.group.members import DEAD
@@ -141,7 +141,7 @@ def groups_there(group_id: str, groups: Collection[str], bootstrap_servers: Sequ
     command = f"`{script}` (of Kafka 4.0 or newer)"
     if not groups:
         return f"No Connect group can be seen on this Kafka cluster; {command} lists those that one may DESCRIBE."
-    alike = sort_by_similarity(group_id, groups)
+    alike = alike_first(group_id, groups)
     more = len(alike) - _GROUPS_NAMED
     rest = f" and {more} more, which {command} lists" if more > 0 else ""
     return f"Connect groups of this Kafka cluster: {', '.join(alike[:_GROUPS_NAMED])}{rest}."
