@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         NewTopic,
         OutRecord,
         Record,
-        Sieve,
+        RecordFilter,
         TopicDescription,
         TopicRead,
         Written,
@@ -191,7 +191,7 @@ class TopicReader(Protocol):
         partly: bool = False,
         since: Mapping[int, int] | None = None,
         until: Mapping[int, int] | None = None,
-        sieve: Sieve | None = None,
+        sieve: RecordFilter | None = None,
         renews: bool = False,
     ) -> TopicRead:
         """Read a topic from the beginning to bounds fixed at the start (LSO, or the end for read_uncommitted).

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.collect import codes
 from eosctl.core.configs.records import RecordKind, UnparsableValueError, decode_key_text, decode_value, parse_key
-from eosctl.core.records import Bounds, KnownBounds, Record, Sieve, TopicDescription, TopicRead
+from eosctl.core.records import Bounds, KnownBounds, Record, RecordFilter, TopicDescription, TopicRead
 from eosctl.deadline import Clock
 from eosctl.errors import UnsupportedError
 from eosctl.ports import TopicReader
@@ -129,7 +129,7 @@ class FollowedReader:
         partly: bool = False,
         since: Mapping[int, int] | None = None,
         until: Mapping[int, int] | None = None,
-        sieve: Sieve | None = None,
+        sieve: RecordFilter | None = None,
         renews: bool = False,
     ) -> TopicRead:
         """As `TopicReader.read`; raises TooLargeError for the whole of a topic with more than MOST_OFFSETS offsets."""

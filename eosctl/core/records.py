@@ -28,7 +28,7 @@ class Record(NamedTuple):
     headers: Headers = ()
 
 
-Sieve = Callable[[Sequence[Record]], Sequence[Record]]
+RecordFilter = Callable[[Sequence[Record]], Sequence[Record]]
 """A filter that takes some records of a topic at a time, those of a partition in order, and returns the ones to keep.
 """
 

@@ -14,7 +14,7 @@ from eosctl.core.records import (
     NewTopic,
     OutRecord,
     Record,
-    Sieve,
+    RecordFilter,
     TopicDescription,
     TopicRead,
     Written,
@@ -138,7 +138,7 @@ class FakeTopicStore(FakeTopics):
         partly: bool = False,
         since: Mapping[int, int] | None = None,
         until: Mapping[int, int] | None = None,
-        sieve: Sieve | None = None,
+        sieve: RecordFilter | None = None,
         renews: bool = False,
     ) -> TopicRead:
         with self.call("read", topic, isolation):

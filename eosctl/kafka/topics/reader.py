@@ -12,7 +12,7 @@ from itertools import chain
 from operator import itemgetter
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.records import Bounds, Record, Sieve
+from eosctl.core.records import Bounds, Record, RecordFilter
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.kafka.topics.runs import Run, RunReading
@@ -21,7 +21,7 @@ _TAIL_BYTES = {"max.partition.fetch.bytes": 1 << 16}
 
 
 def rows_of(
-    reading: RunReading, partitions: Iterable[int], *, newest_per_key: bool, sieve: Sieve | None = None
+    reading: RunReading, partitions: Iterable[int], *, newest_per_key: bool, sieve: RecordFilter | None = None
 ) -> tuple[Record, ...]:
     """Return the records of a topic's `partitions`, in partition, then offset order; raises the errors of `reading`.
 

@@ -17,7 +17,7 @@ from eosctl.core.records import (
     NewTopic,
     OutRecord,
     Record,
-    Sieve,
+    RecordFilter,
     TopicDescription,
     TopicRead,
     Written,
@@ -123,7 +123,7 @@ class KafkaTopicStore:
         partly: bool = False,
         since: Mapping[int, int] | None = None,
         until: Mapping[int, int] | None = None,
-        sieve: Sieve | None = None,
+        sieve: RecordFilter | None = None,
         renews: bool = False,
     ) -> TopicRead:
         """Read a topic from the beginning to bounds fixed at the start: the LSO, or the end for read_uncommitted.
@@ -152,7 +152,7 @@ class KafkaTopicStore:
         *,
         committed: bool,
         newest_per_key: bool,
-        sieve: Sieve | None = None,
+        sieve: RecordFilter | None = None,
         limited: bool = True,
     ) -> tuple[tuple[Record, ...], int]:
         """Read the records within `bounds`, up to the LSOs if they must be committed.

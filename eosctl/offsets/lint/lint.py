@@ -23,7 +23,7 @@ from eosctl.core.offsets.findings import (
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.records import is_nothing
 from eosctl.core.offsets.views import Store, fold_store
-from eosctl.core.records import Bounds, Sieve, TopicDescription, TopicRead
+from eosctl.core.records import Bounds, RecordFilter, TopicDescription, TopicRead
 from eosctl.core.workers.config import creates_topics
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, UsageError
@@ -195,7 +195,7 @@ def _configured(app: App, topics: TopicReader, looked: _Looked) -> list[str]:
 
 
 def _read(
-    topics: TopicReader, topic: str, patience: Deadline, sieve: Sieve | None = None
+    topics: TopicReader, topic: str, patience: Deadline, sieve: RecordFilter | None = None
 ) -> tuple[TopicRead, list[Bounds]]:
     """The topic, and the partitions whose LSO stood still behind the end until `patience` was over.
 
