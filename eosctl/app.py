@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from eosctl.kafka.connections import Connections
     from eosctl.kafka.session import KafkaSession
     from eosctl.ports import (
-        AclStore,
+        AclClient,
         BatchLog,
         ConnectWorker,
         TopicAdmin,
@@ -58,10 +58,10 @@ def _open_batches(app: App) -> BatchLog:
     return NativeBatchLog(client, deadline=app.deadline, connections=app.connections(client))
 
 
-def _open_acls(app: App) -> AclStore:
-    from eosctl.kafka.acls import KafkaAclStore
+def _open_acls(app: App) -> AclClient:
+    from eosctl.kafka.acls import KafkaAclClient
 
-    return KafkaAclStore(app.target.require_client(), deadline=app.deadline)
+    return KafkaAclClient(app.target.require_client(), deadline=app.deadline)
 
 
 def _open_worker(app: App, url: str) -> ConnectWorker:
@@ -98,7 +98,7 @@ class App(Struct, frozen=True):
     open_topic_reader: Callable[[App], TopicReader] | None = None
     open_batches: Callable[[App], BatchLog] = _open_batches
     open_worker: Callable[[App, str], ConnectWorker] = _open_worker
-    open_acls: Callable[[App], AclStore] = _open_acls
+    open_acls: Callable[[App], AclClient] = _open_acls
     target_of: Callable[[str], Target] = _no_profiles
     addresses_of: Callable[[App, str], frozenset[str]] = _addresses_of
     kafka: KafkaSession | None = None
@@ -127,7 +127,7 @@ class App(Struct, frozen=True):
         """Return a reader of the batches of the target's topics, by their headers."""
         return self.open_batches(self)
 
-    def acls(self) -> AclStore:
+    def acls(self) -> AclClient:
         """Return a client for the ACLs of the target's Kafka cluster."""
         return self.open_acls(self)
 

@@ -383,10 +383,10 @@ class ConnectWorker(Protocol):
         """
 
 
-class AclStore(Protocol):
+class AclClient(Protocol):
     """The cluster's ACLs; a context manager that disconnects."""
 
-    def __enter__(self) -> AclStore: ...
+    def __enter__(self) -> AclClient: ...
     def __exit__(self, *_exc: object) -> None: ...
 
     def cluster_id(self) -> str:

@@ -1,4 +1,4 @@
-"""KafkaAclStore: the real `eosctl.ports.AclStore`, on confluent-kafka.
+"""KafkaAclClient: the real `eosctl.ports.AclClient`, on confluent-kafka.
 
 It describes and creates; which ACLs are wanted, and what the existing ones mean, is decided by `core.acls`.
 """
@@ -38,14 +38,14 @@ _TYPES = {
 _TYPE_NAMES = {kind: name for name, kind in _TYPES.items()}
 
 
-class KafkaAclStore:
+class KafkaAclClient:
     """Lists and adds ACLs of the cluster that `settings` name; connects at the first request."""
 
     def __init__(self, settings: ClientSettings, *, deadline: Deadline) -> None:
         self._settings, self._deadline = settings, deadline
         self._connection = AdminConnection(settings, deadline=deadline)
 
-    def __enter__(self) -> KafkaAclStore:
+    def __enter__(self) -> KafkaAclClient:
         return self
 
     def __exit__(self, *_exc: object) -> None:
