@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         BatchLog,
         ConnectWorker,
         TopicAdmin,
+        TopicClient,
         TopicReader,
-        TopicStore,
         TopicWriter,
         TransactionAdmin,
     )
@@ -45,10 +45,10 @@ def open_transactions(app: App) -> TransactionAdmin:
     return LibrdkafkaGroupAdmin(client, deadline=app.deadline, on_event=app.on_event)
 
 
-def _open_topics(app: App) -> TopicStore:
-    from eosctl.kafka.topics.store import KafkaTopicStore
+def _open_topics(app: App) -> TopicClient:
+    from eosctl.kafka.topics.store import KafkaTopicClient
 
-    return KafkaTopicStore(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
+    return KafkaTopicClient(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
 
 
 def _open_batches(app: App) -> BatchLog:
@@ -94,7 +94,7 @@ class App(Struct, frozen=True):
     clock: Clock = field(default_factory=Clock)
     on_event: OnEvent = ignore_events
     open_transactions: Callable[[App], TransactionAdmin] = open_transactions
-    open_topics: Callable[[App], TopicStore] = _open_topics
+    open_topics: Callable[[App], TopicClient] = _open_topics
     open_topic_reader: Callable[[App], TopicReader] | None = None
     open_batches: Callable[[App], BatchLog] = _open_batches
     open_worker: Callable[[App, str], ConnectWorker] = _open_worker

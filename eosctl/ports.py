@@ -272,7 +272,7 @@ class TopicAdmin(TopicReader, Protocol):
         """
 
 
-class TopicStore(TopicWriter, TopicAdmin, Protocol):
+class TopicClient(TopicWriter, TopicAdmin, Protocol):
     """All operations on topics, as App opens them. A function takes the narrowest of these Protocols."""
 
 

@@ -1,4 +1,4 @@
-"""An in-memory TopicStore; tests/contract/test_topic_store.py runs the same suite on it and on real brokers."""
+"""An in-memory TopicClient; tests/contract/test_topic_store.py runs the same suite on it and on real brokers."""
 
 from __future__ import annotations
 

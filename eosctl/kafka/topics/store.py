@@ -1,4 +1,4 @@
-"""KafkaTopicStore: the real `eosctl.ports.TopicStore`, on confluent-kafka."""
+"""KafkaTopicClient: the real `eosctl.ports.TopicClient`, on confluent-kafka."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ _MARKER_POLL_S = 0.02
 _ISOLATIONS = ("read_committed", "read_uncommitted")
 
 
-class KafkaTopicStore:
+class KafkaTopicClient:
     """Reads and writes whole topics of the cluster that `settings` name; connects at the first request."""
 
     def __init__(self, settings: ClientSettings, *, deadline: Deadline, on_event: OnEvent = ignore_events) -> None:
         self._settings, self._deadline, self._on_event = settings, deadline, on_event
         self._admin = KafkaTopicAdmin(settings, deadline=deadline)
 
-    def __enter__(self) -> KafkaTopicStore:
+    def __enter__(self) -> KafkaTopicClient:
         return self
 
     def __exit__(self, *_exc: object) -> None:
