@@ -191,13 +191,13 @@ class TopicReader(Protocol):
         partly: bool = False,
         since: Mapping[int, int] | None = None,
         until: Mapping[int, int] | None = None,
-        sieve: RecordFilter | None = None,
+        keep: RecordFilter | None = None,
         renews: bool = False,
     ) -> TopicRead:
         """Read a topic from the beginning to bounds fixed at the start (LSO, or the end for read_uncommitted).
 
         All partitions or none, unless `partly`: then those whose leaders respond. `since` has the offset from which a
-        partition is read, `until` the first one that is not. Records that `sieve` does not keep are not held in memory.
+        partition is read, `until` the first one that is not. Only records that `keep` returns are held in memory.
         With `renews` the timeout begins anew whenever something is read: then it limits only the silence of brokers.
         """
 

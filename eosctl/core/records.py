@@ -85,10 +85,10 @@ class KnownBounds(Struct, frozen=True):
 class TopicRead(Struct, frozen=True):
     """The outcome of reading a topic up to bounds that were fixed at the start.
 
-    `records` are in partition, then offset order: every record that a sieve kept or, if requested, the newest of these
-    per (partition, key). `records_read` counts all records that were read. `missing` has the partitions that could not
-    be read, where that was allowed, and why. `partition_for` is the reader's partitioner: that of librdkafka is a
-    hundred times as fast as the one in Python.
+    `records` are in partition, then offset order: every record, or those that a filter kept; if requested, the newest
+    of these per (partition, key). `records_read` counts all records that were read. `missing` has the partitions that
+    could not be read, where that was allowed, and why. `partition_for` is the reader's partitioner: that of librdkafka
+    is a hundred times as fast as the one in Python.
     """
 
     topic: str

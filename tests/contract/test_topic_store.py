@@ -125,10 +125,10 @@ def test_only_what_a_sieve_keeps_is_held(store: TopicClient, topic: str) -> None
         seen.extend(records)
         return [record for record in records if record.offset % 2 == 0]
 
-    read = store.read(topic, sieve=even)
+    read = store.read(topic, keep=even)
     assert [(r.offset, r.key) for r in seen] == [*((n, b"a") for n in range(5)), (5, b"b")]
     assert ([r.offset for r in read.records], read.records_read) == ([0, 2, 4], 6)
-    assert [r.offset for r in store.read(topic, newest_per_key=True, sieve=even).records] == [4]
+    assert [r.offset for r in store.read(topic, newest_per_key=True, keep=even).records] == [4]
 
 
 @pytest.mark.parametrize("at_once", [30, 50_000])

@@ -138,7 +138,7 @@ class FakeTopicStore(FakeTopics):
         partly: bool = False,
         since: Mapping[int, int] | None = None,
         until: Mapping[int, int] | None = None,
-        sieve: RecordFilter | None = None,
+        keep: RecordFilter | None = None,
         renews: bool = False,
     ) -> TopicRead:
         with self.call("read", topic, isolation):
@@ -153,7 +153,7 @@ class FakeTopicStore(FakeTopics):
                 first, stop = (since or {}).get(number, 0), (until or {}).get(number, log.end)
                 visible = [each for each in log.visible(isolation) if first <= each.offset < stop]
                 count += len(visible)
-                kept = visible if sieve is None else sieve(visible)
+                kept = visible if keep is None else keep(visible)
                 records += _newest(kept) if newest_per_key else kept
             return TopicRead(topic, bounds.known, tuple(records), count, bounds.missing)
 

@@ -21,16 +21,16 @@ _TAIL_BYTES = {"max.partition.fetch.bytes": 1 << 16}
 
 
 def rows_of(
-    reading: RunReading, partitions: Iterable[int], *, newest_per_key: bool, sieve: RecordFilter | None = None
+    reading: RunReading, partitions: Iterable[int], *, newest_per_key: bool, keep: RecordFilter | None = None
 ) -> tuple[Record, ...]:
     """Return the records of a topic's `partitions`, in partition, then offset order; raises the errors of `reading`.
 
     `newest_per_key` keeps the newest in each partition, so that memory grows with the keys, not with the log. Records
-    without a key can't supersede each other and are all kept. Only records that the `sieve` keeps are held; it takes
-    many at a time, because a call per record is slow.
+    without a key can't supersede each other and are all kept. Only records that `keep` returns are held; it takes many
+    at a time, because a call per record is slow.
     """
     batches = map(_records, reading)
-    records = chain.from_iterable(batches if sieve is None else map(sieve, batches))
+    records = chain.from_iterable(batches if keep is None else map(keep, batches))
     with collector_paused():
         if not newest_per_key:
             found: dict[int, list[Record]] = {partition: [] for partition in sorted(partitions)}

@@ -123,7 +123,7 @@ class KafkaTopicClient:
         partly: bool = False,
         since: Mapping[int, int] | None = None,
         until: Mapping[int, int] | None = None,
-        sieve: RecordFilter | None = None,
+        keep: RecordFilter | None = None,
         renews: bool = False,
     ) -> TopicRead:
         """Read a topic from the beginning to bounds fixed at the start: the LSO, or the end for read_uncommitted.
@@ -132,7 +132,7 @@ class KafkaTopicClient:
         transaction; here `TopicRead.blocked()` names such partitions. With `newest_per_key` records without a key are
         all kept. Partitions whose leader does not respond are left out where `partly` allows it. Partitions in `since`
         are read from the offset there, those in `until` to the one before that; the bounds of the result ignore both.
-        Only records that `sieve` keeps are held in memory. With `renews` the timeout begins anew whenever something is
+        Only records that `keep` returns are held in memory. With `renews` the timeout begins anew whenever something is
         read. Raises NotFoundError, UnauthorizedError, UnreachableError, DeadlineError.
         """
         if isolation not in _ISOLATIONS:
@@ -141,7 +141,7 @@ class KafkaTopicClient:
         wanted = [_narrowed(one, since or {}, until or {}) for one in bounds.known]
         committed = isolation == "read_committed"
         records, read = self._rows(
-            topic, wanted, committed=committed, newest_per_key=newest_per_key, sieve=sieve, limited=not renews
+            topic, wanted, committed=committed, newest_per_key=newest_per_key, keep=keep, limited=not renews
         )
         return TopicRead(topic, bounds.known, records, read, bounds.missing, murmur2)
 
@@ -152,7 +152,7 @@ class KafkaTopicClient:
         *,
         committed: bool,
         newest_per_key: bool,
-        sieve: RecordFilter | None = None,
+        keep: RecordFilter | None = None,
         limited: bool = True,
     ) -> tuple[tuple[Record, ...], int]:
         """Read the records within `bounds`, up to the LSOs if they must be committed.
@@ -166,7 +166,7 @@ class KafkaTopicClient:
             progress=self._meter(f"reading {topic}", ranges),
         )  # fmt: skip
         partitions = [one.partition for one in bounds]
-        return rows_of(reading, partitions, newest_per_key=newest_per_key, sieve=sieve), reading.read
+        return rows_of(reading, partitions, newest_per_key=newest_per_key, keep=keep), reading.read
 
     def _meter(self, doing: str, ranges: Sequence[OffsetRange]) -> OffsetMeter:
         total = sum(max(0, one.end - one.begin) for one in ranges)

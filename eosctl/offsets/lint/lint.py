@@ -195,13 +195,13 @@ def _configured(app: App, topics: TopicReader, looked: _Looked) -> list[str]:
 
 
 def _read(
-    topics: TopicReader, topic: str, patience: Deadline, sieve: RecordFilter | None = None
+    topics: TopicReader, topic: str, patience: Deadline, keep: RecordFilter | None = None
 ) -> tuple[TopicRead, list[Bounds]]:
     """The topic, and the partitions whose LSO stood still behind the end until `patience` was over.
 
     What moved on in the meantime is read from there on: the whole may be large.
     """
-    read = topics.read(topic, newest_per_key=True, sieve=sieve)
+    read = topics.read(topic, newest_per_key=True, keep=keep)
     stuck = {bound.partition: bound for bound in read.blocked()}
     hidden = len(stuck)
     while stuck and not patience.expired():
@@ -210,7 +210,7 @@ def _read(
         stuck = {p: now[p] for p, then in stuck.items() if now[p].lso == then.lso < now[p].end}
     if len(stuck) < hidden:  # what moved on can be seen now
         since = {bound.partition: bound.lso for bound in read.bounds}
-        read = _followed_by(read, topics.read(topic, newest_per_key=True, since=since, sieve=sieve))
+        read = _followed_by(read, topics.read(topic, newest_per_key=True, since=since, keep=keep))
     # should it be the config topic
     return replace(read, records=tuple(map(without_secrets, read.records))), list(stuck.values())
 
