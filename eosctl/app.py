@@ -1,5 +1,6 @@
-"""App: the environment of one operation, all injected: target, clock, deadline, events, connections to Kafka and
-Connect.
+"""App: the environment of one operation, all injected.
+
+It has the target, the clock, the deadline, a listener of events, and connections to Kafka and Connect.
 """
 
 from __future__ import annotations

@@ -219,10 +219,10 @@ class TopicReader(Protocol):
         """Yield the committed records in some ranges of offsets, with their producers, a few at a time."""
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
-        """Yield the committed records up to the LSOs of `bounds`, some at a time, in the order in which `read` returns
-        them.
+        """Yield the committed records up to the LSOs of `bounds`, some at a time.
 
-        No more than that is held in memory, or the newest per key of a few partitions.
+        They come in the order in which `read` returns them. No more than that is held in memory, or the newest per key
+        of a few partitions.
         """
 
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
@@ -304,10 +304,10 @@ class BatchLog(Protocol):
     def __exit__(self, *_exc: object) -> None: ...
 
     def plan(self, topics: Collection[str], window: Window) -> ScanPlan:
-        """Plan a scan of `window` with its current first and last offsets; partitions without a leader are unseen, not
-        an error.
+        """Plan a scan of `window` with its current first and last offsets.
 
-        Raises NotFoundError for a topic that does not exist, UnauthorizedError without DESCRIBE on it.
+        Partitions without a leader are unseen, not an error. Raises NotFoundError for a topic that does not exist,
+        UnauthorizedError without DESCRIBE on it.
         """
 
     def scan(self, plan: ScanPlan, *, check_crc: bool = False) -> BatchScan:
@@ -399,8 +399,7 @@ class AclClient(Protocol):
         """
 
     def create(self, acls: Iterable[Acl]) -> Mapping[Acl, EosctlError]:
-        """Add ACLs, of which those that exist already stay; return the error for each that was refused or got no
-        response.
+        """Add ACLs; return the error for each that was refused or got no response.
 
-        Raises UnsupportedError if the brokers have no authorizer.
+        ACLs that exist already stay. Raises UnsupportedError if the brokers have no authorizer.
         """

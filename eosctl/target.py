@@ -62,8 +62,9 @@ class Target(Struct, frozen=True):
         return frozenset(named)
 
     def trusts(self, url: str) -> bool:
-        """Return whether the worker that is known as `url` may receive secrets at the URL where it is reached from
-        here.
+        """Return whether the worker that is known as `url` may receive secrets.
+
+        It is judged by the URL at which it is reached from here.
         """
         from eosctl.core.workers.connect_map import reachable_url
         from eosctl.core.workers.url import parse_worker_url

@@ -80,8 +80,10 @@ def header_name(name: str) -> bytes:
 
 
 def sendable_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
-    """Return headers as confluent-kafka takes them, which crashes on names with surrogates; raise RefusedError for
-    these."""
+    """Return headers in confluent-kafka's form.
+
+    Raises RefusedError for names with surrogates, on which it crashes.
+    """
     for name, _value in headers:
         if header_name(name) != name.encode("utf-8", "replace"):
             raise RefusedError(

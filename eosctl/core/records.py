@@ -64,8 +64,9 @@ class Bounds(Struct, frozen=True):
 def hidden_of(
     offsets: Mapping[tuple[str, int], int], bounds: Mapping[str, Sequence[Bounds]]
 ) -> dict[tuple[str, int], int]:
-    """Return those `offsets`, by topic and partition, that read_committed does not see yet: the LSO has not passed
-    them.
+    """Return those `offsets`, by topic and partition, that read_committed does not see yet.
+
+    The LSO has not passed them.
     """
     stable = {(topic, bound.partition): bound.lso for topic, found in bounds.items() for bound in found}
     return {place: offset for place, offset in offsets.items() if stable.get(place, -1) <= offset}
@@ -113,8 +114,9 @@ class NewTopic(Struct, frozen=True):
 
 
 class Placement(Struct, frozen=True):
-    """The replicas of a partition, as broker ids: `leader` is None without one, `offline` replicas are not in the
-    cluster.
+    """The replicas of a partition, as broker ids.
+
+    `leader` is None without one; `offline` replicas are not in the cluster.
     """
 
     partition: int

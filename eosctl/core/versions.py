@@ -60,8 +60,9 @@ def shown_version(reported: str) -> str:
 
 
 class BrokerFeatures(Struct, frozen=True):
-    """The features that a broker reports in ApiVersions v3+ (KIP-584): the highest supported level of each, and those
-    in use.
+    """The features that a broker reports in ApiVersions v3+ (KIP-584).
+
+    Each has its highest supported level and, if in use, its finalized one.
     """
 
     supported: Mapping[str, int]

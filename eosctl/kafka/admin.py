@@ -229,11 +229,10 @@ class KafkaTopicAdmin:
         }
 
     def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> dict[str, EosctlError]:
-        """Create `topics` and wait until every broker knows them and every leader responds; return the refusals by
-        topic.
+        """Create `topics` and wait until every broker knows them and every leader responds.
 
-        One broker names the leaders a moment before they, and the other brokers, know of it (seen on Kafka 4.3.1).
-        Raises UnreachableError or DeadlineError; then it is unknown which topics exist.
+        Returns the refusals by topic. One broker names the leaders a moment before they, and the other brokers, know of
+        it (seen on Kafka 4.3.1). Raises UnreachableError or DeadlineError; then it is unknown which topics exist.
         """
         refused = self._create(topics, validate_only=validate_only)
         made = {new.topic: new.partitions for new in topics if new.topic not in refused}

@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 
 class Cluster:
-    """A cluster, safe for several threads: each borrows its own connection from `connections`, which others may use
-    too.
+    """A cluster, safe for several threads.
 
-    Without `connections` it has its own, and closes them at its end.
+    Each borrows its own connection from `connections`, which others may use too. Without `connections` it has its own,
+    and closes them at its end.
     """
 
     def __init__(self, settings: ClientSettings, *, deadline: Deadline, connections: Connections | None = None) -> None:
@@ -47,8 +47,9 @@ class Cluster:
 
     @contextmanager
     def within(self, deadline: Deadline) -> Iterator[None]:
-        """Limit the requests of this thread in the block to `deadline`: one silent broker must not use up the whole
-        time.
+        """Limit the requests of this thread in the block to `deadline`.
+
+        One silent broker must not use up the whole time.
         """
         before, outer = self._limit(), self.deadline()
         self._limits.deadline = deadline if deadline.at_s < outer.at_s else outer

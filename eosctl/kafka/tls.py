@@ -52,11 +52,10 @@ def _load_authorities(context: ssl.SSLContext, settings: ClientSettings) -> None
 
 
 def anchors_file(settings: ClientSettings) -> str | None:
-    """Write a file of the CA certificates in a form in which librdkafka's OpenSSL trusts each as an anchor, as Java
-    does.
+    """Write a file of the CA certificates for librdkafka.
 
-    Returns None where all of them are roots, which need no such form, or are in a folder. The file lives as long as
-    this process. Raises InputFileError.
+    Its form makes librdkafka's OpenSSL trust each as an anchor, as Java does. Returns None where all of them are roots,
+    which need no such form, or are in a folder. The file lives as long as this process. Raises InputFileError.
     """
     location = settings.ssl_ca_location
     if settings.ssl_ca_pem is None and (location is None or Path(location).is_dir()):

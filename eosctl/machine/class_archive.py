@@ -1,8 +1,8 @@
-"""Keeps the classes that a JVM loads while it starts for the next one (AppCDS): loading them is a good part of its
-start.
+"""Keeps the classes that a JVM loads at its start for the next one (AppCDS).
 
-The JVM writes the archive when it ends and checks the one it is given: one that does not fit is ignored. So is every
-error here: without an archive a JVM only starts slower. One archive per Java and set of jars, in a folder of the cache.
+Loading them is a good part of the start. The JVM writes the archive when it ends and checks the one it is given: one
+that does not fit is ignored. So is every error here: without an archive a JVM only starts slower. One archive per Java
+and set of jars, in a folder of the cache.
 """
 
 from __future__ import annotations

@@ -120,10 +120,9 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> tuple[int, os.stat_res
 
 
 def open_own(path: Path, flags: int = os.O_RDONLY) -> int:
-    """Return a descriptor of a file that only its owner can change; with O_CREAT it is made, readable by its owner
-    only.
+    """Return a descriptor of a file that only its owner can change.
 
-    Raises OSError; NotOursError where others can change it.
+    With O_CREAT it is made, readable by its owner only. Raises OSError; NotOursError where others can change it.
     """
     real = followed(path)
     descriptor, status = open_regular(real, flags)

@@ -91,10 +91,10 @@ def _make_own_archive(java: Java) -> None:
 
 
 def spark_java_home(java: Java, folder: Path, spare: Path | None = None) -> Path:
-    """Return a JAVA_HOME that Spark 4 can start from: `java`'s own, or a shim where it lacks the incubator vector
-    module.
+    """Return a JAVA_HOME that Spark 4 can start from.
 
-    The shim is in `folder`, or in `spare` where `folder` can't be written; raises OSError where neither can.
+    It is `java`'s own, or a shim where it lacks the incubator vector module. The shim is in `folder`, or in `spare`
+    where `folder` can't be written; raises OSError where neither can.
     """
     if _is_shim(java.executable):
         return java.home  # $JAVA_HOME of Spark's own process: a shim of that one would start itself

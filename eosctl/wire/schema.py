@@ -176,8 +176,9 @@ def _carried_fields(layout: Struct[Any], version: int, *, flexible: bool) -> lis
 
 
 class _Absent(NamedTuple):
-    """A field that a version can't carry, so that it must have its default; `since` is None for a field that was
-    removed.
+    """A field that a version can't carry, so that it must have its default.
+
+    `since` is None for a field that was removed.
     """
 
     place: int

@@ -183,8 +183,9 @@ _TABLE = (*_WORKER, *_CONNECTOR, *_OBSERVER, *_WRITERS)
 
 
 def required_rights(scope: GroupScope, roles: Iterable[str], *, mode: str = "enabled") -> list[Right]:
-    """Return the rights of `roles` in the table's order, each right once; `mode` preparing leaves out what enabled
-    adds.
+    """Return the rights of `roles` in the table's order, each right once.
+
+    With `mode` preparing the rights that enabled adds are left out.
     """
     wanted = set(roles)
     found: dict[tuple[str, ...], Right] = {}

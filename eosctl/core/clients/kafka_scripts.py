@@ -35,11 +35,10 @@ def compacted_topic(topic: str, partitions: int, settings: ClientSettings | None
 
 
 def one_partition(topic: TopicDescription, settings: ClientSettings | None) -> str:
-    """Describe how a group moves to a config topic of one partition: no topic ever loses partitions, so it needs a new
-    one.
+    """Describe how a group moves to a config topic of one partition.
 
-    Workers read only partition 0 of the old topic, from a time when it had no other. The tools of Kafka 4.2 print a
-    warning among the records; it contains no tab.
+    No topic ever loses partitions, so the group needs a new one. Workers read only partition 0 of the old topic, from a
+    time when it had no other. The tools of Kafka 4.2 print a warning among the records; it contains no tab.
     """
     new = f"{topic.name}-one"
     create = ["--create", "--topic", new, "--partitions", "1", "--replication-factor", str(topic.replication_factor)]

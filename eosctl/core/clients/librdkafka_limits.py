@@ -1,6 +1,4 @@
-"""Settings that Java's clients accept and with which librdkafka refuses to start: the one place that clamps or drops
-them. Pure.
-"""
+"""Clamps or drops settings that Java's clients accept and with which librdkafka refuses to start. Pure."""
 
 from __future__ import annotations
 

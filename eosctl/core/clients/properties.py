@@ -121,10 +121,10 @@ def client_from_properties(properties: Properties, *, warn: bool = True) -> Clie
 
 
 def secrets_in(properties: Properties) -> list[str]:
-    """Return the names of the properties that hold a secret of a client, or of a Connect worker's clients and
-    listeners.
+    """Return the names of the properties that hold a secret.
 
-    References that only a worker can resolve (`${file:…}`) are no secrets, nor is a JAAS line without a password.
+    They are those of a client, or of a Connect worker and its clients and listeners. References that only a worker can
+    resolve (`${file:…}`) are no secrets, nor is a JAAS line without a password.
     """
     return [name for name, value in properties.values.items() if _holds_secret(name, value.strip())]
 

@@ -15,8 +15,9 @@ from eosctl.foreign import shell_word
 
 
 class StoreFile(Struct, frozen=True):
-    """A key or trust store that is not PEM; `where` is the setting that names it, `of_endpoint` marks a token
-    endpoint's.
+    """A key or trust store that is not PEM.
+
+    `where` is the setting that names it; `of_endpoint` marks that of a token endpoint.
     """
 
     where: str
@@ -37,9 +38,7 @@ class StoreFile(Struct, frozen=True):
         return f"ssl.{self.store}.password"
 
     def error(self, problem: str) -> InputFileError:
-        """Return an error that states the store's problem, with the commands that convert a store that Java reads to
-        PEM.
-        """
+        """Return an error that states the store's problem, with the commands that make PEM of it if Java reads it."""
         what, pem = ("-nokeys", "ca.pem") if self.holds_trust else ("-nodes", "client.pem")
         return InputFileError(
             f"{self.where}: can't open {self.location}: {problem}",

@@ -11,8 +11,9 @@ _LATEST_S = 253_402_300_799.0  # the end of the year 9999: a later end is ignore
 
 
 def is_token(text: str) -> bool:
-    """Return whether a text can be a bearer token: a line break in it would end the line of the protocol that carries
-    it.
+    """Return whether a text can be a bearer token.
+
+    It becomes a part of a line of a protocol, which a line break in it would end.
     """
     return bool(text) and all("!" <= each <= "~" for each in text)
 

@@ -315,8 +315,9 @@ def _take_commit(fold: _Fold, key: ConfigKey, value: object, place: _Place) -> N
 
 
 def _is_complete(task_ids: set[int], count: int) -> bool:
-    """Return whether ids 0 to `count` - 1 are all present; more are allowed, and a negative count is complete, as in
-    Kafka.
+    """Return whether ids 0 to `count` - 1 are all present.
+
+    More are allowed, and a negative count is complete, as in Kafka.
     """
     return len(task_ids) >= count and all(task in task_ids for task in range(count))
 

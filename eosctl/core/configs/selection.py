@@ -24,8 +24,9 @@ class Selection(Struct, frozen=True):
             raise UsageError("which connectors?", hint="Give one of --connector (repeatable), --match, or --all.")
 
     def choose(self, found: Iterable[str]) -> list[str]:
-        """Return the selected connectors among `found`, sorted; raises NotFoundError if a name or the pattern matches
-        none.
+        """Return the selected connectors among `found`, sorted.
+
+        Raises NotFoundError if a name or the pattern matches none.
         """
         names = sorted(found)
         if self.all_connectors and not names:

@@ -74,8 +74,9 @@ def _connector_document(connector: ConnectorState) -> dict[str, object]:
 
 
 def differing_connectors(committed: ConfigState, uncommitted: ConfigState) -> list[str]:
-    """Return the connectors that preparing and disabled workers hold differently, because they read aborted records
-    too.
+    """Return the connectors that preparing and disabled workers hold differently.
+
+    They differ because such workers read aborted records too.
     """
     names = {*committed.connectors, *uncommitted.connectors}
     return sorted(name for name in names if _held(committed, name) != _held(uncommitted, name))

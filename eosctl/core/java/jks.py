@@ -87,8 +87,9 @@ def _certificate(reader: _Reader, version: int) -> bytes:
 
 
 def decrypt_key(entry: KeyEntry, password: str) -> bytes:
-    """Decrypt the private key to PKCS 8, DER; raises ValueError for a wrong password, and for another kind of
-    protection.
+    """Decrypt the private key to PKCS 8, DER.
+
+    Raises ValueError for a wrong password, and for another kind of protection.
     """
     algorithm, rest = _element(_element(entry.protected, 0x30)[0], 0x30)
     if not algorithm.startswith(_KEY_PROTECTOR):

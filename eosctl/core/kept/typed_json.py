@@ -52,10 +52,9 @@ def _mended(data: object) -> object:
 
 
 def typed(data: object, kind: type[T]) -> T:
-    """Convert `data`, as `json.loads` returns it, to a `kind` (a dataclass or a Struct); missing members get their
-    defaults.
+    """Convert `data`, as `json.loads` returns it, to a `kind` (a dataclass or a Struct).
 
-    Raises WrongMemberError.
+    Unknown members are ignored. Raises WrongMemberError.
     """
     import msgspec  # only for readers
 

@@ -46,11 +46,11 @@ def missing_topic_finding(
     is_created: bool = True,
     has_offsets: bool | None = None,
 ) -> Finding:
-    """Report an offsets topic that `connectors` name and that does not exist: their tasks start without offsets, or not
-    at all.
+    """Report an offsets topic that `connectors` name and that does not exist.
 
-    `is_created`: a task creates it; `has_offsets`: the global topic has offsets of these connectors, None if that was
-    not checked. A merge without any offsets writes nothing, and creates nothing either.
+    Their tasks start without offsets, or not at all. `is_created`: a task creates it; `has_offsets`: the global topic
+    has offsets of these connectors, None if that was not checked. A merge without any offsets writes nothing, and
+    creates nothing either.
     """
     named = [word for name in sorted(connectors) for word in ("--connector", name)]
     merge = shell_words("eosctl", "offsets", "merge", *named, "--into", "dedicated")
@@ -229,10 +229,10 @@ def _place_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
 
 
 def repair_records(store: Store, key: OffsetKey) -> list[dict[str, object]]:
-    """Return lines of a record file that repair a key: its newest value on its home partition, tombstones on the
-    others.
+    """Return lines of a record file that repair the copies of a key.
 
-    A value that is there already is among them: it must be newer than the tombstones.
+    They have its newest value on its home partition, and tombstones on the others. A value that is there already is
+    among them: it must be newer than the tombstones.
     """
     newest, home = store.records[key.raw], store.home(key.raw)
     copies = store.several.get(key.raw, {newest.partition: newest})

@@ -271,13 +271,12 @@ def read_plan(text: str, *, path: str) -> MigrationPlan:
 
 
 def writers_of(plan: MigrationPlan) -> list[list[tuple[str, int]]] | None:
-    """Assign to each task the target partitions that it alone writes: neighbours, by topic (as on its cluster) and
-    number.
+    """Assign to each task the target partitions that it alone writes.
 
-    Neighbours lie together in the files of decisions. None means that each task writes the keys of its part, to any
-    partition: where there are few partitions, or where one task would have much more to write than others. Each
-    partition that a task writes costs it, the coordinator and the leader something in every transaction: a thousand
-    topics took six times the CPU when each task wrote to all.
+    They are neighbours, by topic (as on its cluster) and number. Neighbours lie together in the files of decisions.
+    None means that each task writes the keys of its part, to any partition: where there are few partitions, or where
+    one task would have much more to write than others. Each partition that a task writes costs it, the coordinator and
+    the leader something in every transaction: a thousand topics took six times the CPU when each task wrote to all.
     """
     tasks = len(plan.parts)
     sent = Counter[str]()

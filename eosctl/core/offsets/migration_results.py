@@ -11,11 +11,11 @@ from eosctl.core.offsets.migration import ConnectorRoute
 
 
 class Snapshot(Struct, frozen=True):
-    """The facts found about one side: its connectors, and whether each key is on the partition that Connect's producer
-    chooses.
+    """The facts found about one side of a migration.
 
-    If all are (`in_place`), no key is on two partitions. `records` is the number of records read, counted one by one as
-    they came; `part_bytes` is their size in each part of the work.
+    They are its connectors, and whether each key is on the partition that Connect's producer chooses. If all are
+    (`in_place`), no key is on two partitions. `records` is the number of records read, counted one by one as they came;
+    `part_bytes` is their size in each part of the work.
     """
 
     connectors: frozenset[str] = frozenset()

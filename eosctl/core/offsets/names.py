@@ -47,10 +47,9 @@ def parse_store(text: str, *, pattern: bool = False) -> StoreName:
 
 
 def topic_for(pattern: str, connector: str) -> str:
-    """Return the topic that a pattern names for `connector`; it is always a valid topic name, whatever the connector's
-    is.
+    """Return the topic that a pattern names for `connector`.
 
-    Raises UsageError where no topic can have that name.
+    It is always a valid topic name, whatever the connector's is. Raises UsageError where no topic can have that name.
     """
     topic = pattern.replace(PLACE, connector)
     if not is_topic_name(topic):

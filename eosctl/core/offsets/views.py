@@ -1,5 +1,4 @@
-"""Offsets seen across stores: the records of a key in each, the offset that a task would get, and how two stores
-differ.
+"""Offsets seen across stores: a key's record in each, the offset that a task would get, and differences of stores.
 
 A store is an offsets topic: `global` is the worker's, `dedicated` the connector's own.
 """
@@ -93,14 +92,16 @@ class AnyStore(Struct, frozen=True):
         return self.partition_for(key, self.partitions)
 
     def hides(self, key: bytes) -> bool:
-        """Return whether an open transaction hides a record of `key`, so that its value is undecided or not visible
-        yet.
+        """Return whether an open transaction hides a record of `key`.
+
+        Then its value is undecided, or not visible yet.
         """
         return key in self.hidden
 
     def hides_of(self, connector: str) -> list[bytes]:
-        """Return the keys of `connector` of which an open transaction hides a record, whether or not an older one is
-        visible.
+        """Return the keys of `connector` of which an open transaction hides a record.
+
+        An older record may be visible or not.
         """
         return [key.raw for key in self.hidden_keys.get(connector, ())]
 

@@ -1,5 +1,6 @@
-"""The URL that a worker advertises to its group, as far as its file shows (`RestServer.advertisedUrl`, Kafka 4.3).
-Pure.
+"""The URL that a worker advertises to its group, as far as its file shows. Pure.
+
+Source: `RestServer.advertisedUrl`, Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - compared, not bound to
 
 
 class Advertised(Struct, frozen=True):
-    """The parts of an advertised URL; `host` None: only the worker's machine knows it; `port` None: only the worker
-    does.
+    """The parts of an advertised URL.
 
-    `unresolved` are the properties that determine it and whose values only the worker can resolve.
+    `host` None: only the worker's machine knows it; `port` None: only the worker does. `unresolved` are the properties
+    that determine it and whose values only the worker can resolve.
     """
 
     scheme: str

@@ -35,12 +35,12 @@ def creates_topics(files: Iterable[Mapping[str, str]]) -> bool:
 
 
 class WorkerConfig(Struct, frozen=True):
-    """The settings that eosctl uses from one Connect worker's file; None where it has none, or only the worker can
-    resolve it.
+    """The settings that eosctl uses from one Connect worker's file.
 
-    `unresolved` are the properties of the latter kind: their values refer to one of the worker's config providers.
-    `idle` are names in a MirrorMaker's file that seem to set the mode and don't, each with the one that does:
-    `mode_setting`. That one sets the mode of the groups in `moved_with` as well.
+    They are None where the file has none, or where only the worker can resolve them. `unresolved` are the properties of
+    the latter kind: their values refer to one of the worker's config providers. `idle` are names in a MirrorMaker's
+    file that seem to set the mode and don't, each with the one that does: `mode_setting`. That one sets the mode of the
+    groups in `moved_with` as well.
     """
 
     properties: Properties

@@ -18,8 +18,9 @@ _EXAMPLE = "Write ADVERTISED=REACHABLE, say, --connect-map 'connect-*:8083=http:
 
 
 class ConnectMapping(Struct, frozen=True):
-    """A mapping of an `advertised` URL, HOST:PORT or HOST; each `*` in `reachable` is replaced by the text of its
-    match.
+    """A mapping of an `advertised` URL, HOST:PORT or HOST.
+
+    Each `*` in `reachable` is replaced by the text that the same `*` in `advertised` matches.
     """
 
     advertised: str

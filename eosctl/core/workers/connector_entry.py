@@ -17,8 +17,9 @@ UNTOLD = "unknown"
 
 
 class PartStatus(Struct, frozen=True):
-    """The status of the connector itself: `worker_id` is its worker's host:port, `trace` the stack trace of its
-    failure.
+    """The status of the connector itself.
+
+    `worker_id` is its worker's host:port, `trace` the stack trace of its failure.
     """
 
     state: str = UNTOLD

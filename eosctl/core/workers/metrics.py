@@ -103,8 +103,9 @@ def _finite(value: object) -> float | None:
 
 
 class TimeLimits(Struct, frozen=True):
-    """The timeout of a task's transactions, and how long the current one has been open, as the coordinator reports
-    them.
+    """The time limits of a task's transactions, as the coordinator reports them.
+
+    They are their timeout, and how long the current one has been open.
     """
 
     timeout_ms: int | None = None
@@ -112,10 +113,10 @@ class TimeLimits(Struct, frozen=True):
 
 
 def longest_ms(metrics: TaskMetrics) -> int | None:
-    """Return an upper bound of the time that the largest transaction was open, at the rate of written records; None if
-    unknown.
+    """Return an upper bound of the time that the largest transaction was open; None if unknown.
 
-    The rate is a mean over the same minute, pauses included: the truth may be much less, never much more.
+    It is estimated from the rate at which records were written. The rate is a mean over the same minute, pauses
+    included: the truth may be much less, never much more.
     """
     size, rate = metrics.value("transaction-size-max"), metrics.value("source-record-write-rate")
     return round(size / rate * 1000) if size and rate and math.isfinite(size / rate * 1000) else None

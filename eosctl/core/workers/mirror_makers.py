@@ -1,8 +1,8 @@
-"""Splits a dedicated MirrorMaker's file (mm2.properties) into the worker files that Kafka makes of it, one per flow.
-Pure.
+"""Splits a dedicated MirrorMaker's file (mm2.properties) into the worker files that Kafka makes of it. Pure.
 
-As `MirrorMakerConfig` (Kafka 4.3) does it: a worker has the properties of its target cluster's alias, and of those
-without an alias only the few that are passed on. The mode is none of these: it is `TARGET.exactly.once.source.support`.
+As `MirrorMakerConfig` (Kafka 4.3) does it, there is one for each flow: a worker has the properties of its target
+cluster's alias, and of those without an alias only the few that are passed on. The mode is none of these: it is
+`TARGET.exactly.once.source.support`.
 """
 
 from __future__ import annotations

@@ -31,10 +31,10 @@ def is_loopback_url(url: str) -> bool:
 
 
 class WorkerUrl(Struct, frozen=True):
-    """The URL of a worker: scheme, host, port and path prefix as `text`, without a slash at the end and without
-    credentials.
+    """The URL of a worker.
 
-    `authorization` is the value of the HTTP header of that name, if the URL contained `user:password@`.
+    `text` is scheme, host, port and path prefix, without a slash at the end and without credentials. `authorization` is
+    the value of the HTTP header of that name, if the URL contained `user:password@`.
     """
 
     text: str

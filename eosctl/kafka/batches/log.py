@@ -39,10 +39,9 @@ class NativeBatchLog:
         self._cluster.close()
 
     def plan(self, topics: Collection[str], window: Window) -> ScanPlan:
-        """Plan a scan of `window` with its current first and last offsets; partitions without a responding leader are
-        unseen.
+        """Plan a scan of `window` with its current first and last offsets.
 
-        Raises NotFoundError, UnauthorizedError, UnreachableError.
+        Partitions without a responding leader are unseen. Raises NotFoundError, UnauthorizedError, UnreachableError.
         """
         counts = count_partitions(self._cluster, topics, self._settings)
         for topic in topics:

@@ -1,8 +1,8 @@
-"""The brokers that coordinate transactions, and whether they have loaded all of theirs: otherwise a listing is silently
-incomplete.
+"""The brokers that coordinate transactions, and whether they have loaded all of theirs.
 
 A broker lists what it has loaded of the partitions of `__transaction_state` that it leads. One that has just started,
-and a partition without a leader, are silently missing (`TransactionStateManager.listTransactionStates`, Kafka 4.3).
+and a partition without a leader, are silently missing (`TransactionStateManager.listTransactionStates`, Kafka 4.3): a
+listing would look complete.
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTran
 
 
 class Coordinators(Struct, frozen=True):
-    """The brokers that list their transactions, by node id; `missing` has a fault for what their listings leave out
-    now.
+    """The brokers that list their transactions, by node id.
 
-    `unseen` is set where that is unknown: this principal may not DESCRIBE the topic, so that a partition without a
-    leader would not be noticed.
+    `missing` has a fault for what their listings leave out now. `unseen` is set where that is unknown: this principal
+    may not DESCRIBE the topic, so that a partition without a leader would not be noticed.
     """
 
     ready: Mapping[int, Address]

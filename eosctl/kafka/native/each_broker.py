@@ -23,10 +23,10 @@ def ask_each_broker(
     located: Mapping[K, Address | KafkaFault],
     ask: Callable[[Address, list[K]], Mapping[K, V | KafkaFault]],
 ) -> dict[K, V | KafkaFault]:
-    """Send each broker a request for its keys, in batches; an error of one batch is a fault of its keys, not of the
-    others.
+    """Send each broker a request for its keys, in batches.
 
-    Raises UnsupportedError: a broker too old for the request is no problem of single keys.
+    An error of one batch is a fault of its keys, not of the others. Raises UnsupportedError: a broker too old for the
+    request is no problem of single keys.
     """
     answers: dict[K, V | KafkaFault] = {}
     by_broker: defaultdict[Address, list[K]] = defaultdict(list)

@@ -22,8 +22,9 @@ class Mechanism(Protocol):
         """Return the client's first message."""
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """Return the response to the broker's challenge; raises UnauthorizedError if the broker can't prove its
-        identity.
+        """Return the response to the broker's challenge.
+
+        Raises UnauthorizedError if the broker can't prove its identity.
         """
 
 
@@ -43,8 +44,9 @@ class Plain:
 
 
 class OAuthBearer:
-    """OAUTHBEARER (RFC 7628): one message with the token; ^A answers an error challenge, then the broker gives the
-    reason.
+    """OAUTHBEARER (RFC 7628): one message with the token.
+
+    The client answers an error challenge with ^A, then the broker gives the reason.
     """
 
     def __init__(self, token: str, extensions: dict[str, str]) -> None:

@@ -48,10 +48,10 @@ _NOT_TLS = "SSL routines::wrong version number"
 
 
 def client_properties(settings: ClientSettings) -> Properties:
-    """Convert `settings` to librdkafka properties with secrets revealed: for a constructor, never to be shown or
-    logged.
+    """Convert `settings` to librdkafka properties with secrets revealed.
 
-    Raises InputFileError for a token file that can't be read, UnauthorizedError for a token that has expired.
+    They are for a constructor, never to be shown or logged. Raises InputFileError for a token file that can't be read,
+    UnauthorizedError for a token that has expired.
     """
     given = dict(settings.extra) | {REQUEST_TIMEOUT: str(settings.request_timeout_ms)}
     properties: Properties = dict(fitted(given))

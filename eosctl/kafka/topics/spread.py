@@ -22,8 +22,9 @@ _NO_TELLING = (UnreachableError, UnauthorizedError, UnsupportedError)  # GSSAPI 
 
 
 class TopicSpread:
-    """Connects at its first request, to each broker; one that is silent for seconds is ignored, as it misleads no
-    client.
+    """Connects at its first request, to each broker.
+
+    One that is silent for seconds is ignored, as it misleads no client.
     """
 
     def __init__(self, settings: ClientSettings, *, deadline: Deadline) -> None:

@@ -218,10 +218,10 @@ class KafkaTopicClient:
         return ahead(pieces)
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
-        """Yield the committed records up to the LSOs of `bounds`, some at a time, in the order in which `read` returns
-        them.
+        """Yield the committed records up to the LSOs of `bounds`, some at a time.
 
-        No more than that is held in memory, or the newest per key of a few partitions. Raises the errors of `read`.
+        They come in the order in which `read` returns them. No more than that is held in memory, or the newest per key
+        of a few partitions. Raises the errors of `read`.
         """
         from eosctl.kafka.topics.streaming import stream_topic
 

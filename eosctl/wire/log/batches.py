@@ -54,10 +54,9 @@ class OldFormatError(Exception):
 
 
 def batch_places(records: memoryview, *, topic: str, partition: int) -> list[int]:
-    """Return the start of each whole batch of `records`, and the end of the last one; a fetch may cut off the one
-    behind it.
+    """Return the start of each whole batch of `records`, and the end of the last one.
 
-    Raises ProtocolError for bytes that are no batch, and OldFormatError.
+    A fetch may cut off the one behind it. Raises ProtocolError for bytes that are no batch, and OldFormatError.
     """
     position, end, places, unpack = 0, len(records), [0], _LENGTH_AND_MAGIC.unpack_from
     append = places.append
