@@ -1,4 +1,4 @@
-"""Plan: a writing command hands it to `settle`, which shows it, asks, applies and records it.
+"""Plan: what a writing command hands to `run_plan`, which shows it, asks, applies and records it.
 
 Every feature makes its own by a function `prepare_…`, beside the code that applies it; the library itself never asks.
 """
