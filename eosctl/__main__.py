@@ -14,7 +14,7 @@ from types import FrameType
 
 
 def main() -> None:
-    """Runs the command line; never returns."""
+    """Run the command line; never returns."""
     gc.set_threshold(100_000, 20, 20)  # rows are no cycles: looking for some took a quarter of a long listing
     on_interrupt = signal.getsignal(signal.SIGINT)
     if on_interrupt is signal.default_int_handler:

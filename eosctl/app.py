@@ -1,4 +1,7 @@
-"""App: the surroundings of one operation, all injected: target, clock, deadline, events, doors to Kafka and Connect."""
+"""App: the environment of one operation, all injected.
+
+It has the target, the clock, the deadline, a listener of events, and connections to Kafka and Connect.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ if TYPE_CHECKING:
     from eosctl.kafka.connections import Connections
     from eosctl.kafka.session import KafkaSession
     from eosctl.ports import (
-        AclStore,
+        AclClient,
         BatchLog,
         ConnectWorker,
         TopicAdmin,
+        TopicClient,
         TopicReader,
-        TopicStore,
         TopicWriter,
         TransactionAdmin,
     )
@@ -43,10 +46,10 @@ def open_transactions(app: App) -> TransactionAdmin:
     return LibrdkafkaGroupAdmin(client, deadline=app.deadline, on_event=app.on_event)
 
 
-def _open_topics(app: App) -> TopicStore:
-    from eosctl.kafka.topics.store import KafkaTopicStore
+def _open_topics(app: App) -> TopicClient:
+    from eosctl.kafka.topics.store import KafkaTopicClient
 
-    return KafkaTopicStore(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
+    return KafkaTopicClient(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
 
 
 def _open_batches(app: App) -> BatchLog:
@@ -56,10 +59,10 @@ def _open_batches(app: App) -> BatchLog:
     return NativeBatchLog(client, deadline=app.deadline, connections=app.connections(client))
 
 
-def _open_acls(app: App) -> AclStore:
-    from eosctl.kafka.acls import KafkaAclStore
+def _open_acls(app: App) -> AclClient:
+    from eosctl.kafka.acls import KafkaAclClient
 
-    return KafkaAclStore(app.target.require_client(), deadline=app.deadline)
+    return KafkaAclClient(app.target.require_client(), deadline=app.deadline)
 
 
 def _open_worker(app: App, url: str) -> ConnectWorker:
@@ -79,11 +82,11 @@ def _no_profiles(profile: str) -> Target:
 
 
 class App(Struct, frozen=True):
-    """What an operation may use.
+    """The target and the environment of one operation.
 
-    `state_dir` is where backups and journals go; `target_of` gives the Target of a profile by its name,
-    `addresses_of` those of a host, none where that is unknown. Whoever gives `kafka` closes it. Where it is given,
-    `open_topic_reader` opens what only reads topics.
+    `state_dir` is the directory for backups and journals; `target_of` returns the Target of a profile by its name,
+    `addresses_of` the addresses of a host, none where they are unknown. Whoever passes `kafka` closes it.
+    `open_topic_reader`, where given, opens a client that only reads topics.
     """
 
     target: Target
@@ -92,11 +95,11 @@ class App(Struct, frozen=True):
     clock: Clock = field(default_factory=Clock)
     on_event: OnEvent = ignore_events
     open_transactions: Callable[[App], TransactionAdmin] = open_transactions
-    open_topics: Callable[[App], TopicStore] = _open_topics
+    open_topics: Callable[[App], TopicClient] = _open_topics
     open_topic_reader: Callable[[App], TopicReader] | None = None
     open_batches: Callable[[App], BatchLog] = _open_batches
     open_worker: Callable[[App, str], ConnectWorker] = _open_worker
-    open_acls: Callable[[App], AclStore] = _open_acls
+    open_acls: Callable[[App], AclClient] = _open_acls
     target_of: Callable[[str], Target] = _no_profiles
     addresses_of: Callable[[App, str], frozenset[str]] = _addresses_of
     kafka: KafkaSession | None = None
@@ -106,7 +109,7 @@ class App(Struct, frozen=True):
         return self.kafka.to(client) if self.kafka is not None else None
 
     def transactions(self) -> TransactionAdmin:
-        """A native connection to the target's Kafka cluster."""
+        """Return a native connection to the target's Kafka cluster."""
         return self.open_transactions(self)
 
     def topics(self) -> TopicReader:
@@ -118,27 +121,27 @@ class App(Struct, frozen=True):
         return self.open_topics(self)
 
     def topic_admin(self) -> TopicAdmin:
-        """Return what creates the target's topics and changes their settings."""
+        """Return a client that creates the target's topics and changes their settings."""
         return self.open_topics(self)
 
     def batches(self) -> BatchLog:
-        """A reader of the batches of the target's topics, by their headers."""
+        """Return a reader of the batches of the target's topics, by their headers."""
         return self.open_batches(self)
 
-    def acls(self) -> AclStore:
-        """The ACLs of the target's Kafka cluster."""
+    def acls(self) -> AclClient:
+        """Return a client for the ACLs of the target's Kafka cluster."""
         return self.open_acls(self)
 
     def worker(self, url: str) -> ConnectWorker:
-        """The REST interface of the worker that is known as `url`, wherever it is reached from here."""
+        """Return the REST interface of the worker that is known as `url`, at the URL where it is reached from here."""
         from eosctl.core.workers.connect_map import reachable_url
 
         return self.open_worker(self, reachable_url(url, self.target.connect_map))
 
     def with_whole_timeout(self) -> App:
-        """The same with a deadline that starts now: what went before does not count."""
+        """Return a copy with a deadline that starts now: time that has passed does not count."""
         return replace(self, deadline=Deadline.after(self.deadline.timeout_s, self.clock))
 
     def elsewhere(self, profile: str) -> App:
-        """The same surroundings on what `profile` names; raises InputFileError for a profile that there is not."""
+        """Return a copy whose target is that of `profile`; raises InputFileError if the profile does not exist."""
         return replace(self, target=self.target_of(profile))

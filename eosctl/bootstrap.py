@@ -1,7 +1,7 @@
-"""From a bare python3 to a ready `.venv` in the checkout: what makes the README's two commands enough.
+"""From a bare python3 to a ready `.venv` in the checkout: makes the README's two commands enough.
 
-Standard library only: it runs before anything is installed. It talks on stderr, ends with one line of cause and one of
-cure when it can't go on (exit 69 for the network or the disk, 78 for this machine's set-up), and costs a file read
+Standard library only: it runs before anything is installed. It writes to stderr, ends with one line of cause and one of
+remedy when it can't go on (exit 69 for the network or the disk, 78 for this machine's set-up), and costs a file read
 when there is nothing to do.
 """
 
@@ -28,13 +28,16 @@ _BUILD_SETTINGS = "[bdist_wheel]\ncompression = stored\n"  # pyspark's wheel is 
 
 
 def run_in_venv(*, extras: Sequence[str], argv: Sequence[str]) -> NoReturn:
-    """Replaces this process by `.venv/bin/python ARGV…`, after making `.venv` and installing `extras` if needed."""
+    """Replace this process by `.venv/bin/python ARGV…`, after making `.venv` and installing `extras` if needed."""
     python = ensure_venv(extras=extras)
     os.execv(python, [str(python), *argv])  # noqa: S606 - our own interpreter, with the user's own arguments
 
 
 def ensure_venv(*, extras: Sequence[str]) -> Path:
-    """The interpreter of a `.venv` that holds eosctl (editable) with `extras`; exits kindly where that can't be had."""
+    """Return the interpreter of a `.venv` that holds eosctl (editable) and `extras`.
+
+    Exits with a hint if the `.venv` can't be made.
+    """
     if sys.version_info < _OLDEST_PYTHON:
         _give_up(
             f"this is Python {sys.version.split()[0]}; eosctl needs {'.'.join(map(str, _OLDEST_PYTHON))} or newer.",
@@ -52,12 +55,12 @@ def ensure_venv(*, extras: Sequence[str]) -> Path:
 
 
 def inside_venv() -> bool:
-    """Whether this process runs on the checkout's own `.venv`."""
+    """Return whether this process runs on the checkout's own `.venv`."""
     return Path(sys.prefix).resolve() == (CHECKOUT / ".venv").resolve()
 
 
 def _java_extra(extras: Sequence[str]) -> set[str]:
-    """`java` (a JDK as a wheel) where Spark or the sandbox will be used and this machine has no Java 17."""
+    """Return `java` (a JDK as a wheel) if Spark or the sandbox will be used and this machine has no Java 17."""
     from eosctl.machine.java import find_java
 
     if not {"spark", "dev"} & set(extras) or find_java(os.environ) is not None:
@@ -73,7 +76,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _digest() -> str:
-    """Return one sha256 of all that says what to install."""
+    """Return one sha256 of all files that determine what to install."""
     files = [CHECKOUT / "pyproject.toml", *sorted(CHECKOUT.glob("requirements/*.txt"))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
@@ -121,9 +124,10 @@ def _install(venv: Path, extras: set[str]) -> None:
 
 
 def _installs(extras: set[str]) -> list[list[str]]:
-    """Return what pip is asked for, one call after the other: only files of a known sha256, then eosctl itself.
+    """Return the arguments of pip's calls, in order: only files of a known sha256, then eosctl itself.
 
-    What builds a source archive is installed first: in a build environment of its own pip would fetch it unchecked.
+    The build tools of a source archive are installed first: in a build environment of its own pip would fetch them
+    unchecked.
     """
     known = ["--require-hashes", "--no-build-isolation", "--use-pep517"]
     lists = [word for name in ["eosctl", *sorted(extras)] for word in ("--requirement", f"requirements/{name}.txt")]
@@ -136,15 +140,16 @@ def _installs(extras: set[str]) -> list[list[str]]:
 
 
 def _install_words() -> list[str]:
-    """Python compiles a module when it is first imported, and keeps that: pip would compile 6,000, where few are used.
+    """Return the words of pip's install command.
 
-    Where Python may keep nothing, pip compiles all of them.
+    Python compiles a module when it is first imported, and keeps the result: pip would compile 6,000, of which few are
+    used. Where Python may keep nothing, pip compiles all of them.
     """
     return ["install"] if os.environ.get("PYTHONDONTWRITEBYTECODE") else ["install", "--no-compile"]
 
 
 def _run_pip(venv: Path, words: Sequence[str], log: Path) -> int:
-    """Return pip's exit code; add what it says to `log`. A wheel that it must build is packed without compression."""
+    """Run pip and return its exit code, appending its output to `log`; wheels that it builds are not compressed."""
     settings = venv / "build.cfg"
     settings.write_text(_BUILD_SETTINGS, encoding="ascii")
     environ = {"DIST_EXTRA_CONFIG": str(settings), **_environ()}
@@ -156,7 +161,7 @@ def _run_pip(venv: Path, words: Sequence[str], log: Path) -> int:
 
 
 def _environ() -> dict[str, str]:
-    """The environment of pip and apt-get, which run what others wrote: without eosctl's passwords."""
+    """Return the environment of pip and apt-get, which run code of others: without eosctl's passwords."""
     from eosctl.machine.children import child_environ
 
     return child_environ()
@@ -180,7 +185,10 @@ def _has_ensurepip() -> bool:
 
 
 def _install_ensurepip() -> None:
-    """Debian and Ubuntu keep ensurepip in a package of its own; root on such a machine gets it installed."""
+    """Install ensurepip if this process is root; otherwise exit with a hint.
+
+    Debian and Ubuntu ship ensurepip in a separate package.
+    """
     package = f"python3.{sys.version_info.minor}-venv"
     apt_get = shutil.which("apt-get")
     if apt_get and os.geteuid() == 0:

@@ -21,12 +21,12 @@ class Clock(Struct, frozen=True):
     sleep_s: Callable[[float], None] = time.sleep
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch, as Kafka counts them."""
+        """Return milliseconds since the epoch, as Kafka counts them."""
         return int(self.now_s() * 1000)
 
 
 class Stopwatch:
-    """A clock that can be stopped: what passes meanwhile is taken from no deadline that is measured with it."""
+    """A clock that can be stopped: time that passes meanwhile counts against no deadline measured with it."""
 
     def __init__(self, clock: Clock) -> None:
         self._real, self._stopped_s = clock, 0.0
@@ -34,7 +34,7 @@ class Stopwatch:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Around what may take as long as it likes."""
+        """Stop the clock while a block runs that may take any time."""
         since_s = self._real.monotonic_s()
         try:
             yield
@@ -51,40 +51,44 @@ class Deadline(Struct, frozen=True):
 
     @classmethod
     def after(cls, timeout_s: float, clock: Clock | None = None) -> Deadline:
-        """The deadline `timeout_s` seconds from now."""
+        """Return the deadline `timeout_s` seconds from now."""
         clock = clock or Clock()
         return cls(at_s=clock.monotonic_s() + timeout_s, timeout_s=timeout_s, clock=clock)
 
     def half(self, *, at_most_s: float = math.inf) -> Deadline:
-        """A deadline after half of the time that is left: for one of several things, so that the others get theirs."""
+        """Return a deadline after half of the remaining time.
+
+        It is for one of several tasks, so that the others keep their share.
+        """
         share_s = min(self.remaining_s() / 2, at_most_s)
         return Deadline(self.clock.monotonic_s() + share_s, timeout_s=round(share_s, 1), clock=self.clock)
 
     def remaining_s(self) -> float:
-        """Seconds left, never negative."""
+        """Return the seconds left, never negative."""
         return max(0.0, self.at_s - self.clock.monotonic_s())
 
     def expired(self) -> bool:
-        """Whether no time is left."""
+        """Return whether no time is left."""
         return self.remaining_s() <= 0.0
 
     def check(self, doing: str) -> None:
-        """Raises DeadlineError when no time is left; `doing` ends the sentence "timed out after N s while …"."""
+        """Raise DeadlineError if no time is left; `doing` ends the sentence "timed out after N s while …"."""
         if self.expired():
             raise self.passed(doing)
 
     def passed(self, doing: str) -> DeadlineError:
-        """The error that says so."""
+        """Return the error for a deadline that has passed."""
         return DeadlineError(
             f"timed out after {self.timeout_s:g} s while {doing}",
             hint="Give it more time with --timeout, or see which broker or worker does not answer.",
         )
 
     def rounds(self, pause_s: float, *, least_s: float = 0.0) -> Iterator[None]:
-        """One round now, and one after each pause; ends when no more than `least_s` is left.
+        """Yield once now, and once after each pause; stop when no more than `least_s` is left.
 
-        Without `least_s` the last round comes when the time is over. A look that has no time fails by itself, and says
-        less of what is waited for: then `least_s` is what a look takes.
+        Without `least_s` the last round comes when the time is over. An observation that runs out of time fails by
+        itself, with an error that says less about the awaited state: for those `least_s` is the time that an
+        observation takes.
         """
         yield
         while self.remaining_s() > least_s:
@@ -92,5 +96,5 @@ class Deadline(Struct, frozen=True):
             yield
 
     def sleep(self, wanted_s: float) -> None:
-        """Sleeps `wanted_s`, or until the deadline if that comes first."""
+        """Sleep `wanted_s`, or until the deadline if that comes first."""
         self.clock.sleep_s(min(wanted_s, self.remaining_s()))

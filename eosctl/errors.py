@@ -13,7 +13,7 @@ from eosctl.codes import Code, error
 
 @unique
 class ExitCode(IntEnum):
-    """What the process exits with; scripts rely on these numbers."""
+    """The exit codes of the process; scripts rely on these numbers."""
 
     OK = 0
     FAILED = 1
@@ -151,7 +151,7 @@ class RefusedError(EosctlError):
 
 
 class StalePlanError(RefusedError):
-    """What the plan was made from has changed since; nothing was written."""
+    """The state from which the plan was made has changed since; nothing was written."""
 
     code = error(
         "stale_plan",

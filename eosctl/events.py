@@ -1,4 +1,4 @@
-"""Progress of a long operation: one callable takes events; the command layer decides what a person sees of them."""
+"""Progress of a long operation: one callable takes events; the command layer decides which of them a person sees."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Standing(Struct, frozen=True):
-    """Where one of many stands in a long operation: a worker, the step it takes, and how far that is."""
+    """The progress of one subject of a long operation: a worker, the step it takes, and the state of that step."""
 
     subject: str
     step: str
@@ -19,11 +19,10 @@ class Standing(Struct, frozen=True):
 class Event(Struct, frozen=True):
     """Progress (`done` of `total`, counted in `unit`) or a sentence (`message` alone); `warning`: it must be seen.
 
-    What is in progress has the same `message` from event to event, and is over once `done` is `total`.
+    The events of one operation have the same `message`; it is over once `done` is `total`.
 
-    `standings` are lines of a table, which a terminal shows in place of the sentence; with them it may be empty.
-    `heading` is that of the table's first column.
-    `backup` is the path of a copy that was made of what is changed next.
+    `standings` are lines of a table, which a terminal shows instead of the sentence; with them it may be empty.
+    `heading` is that of the table's first column. `backup` is the path of a copy of the data that is changed next.
     """
 
     message: str
@@ -40,9 +39,9 @@ OnEvent = Callable[[Event], None]
 
 
 def unfailing(on_event: OnEvent) -> OnEvent:
-    """Return a listener that drops an event which can't be passed on: whoever reads stderr may be gone, or a disk full.
+    """Return a listener that drops events that can't be passed on: the reader of stderr may be gone, or a disk full.
 
-    For what runs on without its reader.
+    For operations that run on without their reader.
     """
 
     def listen(event: Event) -> None:
@@ -53,4 +52,4 @@ def unfailing(on_event: OnEvent) -> OnEvent:
 
 
 def ignore_events(_event: Event) -> None:
-    """The listener of a caller that does not want to know."""
+    """Discard an event; for callers without a listener."""

@@ -1,7 +1,7 @@
-"""Text of others, made harmless for the place where it goes: a function for each place.
+"""Escapes text of others for the place where it is printed: a function for each place.
 
-Names, ids, messages, traces and contents of files are chosen by whoever may write them. Line breaks of theirs would
-begin lines in eosctl's voice, control characters and marks of direction would steer the terminal, and a name may be
+Names, ids, messages, traces and contents of files are chosen by whoever may write them. Their line breaks would begin
+lines that look like eosctl's own, control characters and marks of direction would steer the terminal, and a name may be
 shell code. `printable` is for a line of a terminal or a log; only `Lines` has several.
 """
 
@@ -14,11 +14,11 @@ from typing import Self
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]+")
 _PLAIN_WORD = re.compile(r"[\w+./:@][\w+./:@=-]*")
-_NO_ARGUMENT = re.compile("[\x00\ud800-\udfff]")  # what no argument of a program can hold
+_NO_ARGUMENT = re.compile("[\x00\ud800-\udfff]")  # characters that no argument of a program can hold
 
 
 def printable(text: str) -> str:
-    r"""Return `text` on one line, with what is not printable escaped: `\x1b`, `\n`, `\u202e`."""
+    r"""Return `text` on one line, with unprintable characters escaped: `\x1b`, `\n`, `\u202e`."""
     return text if text.isprintable() else "".join(map(_escaped, text))
 
 
@@ -94,7 +94,7 @@ def json_text(encoded: str) -> str:
 
 
 def yaml_text_of(encoded: str) -> str:
-    """Return the same YAML; what is escaped stood in double quotes."""
+    """Return the same YAML with its unprintable characters escaped; they can only be in double quotes."""
     return _with_escapes(encoded, _yaml_escape)
 
 

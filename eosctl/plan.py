@@ -1,6 +1,6 @@
 """Plan: what a writing command hands to `run_plan`, which shows it, asks, applies and records it.
 
-Every feature makes its own by a function `prepare_…`, beside what applies it; the library itself never asks.
+Every feature makes its own by a function `prepare_…`, beside the code that applies it; the library itself never asks.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from eosctl.target import Target
 
 
 class Plan(Struct, frozen=True):
-    """Something to write, ready to be shown, asked about and applied; nothing was written so far.
+    """A write, ready to be shown, confirmed and applied; nothing was written so far.
 
     `show` makes its report, `question` asks whether to go on. `apply` is None where nothing is to be written, or must
-    not be. `target` is where the write goes. `refusal` forbids it, whoever agrees; a dry run only warns of it.
+    not be. `target` is where the write goes. `refusal` forbids it, even if it is confirmed; a dry run only warns of it.
     """
 
     show: Callable[[], Report]
@@ -29,7 +29,7 @@ class Plan(Struct, frozen=True):
     refusal: RefusedError | None = None
 
     def report(self, *, dry_run: bool = False) -> Report:
-        """The report that shows the plan; raises the refusal, which a dry run has as a warning."""
+        """Return the report that shows the plan; raises the refusal, which in a dry run becomes a warning."""
         if self.refusal is None:
             return self.show()
         if not dry_run:

@@ -1,7 +1,7 @@
-"""Report: what every operation returns, and every output format projects.
+"""Report: the result of every operation, which every output format projects.
 
 A report holds rows as their kind declares them (`output/rows.py`), and every format is made from these: text and JSON
-can't say different facts.
+can't state different facts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Problem(Struct, frozen=True):
     """One entry of the envelope's `errors`, warnings included; its severity is that of its code.
 
     `demoted`: it is a warning here, although its code is not a warning's. `unseen`: something could not be seen, so
-    that a check has no answer to what it promises to judge.
+    that a check has no answer.
     """
 
     code: Code
@@ -60,26 +60,26 @@ class Problem(Struct, frozen=True):
         return "warning" if self.demoted or self.code.kind == "warning" else "error"
 
     def as_warning(self) -> Problem:
-        """Return the same as a warning: what would be an error elsewhere does not make this command fail."""
+        """Return the problem as a warning: an error of another command does not make this one fail."""
         return replace(self, demoted=True)
 
     @property
     def is_unseen(self) -> bool:
-        """Whether something could not be seen: what failed of a check's parts was not seen either."""
+        """True if something could not be seen; an error means that a part of a check was not seen either."""
         return self.unseen or self.severity == "error"
 
     @classmethod
     def of(cls, error: EosctlError) -> Problem:
-        """The problem that stands for `error`."""
+        """Return the problem that represents `error`."""
         return cls(code=error.code, message=error.message, hint=error.hint)
 
 
 class Report(Struct, frozen=True):
-    """Rows, a summary and what went wrong.
+    """Rows, a summary and problems.
 
-    `kind` is the Kind that declares them (`fence-result`), which is its name; `data` has members beside `rows` and
-    `summary`; `target` is `{"kafka_cluster_id", "group_id"}` as far as known. Where the rows are only the first of what
-    is written, `touches` has the names of all of it by kind (`state.touched.KINDS`), for the audit log.
+    `kind` is the name of the Kind that declares them (`fence-result`); `data` has members beside `rows` and `summary`;
+    `target` is `{"kafka_cluster_id", "group_id"}` as far as known. If the rows are only the first of those written,
+    `touches` has all names by kind (`state.touched.KINDS`), for the audit log.
     """
 
     kind: str
@@ -97,28 +97,31 @@ class Report(Struct, frozen=True):
         return _STATUS_OF_EXIT.get(self.exit_code, Status.ERROR)
 
     def rows_of(self, row: type[Printed]) -> Sequence[Printed]:  # noqa: ARG002 - the type is what it is for
-        """The rows, whose class is known."""
+        """Return the rows, typed as `row`."""
         return cast("Sequence[Printed]", self.rows)
 
     def summary_of(self, summary: type[Printed]) -> Printed:
-        """The summary, whose class is known."""
+        """Return the summary, typed as `summary`."""
         assert isinstance(self.summary, summary)  # noqa: S101 - the kind says so
         return self.summary
 
     def data_of(self, data: type[Printed]) -> Printed:
-        """The other data, whose class is known."""
+        """Return the other data, typed as `data`."""
         assert isinstance(self.data, data)  # noqa: S101 - the kind says so
         return self.data
 
     def datum(self, name: str) -> Json:
-        """The member of the other data, for whoever looks at reports of any kind; None where this one has none."""
+        """Return a member of the other data; None where this report has none.
+
+        For callers that handle reports of any kind.
+        """
         found = self.data.get(name) if isinstance(self.data, Mapping) else getattr(self.data, name, None)
         from msgspec import UNSET  # also `eosctl --help` loads this file
 
         return None if found is UNSET else plain(found)
 
     def envelope(self) -> dict[str, object]:
-        """The one JSON document of a command: see "Output" in the README."""
+        """Return the command's only JSON document: see "Output" in the README."""
         return {
             "kind": self.kind,
             "version": 1,
@@ -134,7 +137,7 @@ class Report(Struct, frozen=True):
 
 
 def plain(value: object) -> Any:
-    """A row, or a part of a report, as what `json.dumps` takes; what is UNSET is left out."""
+    """Convert a row, or a part of a report, to values for `json.dumps`; members that are UNSET are left out."""
     from msgspec import to_builtins
 
     try:
@@ -144,7 +147,7 @@ def plain(value: object) -> Any:
 
 
 def _odd_to_builtins(value: object) -> object:
-    """A value of a type that msgspec does not know: a name that is more than text, another mapping or sequence."""
+    """Convert a value of a type that msgspec does not know: a subclass of str, another mapping or sequence."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, Mapping):
@@ -166,7 +169,7 @@ def check_exit_code(findings: Collection[Finding], problems: Iterable[Problem] =
 
 
 def error_report(error: EosctlError) -> Report:
-    """The report of a command that failed before it had rows."""
+    """Return the report of a command that failed before it had rows."""
     return Report(kind="error", problems=(Problem.of(error),), exit_code=error.exit_code)
 
 
@@ -175,7 +178,7 @@ def json_bytes(data: bytes) -> str | dict[str, str]: ...
 @overload
 def json_bytes(data: bytes | None) -> str | dict[str, str] | None: ...
 def json_bytes(data: bytes | None) -> str | dict[str, str] | None:
-    """`data` as text where it is valid UTF-8, else `{"base64": "…"}`; None stays None."""
+    """Return `data` as text where it is valid UTF-8, else `{"base64": "…"}`; None stays None."""
     if data is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Target: which Kafka cluster and Connect group a command talks to, and how it may."""
+"""Target: the Kafka cluster and the Connect group of a command, and its access to them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ DEFAULT_TOPICS = {
 
 
 class Target(Struct, frozen=True):
-    """What a command was told of its surroundings; None and empty where it was told nothing.
+    """The cluster, the group and the settings of a command; None and empty where none were given.
 
-    `origins` tells for each value who won: `flag`, `env EOSCTL_…`, `profile NAME`, a file, or `default`. `expect` holds
-    what the profile wants to find before a write: `kafka_cluster_id`, `group_id`; `ignore` the findings (`CODE` or
-    `CODE:SUBJECT`) that it accepts. `connect_map` says where workers are
-    reached whose advertised URLs lead nowhere from here. `disagreements` are sentences about internal topics of which
-    the workers' files say different names, and nothing else says which is the group's; then most files count.
+    `origins` names the source of each value: `flag`, `env EOSCTL_…`, `profile NAME`, a file, or `default`. `expect`
+    holds the values that the profile requires before a write: `kafka_cluster_id`, `group_id`; `ignore` the findings
+    (`CODE` or `CODE:SUBJECT`) that it accepts. `connect_map` maps workers' advertised URLs that can't be reached from
+    here. `disagreements` are sentences about internal topics for which the workers' files have different names, without
+    another source that decides; then the name in most files counts.
     """
 
     client: ClientSettings | None = None
@@ -51,9 +51,9 @@ class Target(Struct, frozen=True):
     disagreements: tuple[str, ...] = ()
 
     def status_topics(self) -> frozenset[str]:
-        """The status topics that somebody named; the default one is the group's where its config topic is the default.
+        """Return the status topics that were named; the default one is the group's if its config topic is the default.
 
-        Else a topic of that name is another group's.
+        Otherwise a topic of that name is another group's.
         """
         named = {each.status_topic for each in self.worker_configs if each.status_topic}
         is_named = self.status_topic != DEFAULT_TOPICS["status_topic"]
@@ -62,20 +62,23 @@ class Target(Struct, frozen=True):
         return frozenset(named)
 
     def trusts(self, url: str) -> bool:
-        """Whether the worker that is known as `url` may have what is secret, where it is reached from here."""
+        """Return whether the worker that is known as `url` may receive secrets.
+
+        It is judged by the URL at which it is reached from here.
+        """
         from eosctl.core.workers.connect_map import reachable_url
         from eosctl.core.workers.url import parse_worker_url
 
         return self.connect.trusts(parse_worker_url(reachable_url(url, self.connect_map)))
 
     def require_client(self) -> ClientSettings:
-        """The Kafka client settings; raises UsageError when no bootstrap server was given."""
+        """Return the Kafka client settings; raises UsageError if no bootstrap server was given."""
         if self.client is None:
             raise UsageError("no Kafka cluster was named", hint="Give -b HOST:PORT, or set EOSCTL_BOOTSTRAP_SERVER.")
         return self.client
 
     def require_agreement(self) -> None:
-        """Raises UsageError where it is not certain which internal topics are the group's."""
+        """Raise UsageError unless it is certain which internal topics are the group's."""
         if self.disagreements:
             raise UsageError(
                 f"{self.disagreements[0]}; nothing was written",
@@ -84,7 +87,7 @@ class Target(Struct, frozen=True):
             )
 
     def require_group_id(self) -> str:
-        """The Connect group id; raises UsageError when none was given."""
+        """Return the Connect group id; raises UsageError if none was given."""
         if self.group_id is None:
             raise UsageError("no Connect group was named", hint="Give -g GROUP_ID, or set EOSCTL_GROUP_ID.")
         return self.group_id

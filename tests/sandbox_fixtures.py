@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Clock, Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
@@ -130,10 +130,10 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture
-def topics(stack: Stack) -> Iterator[KafkaTopicStore]:
+def topics(stack: Stack) -> Iterator[KafkaTopicClient]:
     """Topics of the stack."""
     settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(120)) as store:
+    with KafkaTopicClient(settings, deadline=Deadline.after(120)) as store:
         yield store
 
 

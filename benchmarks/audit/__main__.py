@@ -22,7 +22,7 @@ from benchmarks.kafka import kafka_jars
 from benchmarks.pairs import compare, compile_sources
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.machine.java import require_java
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
@@ -71,7 +71,7 @@ def main() -> None:
 
 def fill(bootstrap: str, megabytes: int) -> int:
     """Writes the topic in transactions; how many records that were."""
-    with KafkaTopicStore(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(120)) as store:
+    with KafkaTopicClient(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(120)) as store:
         store.create(TOPIC, partitions=PARTITIONS, replication_factor=1, config={})
     producer = Producer(
         {

@@ -25,7 +25,7 @@ from benchmarks.pairs import compare, compile_sources
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.machine.java import require_java
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
@@ -78,7 +78,7 @@ def make_ids(stack: Stack, directory: Path, names: list[str], tasks: int) -> Non
 def make_records(stack: Stack, names: list[str], tasks: int) -> None:
     """What a leader and the tasks write, in topics that the worker does not read."""
     settings = ClientSettings((stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(600)) as store:
+    with KafkaTopicClient(settings, deadline=Deadline.after(600)) as store:
         for topic, partitions in ((CONFIGS, 1), (OFFSETS, 25)):
             store.create(topic, partitions=partitions, replication_factor=1, config={"cleanup.policy": "compact"})
         store.write(config_records(names, tasks))

@@ -24,7 +24,7 @@ from benchmarks.doctor.front import connector_name
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
@@ -73,7 +73,7 @@ def write_offsets(stack: Stack, names: list[str], keys: int) -> None:
             key = json.dumps([names[number % len(names)], {"table": f"shop.orders_{number:08}"}], separators=(",", ":"))
             yield OutRecord(OFFSETS, key.encode(), b'{"lsn":%d,"txId":731,"ts_usec":1700000000000000}' % number, None)
 
-    with KafkaTopicStore(ClientSettings((stack.bootstrap_servers,)), deadline=Deadline.after(1800)) as store:
+    with KafkaTopicClient(ClientSettings((stack.bootstrap_servers,)), deadline=Deadline.after(1800)) as store:
         store.write(records())
 
 

@@ -25,7 +25,7 @@ from benchmarks.read_offsets.__main__ import TOPIC, fill, names_of, records_of
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import NewTopic
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
@@ -88,7 +88,7 @@ def contest(bootstrap: str, folder: Path, *, form: Form, records: int, runs: int
         name = form.target(next(numbers))
         names = [name.format(connector=connector) for connector in connectors] if form.each else [name]
         topics = [NewTopic(each, form.partitions, 1) for each in names]
-        with KafkaTopicStore(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(300)) as store:
+        with KafkaTopicClient(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(300)) as store:
             store.create_all(topics)
         if form.half:
             fill_half(bootstrap, name, records)

@@ -31,7 +31,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.machine.java import Java, require_java
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
@@ -198,7 +198,9 @@ class Contest:
 
     def _target(self) -> str:
         topic = f"target-{next(self.numbers)}"
-        with KafkaTopicStore(ClientSettings(bootstrap_servers=(self.bootstrap,)), deadline=Deadline.after(60)) as store:
+        with KafkaTopicClient(
+            ClientSettings(bootstrap_servers=(self.bootstrap,)), deadline=Deadline.after(60)
+        ) as store:
             store.create(topic, partitions=25, replication_factor=1, config={"cleanup.policy": "compact"})
         return topic
 
@@ -206,7 +208,7 @@ class Contest:
         """Every second key, with a value that the source has not."""
         records = (OutRecord(target, key, b'{"lsn":-1}') for key, _value in islice(_records(self.keys), 0, None, 2))
         settings = ClientSettings(bootstrap_servers=(self.bootstrap,))
-        with KafkaTopicStore(settings, deadline=Deadline.after(600)) as store:
+        with KafkaTopicClient(settings, deadline=Deadline.after(600)) as store:
             store.write(records, transactional_id=TransactionalId("benchmark-half"))
 
     def _newest_backup(self) -> str:

@@ -22,7 +22,7 @@ from benchmarks.kafka import kafka_jars
 from benchmarks.pairs import compare
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.machine.java import Java, require_java
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
@@ -82,7 +82,7 @@ def fill(
 
     None are like those of so many sources with many tables. A batch has at most `per_batch` of them.
     """
-    with KafkaTopicStore(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(120)) as store:
+    with KafkaTopicClient(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(120)) as store:
         store.create(TOPIC, partitions=25, replication_factor=1, config={"cleanup.policy": "compact"})
     settings = {
         "bootstrap.servers": bootstrap,

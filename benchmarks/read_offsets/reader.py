@@ -6,12 +6,12 @@ import sys
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 
 
 def main(bootstrap: str, topic: str, isolation: str, expected: str) -> None:
     """Exits with 1 unless exactly `expected` records passed by."""
-    with KafkaTopicStore(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(300)) as store:
+    with KafkaTopicClient(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(300)) as store:
         read = store.read(topic, isolation=isolation, newest_per_key=True)
     print(read.records_read, len(read.records))
     sys.exit(read.records_read != int(expected))

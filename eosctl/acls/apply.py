@@ -41,7 +41,7 @@ from eosctl.events import Event
 from eosctl.foreign import Lines
 from eosctl.output.rows import Kind
 from eosctl.plan import Plan
-from eosctl.ports import AclStore
+from eosctl.ports import AclClient
 from eosctl.report import Problem, Report
 
 _POLL_S = 0.1
@@ -127,7 +127,7 @@ def apply_acls(app: App, plan: AclPlan) -> Report:
     return _apply_report(app, plan, ACLS_APPLY_RESULT, outcome, refused)
 
 
-def _read_back(app: App, store: AclStore, wanted: Sequence[Acl]) -> set[Acl]:
+def _read_back(app: App, store: AclClient, wanted: Sequence[Acl]) -> set[Acl]:
     """Read the ACLs until all of `wanted` are among them. A failed read is an event, and counts as not found."""
     existing = set[Acl]()
     try:

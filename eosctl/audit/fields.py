@@ -85,7 +85,7 @@ def read_field(
                 topic,
                 since={span.partition: span.first for span in its},
                 until={span.partition: span.stop for span in its},
-                sieve=look,
+                keep=look,
                 renews=True,
             ).bounds
         stable = {bound.partition: bound.lso for bound in bounds}

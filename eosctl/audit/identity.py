@@ -77,7 +77,7 @@ def _read_log(app: App, producer_ids: Sequence[ProducerId]) -> tuple[dict[Produc
     try:
         with app.topics() as store:
             read = store.read(
-                TOPIC, isolation="read_uncommitted", partly=True, sieve=make_filter(producer_ids), renews=True
+                TOPIC, isolation="read_uncommitted", partly=True, keep=make_filter(producer_ids), renews=True
             )
     except NotFoundError:
         return {}, []  # nobody has used a transaction yet
@@ -169,7 +169,7 @@ def former_connectors(scope: Scope, ids: Mapping[ProducerId, TransactionalId], p
     with scope.app.with_whole_timeout().topics() as store:
         for topic in scope.offsets_topics:
             since = {span.partition: span.first for span in plan.spans if span.topic == topic}
-            store.read(topic, isolation="read_uncommitted", partly=True, since=since, sieve=look, renews=True)
+            store.read(topic, isolation="read_uncommitted", partly=True, since=since, keep=look, renews=True)
     with scope.app.batches() as log:
         for batch in log.scan(plan):
             there = places.get((batch.topic, batch.partition))

@@ -159,7 +159,7 @@ def _recorded(app: App, connector: str) -> tuple[str, int, frozenset[str]]:
 
     try:
         with app.topics() as store:
-            found = store.read(app.target.config_topic, sieve=look)
+            found = store.read(app.target.config_topic, keep=look)
     except InterruptedByUserError:
         raise
     except EosctlError:

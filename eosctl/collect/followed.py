@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.collect import codes
 from eosctl.core.configs.records import RecordKind, UnparsableValueError, decode_key_text, decode_value, parse_key
-from eosctl.core.records import Bounds, KnownBounds, Record, Sieve, TopicDescription, TopicRead
+from eosctl.core.records import Bounds, KnownBounds, Record, RecordFilter, TopicDescription, TopicRead
 from eosctl.deadline import Clock
 from eosctl.errors import UnsupportedError
 from eosctl.ports import TopicReader
@@ -70,7 +70,7 @@ class FollowedConfigs:
     def read(self, store: TopicReader, topic: str, isolation: str) -> TopicRead:
         """Return all of the topic, reading only its new records; raises what `TopicReader.read` raises."""
         view = self._usable(store, topic, isolation)
-        read = store.read(topic, isolation=isolation, since=view.next, sieve=_without_task_configs)
+        read = store.read(topic, isolation=isolation, since=view.next, keep=_without_task_configs)
         ends = {each.partition: each.lso if isolation == "read_committed" else each.end for each in read.bounds}
         begins = {each.partition: each.begin for each in read.bounds}
         kept = (each for each in view.records if each.offset >= begins.get(each.partition, 0))
@@ -129,19 +129,19 @@ class FollowedReader:
         partly: bool = False,
         since: Mapping[int, int] | None = None,
         until: Mapping[int, int] | None = None,
-        sieve: Sieve | None = None,
+        keep: RecordFilter | None = None,
         renews: bool = False,
     ) -> TopicRead:
         """Read as `TopicReader.read`. Raises TooLargeError for a whole topic of more than MOST_OFFSETS offsets."""
         if topic == self._config_topic and since is None and until is None and not partly:
             read = self._configs.read(self._store, topic, isolation)
-            records = read.records if sieve is None else tuple(sieve(read.records))
+            records = read.records if keep is None else tuple(keep(read.records))
             return replace(read, records=_newest(records) if newest_per_key else records)
         if since is None and until is None:
             self._require_small(topic)
         return self._store.read(
             topic, isolation=isolation, newest_per_key=newest_per_key, partly=partly, since=since, until=until,
-            sieve=sieve, renews=renews,
+            keep=keep, renews=renews,
         )  # fmt: skip
 
     def read_columns(

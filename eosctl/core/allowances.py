@@ -17,7 +17,7 @@ class Waiver(StrEnum):
     help: str
 
     def __new__(cls, flag: str, help_text: str) -> Waiver:
-        """The member is the flag itself, so that hints can name it."""
+        """Make a member whose value is the flag itself, so that hints can name it."""
         waiver = str.__new__(cls, flag)
         waiver._value_, waiver.help = flag, help_text
         return waiver
@@ -75,7 +75,7 @@ class Allowances:
     accept_drift: Collection[str] = ()
 
     def names(self) -> list[str]:
-        """The flags as given, for reports."""
+        """Return the given flags, for reports."""
         given = {
             Waiver.WORKERS_DOWN: self.workers_down,
             Waiver.FORCE_RUNNING: self.force_running,
@@ -86,7 +86,7 @@ class Allowances:
         return flags + [f"{Waiver.ACCEPT_DRIFT.word} {side}" for side in sorted(set(self.accept_drift))]
 
     def write_unstopped(self) -> bool:
-        """Whether the connector may be in another state than STOPPED."""
+        """Return whether the connector may be in a state other than STOPPED."""
         return self.workers_down or self.force_running
 
 

@@ -1,6 +1,6 @@
-"""What a partition's log is made of, as `audit` reads it: batches by their headers, control markers, and what is gone.
+"""The log of a partition as `audit` reads it: batches by their headers, control markers, and gaps.
 
-Named tuples, as a topic has them by the hundred thousand. No record is in here: a batch says how many it has.
+Named tuples, as a topic has them by the hundred thousand. Records are not kept: a batch has only their number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eosctl.core.ids import ProducerId
 NO_PRODUCER = ProducerId(-1)
 """The producer id of a batch that was written by a producer without idempotence."""
 OLD_FORMAT = 2
-"""Batches of a lower `magic` are message sets of before Kafka 0.11: they know of no producers and no transactions."""
+"""Batches of a lower `magic` are message sets from before Kafka 0.11, without producers and transactions."""
 
 Place = tuple[str, int]
 """A topic and a partition."""
@@ -24,13 +24,13 @@ Place = tuple[str, int]
 class Batch(NamedTuple):
     """The header of one record batch, or one control marker: then `commit` says which, and `records` is 0.
 
-    `records` is what is left in the batch: compaction takes records out and leaves `last_offset` as it was. Of a
-    compressed message set of `magic` 0 or 1 it is what the offsets say. `first_timestamp_ms` and `max_timestamp_ms` are
-    the producer's unless the topic stamps (`message.timestamp.type=LogAppendTime`), those of a marker the broker's.
-    The epoch of a marker is that of its transaction's batches, or higher: a fence aborts with a higher one, and from
-    transaction version 2 on (KIP-890, Kafka 4.0) every end raises it by one.
-    `commit` is None for what is no marker of a transaction, `coordinator_epoch` for what is no marker.
-    `crc_ok` is None where the checksum was not asked for.
+    `records` is the number of records left in the batch: compaction removes records and leaves `last_offset` as it was.
+    For a compressed message set of `magic` 0 or 1 it is derived from the offsets. `first_timestamp_ms` and
+    `max_timestamp_ms` are the producer's unless the topic stamps (`message.timestamp.type=LogAppendTime`), those of a
+    marker the broker's. The epoch of a marker is that of its transaction's batches, or higher: a fence aborts with a
+    higher one, and from transaction version 2 on (KIP-890, Kafka 4.0) every end raises it by one. `commit` is None
+    unless it is the marker of a transaction, `coordinator_epoch` unless it is a marker. `crc_ok` is None if the
+    checksum was not computed.
     """
 
     topic: str
@@ -53,11 +53,12 @@ class Batch(NamedTuple):
 
 
 class Window(Struct, frozen=True):
-    """What a scan is to read of each partition; what is None is where the log begins, or ends when the scan is planned.
+    """The offsets or times that limit what a scan reads of each partition.
 
-    A time is turned into an offset as brokers do (ListOffsets): the first record, or marker, that is as young. Sources
-    may give their records any time; markers have the broker's. So a transaction that begins before the window and ends
-    in it may have a part of its records outside: `audit` has to tell it apart from one that lacks them.
+    None stands for the start of the log, or for its end when the scan is planned. A time is converted to an offset as
+    brokers do it (ListOffsets): that of the first record, or marker, with at least this timestamp. Sources may give
+    their records any time; markers have the broker's. So a transaction that begins before the window and ends in it may
+    have some records outside: `audit` must distinguish it from one whose records are missing.
     """
 
     since_ms: int | None = None
@@ -84,21 +85,21 @@ class Span(Struct, frozen=True):
 
 @unique
 class UnseenReason(StrEnum):
-    """Why offsets of a window were not seen."""
+    """The reason why offsets of a window were not seen."""
 
     REMOVED = "removed"
     """They lie before the log's start: retention or DeleteRecords removed them."""
     COMPACTED = "compacted"
     """The log cleaner removed them; they lie between, or in, batches that are still there."""
     UNREADABLE = "unreadable"
-    """The partition could not be asked; `detail` says why."""
+    """The partition could not be read; `detail` has the reason."""
 
 
 class Unseen(NamedTuple):
-    """Offsets of a window that a scan did not see: `offsets` many of those from `first_offset` to `last_offset`.
+    """Offsets of a window that a scan did not see: `offsets` of those from `first_offset` to `last_offset`.
 
-    The holes of compaction are one of these per partition, so that not all offsets in between are missing.
-    `first_offset`, `last_offset` and `offsets` are None where nobody could say.
+    The gaps of compaction are one of these per partition, so that not all offsets in between are missing.
+    `first_offset`, `last_offset` and `offsets` are None where they are unknown.
     """
 
     topic: str
@@ -111,7 +112,7 @@ class Unseen(NamedTuple):
 
 
 class ScanPlan(Struct, frozen=True):
-    """The partitions that can be read, and what is already known not to be seen."""
+    """The partitions that can be read, and the offsets that are already known not to be."""
 
     spans: tuple[Span, ...]
     unseen: tuple[Unseen, ...] = ()

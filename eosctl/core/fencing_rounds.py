@@ -1,20 +1,20 @@
-"""A fencing round of Connect's leader: how long it may take, what it leaves on the ids, and what makes it quick."""
+"""A fencing round of Connect's leader: its time limits, its effect on the ids, and how to speed it up."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 ROUND_S = 90.0
-"""How long a leader's fencing round may last (`RestServer.DEFAULT_REST_REQUEST_TIMEOUT_MS`)."""
+"""The time limit of a leader's fencing round (`RestServer.DEFAULT_REST_REQUEST_TIMEOUT_MS`)."""
 ROUND_TIMEOUTS_MS = frozenset({90_000, 1})
 """The transaction timeouts that a round leaves on the ids it fences; tasks leave 60000, eosctl 30000.
 
 Workers before Kafka 3.7.1 send 1 (KAFKA-16047).
 """
 FENCING_FAILED = "Failed to perform zombie fencing"
-"""How the failure of a task begins whose leader did not finish its round."""
+"""The beginning of a task's failure whose leader did not finish its round."""
 CURE: Mapping[str, str] = {
     "admin.override.retry.backoff.ms": "10",
     "admin.override.retry.backoff.max.ms": "10",
 }
-"""With these in its config Connect fences a hundred ids per second, and the connector needs no rescue again."""
+"""Settings of a connector with which Connect fences a hundred ids per second, so that it needs no rescue again."""

@@ -1,4 +1,4 @@
-"""What every check answers with: findings, each with a stable code, a severity, its evidence and what fixes it."""
+"""Findings, the results of every check: each with a stable code, a severity, its evidence and what fixes it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from eosctl.codes import Code
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
-"""Worst first."""
+"""The severities, worst first."""
 
 
 class Finding(Struct, frozen=True):
-    """Something that a person should know; `code` is stable, `severity` error, warning or info.
+    """A problem or a fact that a person should know; `code` is stable, `severity` error, warning or info.
 
-    Not `certain` is what could not be looked at, or does not report: a gate then stays unknown, and a check has no
-    answer.
+    `certain` is false if something could not be observed, or did not respond: a gate then stays unknown, and a check
+    has no answer.
     """
 
     code: Code
@@ -31,23 +31,23 @@ class Finding(Struct, frozen=True):
 
 
 def each_once(findings: Iterable[Finding]) -> list[Finding]:
-    """Without those that say the same of the same subject again."""
+    """Return the findings without repetitions of the same message about the same subject."""
     return list({(each.code, each.subject, each.message): each for each in findings}.values())
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Each finding once, errors before warnings before the rest, else in the order in which they were made."""
+    """Return each finding once, errors before warnings before the rest, otherwise in their original order."""
     return sorted(each_once(findings), key=lambda each: SEVERITIES.index(each.severity))
 
 
 def severity_counts(findings: Iterable[Finding]) -> dict[str, int]:
-    """How many there are of each severity, worst first."""
+    """Count the findings of each severity, worst first."""
     counts = Counter(each.severity for each in findings)
     return {severity: counts[severity] for severity in SEVERITIES}
 
 
 def is_unseen(finding: Finding) -> bool:
-    """Return whether a finding says that something that counts could not be seen; what only informs is no promise."""
+    """Return whether something that matters could not be seen; a finding that only informs does not matter."""
     return not finding.certain and finding.severity != INFO
 
 

@@ -19,10 +19,10 @@ WorkerId = NewType("WorkerId", str)
 FLINK_SINK: Literal["flink-sink"] = "flink-sink"
 KAFKA_STREAMS: Literal["kafka-streams"] = "kafka-streams"
 RISKY_IN_PATH = re.compile(r"%(2F|5C|25|[01][0-9A-F]|7F)")
-"""What Jetty 12 refuses in a path."""
+"""Escapes that Jetty 12 refuses in a path."""
 _STRICT_SINCE = (4, 0)
 MIGRATION_PREFIX = "eosctl-migrate-"
-"""What the ids begin with under which the tasks of `offsets migrate` write: the plan's name and a number follow."""
+"""The prefix of the ids under which the tasks of `offsets migrate` write: the plan's name and a number follow."""
 _NUMBER = r"(?:0|[1-9][0-9]*)"  # as Java prints one
 _SHAPES: tuple[tuple[Application, re.Pattern[str]], ...] = (
     # application.id, the UUID of the process, thread: one producer per thread (Streams 2.6+, `StreamsProducer`, EOS v2)
@@ -37,22 +37,25 @@ _SHAPES: tuple[tuple[Application, re.Pattern[str]], ...] = (
 
 
 def task_transactional_id(group_id: str, connector: str, task: int) -> TransactionalId:
-    """The transactional id of a source task (Kafka 3.3+, `Worker.taskTransactionalId`)."""
+    """Return the transactional id of a source task (Kafka 3.3+, `Worker.taskTransactionalId`)."""
     return TransactionalId(f"{group_id}-{connector}-{task}")
 
 
 def worker_id_of_url(url: str) -> WorkerId:
-    """How the worker that is reached at `url` is named by REST."""
+    """Return the worker id under which REST lists the worker at `url`."""
     return WorkerId(url.partition("://")[2])
 
 
 def connector_path(connector: str) -> str:
-    """Where a worker's REST interface has a connector: `/connectors/my%20connector`."""
+    """Return the path of a connector in a worker's REST interface: `/connectors/my%20connector`."""
     return f"/connectors/{quote(connector, safe='')}"
 
 
 def why_unreachable(connector: str, version: tuple[int, int] | None) -> str | None:
-    """Why REST requests can't name a connector; None where they can. Kafka 4.0 came with Jetty 12, which is strict."""
+    """Explain why REST requests can't name a connector; None where they can.
+
+    Kafka 4.0 comes with Jetty 12, which is strict.
+    """
     path = connector_path(connector)
     if connector in ("", ".", ".."):
         return f"the connector name {connector!r} can't be part of a URL"
@@ -65,7 +68,7 @@ def why_unreachable(connector: str, version: tuple[int, int] | None) -> str | No
 
 
 def stop_request(connector: str | None = None, *, profile: str | None = None) -> str:
-    """How nothing of a connector is left running: Kafka before 3.5 has no other way than to delete it."""
+    """Describe how to stop a connector; before Kafka 3.5 deleting it is the only way."""
     name, of_profile = connector or "NAME", "" if profile is None else f"-p {shell_word(profile)} "
     return (
         f"`eosctl connectors stop {of_profile}{arguments(name)}`; before Kafka 3.5 DELETE {connector_path(name)}, and "
@@ -74,7 +77,7 @@ def stop_request(connector: str | None = None, *, profile: str | None = None) ->
 
 
 def leader_transactional_id(group_id: str) -> TransactionalId:
-    """The transactional id of a Connect leader (`DistributedConfig.transactionalProducerId`)."""
+    """Return the transactional id of a Connect leader (`DistributedConfig.transactionalProducerId`)."""
     return TransactionalId(f"connect-cluster-{group_id}")
 
 
@@ -82,23 +85,24 @@ _LEADS = leader_transactional_id("")
 
 
 def own_transactional_id(group_id: str) -> TransactionalId:
-    """The id under which eosctl itself writes to a running group's config topic: nobody else's, and one per group.
+    """Return the transactional id, one per group, under which eosctl itself writes to a running group's config topic.
 
-    An upgrade takes it when it begins, so that it sees another eosctl begin.
+    An upgrade takes it when it begins, so that it notices when another eosctl begins.
     """
     return TransactionalId(f"eosctl-config-{group_id}")
 
 
 def offsets_transactional_id(group_id: str | None) -> TransactionalId:
-    """The id under which eosctl writes offsets of a group; never one of Connect's, as the ids of tasks end in a number.
+    """Return the transactional id under which eosctl writes offsets of a group.
 
-    `eosctl-offsets-` is the prefix to grant, where one ACL is to serve for all groups.
+    It is never one of Connect's, as the ids of tasks end in a number. `eosctl-offsets-` is the prefix to grant, where
+    one ACL is to serve for all groups.
     """
     return TransactionalId("-".join(["eosctl-offsets", *([group_id] if group_id else []), "writer"]))
 
 
 def migration_transactional_id(plan: str) -> str:
-    """What the ids of a migration's write tasks begin with; a dash and the task's number follow."""
+    """Return the prefix of the ids of a migration's write tasks; a dash and the task's number follow."""
     return f"{MIGRATION_PREFIX}{plan}"
 
 
@@ -109,12 +113,12 @@ _OWN = re.compile(
 
 
 def is_own_id(transactional_id: TransactionalId) -> bool:
-    """Whether eosctl itself writes under such an id."""
+    """Return whether the id is one of those under which eosctl itself writes."""
     return transactional_id.startswith("eosctl-") and _OWN.fullmatch(transactional_id) is not None  # most don't
 
 
 def task_transactional_ids(group_id: str, connector: str, count: int) -> list[TransactionalId]:
-    """The ids of tasks 0 to `count` - 1, in order."""
+    """Return the ids of tasks 0 to `count` - 1, in order."""
     return [task_transactional_id(group_id, connector, task) for task in range(count)]
 
 
@@ -123,9 +127,10 @@ Application = Literal["flink-sink", "kafka-streams"]
 
 
 class Owner(Struct, frozen=True):
-    """Whose a transactional id is; a task has connector and number.
+    """The owner of a transactional id; a task has a connector and a number.
 
-    `application`, only for other, is what makes ids of this shape: a guess, for nothing keeps others from it.
+    `application`, only for other, is the kind of application that makes ids of this shape: a guess, as any client may
+    use such an id.
     """
 
     kind: OwnerKind
@@ -135,7 +140,7 @@ class Owner(Struct, frozen=True):
 
 
 def application_of(transactional_id: TransactionalId) -> Application | None:
-    """FLINK_SINK or KAFKA_STREAMS where the id has the shape of theirs, whoever made it; else None."""
+    """Return FLINK_SINK or KAFKA_STREAMS if the id has the shape of theirs, whoever made it; else None."""
     if transactional_id.startswith(_LEADS) or is_own_id(transactional_id):
         return None
     head, _dash, last = transactional_id.rpartition("-")
@@ -149,14 +154,14 @@ def application_of(transactional_id: TransactionalId) -> Application | None:
 
 
 def task_of(transactional_id: TransactionalId, group_id: str) -> tuple[str, int] | None:
-    """Connector and task, if this can be the id of a task of group `group_id`."""
+    """Return connector and task if this can be the id of a task of group `group_id`; else None."""
     head, _dash, tail = transactional_id.rpartition("-")
     connector = head.removeprefix(f"{group_id}-")
     return None if connector in ("", head) or not _is_task_number(tail) else (connector, int(tail))
 
 
 def may_be_task(transactional_id: TransactionalId) -> bool:
-    """Whether this can be the id of a task of any group."""
+    """Return whether this can be the id of a task of any group."""
     head, _dash, tail = transactional_id.rpartition("-")
     return bool(re.fullmatch(r".+-.+", head, re.DOTALL)) and _is_task_number(tail)
 
@@ -166,7 +171,7 @@ def groups_of_task(transactional_id: TransactionalId) -> list[str]:
     head, _dash, tail = transactional_id.rpartition("-")
     if not _is_task_number(tail):
         return []
-    return [head[:at] for at in range(1, len(head) - 1) if head[at] == "-"]
+    return [head[:end] for end in range(1, len(head) - 1) if head[end] == "-"]
 
 
 def owner_of(
@@ -176,14 +181,14 @@ def owner_of(
     *,
     groups: Collection[str] | None = None,
 ) -> Owner:
-    """Whose this id is, as seen from group `group_id`.
+    """Return the owner of an id, as seen from group `group_id`.
 
     Ids are plain joins with `-`, so one id can be read in several ways: group `a-b` with connector `c` has the ids of
     group `a` with connector `b-c`, and the leader id of group `x-0` is a task id of group `connect`. With `connectors`
-    (all that the group has) a task is claimed for one of them only; without, `<group>-<something>-<number>` is taken
-    for a task, unless it may as well be another group's leader, or a task of another one of `groups`: then it is
-    ambiguous. With `groups` (all that the cluster has) it can only be the leader of one of those. Ids that eosctl
-    itself writes under are eosctl's, but for a connector of the group that has the same.
+    (all that the group has) only a task of one of them is claimed; without, `<group>-<something>-<number>` is taken for
+    a task, unless it could equally be another group's leader, or a task of another one of `groups`: then it is
+    ambiguous. With `groups` (all that the cluster has) it can only be the leader of one of those. Ids under which
+    eosctl itself writes are eosctl's, unless a connector of the group has the same.
     """
     if group_id is not None and transactional_id == leader_transactional_id(group_id):
         return Owner("leader")
@@ -191,25 +196,25 @@ def owner_of(
     if is_own_id(transactional_id) and (work is None or work[0] not in connectors):
         return Owner("eosctl")
     if group_id is not None and work is not None:
-        there = work[0] in connectors
-        fits = _may_be_anothers(transactional_id, group_id, groups, there=there)
-        if there or not connectors:
+        is_known = work[0] in connectors
+        fits = _may_be_of_other_group(transactional_id, group_id, groups, is_known=is_known)
+        if is_known or not connectors:
             return Owner("ambiguous") if fits else Owner("task", *work)
     return Owner("other", application=application_of(transactional_id))
 
 
-def _may_be_anothers(
-    transactional_id: TransactionalId, group_id: str, groups: Collection[str] | None, *, there: bool
+def _may_be_of_other_group(
+    transactional_id: TransactionalId, group_id: str, groups: Collection[str] | None, *, is_known: bool
 ) -> bool:
-    """Return whether the id can be that of another group's leader; or of its task, if the connector is not `there`."""
+    """Return whether the id can be that of another group's leader; or of its task, unless the connector `is_known`."""
     leads = transactional_id.startswith(_LEADS)
     if groups is None:
-        return leads and not there
+        return leads and not is_known
     if leads and transactional_id.removeprefix(_LEADS) in groups:
         return True
-    return not there and any(each != group_id and each in groups for each in groups_of_task(transactional_id))
+    return not is_known and any(each != group_id and each in groups for each in groups_of_task(transactional_id))
 
 
 def _is_task_number(text: str) -> bool:
-    """Whether Connect would print a task number like this: no sign, no leading zero, ASCII digits, a Java int."""
+    """Return whether Connect would print a task number so: no sign, no leading zero, ASCII digits, a Java int."""
     return len(text) <= len(str(2**31)) and re.fullmatch(_NUMBER, text) is not None

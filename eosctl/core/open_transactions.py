@@ -19,7 +19,7 @@ OPEN_TRANSACTION = finding(
 )
 
 
-def end_of_orphan(place: Sequence[str], *, transactional_id: str | None) -> str:
+def orphan_hint(place: Sequence[str], *, transactional_id: str | None) -> str:
     """Return how a transaction is ended that no coordinator has open, in all of its partitions; `place` names it.
 
     An id that goes on may have committed it: then an abort loses records, or delivers them twice.
@@ -35,9 +35,10 @@ def end_of_orphan(place: Sequence[str], *, transactional_id: str | None) -> str:
 
 
 class OpenTransaction(Struct, frozen=True):
-    """What holds the last stable offset of a partition behind its end; `producer` and the rest as far as brokers told.
+    """A transaction that holds back a partition's last stable offset.
 
-    `bound` is the partition, and where its records begin, are stable to, and end.
+    `bound` has the partition's first offset, last stable offset and end. `producer` and the members after it are None
+    where brokers did not report them.
     """
 
     topic: str

@@ -16,7 +16,7 @@ from eosctl.errors import InputFileError, RefusedError
 UNKNOWN = -1
 """`offset` and `timestamp_ms` of a record whose line has none."""
 MOST_PARTITION, MOST_OFFSET = 2**31 - 1, 2**63 - 1
-"""The largest that Kafka's protocol has; a timestamp is as large as an offset."""
+"""The largest values of Kafka's protocol; a timestamp may be as large as an offset."""
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -24,9 +24,10 @@ _quoted: Callable[[str], str] = json.encoder.encode_basestring
 
 
 def record_line(record: Record, extra: Mapping[str, object] | None = None) -> str:
-    """One line, without its line feed; members that are unknown are left out, `extra` members come last.
+    """Format a record as one line, without its line feed; unknown members are left out, `extra` members come last.
 
-    Put together by hand: backups have millions of lines, and an encoder of whole objects takes three times as long.
+    The line is assembled by hand: backups have millions of lines, and an encoder of whole objects takes three times as
+    long.
     """
     more = "".join(f",{_quoted(name)}:{_encode(value)}" for name, value in (extra or {}).items())
     if record.headers:
@@ -40,7 +41,7 @@ def record_line(record: Record, extra: Mapping[str, object] | None = None) -> st
 
 
 def bytes_text(data: bytes | None) -> str:
-    """`encode_bytes` as JSON."""
+    """Return `encode_bytes` as JSON text."""
     try:
         return "null" if data is None else _quoted(data.decode("utf-8"))
     except UnicodeDecodeError:
@@ -48,7 +49,7 @@ def bytes_text(data: bytes | None) -> str:
 
 
 def encode_bytes(data: bytes | None) -> object:
-    """Text where the bytes are UTF-8, else `{"base64": …}`; None stays None."""
+    """Return text where the bytes are UTF-8, else `{"base64": …}`; None stays None."""
     if data is None:
         return None
     try:
@@ -58,7 +59,7 @@ def encode_bytes(data: bytes | None) -> object:
 
 
 def decode_bytes(value: object) -> bytes | None:
-    """The inverse of `encode_bytes`; raises ValueError for any other shape."""
+    """Invert `encode_bytes`; raises ValueError for any other shape."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -69,18 +70,20 @@ def decode_bytes(value: object) -> bytes | None:
 
 
 def encode_headers(headers: Headers) -> list[object]:
-    """Headers as the member of a line."""
+    """Encode headers as the member of a line."""
     return [{"name": encode_bytes(header_name(name)), "value": encode_bytes(value)} for name, value in headers]
 
 
 def header_name(name: str) -> bytes:
-    """The bytes of a header's name."""
+    """Encode the name of a header."""
     return name.encode("utf-8", "surrogateescape")
 
 
 def sendable_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
-    """Return headers as confluent-kafka takes them, which crashes on names with surrogates; raise RefusedError for
-    these."""
+    """Return headers in confluent-kafka's form.
+
+    Raises RefusedError for names with surrogates, on which it crashes.
+    """
     for name, _value in headers:
         if header_name(name) != name.encode("utf-8", "replace"):
             raise RefusedError(
@@ -91,7 +94,7 @@ def sendable_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
 
 
 def decode_headers(value: object) -> Headers:
-    """The inverse of `encode_headers`; raises ValueError for any other shape."""
+    """Invert `encode_headers`; raises ValueError for any other shape."""
     if value is None:
         return ()
     if not isinstance(value, list):
@@ -107,14 +110,17 @@ def _header(value: object) -> tuple[str, bytes | None]:
 
 
 def read_records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
-    """The records of a file; raises InputFileError that names the file and the line."""
+    """Read the records of a file; raises InputFileError that names the file and the line."""
     return (record for _number, _document, record in numbered_documents(lines, name=name))
 
 
 def numbered_documents(
     lines: Iterable[bytes], *, name: str, first: int = 1
 ) -> Iterator[tuple[int, Mapping[str, object], Record]]:
-    """Line numbers, from that of the `first`, objects and records; raises InputFileError that names file and line."""
+    """Yield line numbers (the `first` line has number `first`), JSON objects and records.
+
+    Raises InputFileError that names the file and the line.
+    """
     for number, line in enumerate(lines, start=first):
         if not line.strip():
             continue
@@ -130,7 +136,7 @@ def numbered_documents(
 
 
 def _record(document: object) -> Record:
-    """Raises ValueError that names the member which is missing or wrong."""
+    """Convert a JSON object to a Record; raises ValueError that names a missing or wrong member."""
     if not isinstance(document, dict):
         raise ValueError("expected a JSON object")
     topic = document.get("topic")

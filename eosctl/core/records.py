@@ -10,13 +10,13 @@ from msgspec import Struct, field
 from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 
 Headers = tuple[tuple[str, bytes | None], ...]
-"""Names and values; bytes of a name that are no UTF-8 are surrogates in it, as `surrogateescape` has them."""
+"""Names and values; bytes of a name that are not UTF-8 are surrogates in it, as with `surrogateescape`."""
 
 
 class Record(NamedTuple):
-    """One record as it lies in a topic; `value` None is a tombstone; `timestamp_ms` is -1 when the record has none.
+    """One record as stored in a topic; `value` None is a tombstone; `timestamp_ms` is -1 when the record has none.
 
-    A tuple, because topics are read by the million and nothing else is made as fast.
+    A tuple, because topics are read by the million and nothing else is created as fast.
     """
 
     topic: str
@@ -28,12 +28,13 @@ class Record(NamedTuple):
     headers: Headers = ()
 
 
-Sieve = Callable[[Sequence[Record]], Sequence[Record]]
-"""Is shown the records of a topic as they come, some at a time, those of a partition in order; returns what to keep."""
+RecordFilter = Callable[[Sequence[Record]], Sequence[Record]]
+"""A filter that takes some records of a topic at a time, those of a partition in order, and returns the ones to keep.
+"""
 
 
 class OutRecord(NamedTuple):
-    """One record to write; `partition` None means: where Connect's own producer would put this key (murmur2)."""
+    """One record to write; `partition` None means the one that Connect's own producer would choose (murmur2)."""
 
     topic: str
     key: bytes | None
@@ -44,7 +45,7 @@ class OutRecord(NamedTuple):
 
 
 class Written(Struct, frozen=True):
-    """Where an OutRecord landed, as its delivery report says."""
+    """The place of a written OutRecord, from its delivery report."""
 
     topic: str
     partition: int
@@ -63,29 +64,32 @@ class Bounds(Struct, frozen=True):
 def hidden_of(
     offsets: Mapping[tuple[str, int], int], bounds: Mapping[str, Sequence[Bounds]]
 ) -> dict[tuple[str, int], int]:
-    """Those of `offsets`, by topic and partition, that the LSO has not passed: read_committed does not see them yet."""
+    """Return those `offsets`, by topic and partition, that read_committed does not see yet.
+
+    The LSO has not passed them.
+    """
     stable = {(topic, bound.partition): bound.lso for topic, found in bounds.items() for bound in found}
     return {place: offset for place, offset in offsets.items() if stable.get(place, -1) <= offset}
 
 
 class KnownBounds(Struct, frozen=True):
-    """The bounds of those partitions that could be asked; `missing` says of each other one why not."""
+    """The bounds of the partitions whose leaders respond; `missing` has the reason for each other one."""
 
     known: tuple[Bounds, ...]
     missing: Mapping[int, str] = {}
 
     def partitions(self) -> int:
-        """How many partitions the topic has."""
+        """Return the topic's number of partitions."""
         return len(self.known) + len(self.missing)
 
 
 class TopicRead(Struct, frozen=True):
     """The outcome of reading a topic up to bounds that were fixed at the start.
 
-    `records` are in partition, then offset order: every record that a sieve kept, or of these the newest per
-    (partition, key) where that was asked for. `records_read` counts all that passed by. `missing` are the partitions
-    that could not be read, where that was allowed, and why. `partition_for` is the reader's way to say where a key
-    belongs: that of librdkafka is a hundred times as fast as the one in Python.
+    `records` are in partition, then offset order: every record, or those that a filter kept; if requested, the newest
+    of these per (partition, key). `records_read` counts all records that were read. `missing` has the partitions that
+    could not be read, where that was allowed, and why. `partition_for` is the reader's partitioner: that of librdkafka
+    is a hundred times as fast as the one in Python.
     """
 
     topic: str
@@ -96,7 +100,7 @@ class TopicRead(Struct, frozen=True):
     partition_for: Partitioner = partition_for
 
     def blocked(self) -> tuple[Bounds, ...]:
-        """Partitions where an open transaction hides committed records behind it."""
+        """Return the partitions where an open transaction hides committed records behind it."""
         return tuple(bound for bound in self.bounds if bound.lso < bound.end)
 
 
@@ -110,7 +114,10 @@ class NewTopic(Struct, frozen=True):
 
 
 class Placement(Struct, frozen=True):
-    """Where a partition lies, by broker ids: `leader` None for none, `offline` replicas that the cluster lacks."""
+    """The replicas of a partition, as broker ids.
+
+    `leader` is None without one; `offline` replicas are not in the cluster.
+    """
 
     partition: int
     leader: int | None
@@ -120,7 +127,7 @@ class Placement(Struct, frozen=True):
 
 
 class TopicDescription(Struct, frozen=True):
-    """What the cluster says of a topic; `config` holds the effective values, empty where they may not be read."""
+    """A topic as the cluster describes it; `config` holds the effective values, empty where they may not be read."""
 
     name: str
     topic_id: str

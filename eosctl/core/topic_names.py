@@ -1,4 +1,4 @@
-"""What Kafka takes for the name of a topic (`Topic.validate`, Kafka 4.3)."""
+"""Valid names of topics (`Topic.validate`, Kafka 4.3)."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ RULE = "letters, digits, dots, underscores and hyphens, at most 249 of them"
 
 
 def is_topic_name(text: str) -> bool:
-    """Whether there can be a topic of that name."""
+    """Return whether a topic can have that name."""
     return _LEGAL.fullmatch(text) is not None and text not in (".", "..")

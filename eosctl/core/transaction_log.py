@@ -1,7 +1,7 @@
-"""Decodes the records of `__transaction_state`, the coordinators' own log, and says where an id's records lie.
+"""Decodes the records of `__transaction_state`, the coordinators' own log, and finds the partition of an id.
 
-For reading only: nothing here encodes, because nobody but a coordinator may write there. Layouts:
-TransactionLogKey v0, TransactionLogValue v0 and v1 (Kafka 0.11 to 4.3); v1 is flexible, from transaction.version 1 on.
+For reading only: nothing here encodes, because only a coordinator may write there. Layouts: TransactionLogKey v0,
+TransactionLogValue v0 and v1 (Kafka 0.11 to 4.3); v1 is flexible, from transaction.version 1 on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_VARINT_BYTES = 5
 
 
 class LoggedTransaction(Struct, frozen=True):
-    """The state of one id as its coordinator wrote it; tagged fields are None where the record has none."""
+    """The state of one id as its coordinator wrote it; tagged fields are None if the record lacks them."""
 
     version: int
     producer_id: ProducerId
@@ -47,7 +47,7 @@ class LoggedTransaction(Struct, frozen=True):
 
 
 def java_string_hash(text: str) -> int:
-    """`String.hashCode` of `text`, over its UTF-16 code units, as a signed 32-bit number."""
+    """Compute `String.hashCode` of `text`, over its UTF-16 code units, as a signed 32-bit number."""
     data = text.encode("utf-16-be", "surrogatepass")
     total = 0
     for (unit,) in struct.iter_unpack(">H", data):
@@ -56,16 +56,16 @@ def java_string_hash(text: str) -> int:
 
 
 def coordinator_partition(transactional_id: TransactionalId, partitions: int) -> int:
-    """The partition of `__transaction_state` whose leader coordinates the id (`TransactionStateManager.partitionFor`).
+    """Return the partition of `__transaction_state` whose leader coordinates the id.
 
-    Kafka's `Utils.abs` maps the one integer without an absolute value to 0.
+    `TransactionStateManager.partitionFor`; Kafka's `Utils.abs` maps the one integer without an absolute value to 0.
     """
     number = java_string_hash(transactional_id)
     return 0 if number == -(1 << 31) else abs(number) % partitions
 
 
 def decode_key(key: bytes) -> TransactionalId:
-    """The transactional id of a record; raises ProtocolError for bytes that are not a v0 key."""
+    """Decode the transactional id of a record; raises ProtocolError for bytes that are not a v0 key."""
     reader = _Reader(key, "transaction log key")
     version = reader.int16()
     if version != 0:
@@ -76,7 +76,10 @@ def decode_key(key: bytes) -> TransactionalId:
 
 
 def decode_value(value: bytes) -> LoggedTransaction:
-    """The state in a record; raises ProtocolError for an unknown version, a cut value, or bytes left over."""
+    """Decode the state in a record.
+
+    Raises ProtocolError for an unknown version, a truncated value, or trailing bytes.
+    """
     reader = _Reader(value, "transaction log value")
     version = reader.int16()
     if version not in (0, 1):
@@ -121,7 +124,7 @@ def _partitions(reader: _Reader, *, flexible: bool) -> tuple[tuple[str, int], ..
 
 
 def _tag(tags: dict[int, bytes], number: int, layout: str) -> int | None:
-    """A tagged integer; Kafka leaves out, or sets to -1, what is not there."""
+    """Decode a tagged integer; None where Kafka leaves the tag out or sets it to -1."""
     if number not in tags:
         return None
     reader = _Reader(tags[number], f"tag {number} of a transaction log value")
@@ -165,11 +168,11 @@ class _Reader:
         raise ProtocolError(f"{self._what} has a number longer than {_MAX_VARINT_BYTES} bytes")
 
     def count(self, *, flexible: bool) -> int:
-        """The length of a nullable array; -1 for null."""
+        """Read the length of a nullable array; -1 for null."""
         return self.varint() - 1 if flexible else self.take(">i")[0]
 
     def tags(self) -> dict[int, bytes]:
-        """Tagged fields by number, known or not."""
+        """Read all tagged fields by number, known or not."""
         found = {}
         for _tag_index in range(self.varint()):
             number = self.varint()

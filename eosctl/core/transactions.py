@@ -1,6 +1,6 @@
 """Transactional ids and their state, as coordinators and partition leaders report them.
 
-What brokers answer are named tuples, as on the wire: there may be hundreds of thousands of them.
+The brokers' answers are named tuples, as on the wire: there may be hundreds of thousands of them.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ OPEN_STATES = (
     TransactionState.PREPARE_ABORT,
     TransactionState.PREPARE_EPOCH_FENCE,
 )
-"""A transaction in one of these is not over: its markers are still to be written."""
+"""States of a transaction that is not over: its markers are still to be written."""
 OPEN_STATES_BEFORE_4 = OPEN_STATES[:3]
-"""Those that brokers before 4.0 know; they refuse to filter by another one."""
+"""The open states that brokers before 4.0 know; they refuse a filter with another one."""
 
 
 class KafkaFault(Struct, frozen=True):
@@ -52,7 +52,7 @@ class KafkaFault(Struct, frozen=True):
     message: str = ""
 
     def __str__(self) -> str:
-        """As one phrase."""
+        """Format the fault as one phrase."""
         return f"{self.name}: {self.message}" if self.message not in ("", self.name) else self.name
 
 
@@ -65,10 +65,10 @@ class Coordinator(Struct, frozen=True):
 
 
 class TransactionDescription(Struct, frozen=True):
-    """One answer of DescribeTransactions; `started_ms` is None unless a transaction is open.
+    """One result of DescribeTransactions; `started_ms` is None unless a transaction is open.
 
-    `last_started_ms` is when the last one began, open or ended; None where the producer has had none yet,
-    which Kafka 3.9 reports by the state EMPTY only.
+    `last_started_ms` is the start of the last one, open or ended; None if the producer has had none yet, which Kafka
+    3.9 reports only by the state EMPTY.
     """
 
     transactional_id: TransactionalId
@@ -83,7 +83,7 @@ class TransactionDescription(Struct, frozen=True):
 
 
 class TransactionListing(Struct, frozen=True):
-    """One line of ListTransactions, with the broker that gave it."""
+    """One entry of ListTransactions, with the broker that reported it."""
 
     transactional_id: TransactionalId
     state: TransactionState
@@ -92,9 +92,9 @@ class TransactionListing(Struct, frozen=True):
 
 
 class TransactionListings(Struct, frozen=True):
-    """The ids of the coordinators that could be asked; `missing` says of which others the ids are left out.
+    """The ids of the coordinators that respond; `missing` has a fault for the ids that are left out.
 
-    `unseen` says why nobody knows whether there are others: this principal may not see which brokers coordinate.
+    `unseen` is set where it is unknown whether there are others: this principal may not see which brokers coordinate.
     """
 
     found: Sequence[TransactionListing]
@@ -106,7 +106,7 @@ class TransactionListings(Struct, frozen=True):
         return self.missing if self.unseen is None else (*self.missing, self.unseen)
 
     def complete(self) -> Sequence[TransactionListing]:
-        """All ids there are; raises UnreachableError where some may be missing."""
+        """Return all ids; raises UnreachableError where some may be missing."""
         if self.missing:
             raise UnreachableError(
                 f"can't list all transactional ids: {'; '.join(map(str, self.missing))}",
@@ -116,9 +116,9 @@ class TransactionListings(Struct, frozen=True):
 
 
 class FenceAnswer(Struct, frozen=True):
-    """What InitProducerId answered for one transactional id: producer id and epoch, or a fault.
+    """The result of InitProducerId for one transactional id: producer id and epoch, or a fault.
 
-    `confirmed` is False when the deadline came, or the connection broke, before the coordinator's last word.
+    `confirmed` is False if the deadline passed, or the connection broke, before the coordinator's final response.
     """
 
     transactional_id: TransactionalId
@@ -154,7 +154,7 @@ class RawGroupMember(Struct, frozen=True):
 
 
 class RawGroup(Struct, frozen=True):
-    """DescribeGroups' answer for one group; an unknown group has `state` "Dead" and no members."""
+    """The result of DescribeGroups for one group; an unknown group has `state` "Dead" and no members."""
 
     group_id: str
     state: str

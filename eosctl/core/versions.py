@@ -1,4 +1,4 @@
-"""Kafka's version, from what a worker answers to `GET /`: some distributions count in their own way."""
+"""Kafka's version, from a worker's answer to `GET /`: some distributions number their releases differently."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Version = tuple[int, int]
 HEALTH_SINCE: Version = (3, 9)
 """GET /health (KIP-1017)."""
 
-_SAID = re.compile(r"(\d+)\.(\d+)(?:\.\d+)?(.*)", re.ASCII | re.DOTALL)
-_APACHE = re.compile(r"(-SNAPSHOT|-rc\d+)?", re.ASCII)  # Strimzi's, Aiven's and Bitnami's builds say what Apache's say
+_REPORTED = re.compile(r"(\d+)\.(\d+)(?:\.\d+)?(.*)", re.ASCII | re.DOTALL)
+_APACHE = re.compile(r"(-SNAPSHOT|-rc\d+)?", re.ASCII)  # also Strimzi's, Aiven's and Bitnami's builds
 _CLOUDERA = re.compile(r"(\.\d+){3,}-\d+", re.ASCII)  # 3.4.1.7.2.18.0-641
 _RED_HAT = re.compile(r"\.redhat-\d+", re.ASCII)  # 3.7.0.redhat-00007
 _CONFLUENT = re.compile(r"(-\d+)?-(ccs|ce)(-.*)?", re.ASCII)  # 7.6.0-ccs, 6.1.1-ce
@@ -26,9 +26,12 @@ Confluent's "Supported versions and interoperability": 5.5 is 2.5, 6.0 is 2.6, 7
 """
 
 
-def kafka_version(said: str | None) -> Version | None:
-    """Major and minor of the Kafka inside; None where it is not said, or said in a way that is not known."""
-    found = _SAID.fullmatch((said or "").strip())
+def kafka_version(reported: str | None) -> Version | None:
+    """Return the Kafka version (major, minor) for the version that a worker reports.
+
+    None where the worker reports none, or one of an unknown form.
+    """
+    found = _REPORTED.fullmatch((reported or "").strip())
     if found is None:
         return None
     major, minor, build = whole_number(found[1]), whole_number(found[2]), found[3]
@@ -41,23 +44,26 @@ def kafka_version(said: str | None) -> Version | None:
     return (major, minor) if known else None
 
 
-def is_older(said: str | None, version: Version) -> bool:
-    """Whether the Kafka inside is known, and older than `version`."""
-    found = kafka_version(said)
+def is_older(reported: str | None, version: Version) -> bool:
+    """Return whether the Kafka version is known and older than `version`."""
+    found = kafka_version(reported)
     return found is not None and found < version
 
 
-def shown_version(said: str) -> str:
-    """As the worker says it, with Kafka's version beside it where that is another: `7.6.0-ccs (Kafka 3.6)`."""
-    found = kafka_version(said)
+def shown_version(reported: str) -> str:
+    """Return the reported version, followed by Kafka's own where they differ: `7.6.0-ccs (Kafka 3.6)`."""
+    found = kafka_version(reported)
     if found is None:
-        return f"{said} (of an unknown distribution)"
+        return f"{reported} (of an unknown distribution)"
     text = f"{found[0]}.{found[1]}"
-    return said if said.startswith(f"{text}.") or said == text else f"{said} (Kafka {text})"
+    return reported if reported.startswith(f"{text}.") or reported == text else f"{reported} (Kafka {text})"
 
 
 class BrokerFeatures(Struct, frozen=True):
-    """What ApiVersions v3+ reports of a broker (KIP-584): the highest level of each feature, and those in use."""
+    """The features that a broker reports in ApiVersions v3+ (KIP-584).
+
+    Each has its highest supported level and, if in use, its finalized one.
+    """
 
     supported: Mapping[str, int]
     finalized: Mapping[str, int]
@@ -71,7 +77,7 @@ _RELEASE_OF_LEVEL: tuple[tuple[int, Version], ...] = (
 
 
 def release_of(features: BrokerFeatures) -> Version | None:
-    """The release of a broker by the metadata.version that it can have; None where that does not say.
+    """Return the release of a broker, inferred from its highest metadata.version; None where that is unknown.
 
     Brokers do not report their version; patch releases have the same levels. With ZooKeeper there is no level.
     """
@@ -90,15 +96,15 @@ _NEWER = "newer than this eosctl"
 
 
 def transaction_version(features: Mapping[int, BrokerFeatures]) -> int:
-    """The lowest level in use that a broker reports: 0 where there is none, as before 4.0."""
+    """Return the lowest level in use that a broker reports: 0 where none does, as before 4.0."""
     return min((each.finalized.get(TRANSACTION_VERSION, 0) for each in features.values()), default=0)
 
 
 def meaning_of(level: int) -> str:
-    """What a level of transaction.version means (KIP-890)."""
+    """Return the meaning of a level of transaction.version (KIP-890)."""
     return _MEANING.get(level, _NEWER)
 
 
-def said_of(used: int) -> str:
-    """A level of transaction.version and what it means."""
+def describe_transaction_version(used: int) -> str:
+    """Describe a level of transaction.version with its meaning."""
     return f"{TRANSACTION_VERSION} {used}: {meaning_of(used)}"

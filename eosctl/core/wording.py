@@ -1,4 +1,4 @@
-"""Wording that messages share: counts (never "1 tasks" or "1 partition(s)"), times, and what a wrong name may mean."""
+"""Wording that messages share: counts (never "1 tasks" or "1 partition(s)"), times, and hints about wrong names."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _CALENDAR_MS = 146_097 * 86_400_000
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """`1 task`, `2 tasks`; `plural` where an s at the end is not it (`key is`, `keys are`)."""
+    """Format a count: `1 task`, `2 tasks`; `plural` is for nouns that take more than an s (`key is`, `keys are`)."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def encodable(text: str) -> str:
-    """Text that can be encoded: JSON may spell half a surrogate pair."""
+    """Return text that can be encoded: JSON may spell half a surrogate pair."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def did_you_mean(word: str, known: Iterable[str], *, most: int, otherwise: str) -> str:
-    """A hint with those of `known` that are spelled nearly so, `most` at most; `otherwise` where none is."""
+    """Return a hint with at most `most` of `known` that are spelled similarly; `otherwise` if there are none."""
     from difflib import get_close_matches  # for an error only
 
     near = get_close_matches(word, list(known), n=most, cutoff=0.5)
@@ -32,16 +32,16 @@ def did_you_mean(word: str, known: Iterable[str], *, most: int, otherwise: str) 
 
 
 def alike_first(wanted: str, names: Iterable[str]) -> list[str]:
-    """Names of which one may have been meant, the most alike first."""
+    """Sort names by similarity to the wanted one, the most similar first."""
     from difflib import SequenceMatcher  # for an error only
 
     return sorted(names, key=lambda name: (-SequenceMatcher(None, wanted, name).ratio(), name))
 
 
 def rfc3339(timestamp_ms: int | None) -> str | None:
-    """A Kafka timestamp (ms since the epoch; negative or None means absent) as RFC 3339 UTC.
+    """Format a Kafka timestamp (ms since the epoch; negative or None means absent) as RFC 3339 UTC.
 
-    Clients choose it, so it may lie behind the year 9999: then the year is written as Java's `Instant` does, `+10000`.
+    Clients choose it, so it may lie beyond the year 9999: then the year is written as Java's `Instant` does, `+10000`.
     """
     if timestamp_ms is None or timestamp_ms < 0:
         return None

@@ -1,4 +1,4 @@
-"""Which permission a request needs, so that librdkafka's bare "authorization failed" can name it."""
+"""The permission that a request needs, so that librdkafka's bare "authorization failed" can name it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from eosctl.core.clients.settings import ClientSettings
 
 
 class Access(Struct, frozen=True):
-    """`operation` (READ) on a resource: `resource_type` is Topic, TransactionalId, Group or Cluster.
+    """The permission for an `operation` (READ) on a resource.
 
-    `settings` are those of the client that lacks it.
+    `resource_type` is Topic, TransactionalId, Group or Cluster. `settings` are those of the client that lacks it.
     """
 
     operation: str
@@ -24,5 +24,5 @@ class Access(Struct, frozen=True):
         return f"{self.operation} on {self.resource_type} {self.name}"
 
     def hint(self) -> str:
-        """The kafka-acls line that grants it."""
+        """Return the kafka-acls line that grants it."""
         return grant_hint(self.operation, self.resource_type, [self.name], settings=self.settings)

@@ -1,6 +1,6 @@
-"""KafkaAclStore: the real `eosctl.ports.AclStore`, on confluent-kafka.
+"""KafkaAclClient: the real `eosctl.ports.AclClient`, on confluent-kafka.
 
-It describes and creates; which ACLs are wanted, and what those that are there mean, is `core.acl_rules`' business.
+It describes and creates; which ACLs are wanted, and what the existing ones mean, is decided by `core.acls`.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ _TYPES = {
 _TYPE_NAMES = {kind: name for name, kind in _TYPES.items()}
 
 
-class KafkaAclStore:
-    """Asks the cluster that `settings` name for its ACLs, and adds some; connects at the first question."""
+class KafkaAclClient:
+    """Lists and adds ACLs of the cluster that `settings` name; connects at the first request."""
 
     def __init__(self, settings: ClientSettings, *, deadline: Deadline) -> None:
         self._settings, self._deadline = settings, deadline
         self._connection = AdminConnection(settings, deadline=deadline)
 
-    def __enter__(self) -> KafkaAclStore:
+    def __enter__(self) -> KafkaAclClient:
         return self
 
     def __exit__(self, *_exc: object) -> None:
         self._connection.close()
 
     def cluster_id(self) -> str:
-        """The Kafka cluster id."""
+        """Return the Kafka cluster id."""
         return self._connection.cluster_id()
 
     def describe(self) -> Sequence[Acl]:
-        """Every ACL on topics, groups, transactional ids and the cluster.
+        """Return every ACL on topics, groups, transactional ids and the cluster.
 
-        Raises UnsupportedError where the brokers have no authorizer, UnauthorizedError without DESCRIBE on the cluster.
+        Raises UnsupportedError if the brokers have no authorizer, UnauthorizedError without DESCRIBE on the cluster.
         """
         everything = AclBindingFilter(
             ResourceType.ANY, None, ResourcePatternType.ANY, None, None,  # type: ignore[arg-type]  # None is any
@@ -67,14 +67,14 @@ class KafkaAclStore:
         future = self._connection.client().describe_acls(everything, request_timeout=self._timeout_s())
         found = self._connection.result(future, "describing ACLs", self._access("DESCRIBE"))
         if not found:
-            self._explain_nothing()
+            self._explain_no_acls()
         acls = [_acl(binding) for binding in found if binding.restype in _TYPE_NAMES]
         return sorted(acls, key=lambda acl: (acl.resource_type, acl.name, acl.principal, acl.operation, acl.host))
 
     def create(self, acls: Iterable[Acl]) -> dict[Acl, EosctlError]:
-        """Adds `acls`; those that are there already stay as they are. Returns why, for each that was not added.
+        """Add `acls`, of which those that exist already stay as they are; return the error for each that was not added.
 
-        One that got no answer may be there all the same. Raises UnsupportedError without an authorizer.
+        One without a response may exist all the same. Raises UnsupportedError without an authorizer.
         """
         bindings = {_binding(acl): acl for acl in acls}
         if not bindings:
@@ -91,7 +91,7 @@ class KafkaAclStore:
         return failed
 
     def _created(self, future: Future[object]) -> None:
-        """Waits for one ACL; raises what stands against it."""
+        """Wait for one ACL; raises the error that prevented it."""
         doing = "creating ACLs"
         self._connection.wait([future], doing)
         try:
@@ -101,8 +101,8 @@ class KafkaAclStore:
                 raise _no_authorizer(doing) from exc
             raise self._connection.translated(exc, doing, self._access("ALTER")) from exc
 
-    def _explain_nothing(self) -> None:
-        """Raises when no ACL was found because none may be seen, or because there can be none.
+    def _explain_no_acls(self) -> None:
+        """Raise an error if no ACL was found because none may be seen, or because there can be none.
 
         librdkafka 2.16 drops DescribeAcls' own error: a refusal looks like a cluster without ACLs.
         """
@@ -115,7 +115,7 @@ class KafkaAclStore:
             raise _no_authorizer(doing)
 
     def _has_authorizer(self) -> bool:
-        """Whether any broker names one; who may not read the brokers' settings has met it."""
+        """Return whether any broker has an authorizer; a refusal to read the brokers' settings proves one."""
         try:
             classes = KafkaTopicAdmin(self._settings, deadline=self._deadline).broker_settings("authorizer.class.name")
         except UnauthorizedError:

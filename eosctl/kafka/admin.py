@@ -1,6 +1,6 @@
-"""Topics as the AdminClient knows them: partitions, settings, offsets, creation.
+"""Topics through the AdminClient: partitions, settings, offsets, creation.
 
-It only asks and creates; records are read by topic_reader and written by topic_writer.
+It only describes and changes topics; records are read by `reader` and written by `writer`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Place = tuple[str, int]
 
 
 class _LeaderMovesError(UnreachableError):
-    """The leader of a partition is not settled; the text shows what was asked."""
+    """The leader of a partition is not settled; the text names the request."""
 
 
 class _NoLeaderError(_LeaderMovesError):
@@ -60,12 +60,12 @@ class _NoLeaderError(_LeaderMovesError):
 
 
 Answers = dict[Place, int | EosctlError]
-"""Offsets, or why a partition's is not known."""
+"""The offset of each partition, or the error."""
 _PASSING = (_LeaderMovesError, NotFoundError)  # a leader may not have heard yet that its topic is there
 
 
 class KafkaTopicAdmin:
-    """Questions about topics; the client is made at the first one and kept until `close`."""
+    """Requests about topics; the client is made at the first one and kept until `close`."""
 
     def __init__(self, settings: ClientSettings, *, deadline: Deadline) -> None:
         self._settings, self._deadline = settings, deadline
@@ -73,25 +73,25 @@ class KafkaTopicAdmin:
         self._spread = TopicSpread(settings, deadline=deadline)
 
     def close(self) -> None:
-        """Lets the client go; a later question opens another."""
+        """Close the client; a later request opens another."""
         self._connection.close()
         self._spread.close()
 
     def cluster_id(self) -> str:
-        """The Kafka cluster id. Raises UnreachableError or UnauthorizedError with the reason."""
+        """Return the Kafka cluster id. Raises UnreachableError or UnauthorizedError with the reason."""
         return self._connection.cluster_id()
 
     def describe(self, topics: Collection[str], *, configs: bool = True) -> dict[str, TopicDescription]:
-        """Partitions, replication, id and config of the topics that exist; an unreadable config is empty.
+        """Return partitions, replication, id and config of the topics that exist.
 
-        So is every one without `configs`.
+        A config that may not be read is empty, and so is every config without `configs`.
         """
         found = self._described(topics)
         known = self._configs(list(found)) if configs else {}
         return {name: _description(one, known.get(name, {})) for name, one in found.items()}
 
     def broker_settings(self, name: str) -> dict[int, str]:
-        """The value of one setting (`transaction.max.timeout.ms`) at each broker, by broker id.
+        """Return the value of one setting (`transaction.max.timeout.ms`) at each broker, by broker id.
 
         Raises UnauthorizedError without DESCRIBE_CONFIGS on the cluster.
         """
@@ -104,10 +104,13 @@ class KafkaTopicAdmin:
             asked = [ConfigResource(ResourceType.BROKER, str(broker))]
             (futures[broker],) = client.describe_configs(asked, request_timeout=timeout_s).values()
         entries = {broker: self._connection.result(future, doing, access) for broker, future in futures.items()}
-        return {broker: there[name].value or "" for broker, there in entries.items() if name in there}
+        return {broker: configs[name].value or "" for broker, configs in entries.items() if name in configs}
 
     def own_settings(self, topic: str) -> dict[str, str]:
-        """What was set for this topic itself; raises NotFoundError, UnauthorizedError without DESCRIBE_CONFIGS."""
+        """Return the settings of this topic alone, without defaults.
+
+        Raises NotFoundError, UnauthorizedError without DESCRIBE_CONFIGS.
+        """
         access = Access("DESCRIBE_CONFIGS", "Topic", topic, self._settings)
         asked = [ConfigResource(ResourceType.TOPIC, topic)]
         client, timeout_s = self._connection.client(), self._connection.request_timeout_s()
@@ -117,7 +120,7 @@ class KafkaTopicAdmin:
         return {name: entry.value or "" for name, entry in sorted(entries.items()) if entry.source == own}
 
     def change_settings(self, topic: str, settings: Mapping[str, str | None]) -> None:
-        """Changes these settings of a topic and no others; raises NotFoundError, UnauthorizedError, BrokerError."""
+        """Change these settings of a topic and no others; raises NotFoundError, UnauthorizedError, BrokerError."""
         entries = [
             ConfigEntry(
                 name,
@@ -133,7 +136,7 @@ class KafkaTopicAdmin:
         self._connection.result(future, f"changing the config of topic {topic}", access)
 
     def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
-        """How many partitions each of `topics` has; raises NotFoundError."""
+        """Count the partitions of each of `topics`; raises NotFoundError."""
         described = self._described(topics)
         for topic in topics:
             if topic not in described:
@@ -143,16 +146,19 @@ class KafkaTopicAdmin:
     def bounds_of(
         self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
     ) -> dict[str, tuple[Bounds, ...]]:
-        """Begin, LSO and end of every partition of `topics`, once every leader answers.
+        """Return first offset, LSO and end of every partition of `topics`, once every leader responds.
 
-        Those in `partitions`, which says how many each has, are not described, unless one has fewer. Raises
-        NotFoundError, and UnreachableError where a partition gets no leader before long.
+        Topics in `partitions`, which has the number of each, are not described, unless one has fewer. Raises
+        NotFoundError, and UnreachableError where a partition gets no leader within a short time.
         """
         found = self._bounds(topics, partly=False, counted=partitions or {})
         return {topic: bounds.known for topic, bounds in found.items()}
 
     def known_bounds(self, topic: str) -> KnownBounds:
-        """As `bounds_of`, of those partitions whose leaders answer before long; raises UnreachableError for none."""
+        """Return the bounds of those partitions whose leaders respond within a short time.
+
+        Raises UnreachableError if none does.
+        """
         found = self.known_bounds_of([topic])[topic]
         if found.missing and not found.known:
             raise UnreachableError(next(iter(found.missing.values())), hint=_NO_LEADER_HINT)
@@ -161,18 +167,18 @@ class KafkaTopicAdmin:
     def known_bounds_of(
         self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
     ) -> dict[str, KnownBounds]:
-        """As `known_bounds` of many topics, by the same few requests; of some there may be none.
+        """Return the `known_bounds` of many topics with the same few requests; a topic may have none.
 
-        Of those in `partitions`, which says how many each has, only offsets are asked: nothing describes them.
+        Topics in `partitions`, which has the number of each, are not described: only their offsets are requested.
         """
         return self._bounds(topics, partly=True, counted=partitions or {})
 
     def _bounds(
         self, topics: Collection[str], *, partly: bool, counted: Mapping[str, int] = _NOTHING
     ) -> dict[str, KnownBounds]:
-        """The end is asked before the LSO, and the LSO is cut to it.
+        """Return the bounds of many topics; the end is requested before the LSO, and the LSO is cut to it.
 
-        A transaction that begins between the two questions is none of ours, and must not look like one that blocks.
+        A transaction that begins between the two requests lies behind the end, and must not look like one that blocks.
         """
         election = self._deadline.half(at_most_s=LEADER_PATIENCE_S)
         while True:
@@ -204,7 +210,10 @@ class KafkaTopicAdmin:
         return {topic: KnownBounds(tuple(known[topic]), missing[topic]) for topic in topics}
 
     def _led_places(self, topics: Collection[str], counted: Mapping[str, int]) -> Answers:
-        """Every partition in order, 0 for one that has a leader, or is `counted`; raises NotFoundError."""
+        """Return every partition in order: 0 if it has a leader or is `counted`, else the error.
+
+        Raises NotFoundError.
+        """
         unknown = [topic for topic in topics if topic not in counted]
         described = self._described(unknown)
         for topic in unknown:
@@ -220,10 +229,10 @@ class KafkaTopicAdmin:
         }
 
     def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> dict[str, EosctlError]:
-        """Creates `topics` and waits until every broker knows them and every leader answers; the refusals by topic.
+        """Create `topics` and wait until every broker knows them and every leader responds.
 
-        One broker names the leaders a moment before they, and the other brokers, know of it (seen on Kafka 4.3.1).
-        Raises UnreachableError or DeadlineError, and then it is not known which are there.
+        Returns the refusals by topic. One broker names the leaders a moment before they, and the other brokers, know of
+        it (seen on Kafka 4.3.1). Raises UnreachableError or DeadlineError; then it is unknown which topics exist.
         """
         refused = self._create(topics, validate_only=validate_only)
         made = {new.topic: new.partitions for new in topics if new.topic not in refused}
@@ -278,7 +287,7 @@ class KafkaTopicAdmin:
         return not faults
 
     def _ask_offsets(self, places: Iterable[Place], spec: OffsetSpec, isolation: IsolationLevel) -> Answers:
-        """One offset per partition, or why its leader did not report."""
+        """Request one offset per partition; the result is the offset, or the error of its leader."""
         asked = {TopicPartition(*place): spec for place in places}
         if not asked:
             return {}
@@ -320,7 +329,7 @@ class KafkaTopicAdmin:
         return configs
 
     def _described(self, topics: Collection[str]) -> dict[str, Any]:
-        """What DescribeTopics says of those among `topics` that exist, by name."""
+        """Return the results of DescribeTopics for those `topics` that exist, by name."""
         names = sorted(set(topics))
         if not names:
             return {}
@@ -330,14 +339,17 @@ class KafkaTopicAdmin:
         return {name: found[name] for name in names if found[name] is not None}
 
     def _existing(self, topic: str, future: Future[object]) -> object:
-        """What DescribeTopics says of `topic`, None when there is no such topic."""
+        """Return the result of DescribeTopics for `topic`; None if it does not exist."""
         try:
             return self._connection.result(future, f"describing topic {topic}", self._reading(topic))
         except NotFoundError:
             return None
 
     def _reading(self, topic: str) -> Access:
-        """What is asked about here is read next: READ, which includes the DESCRIBE that asking needs."""
+        """Return the permission to read a topic.
+
+        Topics described here are read next: READ includes the DESCRIBE that these requests need.
+        """
         return Access("READ", "Topic", topic, self._settings)
 
 
@@ -346,7 +358,7 @@ def _good(answers: Answers) -> dict[Place, int]:
 
 
 def _places(partitions: Mapping[str, int]) -> list[Place]:
-    """Every partition, in order."""
+    """Return every partition, in order."""
     return [(topic, partition) for topic, count in partitions.items() for partition in range(count)]
 
 
@@ -375,7 +387,10 @@ def _description(described: Any, config: Mapping[str, str]) -> TopicDescription:
 
 
 def _placement(part: Any) -> Placement:
-    """librdkafka has no address for a broker that the metadata lacks."""
+    """Convert a partition of librdkafka.
+
+    librdkafka has no address for a broker that is not in the metadata.
+    """
     leader = part.leader
     return Placement(
         partition=part.id,

@@ -1,4 +1,4 @@
-"""A cluster: bootstrap servers, metadata, and questions that end by a deadline."""
+"""A cluster: bootstrap servers, metadata, and requests that end by a deadline."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ T = TypeVar("T")
 
 
 class Cluster:
-    """Safe for several threads: each borrows its own connection from `connections`, which others may use, too.
+    """A cluster, safe for several threads.
 
-    Without `connections` it has its own, and closes them at its end.
+    Each borrows its own connection from `connections`, which others may use too. Without `connections` it has its own,
+    and closes them at its end.
     """
 
     def __init__(self, settings: ClientSettings, *, deadline: Deadline, connections: Connections | None = None) -> None:
@@ -46,7 +47,10 @@ class Cluster:
 
     @contextmanager
     def within(self, deadline: Deadline) -> Iterator[None]:
-        """What this thread asks in the block ends by `deadline`: one silent broker must not have everybody's time."""
+        """Limit the requests of this thread in the block to `deadline`.
+
+        One silent broker must not use up the whole time.
+        """
         before, outer = self._limit(), self.deadline()
         self._limits.deadline = deadline if deadline.at_s < outer.at_s else outer
         try:
@@ -56,12 +60,15 @@ class Cluster:
 
     @contextmanager
     def one_of(self, brokers: int, *, at_most_s: float = math.inf) -> Iterator[None]:
-        """Around the questions to one of so many brokers: half of the time is for the others, if there are any."""
+        """Limit the requests to one of several brokers to half of the remaining time.
+
+        The other half is for the other brokers, if there are any.
+        """
         with self.within(self.deadline().half(at_most_s=at_most_s) if brokers > 1 else self.deadline()):
             yield
 
     def deadline(self) -> Deadline:
-        """What ends the questions of this thread."""
+        """Return the deadline of this thread's requests."""
         return self._limit() or self._deadline
 
     def _limit(self) -> Deadline | None:
@@ -69,11 +76,11 @@ class Cluster:
         return limit
 
     def renew(self, deadline: Deadline) -> None:
-        """What is asked from now on ends by `deadline`: for work that may last as long as it gets on."""
+        """Set the deadline of all requests from now on: for work that may last as long as it makes progress."""
         self._deadline = deadline
 
     def metadata(self, topics: Iterable[str] | None = ()) -> MetadataResponse:
-        """The brokers, and the named topics, None for all topics; topics are never created by asking."""
+        """Return the brokers and the named topics, None for all topics; the request never creates topics."""
         queries = None if topics is None else tuple(TopicQuery(name=topic) for topic in topics)
         request = MetadataRequest(queries, allow_auto_topic_creation=False)
         answer = self.use_any(lambda connection: connection.call(METADATA, request))
@@ -83,15 +90,18 @@ class Cluster:
         return answer
 
     def cluster_id(self) -> str:
-        """As the last metadata had it, which is asked for if there was none; empty if the broker does not report."""
+        """Return the cluster id of the last metadata, which is requested if there was none.
+
+        It is empty if the broker does not report one.
+        """
         return self._cluster_id or self.metadata().cluster_id or ""
 
     def ask(self, address: Address, api: Api[Q, S], request: Q) -> S:
-        """One request that may be repeated, to one broker."""
+        """Send one request that may be repeated to one broker."""
         return self.use(address, lambda connection: connection.call(api, request))
 
     def use(self, address: Address, exchange: Callable[[Connection], T]) -> T:
-        """Runs `exchange` on a connection to `address`, and again on a new one if the first died while idle."""
+        """Run `exchange` on a connection to `address`, and again on a new one if the first died while idle."""
         reused = self._connections.has_idle(address)
         try:
             with self.connection(address) as connection:
@@ -103,7 +113,7 @@ class Cluster:
             return exchange(connection)
 
     def use_any(self, exchange: Callable[[Connection], T]) -> T:
-        """Runs `exchange` on the first broker that can be reached: connected ones, known brokers, bootstrap servers."""
+        """Run `exchange` on the first broker that can be reached: connected ones, known brokers, bootstrap servers."""
         failures: list[EosctlError] = []
         *others, last = self._candidates()
         for address in others:
@@ -115,7 +125,7 @@ class Cluster:
         try:
             return self.use(last, exchange)
         except (UnreachableError, ProtocolError) as exc:
-            raise _nobody_answers([*failures, exc]) from exc
+            raise _all_unreachable([*failures, exc]) from exc
 
     def _explain_loss(self, exc: ConnectionLostError) -> ConnectionLostError:
         if self._settings.security_protocol.upper().startswith("SASL"):
@@ -127,7 +137,7 @@ class Cluster:
 
     @contextmanager
     def connection(self, address: Address, *, fresh: bool = False) -> Iterator[Connection]:
-        """Lends a connection; it goes back to the idle ones, or is closed when the borrower raises."""
+        """Lend a connection; it returns to the idle ones, or is closed if the block raises."""
         connection = (None if fresh else self._connections.take_idle(address)) or self._connect(address)
         connection.stream.deadline = self.deadline()
         with self._lock:
@@ -155,7 +165,7 @@ class Cluster:
         def note(connection: Connection) -> None:
             connecting.append(connection)
             with self._lock:
-                self._lent.add(connection)  # so that `abort` wakes who waits for a handshake
+                self._lent.add(connection)  # so that `abort` wakes a thread that waits for a handshake
 
         try:
             return self._connections.new(address, self.deadline(), while_opening=note)
@@ -190,7 +200,7 @@ class Cluster:
             self._connections.close()
 
 
-def _nobody_answers(failures: list[EosctlError]) -> EosctlError:
+def _all_unreachable(failures: list[EosctlError]) -> EosctlError:
     if len(failures) == 1:
         return failures[0]
     listed = "; ".join(failure.message for failure in failures)

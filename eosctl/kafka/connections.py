@@ -1,4 +1,4 @@
-"""Connections to the brokers of one cluster, kept between questions and lent to one user at a time."""
+"""Connections to the brokers of one cluster, kept between requests and lent to one user at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PROTOCOLS = _ENCRYPTED | {"PLAINTEXT", "SASL_PLAINTEXT"}
 
 
 class Connections:
-    """Safe for several threads; `open_stream` begins a connection.
+    """Connections to one cluster, safe for several threads; `open_stream` opens the stream of a new one.
 
     Raises UsageError for an unknown security.protocol.
     """
@@ -41,7 +41,7 @@ class Connections:
         self._versions: dict[Address, BrokerVersions] = {}
 
     def has_idle(self, address: Address) -> bool:
-        """Whether a connection to `address` waits for its next user."""
+        """Return whether there is an idle connection to `address`."""
         return bool(self._idle.get(address))
 
     def idle_addresses(self) -> list[Address]:
@@ -52,7 +52,7 @@ class Connections:
     def take_idle(self, address: Address) -> Connection | None:
         """Return a connection whose login lasts and that the broker has not ended; close the others.
 
-        To log in again on an old connection takes as long as to open a new one.
+        Logging in again on an old connection takes as long as opening a new one.
         """
         while True:
             with self._lock:
@@ -63,7 +63,7 @@ class Connections:
             self.discard(connection)
 
     def new(self, address: Address, deadline: Deadline, *, while_opening: Callable[[Connection], None]) -> Connection:
-        """Connect to `address` and log in by `deadline`; `while_opening` is told which connection that is."""
+        """Connect to `address` and log in by `deadline`; `while_opening` is called with the connection meanwhile."""
         settings = self.settings
         if not is_spoken_natively(settings):
             raise no_native_login(settings)
@@ -93,7 +93,7 @@ class Connections:
             self._versions.pop(connection.stream.address, None)
 
     def close(self) -> None:
-        """Close those that nobody uses; new connections can be made."""
+        """Close the idle connections; new connections can be made."""
         with self._lock:
             idle = [connection for group in self._idle.values() for connection in group]
             self._idle.clear()

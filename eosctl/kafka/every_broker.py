@@ -1,4 +1,4 @@
-"""One question to every broker, asked side by side, so that those that do not answer all cost the same wait."""
+"""Sends one request to every broker concurrently, so that all brokers that do not respond cost one wait together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PARALLEL_BROKERS = 32
 def ask_every_broker(
     cluster: Cluster, brokers: Mapping[int, Address], ask: Callable[[Address], T], *, deadline: Deadline
 ) -> dict[int, T | EosctlError]:
-    """Return by broker id what `ask` got from each, or why it got nothing by `deadline`."""
+    """Return the result of `ask` for each broker, or the error that prevented it by `deadline`, by broker id."""
     from concurrent.futures import ThreadPoolExecutor
 
     def ask_within(address: Address) -> T | EosctlError:

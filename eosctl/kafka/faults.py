@@ -1,4 +1,4 @@
-"""Errors of single items: which are tried again, where, and how soon.
+"""Errors of single items: which are retried, where, and how soon.
 
 Decisions are Java's (`FenceProducersHandler`, `CoordinatorStrategy`, `PartitionLeaderStrategy`, Kafka 4.3); the waits
 are not: Java's begin at 100 ms and apply after successes too, which limits it to one id per second and broker.
@@ -48,12 +48,12 @@ _FIRST_WAIT_S, _GROWTH, _LONGEST_WAIT_S = 0.02, 1.5, 1.0
 
 
 def fault(code: int, message: str | None = None) -> KafkaFault:
-    """The fault for an error code."""
+    """Return the fault for an error code."""
     return KafkaFault(code, error_name(code), message or "")
 
 
 def fault_of(error: EosctlError) -> KafkaFault:
-    """The fault of an item whose request could not be made or answered."""
+    """Return the fault of an item whose request could not be made, or got no response."""
     if isinstance(error, DeadlineError):
         return fault(REQUEST_TIMED_OUT, error.message)
     if isinstance(error, UnreachableError):
@@ -66,7 +66,7 @@ def fault_of(error: EosctlError) -> KafkaFault:
 
 
 def wait_s(retry: int) -> float:
-    """Seconds before retry number `retry` (from 0): 20 ms growing by half to 1 s, give or take a fifth."""
+    """Return the seconds before retry number `retry` (from 0): 20 ms growing by half to 1 s, give or take a fifth."""
     steps = min(retry, 16)  # beyond, the longest wait is reached anyway
     import random  # which brings hashes with it; most commands wait for nothing
 
@@ -81,11 +81,11 @@ def ask_until_settled(
     deadline: Deadline,
     within: Callable[[Deadline], AbstractContextManager[object]] = nullcontext,
 ) -> dict[K, V | KafkaFault]:
-    """Asks for all keys, then again for those whose fault is retriable; in the end these keep their last fault.
+    """Call `ask` for all keys, then again for those whose fault is retriable; in the end these keep their last fault.
 
-    The end is the deadline, but half of what is left once some keys are settled, and less where all that is missing is
-    leaders: the rest of the time is for what is done with the answers. Each question is asked `within` that. An error
-    that `ask` raises ends the call if nothing is known yet; later it becomes the fault of what is open.
+    The end is the deadline, but half of the remaining time once some keys are settled, and less where only leaders are
+    missing: the rest of the time is for the work with the results. Each request is made `within` that. An error that
+    `ask` raises ends the call if nothing is known yet; later it becomes the fault of the open keys.
     """
     answers: dict[K, V | KafkaFault] = {}
     pending, retry, patience, election = list(dict.fromkeys(keys)), 0, deadline, deadline
@@ -98,7 +98,7 @@ def ask_until_settled(
             if not answers:
                 raise
             fresh = {} if isinstance(exc, DeadlineError) else dict.fromkeys(pending, fault_of(exc))
-            answers.update(fresh)  # that time is up says less than what was answered before
+            answers.update(fresh)  # a deadline says less than the earlier fault
         pending = [key for key in pending if _code(answers[key]) in retriable]
         if patience is deadline and len(pending) < count:
             patience, election = deadline.half(), deadline.half(at_most_s=LEADER_PATIENCE_S)

@@ -1,4 +1,4 @@
-"""The features of brokers: which levels each has, and which are in use (KIP-584), as ApiVersions reports them."""
+"""The features of brokers: their supported levels, and those in use (KIP-584), as ApiVersions reports them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from eosctl.wire.cluster_messages import API_VERSIONS, ApiVersionsRequest, ApiVe
 
 
 def features_of(cluster: Cluster) -> dict[int, BrokerFeatures]:
-    """Those of each broker that answers, by node id; raises what kept the last one from answering where none does."""
+    """Return the features of each broker that responds, by node id.
+
+    Raises the last broker's error if none does.
+    """
     found: dict[int, BrokerFeatures] = {}
     failure: EosctlError | None = None
     brokers = cluster.metadata().brokers

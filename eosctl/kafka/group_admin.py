@@ -1,6 +1,6 @@
-"""Groups, asked for by librdkafka: where a login is not spoken natively (GSSAPI), running tasks can be known even so.
+"""Groups through librdkafka: shows running tasks even where a login is not spoken natively (GSSAPI).
 
-What is about transactions has no request in librdkafka, and raises UnsupportedError as it does natively.
+librdkafka has no requests about transactions; they raise UnsupportedError as they do natively.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class LibrdkafkaGroupAdmin(NativeTransactionAdmin):
         super().__exit__(*exc)
 
     def cluster_id(self) -> str:
-        """The Kafka cluster id."""
+        """Return the Kafka cluster id."""
         return self._connection.cluster_id()
 
     def describe_group(self, group_id: str) -> RawGroup:
-        """DescribeGroups with member metadata and assignment as bytes; a group that nobody knows is Dead."""
+        """Describe a group, with member metadata and assignment as bytes; a group that does not exist is Dead."""
         access, doing = Access("DESCRIBE", "Group", group_id, self._settings), f"describing group {group_id}"
         for found in self._groups(doing, group_id, access=access):
             if found.id == group_id:
@@ -49,7 +49,7 @@ class LibrdkafkaGroupAdmin(NativeTransactionAdmin):
         return RawGroup(group_id, "Dead", "", "", ())
 
     def hidden_groups(self, group_ids: Collection[str]) -> dict[str, KafkaFault]:
-        """Those of the groups that can't be described, there or not, and why."""
+        """Return the groups that can't be described, whether or not they exist, each with its fault."""
         hidden: dict[str, KafkaFault] = {}
         for group_id in group_ids:
             try:
@@ -59,7 +59,7 @@ class LibrdkafkaGroupAdmin(NativeTransactionAdmin):
         return hidden
 
     def list_groups(self) -> dict[str, str]:
-        """Group id -> protocol type, of the groups that one may DESCRIBE."""
+        """Map the groups that the client may DESCRIBE to their protocol types."""
         return {found.id: found.protocol_type for found in self._groups("listing groups")}
 
     def _groups(self, doing: str, *group_id: str, access: Access | None = None) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The log directories of brokers and how much room their disks have, as DescribeLogDirs reports them (KIP-827)."""
+"""The log directories of brokers and the free space of their disks, as DescribeLogDirs reports them (KIP-827)."""
 
 from __future__ import annotations
 

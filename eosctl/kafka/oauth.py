@@ -1,4 +1,4 @@
-"""Where an OAUTHBEARER token comes from: a file, a command, or a token endpoint (client credentials)."""
+"""The sources of an OAUTHBEARER token: a file, a command, or a token endpoint (client credentials)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RENEW_AFTER = 0.8  # of its lifetime: sasl.login.refresh.window.factor of Java
 
 
 class Token(Struct, frozen=True):
-    """A bearer token, and when it ends, in seconds since the epoch; `source` is said in messages."""
+    """A bearer token, and its end in seconds since the epoch; messages name its `source`."""
 
     text: str
     expires_s: float
@@ -55,7 +55,7 @@ class TokenSource:
         self._renew_s = 0.0
 
     def token(self, deadline: Deadline) -> str:
-        """Return the token, which has some of its life before it; raises what `fetch_token` raises."""
+        """Return a token with enough lifetime left; raises the errors of `fetch_token`."""
         with self._lock:
             now_s = deadline.clock.now_s()
             if self._token is None or now_s >= self._renew_s:
@@ -64,7 +64,7 @@ class TokenSource:
             return self._token.text
 
     def _renewed(self, now_s: float, deadline: Deadline) -> Token:
-        """A new token; the old one if there is no new one, as long as it is good."""
+        """Return a new token, or the old one while it is valid if there is no new one."""
         try:
             return fetch_token(self._settings, deadline)
         except DeadlineError:
@@ -76,7 +76,7 @@ class TokenSource:
 
 
 def fetch_token(settings: ClientSettings, deadline: Deadline) -> Token:
-    """A bearer token; raises UsageError when the settings name no source, and what the source raises."""
+    """Get a bearer token; raises UsageError if the settings name no source, and the errors of the source."""
     now_s = deadline.clock.now_s()
     if settings.oauth_token is not None:
         return _token(settings.oauth_token.reveal(), now_s, "sasl.oauthbearer.token")
@@ -102,7 +102,7 @@ def _of_command(command: str, deadline: Deadline) -> Token:
 
 
 def read_token_file(path: str) -> str:
-    """The token in a file, blanks around it removed; raises InputFileError."""
+    """Read the token in a file, without blanks around it; raises InputFileError."""
     try:
         token = Path(path).read_text(encoding="ascii")
     except (OSError, ValueError) as exc:
@@ -111,16 +111,19 @@ def read_token_file(path: str) -> str:
 
 
 def _token(text: str, now_s: float, source: str, *, lifetime_s: float = _UNKNOWN_LIFETIME_S) -> Token:
-    """With the end that a JWT reports (its `exp`), else after `lifetime_s`; raises InputFileError for what is none."""
+    """Make a token that ends when its JWT says so (`exp`), else after `lifetime_s`.
+
+    Raises InputFileError for a text that is no token.
+    """
     token = checked_token(text, source)
     end_s = token_end_s(token)
     return Token(token, now_s + lifetime_s if end_s is None else end_s, source)
 
 
 def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> Token:
-    """The client credentials grant (RFC 6749, 4.4), as `HttpAccessTokenRetriever` of Kafka 4.3 sends it.
+    """Request a token by the client credentials grant (RFC 6749, 4.4), as `HttpAccessTokenRetriever` of Kafka 4.3 does.
 
-    The endpoint is another server than the brokers: it is known by authorities of its own, or those of the system.
+    The endpoint is another server than the brokers: it is verified with authorities of its own, or those of the system.
     """
     from eosctl.core.clients.hidden_secrets import without_logins
 
@@ -151,7 +154,10 @@ def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> To
 
 
 def _endpoint_of(url: str) -> urllib.parse.SplitResult:
-    """Return the parts of a token endpoint's URL; raises UsageError for what urllib does not take, or would show."""
+    """Return the parts of a token endpoint's URL.
+
+    Raises UsageError if urllib would refuse it, or if it contains a user.
+    """
     reason = None
     try:
         parts = urllib.parse.urlsplit(url)
@@ -175,9 +181,9 @@ def _endpoint_of(url: str) -> urllib.parse.SplitResult:
 
 
 def _opener(context: ssl.SSLContext, deadline: Deadline) -> urllib.request.OpenerDirector:
-    """Return what asks one server, through the environment's proxy if there is one, and reads until the deadline.
+    """Return an opener for one server, through the environment's proxy if there is one, that reads until the deadline.
 
-    It follows no redirect: the client's password goes with the request.
+    It follows no redirect: the client's password is part of the request.
     """
     answers = response_within(deadline)
 
@@ -199,7 +205,7 @@ def _opener(context: ssl.SSLContext, deadline: Deadline) -> urllib.request.Opene
 
 
 def _is_proxied(url: urllib.parse.SplitResult) -> bool:
-    """Whether urllib asks a proxy of the environment ($https_proxy, $no_proxy) instead of the host of `url`."""
+    """Return whether urllib uses a proxy of the environment ($https_proxy, $no_proxy) instead of the host of `url`."""
     return url.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(url.hostname or "")
 
 

@@ -1,4 +1,4 @@
-"""What one command keeps of its clusters between its questions."""
+"""The connections that one command keeps to its clusters between requests."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ class KafkaSession:
         return found
 
     def close(self) -> None:
-        """Close what nobody uses any more."""
+        """Close the connections that are no longer used."""
         for known in self._known:
             known.close()

@@ -1,4 +1,4 @@
-"""Which brokers do not answer: all are asked for their metadata."""
+"""Finds brokers that do not respond: requests metadata from all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResp
 
 
 def silent_among(cluster: Cluster, brokers: Mapping[int, Address], *, deadline: Deadline) -> dict[int, EosctlError]:
-    """Broker id -> why it did not answer by `deadline`."""
+    """Map each broker that does not respond by `deadline` to the error."""
 
     def ask(address: Address) -> MetadataResponse:
         return cluster.ask(address, METADATA, MetadataRequest((), allow_auto_topic_creation=False))

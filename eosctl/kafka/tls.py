@@ -25,7 +25,7 @@ _JAVA_STORE_HINT = (
 
 
 def make_tls_context(settings: ClientSettings) -> ssl.SSLContext:
-    """The context of a client: certificates are always verified, the host name unless it was switched off."""
+    """Make the TLS context of a client: certificates are always verified, the host name unless that is switched off."""
     if settings.ssl_ca_location or settings.ssl_ca_pem:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -52,10 +52,10 @@ def _load_authorities(context: ssl.SSLContext, settings: ClientSettings) -> None
 
 
 def anchors_file(settings: ClientSettings) -> str | None:
-    """A file of the CA certificates, written so that librdkafka's OpenSSL takes each for an anchor, as Java does.
+    """Write a file of the CA certificates for librdkafka.
 
-    None where all of them are roots, which need no such form, or lie in a folder. The file lives as long as this
-    process. Raises InputFileError.
+    Its form makes librdkafka's OpenSSL trust each as an anchor, as Java does. Returns None where all of them are roots,
+    which need no such form, or are in a folder. The file lives as long as this process. Raises InputFileError.
     """
     location = settings.ssl_ca_location
     if settings.ssl_ca_pem is None and (location is None or Path(location).is_dir()):
@@ -104,12 +104,12 @@ def _load_chain(
 
 
 def is_alert(exc: OSError) -> bool:
-    """Whether the other side said why, rather than just went away."""
+    """Return whether the other side sent an alert with the reason, instead of just closing the connection."""
     return "ALERT" in (getattr(exc, "reason", None) or "")
 
 
 def tls_failure(exc: OSError, broker: str) -> EosctlError:
-    """What a failed handshake, or an alert in place of an answer, means for a person."""
+    """Translate a failed handshake, or an alert in place of a response, into an error."""
     if isinstance(exc, ssl.SSLCertVerificationError):
         return _verification_failure(exc, broker)
     reason = getattr(exc, "reason", None) or ""

@@ -1,1 +1,1 @@
-"""What eosctl uses of the machine that it runs on: Java, names, files that are kept, threads."""
+"""The parts of the local machine that eosctl uses: Java, names, files that are kept, threads."""

@@ -1,4 +1,4 @@
-"""Work that is done ahead: one thread makes what another is about to use."""
+"""Work done ahead: one thread produces items that another is about to use."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PATIENCE_S = 5.0
 
 
 def ahead(items: Generator[Item, None, None], *, most: int = 2) -> Generator[Item, None, None]:
-    """What `items` gives, made in a thread of its own, so many at most before they are asked for.
+    """Yield the values of `items`, which a thread of its own produces, at most `most` of them ahead.
 
-    It pays where the work waits or is done by libraries that let other threads run meanwhile. What it raises is raised
-    here, and it is closed there when nobody asks for more.
+    It pays where the work waits or is done by libraries that let other threads run meanwhile. An error in the thread is
+    raised here, and the generator is closed there when the caller stops reading.
     """
     making = _Making(items, most)
     thread = threading.Thread(target=making.run, name="ahead", daemon=True)
@@ -31,7 +31,7 @@ def ahead(items: Generator[Item, None, None], *, most: int = 2) -> Generator[Ite
 
 
 class _End:
-    """Behind the last item: what went wrong, if anything."""
+    """The end of the items, with the error, if there was one."""
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
@@ -56,7 +56,7 @@ class _Making(Generic[Item]):
         self._put(_End(error))
 
     def _put(self, item: Item | _End) -> bool:
-        """Whether there was room before it was over."""
+        """Put an item into the queue and return True; return False if the reader stopped before there was room."""
         while not self.over.is_set():
             with suppress(queue.Full):
                 self._queue.put(item, timeout=_LOOK_EVERY_S)

@@ -1,6 +1,7 @@
-"""What others send over a connection, read within one deadline and one size.
+"""Reads data from a connection within one deadline and one size.
 
-A timeout of a socket begins anew with each byte: who sends one every second is waited for without an end.
+A timeout of a socket begins anew with each byte: without a deadline, a sender of one byte a second would be waited for
+forever.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from typing import Any, Protocol, cast
 from eosctl.deadline import Deadline
 
 LARGEST_ANSWER_BYTES = 256 * 2**20
-"""Of a worker or an agent: a worker of a thousand tasks says some 20 MB, ten thousand connectors 100 MB."""
+"""The limit for a worker or an agent: a worker of a thousand tasks sends some 20 MB, ten thousand connectors 100 MB."""
 _PIECE_BYTES = 1 << 16
 
 
 class AnswerTooLargeError(Exception):
-    """An answer, as it was sent or decompressed, has more bytes than it may have."""
+    """An answer, as sent or decompressed, has more bytes than allowed."""
 
 
 class EncodedAnswerError(Exception):
-    """An answer is encoded in a way that nobody asked for and that can't be undone; the text names it."""
+    """An answer has an encoding that was not requested and can't be undone; the text names it."""
 
 
 class TimedReads(io.RawIOBase):
-    """Gives each read of a connection no more than the time that is left; `deadline` may be set anew."""
+    """Limits each read of a connection to the remaining time; `deadline` may be set anew."""
 
     def __init__(self, raw: io.RawIOBase, connection: socket.socket, deadline: Deadline) -> None:
         self._raw, self._connection, self.deadline = raw, connection, deadline
@@ -37,7 +38,7 @@ class TimedReads(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Raises TimeoutError."""
+        """Read with the remaining time as timeout; raises TimeoutError when none is left."""
         left_s = self.deadline.remaining_s()
         if not left_s:
             raise TimeoutError("timed out")
@@ -91,13 +92,16 @@ def read_answer(response: _Response, *, most_bytes: int = LARGEST_ANSWER_BYTES) 
     body, encoding = b"".join(pieces), response.headers.get("Content-Encoding", "identity").lower()
     if encoding in ("identity", "") or not body:
         return body
-    if encoding not in ("gzip", "x-gzip"):  # nobody asked for any; some proxies compress all the same
+    if encoding not in ("gzip", "x-gzip"):  # none was requested; some proxies compress all the same
         raise EncodedAnswerError(encoding)
     return _unpacked(body, most_bytes)
 
 
 def _unpacked(body: bytes, most_bytes: int) -> bytes:
-    """Raises AnswerTooLargeError before more than that is in memory, EncodedAnswerError for what is no gzip."""
+    """Decompress gzip within `most_bytes`.
+
+    Raises AnswerTooLargeError before more than that is in memory, EncodedAnswerError for data that is not gzip.
+    """
     unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
         found = unpacker.decompress(body, most_bytes + 1)

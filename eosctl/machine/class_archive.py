@@ -1,7 +1,8 @@
-"""The classes that a JVM loads while it starts, kept for the next one (AppCDS): a good part of its start otherwise.
+"""Keeps the classes that a JVM loads at its start for the next one (AppCDS).
 
-The JVM writes the archive at its end and checks what it is given: one that does not fit is ignored. So is every error
-here: without an archive a JVM only starts slower. One archive per Java and set of jars, in a folder of the cache.
+Loading them is a good part of the start. The JVM writes the archive when it ends and checks the one it is given: one
+that does not fit is ignored. So is every error here: without an archive a JVM only starts slower. One archive per Java
+and set of jars, in a folder of the cache.
 """
 
 from __future__ import annotations
@@ -16,36 +17,36 @@ from msgspec import Struct
 from eosctl.machine.kept_file import KeptFile
 
 QUIET = "-Xlog:disable"
-"""Without it the JVM warns of an archive that does not fit, and of every class that it can't archive."""
+"""Suppresses the JVM's warnings about an archive that does not fit, and about classes that it can't archive."""
 
 
 class ClassArchive(Struct, frozen=True):
-    """The archive `file` of the cache; where there is none yet, a JVM may write `draft` when it ends."""
+    """The archive `file` of the cache; if there is none yet, a JVM may write `draft` when it ends."""
 
     file: KeptFile
     draft: Path
 
     def kept(self) -> Path | None:
-        """The archive, if it is there and whole: a JVM dies of one that breaks off (SIGBUS)."""
+        """Return the archive if it exists and is complete: a truncated one crashes the JVM (SIGBUS)."""
         return self.file.path()
 
     def use(self) -> list[str]:
-        """The options of a JVM that uses the archive; none where there is none."""
+        """Return the options of a JVM that uses the archive; none where there is none."""
         kept = self.kept()
         return [f"-XX:SharedArchiveFile={kept}", QUIET] if kept else []
 
     def record(self) -> list[str]:
-        """The options of a JVM that makes the archive."""
+        """Return the options of a JVM that makes the archive."""
         return [f"-XX:ArchiveClassesAtExit={self.draft}", QUIET]
 
     def keep(self) -> None:
-        """Takes over what a JVM that has ended wrote, if it came to the end of it."""
+        """Move the draft of a JVM that has ended into the cache if the draft is complete."""
         if _is_whole(self.draft):
             self.file.keep(self.draft)
 
 
 def archive_name(java: Path, jars: Iterable[Path]) -> str:
-    """What the archive for this Java and these jars is called; empty where one of them can't be read.
+    """Return the name of the archive for this Java and these jars; empty where one of them can't be read.
 
     A JVM ignores an archive that was made of jars with another size or time: both are part of the name.
     """
@@ -57,7 +58,7 @@ def archive_name(java: Path, jars: Iterable[Path]) -> str:
 
 
 def _is_whole(draft: Path) -> bool:
-    """Whether the JVM came to the end of writing: it writes the header last (JDK 17 and 25), and so its first bytes."""
+    """Return whether the JVM finished writing: it writes the header, and so its first bytes, last (JDK 17 and 25)."""
     with suppress(OSError), draft.open("rb") as file:
         return any(file.read(4))
     return False

@@ -1,7 +1,7 @@
 """Files and folders that others could have made or may change: one judge of them, one way to open and to write them.
 
-A file is one's own if nobody but root and who runs eosctl can change it. Where nobody else can put a link, a link is
-followed and stays; any other is refused. What is judged is the file that was opened, never its name a moment earlier.
+A file is one's own if only root and the user who runs eosctl can change it. Where others can't put a link, a link is
+followed and stays; any other is refused. The opened file is judged, never its name a moment earlier.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class NotOursError(OSError):
 
 
 def own_users() -> frozenset[int]:
-    """Return root, who runs eosctl, and who became root by sudo to run it: they could do all that eosctl does."""
+    """Return root, the user who runs eosctl, and the one who became root by sudo: they could do all that it does."""
     me, by_sudo = os.geteuid(), os.environ.get("SUDO_UID", "")
     return frozenset({0, me, *([int(by_sudo)] if me == 0 and by_sudo.isdecimal() else ())})
 
 
 def why_not_ours(status: os.stat_result, owners: Collection[int] = ()) -> str | None:
-    """Return how others, who are none of `owners`, can change a file or folder; None where they can't."""
+    """Return how users other than `owners` can change a file or folder; None where they can't."""
     if status.st_uid not in own_users() | set(owners):
         return f"belongs to user {status.st_uid}, who can change it"
     mode = stat.S_IMODE(status.st_mode)
@@ -53,7 +53,7 @@ def _is_private_group(status: os.stat_result) -> bool:
     """Return whether the group has no members but the owner and root, so that it may write.
 
     Many systems give each user a group of that name, which the umask lets write new files; Kubernetes gives a pod's
-    volumes a group that no one has a name for; OpenShift's are root's.
+    volumes a group without a name; OpenShift's are root's.
     """
     import grp
     import pwd
@@ -102,9 +102,9 @@ def followed(path: Path, *, owners: Collection[int] = ()) -> Path:
 
 
 def open_regular(path: Path, flags: int = os.O_RDONLY) -> tuple[int, os.stat_result]:
-    """Return a descriptor of a regular file that is no link, and its status; O_CREAT makes it for its owner only.
+    """Return a descriptor of a regular file that is not a link, and its status; O_CREAT makes it for its owner only.
 
-    Raises OSError, also for what is no such file: to open a pipe would wait.
+    Raises OSError, also for any other kind of file: opening a pipe would wait.
     """
     try:
         descriptor = os.open(path, flags | _SAFELY, 0o600)
@@ -120,9 +120,9 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> tuple[int, os.stat_res
 
 
 def open_own(path: Path, flags: int = os.O_RDONLY) -> int:
-    """Return a descriptor of a file that nobody else can change; with O_CREAT it is made, readable by its owner only.
+    """Return a descriptor of a file that only its owner can change.
 
-    Raises OSError; NotOursError where others can change it.
+    With O_CREAT it is made, readable by its owner only. Raises OSError; NotOursError where others can change it.
     """
     real = followed(path)
     descriptor, status = open_regular(real, flags)
@@ -135,7 +135,7 @@ def open_own(path: Path, flags: int = os.O_RDONLY) -> int:
 
 
 def read_own(path: Path) -> bytes:
-    """Return what a file holds that nobody else can change; raises OSError."""
+    """Return the contents of a file that only its owner can change; raises OSError."""
     with open(open_own(path), "rb") as file:
         return file.read()
 
@@ -143,7 +143,7 @@ def read_own(path: Path) -> bytes:
 def own_folder(base: Path, *below: str) -> Path:
     """Return the folder `below` in `base`, both made where they are missing, for their owner only whatever the umask.
 
-    Raises OSError; NotOursError where others can change what is in one of them.
+    Raises OSError; NotOursError where others can change the contents of one of them.
     """
     folders = [base]
     for name in below:
@@ -171,13 +171,13 @@ def make_folder(folder: Path) -> None:
 
 
 class NamedFiles:
-    """Files that the user named; each is judged as it was when it was read."""
+    """Files that the user named; each is judged as it was at its reading."""
 
     def __init__(self) -> None:
         self._read: dict[str, os.stat_result] = {}
 
     def read(self, path: str | Path) -> bytes:
-        """Return what is in it; raises InputFileError."""
+        """Return the contents; raises InputFileError."""
         try:
             with Path(path).expanduser().open("rb") as file:
                 self._read[str(path)] = os.fstat(file.fileno())
@@ -187,10 +187,10 @@ class NamedFiles:
             raise InputFileError(f"cannot read {path}: {reason}", hint="Check the path and its rights.") from exc
 
     def require_private(self, path: str | Path, holds: str, *, readable: bool = False) -> None:
-        """Refuse a file that others can read, or one that may be `readable` and that they can change.
+        """Refuse a file that others can read, or a `readable` one that they can change.
 
-        A file of root's may be read by its group, as those are that a cluster manager mounts. A pipe is nobody else's;
-        a file that is missing is left to whoever reads it. Raises RefusedError.
+        Root's file may be read by its group, like the files that a cluster manager mounts. A pipe is private; a missing
+        file is left to its reader. Raises RefusedError.
         """
         where = Path(path).expanduser()
         try:
@@ -234,18 +234,18 @@ def write_whole(
     like: os.stat_result | None = None,
     synced: bool = True,
 ) -> Path:
-    """Write a file that is there whole or not at all, and synced, readable by its owner only; return its path.
+    """Write a file completely or not at all, synced and readable by its owner only; return its path.
 
-    That is `path`, whose file it replaces, where links of one's own lead, or the `name` that is only known when all is
-    written, with a number where there is such a file: what has been kept is never replaced. It has another `mode`, or
-    rights and owner `like` another file's, from when it has content. What a killed run would make anew need not be
-    `synced`. Raises OSError, and what `write` raises.
+    The path is `path`, where links of one's own are followed and an existing file is replaced, or the `name` that is
+    only known when everything is written, with a number if that file exists: a kept file is never replaced. It has
+    another `mode`, or rights and owner `like` another file's, from when it has content. A file that a killed run would
+    make anew need not be `synced`. Raises OSError, and the errors of `write`.
     """
     if name is None:
         path = followed(path, owners=() if like is None else (like.st_uid,))
         if path.exists() and not path.is_file():
             raise OSError(errno.EINVAL, "it is no regular file")
-    draft = path.with_name(f".{uuid4().hex}.new")  # nobody else has this name, or can foresee it
+    draft = path.with_name(f".{uuid4().hex}.new")  # no other process has this name, or can foresee it
     with gone_on_failure(draft):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with open(os.open(draft, flags, 0o600), "wb") as file:
@@ -286,7 +286,7 @@ def _named(draft: Path, path: Path) -> Path:
 def write_steadily(file: IO[bytes], blocks: Iterable[bytes]) -> None:
     """Write all blocks to a file from its beginning, and let the disk begin with them while others are made.
 
-    So who syncs it in the end has little to wait for; an error of the disk is still that sync's to raise.
+    So the final sync has little to wait for; it raises the disk's errors.
     """
     begun = written = 0
     for block in blocks:
@@ -299,7 +299,10 @@ def write_steadily(file: IO[bytes], blocks: Iterable[bytes]) -> None:
 
 
 def _begin_to_write(descriptor: int, begin: int, size: int) -> None:
-    """Linux begins to write what is said to be needed no more in memory; other systems do what they like."""
+    """Tell the operating system that written data will not be read again soon.
+
+    Linux then begins to write it to disk; other systems may do nothing.
+    """
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):
             os.posix_fadvise(descriptor, begin, size, os.POSIX_FADV_DONTNEED)
@@ -311,7 +314,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Make what is written in a file durable."""
+    """Make the written contents of a file durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -43,19 +43,19 @@ exec '{java}' "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that was run, and is new enough; `origin` says where it was found."""
+    """A Java that was run, and is new enough; `origin` is the place where it was found."""
 
     executable: Path
     origin: str
 
     @property
     def home(self) -> Path:
-        """What JAVA_HOME would be."""
+        """The value for JAVA_HOME."""
         return self.executable.parent.parent
 
 
 def find_java(environ: Mapping[str, str]) -> Java | None:
-    """The first Java that is new enough, or None."""
+    """Return the first Java that is new enough, or None."""
     for origin, executable in _candidates(environ):
         version = _major_version(executable)
         if version is not None and version >= OLDEST:
@@ -64,7 +64,7 @@ def find_java(environ: Mapping[str, str]) -> Java | None:
 
 
 def require_java(environ: Mapping[str, str]) -> Java:
-    """Like find_java; raises UnsupportedError that says how to get one."""
+    """Find a Java like find_java; raises UnsupportedError that says how to get one."""
     java = find_java(environ)
     if java is None:
         raise UnsupportedError(NO_JAVA, hint=NO_JAVA_CURES)
@@ -74,10 +74,10 @@ def require_java(environ: Mapping[str, str]) -> Java:
 
 
 def _make_own_archive(java: Java) -> None:
-    """Java's own classes, loaded once and kept for each start, as other builds bring them (the default CDS archive).
+    """Create Java's default CDS archive, which other builds ship: its own classes, loaded once and kept for each start.
 
     The wheel comes without, and then nothing else is kept either (see `class_archive`): brokers and workers took nearly
-    twice the CPU time to start. Where the folder is not ours to write, it stays so.
+    twice the CPU time to start. A folder that is not writable is left unchanged.
     """
     archive = java.home / "lib" / "server" / "classes.jsa"
     draft = archive.with_name(f"{archive.name}.{os.getpid()}")
@@ -91,9 +91,10 @@ def _make_own_archive(java: Java) -> None:
 
 
 def spark_java_home(java: Java, folder: Path, spare: Path | None = None) -> Path:
-    """A JAVA_HOME that Spark 4 can start from: `java`'s own, or a shim where it lacks the incubator vector module.
+    """Return a JAVA_HOME that Spark 4 can start from.
 
-    The shim is in `folder`, and in `spare` where `folder` can't be written; raises OSError where neither can.
+    It is `java`'s own, or a shim where it lacks the incubator vector module. The shim is in `folder`, or in `spare`
+    where `folder` can't be written; raises OSError where neither can.
     """
     if _is_shim(java.executable):
         return java.home  # $JAVA_HOME of Spark's own process: a shim of that one would start itself
@@ -139,7 +140,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _major_version(executable: Path) -> int | None:
-    """The feature release that `java -version` names (`1.8` counts as 8); None when it can't be run."""
+    """Return the feature release that `java -version` reports (`1.8` counts as 8); None if it can't be run."""
     try:
         done = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=20, env=child_environ())
     except (OSError, subprocess.TimeoutExpired):

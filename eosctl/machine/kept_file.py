@@ -1,4 +1,4 @@
-"""Files that the cache keeps: made once, and never why anything fails."""
+"""Files that the cache keeps: made once, and never a reason for a failure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from eosctl.machine.files import open_own, own_folder, write_whole
 
 
 class KeptFile(Struct, frozen=True):
-    """The file of this `name` in `folder`. Its size is part of its file name: one that breaks off is none.
+    """The file of this `name` in `folder`. Its size is part of its file name, so that a truncated file is ignored.
 
-    One that others could have made or can change is none either: a JVM runs what is in it.
+    A file that others could have made or can change is ignored too: a JVM runs its contents.
     """
 
     folder: Path
@@ -22,7 +22,7 @@ class KeptFile(Struct, frozen=True):
     suffix: str
 
     def path(self) -> Path | None:
-        """Where the file is; None while nobody has made it."""
+        """Return the path of the file; None if it does not exist yet."""
         for path in self.folder.glob(f"{self.name}-*{self.suffix}"):
             with suppress(OSError):
                 own_folder(self.folder)
@@ -32,11 +32,14 @@ class KeptFile(Struct, frozen=True):
         return None
 
     def keep(self, draft: Path) -> None:
-        """Copies `draft` into the cache unless a file is there already: whole or not at all, without a word if not."""
+        """Copy `draft` into the cache unless a file is there already.
+
+        It is copied completely or not at all; a failure is silent.
+        """
         if self.path() is not None:
             return
         with suppress(OSError):
-            import shutil  # its codecs are for those who make a file
+            import shutil  # its codecs are only needed to make a file
 
             path = own_folder(self.folder) / f"{self.name}-{draft.stat().st_size}{self.suffix}"
             with draft.open("rb") as source:

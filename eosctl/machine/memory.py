@@ -1,4 +1,4 @@
-"""The memory of a process with many threads that runs for long."""
+"""The memory of a long-running process with many threads."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ _M_ARENA_MAX = -8  # malloc.h of glibc
 
 
 def share_one_heap() -> None:
-    """Lets all threads allocate from one heap, where the C library is glibc; call it before there are threads.
+    """Let all threads allocate from one heap, where the C library is glibc; call it before there are threads.
 
-    By default each thread gets a heap of its own, and what a large read has left in one is no use to the others.
+    By default each thread gets a heap of its own, and the memory that a large read has left in one is of no use to the
+    others.
     """
     try:
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
@@ -19,7 +20,7 @@ def share_one_heap() -> None:
 
 
 def give_back_memory() -> None:
-    """Lets the operating system have what is free within the heap, where the C library is glibc."""
+    """Return free memory within the heap to the operating system, where the C library is glibc."""
     try:
         ctypes.CDLL(None).malloc_trim(0)
     except (OSError, AttributeError):

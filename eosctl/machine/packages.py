@@ -1,4 +1,4 @@
-"""Python packages that only some work needs."""
+"""Python packages that only some commands need."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from importlib import metadata
 
 
 def install_hint(extra: str) -> str:
-    """Return the command that adds what the extra `extra` of pyproject.toml names, such as `spark`.
+    """Return the command that installs the packages of the extra `extra` of pyproject.toml, such as `spark`.
 
-    It names the packages themselves: no package index has eosctl, and whoever took that name there could run code.
+    It names the packages themselves: no package index has eosctl, and anyone who took that name there could run code.
     """
     try:
         requirements = metadata.requires("eosctl") or []

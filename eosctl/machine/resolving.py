@@ -1,4 +1,4 @@
-"""Names of hosts, looked up within the time that a command has: the system's own lookup knows no deadline."""
+"""Resolves host names within a command's deadline: the system's own lookup knows none."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ AddressInfo = tuple[Any, Any, int, str, tuple[Any, ...]]
 
 
 def resolve(host: str, port: int, deadline: Deadline, *, hint: str | None = None) -> list[AddressInfo]:
-    """The addresses of `host`, as `socket.getaddrinfo` gives them.
+    """Look up the addresses of `host`, as `socket.getaddrinfo` returns them.
 
     A lookup that takes longer is left behind in a thread. Raises UnreachableError, DeadlineError.
     """
-    try:  # what is an address already takes no lookup, no thread, and in ASCII no codec for foreign names
+    try:  # an address needs no lookup, no thread and, in ASCII, no codec for foreign names
         numeric = host.encode() if host.isascii() else host
         return socket.getaddrinfo(numeric, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):

@@ -1,4 +1,4 @@
-"""Commands of the user's own that print a secret: run by the shell, as git's helpers are, and silent when they fail."""
+"""Runs the user's own commands that print a secret: by the shell, as git's helpers are, and silently when they fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ SECRET_COMMAND_TIMEOUT_S = 30.0
 
 
 def output_of(command: str, where: str, *, timeout_s: float = SECRET_COMMAND_TIMEOUT_S) -> str:
-    """What `command` prints, without the end of its last line; raises InputFileError, which says who named it."""
+    """Return the output of `command` without its last line break.
+
+    Raises InputFileError, which names the setting (`where`) that contains the command.
+    """
     try:
         run = subprocess.run(  # noqa: S602 - the user's own file names the command
             command,

@@ -1,4 +1,4 @@
-"""The same question to many at once: what each waits for passes for all together."""
+"""Runs the same request for many items at once, so that their waiting times overlap."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _PATIENCE_S = 5.0
 
 
 def side_by_side(ask: Callable[[_Asked], _Answer], asked: Iterable[_Asked], *, most: int) -> list[_Answer]:
-    """What `ask` says of each, in their order, at `most` so many at a time; raises what the first that fails raises.
+    """Call `ask` for each item, at most `most` at a time, and return the results in order.
 
-    Those that were not begun then are left out. One alone is asked in this thread.
+    Raises the error of the first that fails. Those that have not begun by then are left out. A single item is asked
+    about in this thread.
     """
     waiting = list(asked)
     if len(waiting) <= 1:
@@ -33,10 +34,11 @@ def side_by_side(ask: Callable[[_Asked], _Answer], asked: Iterable[_Asked], *, m
 
 
 def two_at_a_time(ask: Callable[[_Asked], _Answer], asked: Iterable[_Asked]) -> Iterator[_Answer]:
-    """What `ask` says of each, in their order. Two are asked at a time, and no more are taken from `asked` meanwhile.
+    """Yield the result of `ask` for each item in order, running two at a time.
 
-    It pays where the work is done by libraries that let other threads run. Raises what the first that fails raises; the
-    other one is not waited for long, as it may wait for a silent broker. One alone is asked in this thread.
+    No more are taken from `asked` meanwhile. It pays where the work is done by libraries that let other threads run.
+    Raises the error of the first that fails; the other one is waited for only briefly, as it may wait for a silent
+    broker. A single item is asked about in this thread.
     """
     from collections import deque
     from concurrent.futures import wait

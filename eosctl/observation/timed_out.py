@@ -62,6 +62,6 @@ def _newest(app: App, ids: set[TransactionalId]) -> dict[TransactionalId, Logged
         of_ids = {coordinator_partition(each, bounds.partitions()) for each in ids}
         tails = {each.partition: max(each.begin, each.end - MOST_RECORDS) for each in bounds.known}
         since = {each.partition: each.end for each in bounds.known} | {p: tails[p] for p in of_ids & tails.keys()}
-        read = store.read(TOPIC, isolation="read_uncommitted", since=since, sieve=about, partly=True)
+        read = store.read(TOPIC, isolation="read_uncommitted", since=since, keep=about, partly=True)
     kept = [record for record in read.records if record.value is not None]
     return {decode_key(record.key or b""): decode_value(record.value or b"") for record in kept}

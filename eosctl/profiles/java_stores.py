@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from eosctl.core.clients.properties import ClientProperties
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.clients.stores import StoreFile
-from eosctl.core.java.jks import MAGIC, read_jks, unprotected
+from eosctl.core.java.jks import MAGIC, decrypt_key, read_jks
 from eosctl.core.java.pem import certificates_pem, pem_block
 from eosctl.machine.files import NamedFiles
 
@@ -90,7 +90,7 @@ def _open_jks(data: bytes, store: StoreFile, password: str | None) -> _Opened:
     key_password = store.key_password or store.password
     if key_password is None:
         raise ValueError(f"its private key needs {store.password_name}")
-    return _Opened(trusted, found.keys[0].chain, unprotected(found.keys[0], key_password.reveal()))
+    return _Opened(trusted, found.keys[0].chain, decrypt_key(found.keys[0], key_password.reveal()))
 
 
 def _open_pkcs12(data: bytes, password: str | None) -> _Opened:

@@ -27,11 +27,11 @@ def secured(spec: StackSpec, listener: SecureListener | None = None) -> StackSpe
 
 def grant_roles(stack: Stack, groups: tuple[GroupSpec, ...]) -> None:
     """Grant every role the rights that the groups alone need, without connectors. Wait until the brokers know them."""
-    from eosctl.kafka.acls import KafkaAclStore
+    from eosctl.kafka.acls import KafkaAclClient
 
     acls = {acl_of(right, f"User:{right.role}") for group in groups for right in required_rights(_scope(group), ROLES)}
     deadline = Deadline.after(_GRANT_TIMEOUT_S)
-    with KafkaAclStore(stack.client_settings(), deadline=deadline) as store:
+    with KafkaAclClient(stack.client_settings(), deadline=deadline) as store:
         for error in store.create(acls).values():
             raise error
         for _ in deadline.rounds(0.1):

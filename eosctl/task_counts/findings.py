@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from eosctl.codes import Code
 from eosctl.core.allowances import Waiver
-from eosctl.core.configs.cleaning import stop_and_resume, written_anew
+from eosctl.core.configs.cleaning import rewrite_commands, stop_and_resume
 from eosctl.core.configs.fold import ConnectorState, IgnoredRecord
 from eosctl.core.findings import Finding
 from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
@@ -209,7 +209,7 @@ def _way_out(case: Case, record: IgnoredRecord) -> str:
     newest_good = connector.record_offset if record.is_task_count else connector.commit_offset
     superseded = newest_good is not None and newest_good > record.offset
     held = record.is_task_count and connector.task_count_record is not None and not connector.pending_fencing
-    first = "" if superseded or held else f"{written_anew(record)}, then "
+    first = "" if superseded or held else f"{rewrite_commands(record)}, then "
     return f"Restart no worker until it is gone: {first}`eosctl task-counts clean` has it compacted away, and watches."
 
 

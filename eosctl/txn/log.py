@@ -138,7 +138,7 @@ def read_log_about(app: App, producer_ids: Collection[ProducerId]) -> LogLook:
     patient = with_other(app, deadline=app.deadline.half())
     try:
         with patient.topics() as store:
-            read = store.read(TOPIC, isolation="read_uncommitted", partly=True, sieve=about)
+            read = store.read(TOPIC, isolation="read_uncommitted", partly=True, keep=about)
     except NotFoundError:
         return LogLook()  # no transaction was ever begun by an id
     except EosctlError as error:

@@ -1,6 +1,6 @@
-"""An API: key, versions, both layouts; and the frames made of a header and a body.
+"""An API: its key, its versions, both layouts; and frames of a header and a body.
 
-A frame here includes its four size bytes when it is made, and lacks them when it is read (`frames` has cut them off).
+An encoded frame includes its four size bytes; a frame to decode lacks them (`frames` has cut them off).
 """
 
 from __future__ import annotations
@@ -33,20 +33,23 @@ class Api(msgspec.Struct, Generic[Q, S], frozen=True):
     releases: Mapping[int, str]
 
     def flexible(self, version: int) -> bool:
-        """Whether this version has compact lengths and tagged fields (KIP-482)."""
+        """Return whether this version has compact lengths and tagged fields (KIP-482)."""
         return version >= self.flexible_from
 
     def response_header_tags(self, version: int) -> bool:
-        """Whether the response header has tags; ApiVersions never has, its reader can't know the version (KIP-511)."""
+        """Return whether the response header has tags.
+
+        ApiVersions never has, because its reader can't know the version (KIP-511).
+        """
         return self.flexible(version) and self.key != _API_VERSIONS
 
     def release_of(self, version: int) -> str:
-        """The first Kafka release that has `version`, as far as known."""
+        """Return the first Kafka release that has `version`, as far as known."""
         return next((self.releases[v] for v in sorted(self.releases) if v >= version), "a newer release")
 
 
 class RequestHeader(NamedTuple):
-    """What precedes a request; `body` is the offset of the request in its frame."""
+    """The header of a request; `body` is the offset of the request's body in its frame."""
 
     api_key: int
     version: int
@@ -56,7 +59,7 @@ class RequestHeader(NamedTuple):
 
 
 AnyApi = Api[Any, Any]
-"""A request and its response, whichever they are."""
+"""An API with any request and response."""
 
 
 def request_header(api: AnyApi, *, version: int, correlation_id: int, client_id: str) -> bytes:
@@ -77,7 +80,7 @@ def _frame(header: bytes, layout: Struct[Any], value: object, *, version: int, f
 
 
 def encode_request(api: Api[Q, Any], request: Q, *, version: int, correlation_id: int, client_id: str) -> bytes:
-    """A request frame; raises UnsupportedError when `version` can't carry a field that is set."""
+    """Encode a request frame; raises UnsupportedError if `version` can't carry a field that is set."""
     with encoding(f"{api.name} v{version} request"):
         header = request_header(api, version=version, correlation_id=correlation_id, client_id=client_id)
         try:
@@ -90,7 +93,7 @@ def encode_request(api: Api[Q, Any], request: Q, *, version: int, correlation_id
 
 
 def decode_request_header(frame: bytes, apis: Mapping[int, AnyApi]) -> RequestHeader:
-    """The header of a request frame; `apis` (key -> Api) reports which versions are flexible."""
+    """Decode the header of a request frame; `apis` (key -> Api) determines which versions are flexible."""
     with decoding("request header"):
         key, version, correlation_id = struct.unpack_from(">hhi", frame)
         client_id, offset = NULLABLE_STRING.classic.read(frame, 8)
@@ -102,28 +105,28 @@ def decode_request_header(frame: bytes, apis: Mapping[int, AnyApi]) -> RequestHe
 
 
 def decode_request(api: Api[Q, Any], frame: bytes, header: RequestHeader) -> Q:
-    """The body of a request frame whose header was read before."""
+    """Decode the body of a request frame whose header was read before."""
     return decode_body(
         api.request, frame, header.body, what=f"{api.name} v{header.version} request", api=api, version=header.version
     )
 
 
 def encode_response(api: Api[Any, S], response: S, *, version: int, correlation_id: int) -> bytes:
-    """A response frame."""
+    """Encode a response frame."""
     with encoding(f"{api.name} v{version} response"):
         header = struct.pack(">i", correlation_id) + (b"\0" if api.response_header_tags(version) else b"")
         return _frame(header, api.response, response, version=version, flexible=api.flexible(version))
 
 
 def decode_response(api: Api[Any, S], frame: Data, *, version: int, correlation_id: int) -> S:
-    """The response in a frame; raises ProtocolError when it answers another request or has bytes left over."""
+    """Decode the response in a frame; raises ProtocolError if it answers another request or has trailing bytes."""
     what = f"{api.name} v{version} response"
     offset = response_body(frame, correlation_id=correlation_id, tags=api.response_header_tags(version), what=what)
     return decode_body(api.response, frame, offset, what=what, api=api, version=version)
 
 
 def response_body(frame: Data, *, correlation_id: int, tags: bool, what: str) -> int:
-    """The offset of the body in a response frame, its header checked."""
+    """Check the header of a response frame and return the offset of the body."""
     with decoding(what):
         (answered,) = struct.unpack_from(">i", frame)
         if answered != correlation_id:
@@ -132,7 +135,7 @@ def response_body(frame: Data, *, correlation_id: int, tags: bool, what: str) ->
 
 
 def decode_body(layout: Struct[S], frame: Data, offset: int, *, what: str, api: AnyApi, version: int) -> S:
-    """Reads one message to the very end of the frame."""
+    """Decode one message that must end exactly where the frame ends."""
     with decoding(what):
         value, end = layout.codec(version, flexible=api.flexible(version)).read(frame, offset)
         if end != len(frame):
@@ -153,15 +156,15 @@ _METADATA, _VOTE = 3, 52
 
 
 class BrokerVersions:
-    """What a broker offers, from its ApiVersions answer."""
+    """The API versions that a broker offers, from its ApiVersions response."""
 
     def __init__(self, offered: Iterable[tuple[int, int, int]]) -> None:
         self._offered = {key: Offered(oldest, newest) for key, oldest, newest in offered}
 
     def choose(self, api: AnyApi, *, broker: str) -> int:
-        """The newest version both sides speak; raises UnsupportedError that names the release which could.
+        """Choose the newest version that both sides speak; raises UnsupportedError that names the release with one.
 
-        UnreachableError where it is no broker that answers, but a controller.
+        Raises UnreachableError if a controller responds instead of a broker.
         """
         offered = self._offered.get(api.key)
         if _METADATA not in self._offered and _VOTE in self._offered:

@@ -1,4 +1,4 @@
-"""What every connection starts with (ApiVersions) and how brokers are found (Metadata, FindCoordinator).
+"""The messages that start every connection (ApiVersions) and find brokers (Metadata, FindCoordinator).
 
 Layouts: the message JSON of Apache Kafka 4.3. An unset field has the default Kafka gives it.
 """
@@ -86,7 +86,7 @@ class TopicQuery(NamedTuple):
 
 
 class MetadataRequest(NamedTuple):
-    """`topics` None asks for all of them, an empty tuple for none."""
+    """A request for metadata; `topics` None requests all of them, an empty tuple none."""
 
     topics: tuple[TopicQuery, ...] | None = ()
     allow_auto_topic_creation: bool = True
@@ -179,14 +179,14 @@ METADATA = Api(
 
 
 class KeyType(IntEnum):
-    """What FindCoordinator looks a coordinator up for."""
+    """The kind of key for which FindCoordinator returns a coordinator."""
 
     GROUP = 0
     TRANSACTION = 1
 
 
 class FindCoordinatorRequest(NamedTuple):
-    """One `key` up to v3, `coordinator_keys` from v4 on."""
+    """A request with one `key` up to v3, `coordinator_keys` from v4 on."""
 
     key: str = ""
     key_type: int = KeyType.GROUP
@@ -203,7 +203,7 @@ class FoundCoordinator(NamedTuple):
 
 
 class FindCoordinatorResponse(NamedTuple):
-    """One answer up to v3, `coordinators` from v4 on."""
+    """A response with one result up to v3, `coordinators` from v4 on."""
 
     throttle_time_ms: int = 0
     error_code: int = 0

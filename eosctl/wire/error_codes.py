@@ -75,6 +75,6 @@ INVALID_REGULAR_EXPRESSION = 128
 
 
 def error_name(code: int) -> str:
-    """Kafka's name of an error code, `UNKNOWN_ERROR_<code>` for one that is newer than this table."""
+    """Return Kafka's name of an error code, `UNKNOWN_ERROR_<code>` for one that is newer than this table."""
     index = code - _FIRST_CODE
     return _NAMES[index] if 0 <= index < len(_NAMES) else f"UNKNOWN_ERROR_{code}"

@@ -1,4 +1,4 @@
-"""Cuts a byte stream into frames (four bytes of size, then the frame), and refuses sizes nobody would send."""
+"""Cuts a byte stream into frames (four bytes of size, then the frame), and refuses implausible sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HTTP = b"HTTP"
 
 
 class FrameBuffer:
-    """Bytes that arrived and are not yet read; `limit_bytes` may grow once a broker is recognised."""
+    """Received bytes that are not read yet; `limit_bytes` may grow once a broker is recognised."""
 
     def __init__(self, limit_bytes: int = LISTING_LIMIT_BYTES) -> None:
         self.limit_bytes = limit_bytes
@@ -19,14 +19,17 @@ class FrameBuffer:
         self._start = 0
 
     def feed(self, data: bytes) -> None:
-        """Appends what arrived."""
+        """Append received bytes."""
         if self._start == len(self._data):
             self._data.clear()
             self._start = 0
         self._data += data
 
     def next_frame(self) -> bytes | None:
-        """The next complete frame without its size bytes, or None; raises ProtocolError on a size out of bounds."""
+        """Return the next complete frame without its size bytes, or None.
+
+        Raises ProtocolError on a size out of bounds.
+        """
         body = self._start + 4
         if len(self._data) < body:
             return None
@@ -42,7 +45,7 @@ class FrameBuffer:
         return frame
 
     def size_of(self, head: bytes | bytearray) -> int:
-        """The size of a frame that begins with these four bytes; raises ProtocolError on one out of bounds."""
+        """Return the size of a frame that begins with these four bytes; raises ProtocolError on one out of bounds."""
         size = int.from_bytes(head, "big", signed=True)
         if 0 <= size <= self.limit_bytes:
             return size
@@ -56,14 +59,14 @@ class FrameBuffer:
         )
 
 
-class FrameRoom:
-    """Memory that one frame after the other is received into: what was in it is over with the next."""
+class FrameMemory:
+    """Memory that receives one frame after the other: each overwrites the previous one."""
 
     def __init__(self, size_bytes: int) -> None:
         self._room = memoryview(bytearray(size_bytes))
 
     def of(self, size_bytes: int) -> memoryview:
-        """So many bytes of it; there are more from now on where there were too few."""
+        """Return a view of that many bytes, growing the room if it is too small."""
         if size_bytes > len(self._room):
             self._room = memoryview(bytearray(size_bytes))
         return self._room[:size_bytes]

@@ -13,7 +13,7 @@ from eosctl.wire.schema import Array, since, struct_of
 
 
 class ListGroupsRequest(NamedTuple):
-    """Empty filters keep everything."""
+    """A request for the groups; empty filters keep all of them."""
 
     states_filter: tuple[str, ...] = ()
     types_filter: tuple[str, ...] = ()

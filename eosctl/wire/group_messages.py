@@ -1,4 +1,4 @@
-"""DescribeGroups, with metadata and assignment as bytes: their meaning is Connect's (core.group_protocol).
+"""DescribeGroups, with metadata and assignment as bytes: Connect defines their meaning (`group.protocol`).
 
 Layout: the message JSON of Apache Kafka 4.3.
 """

@@ -20,7 +20,7 @@ _PREFIX = struct.Struct(">ihhi")
 
 
 def fence_encoder(*, version: int, client_id: str, transaction_timeout_ms: int) -> Callable[[str, int], bytes]:
-    """A function of (transactional id, correlation id) that makes the frame of InitProducerId(-1, -1)."""
+    """Return a function of (transactional id, correlation id) that encodes the frame of InitProducerId(-1, -1)."""
     flexible = INIT_PRODUCER_ID.flexible(version)
     header_tail = request_header(INIT_PRODUCER_ID, version=version, correlation_id=0, client_id=client_id)[8:]
     tail = (
@@ -44,7 +44,7 @@ def fence_encoder(*, version: int, client_id: str, transaction_timeout_ms: int) 
 
 
 def decode_fence_answer(frame: bytes, *, version: int, correlation_id: int) -> InitProducerIdResponse:
-    """The answer in a frame; raises ProtocolError as `api.decode_response` does."""
+    """Decode the response in a frame; raises ProtocolError as `api.decode_response` does."""
     if INIT_PRODUCER_ID.flexible(version):
         if len(frame) == _FLEXIBLE_ANSWER.size:
             answered, head_tags, throttle_ms, error, producer_id, epoch, tags = _FLEXIBLE_ANSWER.unpack(frame)

@@ -18,7 +18,7 @@ class LogDirTopic(NamedTuple):
 
 
 class DescribeLogDirsRequest(NamedTuple):
-    """Every log directory is in the answer; `topics` are those whose sizes are wanted, too, None for all."""
+    """Every log directory is in the response; sizes are those of `topics`, None for all."""
 
     topics: tuple[LogDirTopic, ...] | None = ()
 
@@ -36,7 +36,7 @@ class LogDirTopicSizes(NamedTuple):
 
 
 class DescribedLogDir(NamedTuple):
-    """`total_bytes` and `usable_bytes` are of the volume (KIP-827), -1 where they are not known."""
+    """A log directory; `total_bytes` and `usable_bytes` are of the volume (KIP-827), -1 where they are unknown."""
 
     error_code: int = 0
     log_dir: str = ""
@@ -46,7 +46,7 @@ class DescribedLogDir(NamedTuple):
 
 
 class DescribeLogDirsResponse(NamedTuple):
-    """Up to v2 a refusal is an answer without any directory."""
+    """The log directories; up to v2 a refusal is a response without any."""
 
     throttle_time_ms: int = 0
     error_code: int = 0

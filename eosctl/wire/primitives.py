@@ -1,8 +1,8 @@
 """The protocol's primitive types as pairs of functions: append a value to a bytearray, read one at an offset.
 
-Readers never allocate what a length merely claims: every length is checked against the bytes that are there. What runs
-over the end surfaces as ProtocolError, either here or in `schema.decoding`. Layouts: Kafka protocol guide, "Protocol
-Primitive Types", and KIP-482 for the compact forms.
+Readers never allocate memory for a length before it is checked against the available bytes. Reading beyond the end
+raises ProtocolError, either here or in `schema.decoding`. Layouts: Kafka protocol guide, "Protocol Primitive Types",
+and KIP-482 for the compact forms.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from uuid import UUID
 from eosctl.errors import ProtocolError
 
 Data = bytes | memoryview
-"""A frame: bytes, or a view of memory that is used again for the next one."""
+"""A frame: bytes, or a view of memory that the next frame overwrites."""
 Write = Callable[[bytearray, Any], None]
 Read = Callable[[Data, int], tuple[Any, int]]
 _WriteLength = Callable[[bytearray, int], None]
@@ -23,9 +23,9 @@ _ReadLength = Callable[[Data, int], tuple[int, int]]
 
 
 class Codec(NamedTuple):
-    """How one type is written to the end of a bytearray, and read at an offset: (value, offset behind it).
+    """The functions that write a type to the end of a bytearray, and read it at an offset: (value, offset behind it).
 
-    `letter` is what stands for a type of fixed size in `struct`: neighbours of such types are read in one go.
+    `letter` is the code of a fixed-size type in `struct`: neighbours of such types are read in one go.
     """
 
     write: Write
@@ -40,12 +40,12 @@ class Primitive(NamedTuple):
     compact: Codec
 
     def codec(self, version: int, *, flexible: bool) -> Codec:  # noqa: ARG002 - primitives don't change with versions
-        """The codec of this type in a message that is flexible or not."""
+        """Return the codec of this type in a message that is flexible or not."""
         return self.compact if flexible else self.classic
 
 
 def write_varint(out: bytearray, value: int) -> None:
-    """Appends an unsigned varint."""
+    """Append an unsigned varint."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -53,7 +53,7 @@ def write_varint(out: bytearray, value: int) -> None:
 
 
 def read_varint(data: Data, offset: int) -> tuple[int, int]:
-    """Reads an unsigned varint of at most five bytes (`ByteUtils.readUnsignedVarint`, Kafka 4.3)."""
+    """Read an unsigned varint of at most five bytes (`ByteUtils.readUnsignedVarint`, Kafka 4.3)."""
     byte = data[offset]
     if byte < 0x80:
         return byte, offset + 1
@@ -91,28 +91,28 @@ def _read_length16(data: Data, offset: int) -> tuple[int, int]:
 
 
 def write_length32(out: bytearray, size: int) -> None:
-    """Appends a classic length or element count; -1 is null."""
+    """Append a classic length or element count; -1 is null."""
     out += struct.pack(">i", size)
 
 
 def read_length32(data: Data, offset: int) -> tuple[int, int]:
-    """Reads a classic length or element count; -1 is null."""
+    """Read a classic length or element count; -1 is null."""
     return struct.unpack_from(">i", data, offset)[0], offset + 4
 
 
 def write_compact_length(out: bytearray, size: int) -> None:
-    """Appends a compact length or element count: a varint of size + 1, so that 0 is null."""
+    """Append a compact length or element count: a varint of size + 1, so that 0 is null."""
     write_varint(out, size + 1)
 
 
 def read_compact_length(data: Data, offset: int) -> tuple[int, int]:
-    """Reads a compact length or element count; -1 is null."""
+    """Read a compact length or element count; -1 is null."""
     size, offset = read_varint(data, offset)
     return size - 1, offset
 
 
 def take(data: Data, offset: int, size: int) -> Data:
-    """The `size` bytes at `offset`; raises ProtocolError when there are fewer."""
+    """Return the `size` bytes at `offset`; raises ProtocolError if there are fewer."""
     if size > len(data) - offset:
         raise ProtocolError(f"truncated: {size} bytes announced at byte {offset}, {len(data) - offset} are there")
     return data[offset : offset + size]
@@ -135,7 +135,7 @@ def _as_view(value: Data) -> memoryview:
 
 
 class _Sized(NamedTuple):
-    """How a string or byte field turns into bytes and back."""
+    """The conversions of a string or byte field to bytes and back."""
 
     encode: Callable[[Any], bytes]
     decode: Callable[[Data], Any]
@@ -170,7 +170,10 @@ def _text(*, nullable: bool) -> Primitive:
     compact = sized.codec(write_compact_length, read_compact_length)
 
     def read(data: Data, offset: int) -> tuple[Any, int]:
-        """Most texts are shorter than 127 bytes, and not null; listings have hundreds of thousands of them."""
+        """Read a text.
+
+        Most texts are shorter than 127 bytes, and not null; listings have hundreds of thousands of them.
+        """
         end = offset + data[offset]
         if offset < end < offset + 0x80 and end <= len(data):
             return bytes(data[offset + 1 : end]).decode(), end
@@ -210,5 +213,5 @@ STRING = _text(nullable=False)
 NULLABLE_STRING = _text(nullable=True)
 BYTES = _blob()
 RECORDS = _view()
-"""Record batches as they lie in a log, or None: a view into the frame, copied by nobody where the frame is a view."""
+"""Record batches as stored in a log, or None: a view into the frame, without a copy where the frame is a view."""
 NO_ID = UUID(int=0)

@@ -91,7 +91,7 @@ DESCRIBE_PRODUCERS = Api(
 
 
 class TxnMarker(NamedTuple):
-    """`transaction_result` False is ABORT."""
+    """A marker to write; `transaction_result` False is ABORT."""
 
     producer_id: int
     producer_epoch: int

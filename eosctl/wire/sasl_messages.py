@@ -1,4 +1,4 @@
-"""How a connection logs in: SaslHandshake, SaslAuthenticate. Layouts: the message JSON of Apache Kafka 4.3."""
+"""The messages of a login: SaslHandshake, SaslAuthenticate. Layouts: the message JSON of Apache Kafka 4.3."""
 
 from __future__ import annotations
 

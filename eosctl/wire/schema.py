@@ -37,7 +37,7 @@ class WireType(Protocol):
     """Anything that has a codec per version: a primitive, an array, a struct."""
 
     def codec(self, version: int, *, flexible: bool) -> Codec:
-        """The codec for messages of this version."""
+        """Return the codec for messages of this version."""
 
 
 class WireField(NamedTuple):
@@ -53,22 +53,22 @@ class WireField(NamedTuple):
     ignorable: bool = False
 
     def carried(self, version: int) -> bool:
-        """Whether messages of this version have the field."""
+        """Return whether messages of this version have the field."""
         return self.since <= version <= self.until
 
 
 def since(version: int, wire_type: WireType, *, until: int = NEWEST, ignorable: bool = False) -> WireField:
-    """A field that only versions from `version` to `until` carry."""
+    """Declare a field that only versions from `version` to `until` carry."""
     return WireField(wire_type, version, until, None, ignorable)
 
 
 def until(version: int, wire_type: WireType) -> WireField:
-    """A field that newer versions than `version` no longer carry."""
+    """Declare a field that versions newer than `version` no longer carry."""
     return WireField(wire_type, 0, version)
 
 
 def tagged(tag: int, wire_type: WireType, *, since: int) -> WireField:
-    """A field in the tagged section; left out of the bytes when it has its default, as Kafka does."""
+    """Declare a field in the tagged section; left out of the bytes when it has its default, as Kafka does."""
     return WireField(wire_type, since, NEWEST, tag, ignorable=True)
 
 
@@ -79,7 +79,7 @@ class Array(NamedTuple):
     nullable: bool = False
 
     def codec(self, version: int, *, flexible: bool) -> Codec:
-        """The codec of the whole array."""
+        """Return the codec of the whole array."""
         write_element, read_element, _letter = self.element.codec(version, flexible=flexible)
         write_length = write_compact_length if flexible else write_length32
         read_length = read_compact_length if flexible else read_length32
@@ -121,11 +121,11 @@ class Struct(Generic[M]):
         self._codecs: dict[tuple[int, bool], Codec] = {}
 
     def defaults(self) -> Mapping[str, Any]:
-        """Field name -> the value that stands for "not carried"."""
+        """Map each field's name to its default, the value that means "not carried"."""
         return cast("Mapping[str, Any]", cast("Any", self.message)._field_defaults)
 
     def codec(self, version: int, *, flexible: bool) -> Codec:
-        """The compiled codec of one version."""
+        """Return the compiled codec of one version."""
         key = (version, flexible)
         if key not in self._codecs:
             self._codecs[key] = _compile(self, version, flexible=flexible)
@@ -133,7 +133,7 @@ class Struct(Generic[M]):
 
 
 def struct_of(message: type[M], **fields: WireType | WireField) -> Struct[M]:
-    """Declares a layout; the keywords are the fields of `message`, in the same order, and that is the wire order."""
+    """Declare a layout; the keywords are the fields of `message` in the same order, which is the wire order."""
     if tuple(fields) != cast("Any", message)._fields:
         raise TypeError(f"layout of {message.__name__} has other fields than the class")  # at import, for developers
     return Struct(
@@ -176,7 +176,10 @@ def _carried_fields(layout: Struct[Any], version: int, *, flexible: bool) -> lis
 
 
 class _Absent(NamedTuple):
-    """A field that a version can't carry, so that it must have its default; `since` is None where it has ended."""
+    """A field that a version can't carry, so that it must have its default.
+
+    `since` is None for a field that was removed.
+    """
 
     place: int
     name: str
@@ -184,7 +187,7 @@ class _Absent(NamedTuple):
     since: int | None
 
     def refusal(self) -> ProtocolError | NotCarriedError:
-        """Why another value can't be written."""
+        """Return the error for a value other than the default."""
         if self.since is None:
             return ProtocolError(f"{self.name} ended before this version")
         return NotCarriedError(self.name, self.since)
@@ -250,7 +253,7 @@ def _compile_read(message: type[Any], carried: Sequence[_Carried], defaults: lis
 
 
 def _steps(codecs: Sequence[tuple[int, Codec]]) -> list[tuple[int, slice | None, Read]]:
-    """How to read fields: one by one (its index), or neighbours of fixed size in one go (their slice)."""
+    """Plan how fields are read: one by one (an index), or neighbours of fixed size in one go (their slice)."""
     steps: list[tuple[int, slice | None, Read]] = []
     for _key, run in groupby(enumerate(codecs), lambda each: (each[1][0] - each[0], bool(each[1][1].letter))):
         fields = [each for _number, each in run]
@@ -268,7 +271,7 @@ def _read_run(packer: struct.Struct) -> Read:
 
 
 def _read_tags(data: Data, offset: int, known: Mapping[int, Any], values: list[Any]) -> int:
-    """Reads the tagged section: known tags into `values`, unknown ones skipped by their announced size (KIP-482)."""
+    """Read the tagged section: known tags into `values`; unknown ones are skipped by their announced size (KIP-482)."""
     count, offset = read_varint(data, offset)
     previous = -1
     for _ in range(count):
@@ -288,14 +291,14 @@ def _read_tags(data: Data, offset: int, known: Mapping[int, Any], values: list[A
 
 
 def skip_tags(data: Data, offset: int) -> int:
-    """The offset behind a tagged section whose tags are all unknown."""
+    """Return the offset behind a tagged section whose tags are all unknown."""
     return _read_tags(data, offset, {}, [])
 
 
 class decoding:  # noqa: N801 - read as a verb: with decoding("…")
-    """Turns what Python raises on truncated or malformed bytes into ProtocolError about `what`.
+    """Turns Python's errors on truncated or malformed bytes into ProtocolError about `what`.
 
-    A class, as a generator costs a third of what it takes to read a short message.
+    A class, as a generator costs a third of the time to read a short message.
     """
 
     __slots__ = ("what",)
@@ -318,7 +321,7 @@ class decoding:  # noqa: N801 - read as a verb: with decoding("…")
 
 
 class encoding:  # noqa: N801 - read as a verb: with encoding("…")
-    """Turns what Python raises on values that don't fit their field into ProtocolError about `what`."""
+    """Turns Python's errors on values that don't fit their field into ProtocolError about `what`."""
 
     __slots__ = ("what",)
 

@@ -13,7 +13,7 @@ from eosctl.wire.schema import Array, since, struct_of
 
 
 class ListTransactionsRequest(NamedTuple):
-    """Empty filters keep everything; `duration_filter` is in ms, -1 is off."""
+    """A request for transactions; empty filters keep all of them, `duration_filter` is in ms, -1 is off."""
 
     state_filters: tuple[str, ...] = ()
     producer_id_filters: tuple[int, ...] = ()

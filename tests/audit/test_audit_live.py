@@ -10,7 +10,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
 from tests.audit.proven import audited
@@ -118,7 +118,9 @@ def test_of_brokers_that_do_not_raise_epochs_the_times_of_markers_tell(
     """The transactions of a task share an epoch there, and go to several partitions in quick succession."""
     config = {"plugin.path": str(SLOW_SOURCE), "offset.flush.interval.ms": "500"}
     topic, group = f"topic-{unique}", GroupSpec(unique, (Mode.ENABLED,), worker_config=config)
-    with KafkaTopicStore(ClientSettings((old_stack.bootstrap_servers,)), deadline=Deadline.after(PATIENCE_S)) as topics:
+    with KafkaTopicClient(
+        ClientSettings((old_stack.bootstrap_servers,)), deadline=Deadline.after(PATIENCE_S)
+    ) as topics:
         topics.create(topic, partitions=3, replication_factor=1, config={})
     with added_group(old_stack, group) as (url,):
         more = {"cheat": cheat, "own.brokers": old_stack.bootstrap_servers}
@@ -139,7 +141,7 @@ def test_a_mirror_is_compared_with_its_source(
     """MirrorSourceConnector copies aborted records too, unless its consumer is told otherwise."""
     url, alias = pair.urls(PAIR)[0], f"A-{unique}"
     settings = ClientSettings((pair.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as topics:
+    with KafkaTopicClient(settings, deadline=Deadline.after(PATIENCE_S)) as topics:
         topics.create(unique, partitions=1, replication_factor=1, config={})
         topics.write([OutRecord(unique, b"k", b"v", 0)] * 2)
         aborted = RealProducer(pair.bootstrap_servers, f"{unique}-writer")

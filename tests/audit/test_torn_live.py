@@ -15,7 +15,7 @@ from benchmarks.kafka import kafka_jars
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.machine.java import require_java
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
@@ -64,7 +64,7 @@ class Connector:
 def connector(pair: Stack, unique: str) -> Iterator[Connector]:
     url = pair.urls(PAIR)[0]
     settings = ClientSettings((pair.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as topics:
+    with KafkaTopicClient(settings, deadline=Deadline.after(PATIENCE_S)) as topics:
         topics.create(
             unique, partitions=2, replication_factor=1, config={"message.timestamp.after.max.ms": str(1 << 62)}
         )
@@ -139,7 +139,7 @@ def test_a_plain_record_of_the_year_2100(connector: Connector, invoke: Invoke) -
     connector.transaction(task, 0)
     task.commit()
     settings = ClientSettings((connector.stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as topics:
+    with KafkaTopicClient(settings, deadline=Deadline.after(PATIENCE_S)) as topics:
         topics.write([OutRecord(connector.name, b"k", b"plain", 0, timestamp_ms=YEAR_2100_MS)])
     connector.transaction(task, 0, begin=True)
     task.commit()

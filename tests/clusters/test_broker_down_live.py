@@ -14,7 +14,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import Coordinator
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.settings import StackSpec
@@ -67,7 +67,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 @pytest.fixture
 def cluster(stack: Stack, invoke: Invoke) -> Iterator[Cluster]:
     settings = ClientSettings(tuple(stack.bootstrap_servers.split(",")))
-    with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as store:
+    with KafkaTopicClient(settings, deadline=Deadline.after(PATIENCE_S)) as store:
         store.create("t", partitions=PARTITIONS, replication_factor=1, config={})
     with NativeTransactionAdmin(settings, deadline=Deadline.after(PATIENCE_S)) as admin:
         assert all(answer.fault is None for answer in admin.fence(IDS, transaction_timeout_ms=30_000))
@@ -133,7 +133,7 @@ def test_every_command_tells_what_is_left_and_what_is_missing(cluster: Cluster) 
 def standstill(cluster: Cluster) -> list[tuple[str, object, object]]:
     """What doctor says of topic t, whose partitions have one replica each."""
     settings = ClientSettings(tuple(cluster.stack.bootstrap_servers.split(",")))
-    with KafkaTopicStore(settings, deadline=Deadline.after(60)) as store:
+    with KafkaTopicClient(settings, deadline=Deadline.after(60)) as store:
         found = standstill_findings(list(store.describe(["t"]).values()))
     return [(each.code, each.evidence.get("broker"), each.evidence.get("partitions")) for each in found]
 

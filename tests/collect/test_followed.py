@@ -119,7 +119,7 @@ def test_newest_per_key_and_a_sieve(scene: Scene) -> None:
     scene.world.topics.put(CONFIG_TOPIC, None, b"1")
     kept, real = (each.read(CONFIG_TOPIC, newest_per_key=True) for each in (scene.store, scene.world.topics))
     assert [each.offset for each in kept.records] == [each.offset for each in real.records]
-    assert len(scene.store.read(CONFIG_TOPIC, sieve=lambda records: records[:1]).records) == 1
+    assert len(scene.store.read(CONFIG_TOPIC, keep=lambda records: records[:1]).records) == 1
 
 
 def test_a_large_topic_is_not_read_as_a_whole(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

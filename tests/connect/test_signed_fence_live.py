@@ -14,13 +14,13 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.errors import UnauthorizedError
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from tests.sandbox_fixtures import PATIENCE_S, FileSource, wait_until
 
 
 def _newest(bootstrap: str, key: bytes) -> Any:
     """The newest value under `key` in the config topic; None when there is none."""
-    with KafkaTopicStore(ClientSettings((bootstrap,)), deadline=Deadline.after(PATIENCE_S)) as store:
+    with KafkaTopicClient(ClientSettings((bootstrap,)), deadline=Deadline.after(PATIENCE_S)) as store:
         records: list[Record] = [record for record in store.read("connect-configs").records if record.key == key]
     return json.loads(records[-1].value or b"null") if records else None
 

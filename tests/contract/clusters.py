@@ -27,9 +27,9 @@ from eosctl.core.transactions import Coordinator, RawGroup, RawGroupMember
 from eosctl.deadline import Clock, Deadline
 from eosctl.kafka.batches.log import NativeBatchLog
 from eosctl.kafka.topics.librdkafka import quiet_logger
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
-from eosctl.ports import BatchLog, TopicStore, TransactionAdmin
+from eosctl.ports import BatchLog, TopicClient, TransactionAdmin
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.stack import Stack
 from tests.fakes.admin import FakeTransactionAdmin
@@ -70,7 +70,7 @@ class Subject(Protocol):
     """Whether Connect group GROUP is there, with one member."""
     lists_by_pattern: bool
 
-    def store(self, timeout_s: float = 60.0) -> AbstractContextManager[TopicStore]: ...
+    def store(self, timeout_s: float = 60.0) -> AbstractContextManager[TopicClient]: ...
     def admin(self, timeout_s: float = 60.0) -> AbstractContextManager[TransactionAdmin]: ...
     def batches(self, timeout_s: float = 60.0) -> AbstractContextManager[BatchLog]: ...
     def producer(self, transactional_id: str) -> Producer: ...
@@ -122,7 +122,7 @@ class FakeSubject:
         self._clock = Clock() if over_tcp else FakeTime().clock()
 
     @contextmanager
-    def store(self, timeout_s: float = 60.0) -> Iterator[TopicStore]:
+    def store(self, timeout_s: float = 60.0) -> Iterator[TopicClient]:
         yield FakeTopicStore(self.state)
 
     @contextmanager
@@ -212,8 +212,8 @@ class RealSubject:
         self.workers = bool(stack.state.of_kind("worker"))
         self.lists_by_pattern = int(stack.state.kafka_version.split(".")[0]) >= 4
 
-    def store(self, timeout_s: float = 60.0) -> AbstractContextManager[TopicStore]:
-        return KafkaTopicStore(self._settings, deadline=Deadline.after(timeout_s))
+    def store(self, timeout_s: float = 60.0) -> AbstractContextManager[TopicClient]:
+        return KafkaTopicClient(self._settings, deadline=Deadline.after(timeout_s))
 
     def admin(self, timeout_s: float = 60.0) -> AbstractContextManager[TransactionAdmin]:
         return NativeTransactionAdmin(self._settings, deadline=Deadline.after(timeout_s))

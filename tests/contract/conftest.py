@@ -10,9 +10,9 @@ import pytest
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicClient
 from eosctl.sandbox.stack import Stack
 from tests.contract.clusters import Subject, subject_of
 from tests.contract.groups import Group, fake_group, real_group, revive
@@ -27,7 +27,7 @@ def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
 
 
 @pytest.fixture(scope="module")
-def store(subject: Subject) -> Iterator[TopicStore]:
+def store(subject: Subject) -> Iterator[TopicClient]:
     with subject.store(timeout_s=300) as found:
         yield found
 
@@ -64,7 +64,7 @@ def group(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Group]:
     settings = ClientSettings((stack.bootstrap_servers,))
     with (
         NativeTransactionAdmin(settings, deadline=Deadline.after(300)) as admin,
-        KafkaTopicStore(settings, deadline=Deadline.after(300)) as topics,
+        KafkaTopicClient(settings, deadline=Deadline.after(300)) as topics,
     ):
         made = real_group(stack, admin, topics, tmp_path)
         made.wait(lambda: len(made.members()) == 2, "two members")

@@ -21,7 +21,7 @@ from eosctl.group.protocol import (
     decode_metadata,
     owned_work,
 )
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.ports import ConnectWorker
 from eosctl.sandbox.stack import Stack
@@ -170,7 +170,7 @@ def fake_group() -> Group:
     )
 
 
-def real_group(stack: Stack, admin: NativeTransactionAdmin, topics: KafkaTopicStore, folder: Path) -> Group:
+def real_group(stack: Stack, admin: NativeTransactionAdmin, topics: KafkaTopicClient, folder: Path) -> Group:
     names = {node.address: node.name for node in stack.state.of_kind("worker") if node.group_id == PAIR}
 
     def config(name: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPla
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import Bounds, OutRecord
 from eosctl.migrate.plan import MigrationStages
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicClient
 from tests.contract.clusters import Subject
 from tests.sandbox_fixtures import wait_until
 
@@ -37,7 +37,7 @@ class Stage:
 
     subject: Subject
     stages: MigrationStages
-    store: TopicStore
+    store: TopicClient
 
     def create(self, *topics: str) -> None:
         """Nothing is cleaned away: each record counts."""

@@ -9,15 +9,15 @@ import pytest
 from eosctl.core.acls.binding import Acl
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.acls import KafkaAclStore
-from eosctl.ports import AclStore
+from eosctl.kafka.acls import KafkaAclClient
+from eosctl.ports import AclClient
 from tests.fakes.acls import FakeAclStore
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 from tests.secure_stack import SecureStack
 
 
 @pytest.fixture(params=["fake", pytest.param("real", marks=[pytest.mark.live, pytest.mark.on("secure_stack")])])
-def store(request: pytest.FixtureRequest) -> Iterator[AclStore]:
+def store(request: pytest.FixtureRequest) -> Iterator[AclClient]:
     if request.param == "fake":
         fake = FakeAclStore()
         fake.late = 1
@@ -25,11 +25,11 @@ def store(request: pytest.FixtureRequest) -> Iterator[AclStore]:
         return
     secure: SecureStack = request.getfixturevalue("secure_stack")
     settings = ClientSettings((secure.stack.bootstrap_servers,))
-    with KafkaAclStore(settings, deadline=Deadline.after(2 * PATIENCE_S)) as real:
+    with KafkaAclClient(settings, deadline=Deadline.after(2 * PATIENCE_S)) as real:
         yield real
 
 
-def test_what_is_created_is_described_and_only_once(store: AclStore, unique: str) -> None:
+def test_what_is_created_is_described_and_only_once(store: AclClient, unique: str) -> None:
     user = f"User:{unique}"
     wanted = [
         Acl(user, "WRITE", "Topic", f"{unique} ü"),
@@ -53,7 +53,7 @@ def test_what_is_created_is_described_and_only_once(store: AclStore, unique: str
     assert store.cluster_id()
 
 
-def test_one_that_is_refused_does_not_keep_the_others_out(store: AclStore, unique: str) -> None:
+def test_one_that_is_refused_does_not_keep_the_others_out(store: AclClient, unique: str) -> None:
     """A principal without its type is refused by the brokers themselves."""
     good, bad = Acl(f"User:{unique}", "READ", "Topic", unique), Acl(unique, "READ", "Topic", unique)
     failed = store.create([bad, good])

@@ -10,7 +10,7 @@ from msgspec.structs import astuple
 from eosctl.core.batches import NO_PRODUCER, Batch, Unseen, UnseenReason, Window
 from eosctl.core.records import OutRecord
 from eosctl.errors import NotFoundError
-from eosctl.ports import BatchLog, TopicStore
+from eosctl.ports import BatchLog, TopicClient
 from tests.contract.clusters import Subject, on
 from tests.sandbox_fixtures import wait_until
 
@@ -27,7 +27,7 @@ def batches(subject: Subject) -> Iterator[BatchLog]:
 
 
 @pytest.fixture
-def topic(store: TopicStore, name: str) -> str:
+def topic(store: TopicClient, name: str) -> str:
     """A new topic of two partitions."""
     store.create(name, partitions=2, replication_factor=1, config={"retention.ms": "-1"})  # for records of long ago
     return name
@@ -94,7 +94,7 @@ def test_transactions_are_batches_of_a_producer_and_a_marker(subject: Subject, b
     assert [each.base_offset for each in found] == [0, 1, 2, 3]
 
 
-def test_a_plain_write_belongs_to_no_transaction(batches: BatchLog, store: TopicStore, topic: str) -> None:
+def test_a_plain_write_belongs_to_no_transaction(batches: BatchLog, store: TopicClient, topic: str) -> None:
     store.write([OutRecord(topic, b"a", b"v", 0), OutRecord(topic, b"b", b"v", 1)])
     assert places(read(batches, topic)) == [(0, 0, 0), (1, 0, 0)]
     for each in read(batches, topic):
@@ -113,7 +113,7 @@ def test_an_open_transaction_is_read_too(subject: Subject, batches: BatchLog, to
     producer.abort()
 
 
-def test_a_window_of_offsets_is_read_as_far_as_it_is_there(batches: BatchLog, store: TopicStore, topic: str) -> None:
+def test_a_window_of_offsets_is_read_as_far_as_it_is_there(batches: BatchLog, store: TopicClient, topic: str) -> None:
     for key in (b"a", b"b", b"c"):
         store.write([OutRecord(topic, key, b"v", 0)])
     window = Window(since_offset=1, until_offset=2)
@@ -123,7 +123,7 @@ def test_a_window_of_offsets_is_read_as_far_as_it_is_there(batches: BatchLog, st
 
 
 def test_a_window_of_time_begins_at_the_first_record_that_is_as_young(
-    batches: BatchLog, store: TopicStore, topic: str
+    batches: BatchLog, store: TopicClient, topic: str
 ) -> None:
     for number in range(3):
         store.write([OutRecord(topic, b"k", b"v", 0, timestamp_ms=1_600_000_000_000 + 1000 * number)])
@@ -133,7 +133,7 @@ def test_a_window_of_time_begins_at_the_first_record_that_is_as_young(
     assert [(span.first, span.stop) for span in later.spans] == [(3, 3), (0, 0)]
 
 
-def test_what_was_deleted_is_unseen(subject: Subject, batches: BatchLog, store: TopicStore, topic: str) -> None:
+def test_what_was_deleted_is_unseen(subject: Subject, batches: BatchLog, store: TopicClient, topic: str) -> None:
     for key in (b"a", b"b", b"c"):
         store.write([OutRecord(topic, key, b"v", 1)])
     subject.delete_before(topic, 1, 2)
@@ -148,14 +148,14 @@ def test_what_was_deleted_is_unseen(subject: Subject, batches: BatchLog, store: 
 
 
 def test_batches_are_read_with_their_checksums_where_that_is_asked_for(
-    batches: BatchLog, store: TopicStore, topic: str
+    batches: BatchLog, store: TopicClient, topic: str
 ) -> None:
     store.write([OutRecord(topic, b"a", b"v", 0)])
     (found,) = batches.scan(batches.plan([topic], EVERYTHING), check_crc=True)
     assert found.crc_ok is True
 
 
-def test_a_scan_that_was_left_says_how_far_it_came(batches: BatchLog, store: TopicStore, topic: str) -> None:
+def test_a_scan_that_was_left_says_how_far_it_came(batches: BatchLog, store: TopicClient, topic: str) -> None:
     for key in (b"a", b"b", b"c"):
         store.write([OutRecord(topic, key, b"v", 0)])
     scan = batches.scan(batches.plan([topic], EVERYTHING))

@@ -22,7 +22,7 @@ from eosctl.deadline import Clock, Deadline
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnauthorizedError, UnsupportedError
 from eosctl.group.modes import probe_config
 from eosctl.group.workers import probe_mode
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.ports import ConnectWorker
 from eosctl.sandbox.stack import Stack
 from tests.fakes.connect import FakeConnect
@@ -117,7 +117,7 @@ def _fake(name: str, config: dict[str, str]) -> Subject:
 def _real(stack: Stack, name: str, config: dict[str, str], version: str) -> Subject:
     def config_records() -> list[tuple[str, Any]]:
         settings = ClientSettings((stack.bootstrap_servers,))
-        with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as store:
+        with KafkaTopicClient(settings, deadline=Deadline.after(PATIENCE_S)) as store:
             found = store.read("connect-configs").records
         return [((record.key or b"").decode(), json.loads(record.value or b"null")) for record in found]
 

@@ -1,4 +1,4 @@
-"""What every TopicStore does: one suite, on the fake of the tests and on real brokers."""
+"""What every TopicClient does: one suite, on the fake of the tests and on real brokers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, Record
 from eosctl.engine.reading.headers import headers_in
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import BrokerError, NotFoundError, UsageError
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicClient
 from tests.contract.clusters import REAL, Subject
 from tests.sandbox_fixtures import wait_until
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.parametrize("subject", ["memory", *REAL], indirect=True
 
 
 @pytest.fixture
-def topic(store: TopicStore, name: str) -> str:
+def topic(store: TopicClient, name: str) -> str:
     """A new topic of three partitions."""
     store.create(name, partitions=PARTITIONS, replication_factor=1, config={"cleanup.policy": "compact"})
     return name
@@ -31,7 +31,7 @@ def _at(topic: str, partition: int, *pairs: tuple[bytes, bytes | None]) -> list[
     return [OutRecord(topic, key, value, partition) for key, value in pairs]
 
 
-def test_a_created_topic_is_described_and_empty(store: TopicStore, topic: str) -> None:
+def test_a_created_topic_is_described_and_empty(store: TopicClient, topic: str) -> None:
     found = store.describe([topic, "contract-nowhere"])
     assert list(found) == [topic]
     assert (found[topic].partitions, found[topic].replication_factor) == (PARTITIONS, 1)
@@ -42,7 +42,7 @@ def test_a_created_topic_is_described_and_empty(store: TopicStore, topic: str) -
     assert store.read(topic).records == ()
 
 
-def test_a_description_says_where_each_partition_lies(store: TopicStore, topic: str) -> None:
+def test_a_description_says_where_each_partition_lies(store: TopicClient, topic: str) -> None:
     brokers = set(store.broker_settings("transaction.max.timeout.ms"))
     placements = store.describe([topic])[topic].placements
     assert [each.partition for each in placements] == list(range(PARTITIONS))
@@ -52,13 +52,13 @@ def test_a_description_says_where_each_partition_lies(store: TopicStore, topic: 
         assert each.offline == ()
 
 
-def test_every_broker_tells_its_settings(store: TopicStore) -> None:
+def test_every_broker_tells_its_settings(store: TopicClient) -> None:
     settings = store.broker_settings("transaction.max.timeout.ms")
     assert set(settings.values()) == {"900000"}
     assert store.broker_settings("no.such.setting") == {}
 
 
-def test_records_come_in_partition_then_offset_order(store: TopicStore, topic: str) -> None:
+def test_records_come_in_partition_then_offset_order(store: TopicClient, topic: str) -> None:
     pairs = [(f"k{n}".encode(), str(n).encode()) for n in range(20)]
     store.write([record for p in (2, 0) for record in _at(topic, p, *pairs)])
     read = store.read(topic)
@@ -68,12 +68,12 @@ def test_records_come_in_partition_then_offset_order(store: TopicStore, topic: s
     assert read.records_read == 40
 
 
-def test_the_answer_to_a_write_is_in_the_order_given(store: TopicStore, topic: str) -> None:
+def test_the_answer_to_a_write_is_in_the_order_given(store: TopicClient, topic: str) -> None:
     written = store.write(_at(topic, 2, (b"a", b"1")) + _at(topic, 0, (b"b", b"2")) + _at(topic, 2, (b"c", b"3")))
     assert [(w.partition, w.offset) for w in written] == [(2, 0), (0, 0), (2, 1)]
 
 
-def test_bytes_headers_and_timestamps_survive(store: TopicStore, topic: str) -> None:
+def test_bytes_headers_and_timestamps_survive(store: TopicClient, topic: str) -> None:
     headers = (("a", b"\x00\xff"), ("a", None))
     store.write([OutRecord(topic, b"\xff\xfe", b"\x80", 1, timestamp_ms=1_600_000_000_000, headers=headers)])
     (record,) = store.read(topic).records
@@ -81,13 +81,13 @@ def test_bytes_headers_and_timestamps_survive(store: TopicStore, topic: str) -> 
     assert record.timestamp_ms == 1_600_000_000_000
 
 
-def test_a_key_falls_where_java_puts_it(store: TopicStore, topic: str) -> None:
+def test_a_key_falls_where_java_puts_it(store: TopicClient, topic: str) -> None:
     (written,) = store.write([OutRecord(topic, b"21", b"v")])
     assert written.partition == (-973932308 & 0x7FFFFFFF) % PARTITIONS
     assert store.read(topic).partition_for(b"21", PARTITIONS) == written.partition
 
 
-def test_newest_per_key_keeps_tombstones_and_counts_all(store: TopicStore, topic: str) -> None:
+def test_newest_per_key_keeps_tombstones_and_counts_all(store: TopicClient, topic: str) -> None:
     store.write(_at(topic, 0, (b"a", b"1"), (b"b", b"1"), (b"a", None), (b"", b"empty")) + _at(topic, 1, (b"a", b"x")))
     read = store.read(topic, newest_per_key=True)
     assert [(r.partition, r.offset, r.key, r.value) for r in read.records] == [
@@ -99,7 +99,7 @@ def test_newest_per_key_keeps_tombstones_and_counts_all(store: TopicStore, topic
     assert read.records_read == 5
 
 
-def test_a_partition_can_be_read_from_an_offset_on(store: TopicStore, topic: str) -> None:
+def test_a_partition_can_be_read_from_an_offset_on(store: TopicClient, topic: str) -> None:
     """What came since a plan was made is little; the whole topic may be large."""
     store.write(_at(topic, 0, (b"a", b"1"), (b"b", b"1"), (b"a", b"2")) + _at(topic, 1, (b"a", b"x")))
     read = store.read(topic, since={0: 1, 2: 99})
@@ -107,7 +107,7 @@ def test_a_partition_can_be_read_from_an_offset_on(store: TopicStore, topic: str
     assert (read.records_read, read.bounds) == (3, store.bounds(topic))
 
 
-def test_a_partition_can_be_read_up_to_an_offset(store: TopicStore, topic: str) -> None:
+def test_a_partition_can_be_read_up_to_an_offset(store: TopicClient, topic: str) -> None:
     pairs = [(f"k{n}".encode(), b"v") for n in range(4)]
     store.write(_at(topic, 0, *pairs) + _at(topic, 1, *pairs))
     read = store.read(topic, since={0: 1}, until={0: 3, 1: 0})
@@ -116,7 +116,7 @@ def test_a_partition_can_be_read_up_to_an_offset(store: TopicStore, topic: str) 
     assert len(store.read(topic, since={0: 3}, until={0: 2}).records) == 4
 
 
-def test_only_what_a_sieve_keeps_is_held(store: TopicStore, topic: str) -> None:
+def test_only_what_a_sieve_keeps_is_held(store: TopicClient, topic: str) -> None:
     """It sees every record, those of a partition in order; the newest of a key is that of those which it keeps."""
     store.write(_at(topic, 0, *((b"a", str(n).encode()) for n in range(5)), (b"b", b"x")))
     seen: list[Record] = []
@@ -125,15 +125,15 @@ def test_only_what_a_sieve_keeps_is_held(store: TopicStore, topic: str) -> None:
         seen.extend(records)
         return [record for record in records if record.offset % 2 == 0]
 
-    read = store.read(topic, sieve=even)
+    read = store.read(topic, keep=even)
     assert [(r.offset, r.key) for r in seen] == [*((n, b"a") for n in range(5)), (5, b"b")]
     assert ([r.offset for r in read.records], read.records_read) == ([0, 2, 4], 6)
-    assert [r.offset for r in store.read(topic, newest_per_key=True, sieve=even).records] == [4]
+    assert [r.offset for r in store.read(topic, newest_per_key=True, keep=even).records] == [4]
 
 
 @pytest.mark.parametrize("at_once", [30, 50_000])
 def test_a_stream_has_what_a_read_has_in_the_same_order(
-    store: TopicStore, topic: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+    store: TopicClient, topic: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A read held everything in memory; a stream takes the bounds at which it ends, and some partitions at a time."""
     monkeypatch.setattr("eosctl.kafka.topics.streaming.PART_OFFSETS", at_once)
@@ -149,7 +149,7 @@ def test_a_stream_has_what_a_read_has_in_the_same_order(
         assert sum(each.read for each in stretches) == read.records_read
 
 
-def test_records_without_a_key_are_all_kept(store: TopicStore, name: str) -> None:
+def test_records_without_a_key_are_all_kept(store: TopicClient, name: str) -> None:
     store.create(name, partitions=1, replication_factor=1, config={})
     store.write([OutRecord(name, None, b"1", 0), OutRecord(name, None, b"2", 0)])
     assert [r.value for r in store.read(name, newest_per_key=True).records] == [b"1", b"2"]
@@ -157,7 +157,7 @@ def test_records_without_a_key_are_all_kept(store: TopicStore, name: str) -> Non
     assert [r.value for r in stretch.records()] == [b"1", b"2"]
 
 
-def test_columns_have_what_a_read_of_the_newest_has(store: TopicStore, topic: str) -> None:
+def test_columns_have_what_a_read_of_the_newest_has(store: TopicClient, topic: str) -> None:
     pairs = [(b"k", b"1"), (b"\xff", b"2"), (b"k", None), (b"gone", b"null")]
     store.write(_at(topic, 0, *pairs) + _at(topic, 2, (b"k", b"3")), transactional_id=TransactionalId("columns"))
     store.write([OutRecord(topic, b"h", b"4", 2, headers=(("a", b"\xff"), ("b", None)))])
@@ -178,7 +178,7 @@ def test_columns_have_what_a_read_of_the_newest_has(store: TopicStore, topic: st
     assert len(store.read_columns(topic, partitions=[]).records) == 0
 
 
-def test_pieces_have_the_committed_records_of_ranges_with_their_producers(store: TopicStore, topic: str) -> None:
+def test_pieces_have_the_committed_records_of_ranges_with_their_producers(store: TopicClient, topic: str) -> None:
     """In the order of the log, with every record of a key, those of each range under its number."""
     begin = store.write(_at(topic, 0, (b"before", b"0")))[0].offset + 1
     for who in ("mine", "yours"):
@@ -200,7 +200,7 @@ def test_pieces_have_the_committed_records_of_ranges_with_their_producers(store:
     assert list(store.pieces([OffsetRange(topic, 1, 0, 0, 3)])) == []
 
 
-def test_a_look_at_the_newest_records_does_not_read_the_rest(store: TopicStore, topic: str, name: str) -> None:
+def test_a_look_at_the_newest_records_does_not_read_the_rest(store: TopicClient, topic: str, name: str) -> None:
     store.create(f"{name}-empty", partitions=1, replication_factor=1, config={})
     store.write(
         _at(topic, 2, *((b"old", b"x") for _ in range(30)), (b"a", b"1"), (b"a", None)) + _at(topic, 0, (b"b", b"2"))
@@ -214,7 +214,7 @@ def test_a_look_at_the_newest_records_does_not_read_the_rest(store: TopicStore, 
         store.newest_of(["contract-nowhere"], offsets=3)
 
 
-def test_partitions_that_all_have_leaders_are_all_known(store: TopicStore, topic: str) -> None:
+def test_partitions_that_all_have_leaders_are_all_known(store: TopicClient, topic: str) -> None:
     store.write(_at(topic, 1, (b"k", b"v")))
     assert store.known_bounds(topic) == KnownBounds(store.bounds(topic), {})
     assert store.known_bounds_of([topic]) == {topic: store.known_bounds(topic)}
@@ -226,13 +226,13 @@ def test_partitions_that_all_have_leaders_are_all_known(store: TopicStore, topic
     assert ([r.value for r in read.records], read.missing) == ([b"v"], {})
 
 
-def test_a_partition_that_a_topic_has_not_is_not_found(store: TopicStore, topic: str) -> None:
+def test_a_partition_that_a_topic_has_not_is_not_found(store: TopicClient, topic: str) -> None:
     with pytest.raises(NotFoundError, match=topic):
         store.known_bounds_of([topic], partitions={topic: PARTITIONS + 1})
     assert store.bounds_of([topic], partitions={topic: PARTITIONS + 1}) == {topic: store.bounds(topic)}
 
 
-def test_a_missing_topic_is_not_found(store: TopicStore) -> None:
+def test_a_missing_topic_is_not_found(store: TopicClient) -> None:
     with pytest.raises(NotFoundError, match="contract-nowhere"):
         store.read("contract-nowhere")
     with pytest.raises(NotFoundError, match="contract-nowhere"):
@@ -250,17 +250,17 @@ def test_a_missing_topic_is_not_found(store: TopicStore) -> None:
 
 
 @pytest.mark.parametrize("topic", ["${file:/x:y}", "a b", "a/b", "o@p", "x" * 250])
-def test_a_name_that_no_topic_can_have_is_refused(store: TopicStore, topic: str) -> None:
+def test_a_name_that_no_topic_can_have_is_refused(store: TopicClient, topic: str) -> None:
     with pytest.raises(BrokerError, match="TOPIC_EXCEPTION"):
         store.describe(["contract-nowhere", topic])
 
 
-def test_a_topic_is_not_created_twice(store: TopicStore, topic: str) -> None:
+def test_a_topic_is_not_created_twice(store: TopicClient, topic: str) -> None:
     with pytest.raises(BrokerError, match="TOPIC_ALREADY_EXISTS"):
         store.create(topic, partitions=1, replication_factor=1, config={})
 
 
-def test_many_topics_are_created_at_once(store: TopicStore, name: str) -> None:
+def test_many_topics_are_created_at_once(store: TopicClient, name: str) -> None:
     new = [NewTopic(f"{name}-{number}", number, 1) for number in (1, 2, 3)]
     assert store.create_all(new) == {}
     found = store.describe([each.topic for each in new])
@@ -273,7 +273,7 @@ def test_many_topics_are_created_at_once(store: TopicStore, name: str) -> None:
     assert {topic: store.bounds(topic) for topic in bounds} == bounds
 
 
-def test_a_topic_that_is_refused_does_not_keep_the_others_from_being_made(store: TopicStore, topic: str) -> None:
+def test_a_topic_that_is_refused_does_not_keep_the_others_from_being_made(store: TopicClient, topic: str) -> None:
     new = [NewTopic(topic, 1, 1), NewTopic(f"{topic}-far", 1, 9), NewTopic(f"{topic}-good", 1, 1)]
     refused = store.create_all(new, validate_only=True)
     assert "TOPIC_ALREADY_EXISTS" in refused[topic].message
@@ -283,31 +283,31 @@ def test_a_topic_that_is_refused_does_not_keep_the_others_from_being_made(store:
     assert list(store.describe([each.topic for each in new])) == [topic, f"{topic}-good"]
 
 
-def test_nothing_is_asked_of_no_topics(store: TopicStore) -> None:
+def test_nothing_is_asked_of_no_topics(store: TopicClient) -> None:
     assert (store.create_all([]), store.bounds_of([])) == ({}, {})
 
 
-def test_a_partition_that_is_not_there_is_refused(store: TopicStore, topic: str) -> None:
+def test_a_partition_that_is_not_there_is_refused(store: TopicClient, topic: str) -> None:
     with pytest.raises(UsageError, match="there is no partition 3"):
         store.write([OutRecord(topic, b"k", b"v", 3)])
     with pytest.raises(UsageError, match="neither a key nor a partition"):
         store.write([OutRecord(topic, None, b"v")])
 
 
-def test_a_record_as_large_as_brokers_take(store: TopicStore, topic: str) -> None:
+def test_a_record_as_large_as_brokers_take(store: TopicClient, topic: str) -> None:
     """librdkafka refused it before any broker saw it: its own limit, with the key, is a million bytes."""
     value = b"{}".ljust(1_000_000)
     store.write([OutRecord(topic, b"k", value)])
     assert [record.value for record in store.read(topic).records] == [value]
 
 
-def test_settings_that_nobody_gave_are_told_too(store: TopicStore, name: str) -> None:
+def test_settings_that_nobody_gave_are_told_too(store: TopicClient, name: str) -> None:
     store.create(name, partitions=1, replication_factor=1, config={"min.insync.replicas": "1"})
     config = store.describe([name])[name].config
     assert (config["cleanup.policy"], config["retention.ms"]) == ("delete", "604800000")
 
 
-def test_what_was_set_for_a_topic_is_told_apart_from_defaults_and_can_be_changed(store: TopicStore, name: str) -> None:
+def test_what_was_set_for_a_topic_is_told_apart_from_defaults_and_can_be_changed(store: TopicClient, name: str) -> None:
     given = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.7"}
     store.create(name, partitions=1, replication_factor=1, config=given)
     wait_until(lambda: store.own_settings(name) == given, what="every broker to know them")
@@ -319,7 +319,7 @@ def test_what_was_set_for_a_topic_is_told_apart_from_defaults_and_can_be_changed
     wait_until(lambda: list(store.own_settings(name)) == ["cleanup.policy"], what="the default to be back")
 
 
-def test_settings_of_what_is_not_there(store: TopicStore, topic: str) -> None:
+def test_settings_of_what_is_not_there(store: TopicClient, topic: str) -> None:
     for ask in (lambda: store.own_settings("contract-nowhere"),
                 lambda: store.change_settings("contract-nowhere", {"segment.ms": "1"})):  # fmt: skip
         with pytest.raises(NotFoundError):
@@ -335,7 +335,7 @@ COMPACTED = {
 }
 
 
-def test_compaction_leaves_gaps_and_the_newest_of_each_key(subject: Subject, store: TopicStore, name: str) -> None:
+def test_compaction_leaves_gaps_and_the_newest_of_each_key(subject: Subject, store: TopicClient, name: str) -> None:
     store.create(name, partitions=1, replication_factor=1, config=COMPACTED)
     pairs = [(b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"c", b"1"), (b"b", None), (b"last", b"1")]
     start_ms = 1_700_000_000_000
@@ -353,7 +353,7 @@ def test_compaction_leaves_gaps_and_the_newest_of_each_key(subject: Subject, sto
     assert [w.offset for w in store.write(_at(name, 0, (b"a", b"3")))] == [6]
 
 
-def test_what_was_deleted_before_the_beginning_is_gone(subject: Subject, store: TopicStore, topic: str) -> None:
+def test_what_was_deleted_before_the_beginning_is_gone(subject: Subject, store: TopicClient, topic: str) -> None:
     name = f"{topic}-deleted"
     store.create(name, partitions=2, replication_factor=1, config={"cleanup.policy": "compact,delete"})
     store.write(_at(name, 1, (b"a", b"1"), (b"b", b"1"), (b"a", None)))

@@ -1,4 +1,4 @@
-"""What a TopicStore sees and does of transactions: its own, and others' that are open, aborted or late."""
+"""What a TopicClient sees and does of transactions: its own, and others' that are open, aborted or late."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eosctl.core.records import OutRecord, Record
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.engine.columns import SENT, Table, batch_of_columns
 from eosctl.errors import BrokerError, DeadlineError, NotFoundError, UsageError
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicClient
 from tests.contract.clusters import REAL, FakeSubject, Subject, on
 from tests.sandbox_fixtures import wait_until
 
@@ -23,7 +23,7 @@ where_markers_can_be_held = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def topic(store: TopicStore, name: str) -> str:
+def topic(store: TopicClient, name: str) -> str:
     """A new topic of one partition."""
     store.create(name, partitions=1, replication_factor=1, config={})
     return name
@@ -37,12 +37,12 @@ def of(topic: str, *names: bytes) -> list[OutRecord]:
     return [OutRecord(topic, name, b"v", 0) for name in names]
 
 
-def all_read(store: TopicStore, topic: str) -> bool:
+def all_read(store: TopicClient, topic: str) -> bool:
     return not store.read(topic).blocked()
 
 
 @on_all
-def test_a_transaction_ends_in_a_marker_and_is_read_as_soon_as_it_is_written(store: TopicStore, topic: str) -> None:
+def test_a_transaction_ends_in_a_marker_and_is_read_as_soon_as_it_is_written(store: TopicClient, topic: str) -> None:
     """Brokers answer the end of a transaction before its marker is written: a write waits for it."""
     for number in range(3):
         store.write(of(topic, b"%d" % number), transactional_id=TransactionalId(f"{topic}-id"))
@@ -54,7 +54,7 @@ def test_a_transaction_ends_in_a_marker_and_is_read_as_soon_as_it_is_written(sto
 
 
 @on_all
-def test_an_open_transaction_hides_what_comes_behind_it(subject: Subject, store: TopicStore, topic: str) -> None:
+def test_an_open_transaction_hides_what_comes_behind_it(subject: Subject, store: TopicClient, topic: str) -> None:
     """Connect waits for the high watermark here, for as long as the transaction is open."""
     store.write(of(topic, b"before"))
     producer = subject.producer(f"{topic}-open")
@@ -73,7 +73,7 @@ def test_an_open_transaction_hides_what_comes_behind_it(subject: Subject, store:
 
 
 @on_all
-def test_aborted_records_are_seen_uncommitted_only(subject: Subject, store: TopicStore, topic: str) -> None:
+def test_aborted_records_are_seen_uncommitted_only(subject: Subject, store: TopicClient, topic: str) -> None:
     producer = subject.producer(f"{topic}-aborted")
     producer.send(topic, 0, b"no")
     store.write(of(topic, b"between"))
@@ -85,7 +85,7 @@ def test_aborted_records_are_seen_uncommitted_only(subject: Subject, store: Topi
 
 
 @on_all
-def test_a_write_ends_what_its_id_had_left_open(subject: Subject, store: TopicStore, topic: str) -> None:
+def test_a_write_ends_what_its_id_had_left_open(subject: Subject, store: TopicClient, topic: str) -> None:
     """So a killed eosctl hides nothing any longer once it runs again."""
     subject.producer(f"{topic}-id").send(topic, 0, b"left")
     store.write(of(topic, b"next"), transactional_id=TransactionalId(f"{topic}-id"))
@@ -93,7 +93,7 @@ def test_a_write_ends_what_its_id_had_left_open(subject: Subject, store: TopicSt
 
 
 @on_all
-def test_a_write_that_cannot_go_on_is_aborted(store: TopicStore, topic: str) -> None:
+def test_a_write_that_cannot_go_on_is_aborted(store: TopicClient, topic: str) -> None:
     with pytest.raises(UsageError, match="there is no partition 7"):
         store.write(
             [*of(topic, b"good"), OutRecord(topic, b"bad", b"v", 7)], transactional_id=TransactionalId(f"{topic}-id")
@@ -107,7 +107,7 @@ def rows(*records: tuple[str, int, bytes, bytes | None, str | None]) -> Table:
 
 
 @on_all
-def test_columns_are_written_in_one_transaction_deletions_first(store: TopicStore, topic: str) -> None:
+def test_columns_are_written_in_one_transaction_deletions_first(store: TopicClient, topic: str) -> None:
     headers = '[{"name":"h","value":"x"},{"name":"n","value":null}]'
     sent = rows((topic, 0, b"a", b"1", None), (topic, 0, b"b", None, None), (topic, 0, b"a", b"2", headers))
     last = store.write_columns([sent], total=3, transactional_id=TransactionalId(f"{topic}-id"))
@@ -120,7 +120,7 @@ def test_columns_are_written_in_one_transaction_deletions_first(store: TopicStor
 
 @on_all
 def test_columns_of_several_transactions_that_cannot_go_on_end_with_the_last_that_could(
-    store: TopicStore, topic: str
+    store: TopicClient, topic: str
 ) -> None:
     sent = [rows((topic, 0, key, b"v", None)) for key in (b"a", b"b")]
     last = store.write_columns(sent, total=2, transactional_id=TransactionalId(f"{topic}-id"))
@@ -136,7 +136,7 @@ def test_columns_of_several_transactions_that_cannot_go_on_end_with_the_last_tha
 
 
 @on_all
-def test_columns_that_cannot_go_on_are_aborted(store: TopicStore, topic: str) -> None:
+def test_columns_that_cannot_go_on_are_aborted(store: TopicClient, topic: str) -> None:
     for place, error in (((topic, 7), UsageError), ((f"{topic}-no", 0), NotFoundError)):
         sent = rows((topic, 0, b"good", b"v", None), (*place, b"bad", b"v", None))
         with pytest.raises(error):
@@ -148,7 +148,7 @@ def test_columns_that_cannot_go_on_are_aborted(store: TopicStore, topic: str) ->
 @on_all
 @pytest.mark.parametrize("goes_on", [True, False], ids=["while-sending", "at-the-end"])
 def test_a_writer_whose_id_was_taken_over_says_so(
-    subject: Subject, store: TopicStore, topic: str, goes_on: bool
+    subject: Subject, store: TopicClient, topic: str, goes_on: bool
 ) -> None:
     """With delivery reports waiting behind the fatal error, a SystemError out of confluent-kafka came to the user."""
     transactional_id = TransactionalId(f"{topic}-id")
@@ -178,7 +178,7 @@ def test_the_fake_shows_the_old_bounds_after_the_end_was_answered() -> None:
 
 
 @where_markers_can_be_held
-def test_as_long_as_the_markers_are_not_written_the_id_is_busy(subject: Subject, store: TopicStore, name: str) -> None:
+def test_as_long_as_the_markers_are_not_written_the_id_is_busy(subject: Subject, store: TopicClient, name: str) -> None:
     """PrepareCommit: the end was answered, readers see nothing of it yet, and nobody can take the id over."""
     transactional_id, topic = subject.holdable(name)
     producer = subject.producer(transactional_id)

@@ -1,4 +1,4 @@
-"""An in-memory AclStore; tests/contract/test_acl_store.py runs the same suite on it and on a real broker."""
+"""An in-memory AclClient; tests/contract/test_acl_store.py runs the same suite on it and on a real broker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class FakeAclStore(Faults):
     """ACLs in a list; `refuse` is raised by every question, `created` is what was added.
 
     What is created is described only after so many looks as `late` says: a broker hears of it a moment later. Besides
-    the methods of AclStore, Faults knows `acl`: one of those that are created.
+    the methods of AclClient, Faults knows `acl`: one of those that are created.
     """
 
     def __init__(

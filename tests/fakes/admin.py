@@ -23,7 +23,7 @@ from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.kafka.transactions.fencing import NO_COORDINATORS
 from eosctl.wire.cluster_messages import KeyType
 from eosctl.wire.error_codes import NONE, REQUEST_TIMED_OUT
-from eosctl.wire.frames import FrameBuffer, FrameRoom
+from eosctl.wire.frames import FrameBuffer, FrameMemory
 from eosctl.wire.transaction_messages import INIT_PRODUCER_ID, InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class MemoryStream(Stream):
                 raise ConnectionLostError(f"{self.address} closed the connection")
             self.frames.feed(answer)
 
-    def receive_frame_in(self, room: FrameRoom) -> memoryview:
+    def receive_frame_in(self, room: FrameMemory) -> memoryview:
         frame = self.receive_frame()
         view = room.of(len(frame))
         view[:] = frame

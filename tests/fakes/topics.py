@@ -1,4 +1,4 @@
-"""An in-memory TopicStore; tests/contract/test_topic_store.py runs the same suite on it and on real brokers."""
+"""An in-memory TopicClient; tests/contract/test_topic_store.py runs the same suite on it and on real brokers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eosctl.core.records import (
     NewTopic,
     OutRecord,
     Record,
-    Sieve,
+    RecordFilter,
     TopicDescription,
     TopicRead,
     Written,
@@ -138,7 +138,7 @@ class FakeTopicStore(FakeTopics):
         partly: bool = False,
         since: Mapping[int, int] | None = None,
         until: Mapping[int, int] | None = None,
-        sieve: Sieve | None = None,
+        keep: RecordFilter | None = None,
         renews: bool = False,
     ) -> TopicRead:
         with self.call("read", topic, isolation):
@@ -153,7 +153,7 @@ class FakeTopicStore(FakeTopics):
                 first, stop = (since or {}).get(number, 0), (until or {}).get(number, log.end)
                 visible = [each for each in log.visible(isolation) if first <= each.offset < stop]
                 count += len(visible)
-                kept = visible if sieve is None else sieve(visible)
+                kept = visible if keep is None else keep(visible)
                 records += _newest(kept) if newest_per_key else kept
             return TopicRead(topic, bounds.known, tuple(records), count, bounds.missing)
 

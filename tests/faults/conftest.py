@@ -13,7 +13,7 @@ import pytest
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
@@ -56,10 +56,10 @@ def admin(lone_broker: Stack) -> Iterator[NativeTransactionAdmin]:
 
 
 @pytest.fixture
-def topics(lone_broker: Stack) -> Iterator[KafkaTopicStore]:
+def topics(lone_broker: Stack) -> Iterator[KafkaTopicClient]:
     """Topics of the lone broker, past every proxy."""
     settings = ClientSettings((lone_broker.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(240)) as opened:
+    with KafkaTopicClient(settings, deadline=Deadline.after(240)) as opened:
         yield opened
 
 
@@ -67,7 +67,7 @@ def topics(lone_broker: Stack) -> Iterator[KafkaTopicStore]:
 class Merge:
     """`offsets merge` of a global topic with `count` offsets into an empty topic of the connector's own."""
 
-    topics: KafkaTopicStore
+    topics: KafkaTopicClient
     group: str
     count: int
 
@@ -128,7 +128,7 @@ class Merge:
 
 
 @pytest.fixture
-def merge(topics: KafkaTopicStore, unique: str, invoke: Invoke, lone_broker: Stack, tmp_path: Path) -> Merge:
+def merge(topics: KafkaTopicClient, unique: str, invoke: Invoke, lone_broker: Stack, tmp_path: Path) -> Merge:
     """A merge of 300 offsets that is still to be done."""
     made = Merge(topics, unique, 300)
     compact = {"cleanup.policy": "compact"}

@@ -19,7 +19,7 @@ import pytest
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.core.transactions import TransactionDescription
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
@@ -62,7 +62,7 @@ def test_a_fence(
 
 def test_a_task_count_record(
     lone_broker: Stack,
-    topics: KafkaTopicStore,
+    topics: KafkaTopicClient,
     admin: NativeTransactionAdmin,
     invoke: Invoke,
     unique: str,

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, play
 from tests.sandbox_fixtures import PATIENCE_S, FileSource, once_there, wait_until
@@ -26,7 +26,7 @@ def goes_on(ground: Ground, source: FileSource) -> None:
     source.append("three")
     source.wait_position(14)
     settings = ClientSettings(bootstrap_servers=(ground.stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(2 * PATIENCE_S)) as topics:
+    with KafkaTopicClient(settings, deadline=Deadline.after(2 * PATIENCE_S)) as topics:
         lines = once_there(3, lambda: Counter(record.value for record in topics.read(source.topic).records))
     assert lines == {b"one": 1, b"two": 1, b"three": 1}
 

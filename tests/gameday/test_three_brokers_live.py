@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
@@ -47,7 +47,7 @@ def ground(group: Stack, invoke: Invoke, tmp_path: Path) -> Ground:
 def mirrors(ground: Ground) -> dict[str, dict[str, str]]:
     """MirrorMaker's three connectors, as its documentation has them for exactly-once."""
     settings = ClientSettings(tuple(ground.stack.bootstrap_servers.split(",")))
-    with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as store:  # it waits until all know the topic
+    with KafkaTopicClient(settings, deadline=Deadline.after(PATIENCE_S)) as store:  # it waits until all know the topic
         store.create(ground.group, partitions=1, replication_factor=3, config={})
     common = mirror_config(ground.stack.bootstrap_servers, [ground.group], tasks=1)
     common |= {name: "3" for name in common if name.endswith("replication.factor")}

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import WARNING
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.zombie import Zombie
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, Saboteur, play
@@ -41,7 +41,7 @@ def set_policy(ground: Ground, topic: str, policy: str) -> None:
 def own_settings(ground: Ground, topic: str) -> Mapping[str, str]:
     """What is set for the topic itself."""
     settings = ClientSettings(bootstrap_servers=(ground.stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as store:
+    with KafkaTopicClient(settings, deadline=Deadline.after(PATIENCE_S)) as store:
         return store.own_settings(topic)
 
 

@@ -21,7 +21,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.java.properties import properties_text
 from eosctl.core.records import Record
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.secure import SecureFiles, SecureListener, write_private
 from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
@@ -90,7 +90,7 @@ class Guarded:
 
 def read(stack: Stack, topic: str) -> tuple[Record, ...]:
     """What is committed in a topic."""
-    with KafkaTopicStore(
+    with KafkaTopicClient(
         ClientSettings(tuple(stack.bootstrap_servers.split(","))), deadline=Deadline.after(PATIENCE_S)
     ) as store:
         return tuple(store.read(topic).records)

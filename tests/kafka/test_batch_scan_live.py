@@ -14,7 +14,7 @@ from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
 from eosctl.errors import UnauthorizedError
 from eosctl.kafka.batches.log import NativeBatchLog
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from tests.sandbox_fixtures import PATIENCE_S
 from tests.secure_user import Scene
 
@@ -28,7 +28,7 @@ def read(settings: ClientSettings, topic: str) -> list[Batch]:
 
 def test_rights_one_by_one(scene: Scene) -> None:
     stack, topic = scene.secure.stack, scene.topic(scene.unique)
-    with KafkaTopicStore(ClientSettings((stack.bootstrap_servers,)), deadline=Deadline.after(PATIENCE_S)) as store:
+    with KafkaTopicClient(ClientSettings((stack.bootstrap_servers,)), deadline=Deadline.after(PATIENCE_S)) as store:
         store.write([OutRecord(topic, b"k", b"v", 0)])
     path = scene.config()
     found = client_from_properties(parse_properties(path.read_text(), source=str(path))).settings

@@ -9,7 +9,7 @@ import pytest
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.stack import Stack
 from tests.sandbox_fixtures import wait_until_as_before
@@ -23,10 +23,10 @@ def test_nobody_waits_for_the_broker_that_hangs(three_brokers: Stack, unique: st
     settings = ClientSettings(tuple(three_brokers.bootstrap_servers.split(",")))
 
     def partitions(_client: int) -> int:
-        with KafkaTopicStore(settings, deadline=Deadline.after(60)) as store:
+        with KafkaTopicClient(settings, deadline=Deadline.after(60)) as store:
             return store.describe([unique], configs=False)[unique].partitions
 
-    with KafkaTopicStore(settings, deadline=Deadline.after(60)) as store:
+    with KafkaTopicClient(settings, deadline=Deadline.after(60)) as store:
         store.create(unique, partitions=5, replication_factor=1, config={})
     hanging = three_brokers.node("broker-3").process
     process.signal_group(hanging, signal.SIGSTOP)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.java.jks import read_jks, unprotected
+from eosctl.core.java.jks import decrypt_key, read_jks
 from eosctl.errors import InputFileError, UnauthorizedError, UnreachableError
 from tests.conftest import Invoke
 from tests.fakes.broker import FakeCluster
@@ -144,10 +144,10 @@ def test_every_cut_of_a_jks_file_is_refused(name: str) -> None:
 
 def test_every_cut_of_a_protected_key_is_refused() -> None:
     [entry] = read_jks((CERTIFICATES / "key.jks").read_bytes(), "store-secret").keys
-    assert unprotected(entry, "key-secret").startswith(b"\x30")
+    assert decrypt_key(entry, "key-secret").startswith(b"\x30")
     for length in range(len(entry.protected)):
         with pytest.raises(ValueError, match=r"malformed|wrong|does not know"):
-            unprotected(type(entry)(entry.protected[:length], entry.chain), "key-secret")
+            decrypt_key(type(entry)(entry.protected[:length], entry.chain), "key-secret")
 
 
 def test_a_jks_store_has_the_certificates_that_openssl_reads() -> None:

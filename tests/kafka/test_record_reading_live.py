@@ -18,7 +18,7 @@ from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.reading.stretches import stretch_of
 from eosctl.errors import BrokerError
 from eosctl.kafka.topics.pieces import read_by_librdkafka, read_pieces
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.live
@@ -33,7 +33,7 @@ class Log:
 
     def __init__(self, servers: str, config: dict[str, str]) -> None:
         self.settings, self.topic = ClientSettings((servers,)), f"records-{uuid.uuid4().hex[:8]}"
-        self.store = KafkaTopicStore(self.settings, deadline=Deadline.after(PATIENCE_S))
+        self.store = KafkaTopicClient(self.settings, deadline=Deadline.after(PATIENCE_S))
         self.store.create_all([NewTopic(self.topic, PARTITIONS, 1, {"cleanup.policy": "delete", **config})])
         self.written = 0
 

@@ -236,4 +236,4 @@ def test_a_sieve_is_given_some_at_a_time() -> None:
         return ()
 
     both = reading(consumer, TO_TWO)
-    assert (rows_of(both, [1], newest_per_key=True, sieve=none), both.read, given) == ((), 2, [1, 1])
+    assert (rows_of(both, [1], newest_per_key=True, keep=none), both.read, given) == ((), 2, [1, 1])

@@ -15,7 +15,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, InputFileError, UnauthorizedError, UnreachableError, UsageError
 from eosctl.kafka.native import admin_connection
 from eosctl.kafka.topics.librdkafka import ErrorLog
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from tests.fakes.clock import PLENTY_S
 
 
@@ -52,7 +52,7 @@ def babbling_port() -> Iterator[int]:
 def _failure(settings: ClientSettings, timeout_s: float = PLENTY_S) -> EosctlError:
     """The error of a first question; a DeadlineError says that nothing else ended the wait."""
     with (
-        KafkaTopicStore(settings, deadline=Deadline.after(timeout_s)) as store,
+        KafkaTopicClient(settings, deadline=Deadline.after(timeout_s)) as store,
         pytest.raises(EosctlError) as caught,
     ):
         store.read("t")
@@ -104,7 +104,7 @@ def test_a_secret_is_in_no_message() -> None:
 
 def test_an_unknown_isolation() -> None:
     with (
-        KafkaTopicStore(ClientSettings(("127.0.0.1:1",)), deadline=Deadline.after(PLENTY_S)) as store,
+        KafkaTopicClient(ClientSettings(("127.0.0.1:1",)), deadline=Deadline.after(PLENTY_S)) as store,
         pytest.raises(UsageError, match="unknown isolation"),
     ):
         store.read("t", isolation="serializable")

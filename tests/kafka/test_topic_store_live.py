@@ -1,4 +1,4 @@
-"""What only the real TopicStore does: it tells how far a write is, and what hides it."""
+"""What only the real TopicClient does: it tells how far a write is, and what hides it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eosctl.deadline import Deadline
 from eosctl.engine.columns import SENT, Table, batch_of_columns
 from eosctl.errors import BrokerError
 from eosctl.events import Event, ignore_events
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.kafka.topics.writer import KafkaTopicWriter
 from eosctl.sandbox.stack import Stack
 from tests.contract.clusters import RealProducer
@@ -29,17 +29,17 @@ def events() -> list[Event]:
 
 
 @pytest.fixture
-def store(stack: Stack, events: list[Event], unique: str) -> Iterator[KafkaTopicStore]:
+def store(stack: Stack, events: list[Event], unique: str) -> Iterator[KafkaTopicClient]:
     """With a topic of one partition, by the test's name."""
     settings = ClientSettings((stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(120), on_event=events.append) as store:
+    with KafkaTopicClient(settings, deadline=Deadline.after(120), on_event=events.append) as store:
         store.create(unique, partitions=1, replication_factor=1, config={})
         yield store
 
 
 @pytest.mark.live
 def test_a_write_behind_an_open_transaction_says_that_it_is_hidden(
-    stack: Stack, store: KafkaTopicStore, events: list[Event], unique: str
+    stack: Stack, store: KafkaTopicClient, events: list[Event], unique: str
 ) -> None:
     producer = RealProducer(stack.bootstrap_servers, f"{unique}-open")
     producer.send(unique, 0, b"k")
@@ -49,7 +49,7 @@ def test_a_write_behind_an_open_transaction_says_that_it_is_hidden(
 
 
 @pytest.mark.live
-def test_a_long_write_tells_how_far_it_is(store: KafkaTopicStore, events: list[Event], unique: str) -> None:
+def test_a_long_write_tells_how_far_it_is(store: KafkaTopicClient, events: list[Event], unique: str) -> None:
     """It told how many records were written and not of how many: no time left could be shown."""
     store.write([OutRecord(unique, b"k", b"v", 0)] * 15_000)
     told = [(event.done, event.total, event.unit) for event in events if event.done is not None]
@@ -57,7 +57,7 @@ def test_a_long_write_tells_how_far_it_is(store: KafkaTopicStore, events: list[E
 
 
 @pytest.mark.live
-def test_columns_tell_how_far_they_are(store: KafkaTopicStore, events: list[Event], unique: str) -> None:
+def test_columns_tell_how_far_they_are(store: KafkaTopicClient, events: list[Event], unique: str) -> None:
     store.write_columns([_rows(unique, 25_000)], total=25_000, transactional_id=TransactionalId(f"{unique}-id"))
     told = [(event.done, event.total, event.unit) for event in events if event.done is not None]
     done = [count for count, _total, _unit in told]
@@ -66,7 +66,7 @@ def test_columns_tell_how_far_they_are(store: KafkaTopicStore, events: list[Even
 
 @pytest.mark.live
 @pytest.mark.parametrize("count", [1, 150_000], ids=["at-the-end", "while-sending"])
-def test_columns_whose_id_was_taken_over_say_so(stack: Stack, store: KafkaTopicStore, unique: str, count: int) -> None:
+def test_columns_whose_id_was_taken_over_say_so(stack: Stack, store: KafkaTopicClient, unique: str, count: int) -> None:
     """More than librdkafka's queue holds: its error stands in the way of the next record, or only of the end."""
     transactional_id = TransactionalId(f"{unique}-id")
 
@@ -95,7 +95,7 @@ class _QuietProducer(Producer):
 
 @pytest.mark.live
 def test_a_record_that_is_refused_before_the_error_is_told(
-    stack: Stack, store: KafkaTopicStore, unique: str, monkeypatch: pytest.MonkeyPatch
+    stack: Stack, store: KafkaTopicClient, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It used to say "_FATAL: Unable to produce message", and not that another producer took the id over."""
     monkeypatch.setattr("eosctl.kafka.topics.writer.Producer", _QuietProducer)
@@ -112,7 +112,7 @@ def test_a_record_that_is_refused_before_the_error_is_told(
 
 
 @pytest.mark.live
-def test_one_record_that_is_too_large_aborts_all_columns(store: KafkaTopicStore, unique: str) -> None:
+def test_one_record_that_is_too_large_aborts_all_columns(store: KafkaTopicClient, unique: str) -> None:
     """It reports nothing itself: it is not the last of its partition."""
     store.change_settings(unique, {"max.message.bytes": "100000"})
     large = Table.from_batches([batch_of_columns([[unique], [0], [b"k"], [b"v" * 200_000], [None]], SENT)])

@@ -16,7 +16,7 @@ from eosctl.core.offsets.migration import (
     PlannedTopic,
     Tally,
     in_bins,
-    in_stretches,
+    in_runs,
     parts_of,
     topic_of,
     with_sample,
@@ -164,7 +164,7 @@ def test_bins_are_about_equally_long_and_lose_nothing(lengths: list[int], count:
 
 @given(st.lists(st.integers(0, 1000), max_size=30), st.integers(1, 8))
 def test_stretches_are_about_equally_long_and_lose_nothing(lengths: list[int], count: int) -> None:
-    stretches = in_stretches([(length, at) for at, length in enumerate(lengths)], count)
+    stretches = in_runs([(length, at) for at, length in enumerate(lengths)], count)
     assert len(stretches) == count
     assert [at for each in stretches for at in each] == list(range(len(lengths)))
     filled = [sum(lengths[at] for at in each) for each in stretches]
@@ -182,7 +182,7 @@ def test_stretches_are_about_equally_long_and_lose_nothing(lengths: list[int], c
     ],
 )
 def test_what_lies_in_a_stretch_is_told_by_its_middle(lengths: list[int], stretches: list[list[int]]) -> None:
-    assert in_stretches([(length, at) for at, length in enumerate(lengths)], 3) == stretches
+    assert in_runs([(length, at) for at, length in enumerate(lengths)], 3) == stretches
 
 
 def _plan_into(topics: int, partitions: int, *, counts: Sequence[int], parts: int) -> MigrationPlan:

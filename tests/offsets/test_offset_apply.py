@@ -31,7 +31,7 @@ from eosctl.offsets.files.offsets_file import parse_offsets_file
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore
 from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.writes import MergeRequest, OffsetWritePlan, plan_offsets_merge, show_plan
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicClient
 from eosctl.report import Report
 from tests.core.offsets.stores import NO_SPOOL
 from tests.fakes.faults import KilledError, worth_a_kill
@@ -166,7 +166,7 @@ def test_each_part_of_a_write_has_the_whole_timeout(app: App, world: OffsetWorld
     """The time in which a person read the plan used to count, at first for all of it, then for its checks."""
     left_s: list[float] = []
 
-    def topics(app: App) -> TopicStore:
+    def topics(app: App) -> TopicClient:
         left_s.append(app.deadline.remaining_s())
         return world.topics
 

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import OutRecord
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
 from tests.sandbox_fixtures import PATIENCE_S, FileSource, rest
@@ -63,7 +63,7 @@ def by_code(document: Any) -> dict[str, list[Any]]:
 
 
 def test_lint_of_a_topic_with_everything_in_it(
-    stack: Stack, topics: KafkaTopicStore, eosctl: Eosctl, unique: str, tmp_path: Path
+    stack: Stack, topics: KafkaTopicClient, eosctl: Eosctl, unique: str, tmp_path: Path
 ) -> None:
     topic, key = f"lint-{unique}", f'["{unique}",{{"f":"a"}}]'.encode()
     home = partition_for(key, PARTITIONS)
@@ -107,7 +107,7 @@ def test_lint_of_a_topic_with_everything_in_it(
     assert [row["severity"] for row in mended["several_partitions"]] == ["warning"]
 
 
-def test_lint_of_a_topic_that_is_not_compacted(topics: KafkaTopicStore, eosctl: Eosctl, unique: str) -> None:
+def test_lint_of_a_topic_that_is_not_compacted(topics: KafkaTopicClient, eosctl: Eosctl, unique: str) -> None:
     """Only such a topic takes records without a key."""
     topic = f"plain-{unique}"
     topics.create(topic, partitions=1, replication_factor=1, config={"cleanup.policy": "delete"})
@@ -137,7 +137,7 @@ def test_bodies_go_to_a_worker_and_come_from_one(eosctl: Eosctl, file_source: Fi
     assert row["rest"] == {"status": "same", "offset": {"position": 7}}
 
 
-def test_an_export_fills_an_empty_topic(topics: KafkaTopicStore, eosctl: Eosctl, unique: str, tmp_path: Path) -> None:
+def test_an_export_fills_an_empty_topic(topics: KafkaTopicClient, eosctl: Eosctl, unique: str, tmp_path: Path) -> None:
     source, copy, path = f"from-{unique}", f"copy-{unique}", str(tmp_path / "all.ndjson")
     keys = [f'["{unique}",{{"f":"{number}"}}]'.encode() for number in range(5)]
     topics.create(source, partitions=PARTITIONS, replication_factor=1, config={"cleanup.policy": "compact"})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.faults.child import Child
@@ -21,7 +21,7 @@ OFFSETS = 2_000
 
 @pytest.mark.parametrize(("fate", "there"), [(Fate.CUT, 0), (Fate.PASS, OFFSETS)], ids=["nothing", "all"])
 def test_all_of_it_or_nothing(
-    stack: Stack, topics: KafkaTopicStore, invoke: Invoke, unique: str, tmp_path: Path, fate: Fate, there: int
+    stack: Stack, topics: KafkaTopicClient, invoke: Invoke, unique: str, tmp_path: Path, fate: Fate, there: int
 ) -> None:
     """The end of the transaction is held until the process is gone, and then lost, or taken."""
     topic, path = f"killed-{unique}", tmp_path / "offsets.ndjson"

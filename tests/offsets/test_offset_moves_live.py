@@ -13,7 +13,7 @@ import pytest
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.stack import Stack
 from tests.audit.proven import assert_exactly_once
 from tests.conftest import Invoke, Outcome
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.live
 def delivered(stack: Stack, topic: str, count: int = 0) -> Counter[bytes | None]:
     """How often each record was delivered, once `count` of them are there; none before there is the topic."""
     settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
-    with KafkaTopicStore(settings, deadline=Deadline.after(2 * PATIENCE_S)) as topics:
+    with KafkaTopicClient(settings, deadline=Deadline.after(2 * PATIENCE_S)) as topics:
 
         def found() -> Counter[bytes | None]:
             there = topic in topics.describe([topic])
@@ -81,7 +81,7 @@ def test_to_a_topic_of_its_own_and_back_no_line_is_lost_or_delivered_twice(
 
 
 def test_offsets_are_not_put_where_they_do_not_belong(
-    topics: KafkaTopicStore, invoke: Invoke, target_flags: list[str], file_source: FileSource, unique: str
+    topics: KafkaTopicClient, invoke: Invoke, target_flags: list[str], file_source: FileSource, unique: str
 ) -> None:
     """A switch to the connector's own data topic left an offset in it for good; one to connect-configs said "done"."""
     source = file_source
@@ -136,7 +136,7 @@ def test_reset_of_one_source_partition_reads_just_that_one_again(
         there = mirrored in topics.describe([mirrored])
         return dict(Counter(record.partition for record in topics.read(mirrored).records)) if there else {}
 
-    with KafkaTopicStore(settings, deadline=Deadline.after(4 * PATIENCE_S)) as topics:
+    with KafkaTopicClient(settings, deadline=Deadline.after(4 * PATIENCE_S)) as topics:
         topics.create(f"src-{mirror}", partitions=2, replication_factor=1, config={})
         topics.write([OutRecord(f"src-{mirror}", b"k", b"v", partition=n % 2) for n in range(6)])
         rest(

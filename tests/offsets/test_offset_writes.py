@@ -23,7 +23,7 @@ from eosctl.offsets.edit.edit import ResetRequest, plan_offsets_reset
 from eosctl.offsets.files import backup
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore
 from eosctl.offsets.writes import MergeRequest, plan_offsets_merge
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicClient
 from eosctl.state.backups import read_backup, write_lines
 from tests.fakes.connectors import FakeTask
 from tests.fakes.faults import Call
@@ -131,7 +131,7 @@ def test_a_plan_that_is_made_again_has_the_whole_time_too(app: App, world: Offse
     """On a live cluster the topics have always moved: what planning had left of the time was all that there was."""
     request, left = RestoreRequest(apply(app)), list[float]()
 
-    def open_topics(here: App) -> TopicStore:
+    def open_topics(here: App) -> TopicClient:
         left.append(here.deadline.remaining_s())
         return world.topics.open(here)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.records import OutRecord
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 
@@ -29,7 +29,7 @@ def _pair(number: int) -> tuple[bytes, bytes | None]:
 
 
 def test_what_is_told_of_many_records_is_what_was_written(
-    stack: Stack, topics: KafkaTopicStore, invoke: Invoke, unique: str, tmp_path: Path
+    stack: Stack, topics: KafkaTopicClient, invoke: Invoke, unique: str, tmp_path: Path
 ) -> None:
     topic, path = f"garbage-{unique}", tmp_path / "all.ndjson"
     topics.create(topic, partitions=7, replication_factor=1, config={"cleanup.policy": "compact"})

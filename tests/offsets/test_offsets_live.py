@@ -12,7 +12,7 @@ import pytest
 
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import OutRecord
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from tests.conftest import Invoke
 from tests.sandbox_fixtures import FileSource, once_there, rest
 
@@ -28,7 +28,7 @@ def eosctl(invoke: Invoke, target_flags: list[str]) -> Eosctl:
     return lambda *words: invoke(*target_flags, "offsets", *words, "-o", "json").json()
 
 
-def test_the_example_of_kip_618(topics: KafkaTopicStore, eosctl: Eosctl, unique: str) -> None:
+def test_the_example_of_kip_618(topics: KafkaTopicClient, eosctl: Eosctl, unique: str) -> None:
     """Three subreddits: one only in the global topic, one in both, one only in the connector's own."""
     own, which = f"offsets-{unique}", ("--connector", unique, *PATTERN)
 
@@ -62,7 +62,7 @@ def test_the_example_of_kip_618(topics: KafkaTopicStore, eosctl: Eosctl, unique:
 
 
 def test_a_large_topic_is_listed_as_a_small_one(
-    topics: KafkaTopicStore, invoke: Invoke, target_flags: list[str], unique: str, monkeypatch: pytest.MonkeyPatch
+    topics: KafkaTopicClient, invoke: Invoke, target_flags: list[str], unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = [*target_flags, "--offset-topic", unique, "offsets", "list", "-o", "ndjson"]
     keys = [f'["{unique}-{number % 3}",{{"f":"{number}"}}]'.encode() for number in range(3000)]
@@ -80,12 +80,12 @@ def test_a_large_topic_is_listed_as_a_small_one(
     assert in_parts == small
 
 
-def delivered(topics: KafkaTopicStore, source: FileSource, count: int) -> Counter[bytes | None]:
+def delivered(topics: KafkaTopicClient, source: FileSource, count: int) -> Counter[bytes | None]:
     """How often each line was delivered, once `count` of them are there."""
     return once_there(count, lambda: Counter(record.value for record in topics.read(source.topic).records))
 
 
-def deliver_ten_lines(topics: KafkaTopicStore, source: FileSource) -> None:
+def deliver_ten_lines(topics: KafkaTopicClient, source: FileSource) -> None:
     """Ten lines of eleven bytes each, and the offset that says so."""
     source.append(*(f"line {number:05d}" for number in range(10)))
     source.put()
@@ -93,7 +93,7 @@ def deliver_ten_lines(topics: KafkaTopicStore, source: FileSource) -> None:
     assert delivered(topics, source, 10).total() == 10
 
 
-def test_a_switch_without_a_merge_delivers_everything_again(topics: KafkaTopicStore, file_source: FileSource) -> None:
+def test_a_switch_without_a_merge_delivers_everything_again(topics: KafkaTopicClient, file_source: FileSource) -> None:
     """What Kafka does, against its documentation: the reason why `merge` is there."""
     deliver_ten_lines(topics, file_source)
     file_source.put(**{"offsets.storage.topic": f"offsets-{file_source.name}"})
@@ -102,7 +102,7 @@ def test_a_switch_without_a_merge_delivers_everything_again(topics: KafkaTopicSt
 
 
 def test_a_merge_before_the_switch_loses_nothing_and_repeats_nothing(
-    topics: KafkaTopicStore, eosctl: Eosctl, file_source: FileSource
+    topics: KafkaTopicClient, eosctl: Eosctl, file_source: FileSource
 ) -> None:
     """Stop, merge, switch, look for a null, resume: the connector goes on where it was."""
     own, which = f"offsets-{file_source.name}", ("--connector", file_source.name)

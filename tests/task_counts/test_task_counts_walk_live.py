@@ -20,7 +20,7 @@ from eosctl.core.fencing_rounds import CURE
 from eosctl.core.records import OutRecord
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
@@ -111,7 +111,7 @@ def walk(tmp_path: Path, invoke: Any) -> Iterator[Walk]:
     stack = Stack.up(spec, tmp_path / "stack", name="walk", environ=os.environ)
     try:
         settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
-        with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as topics:
+        with KafkaTopicClient(settings, deadline=Deadline.after(PATIENCE_S)) as topics:
             for name in TOPICS:
                 topics.create(name, partitions=1, replication_factor=1, config={})
             topics.write([OutRecord(name, b"k", b"v", partition=0) for name in TOPICS])

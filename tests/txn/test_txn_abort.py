@@ -13,7 +13,7 @@ from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.ids import ProducerId
 from eosctl.errors import ExitCode, NotFoundError, StalePlanError, UnreachableError, UsageError
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicClient
 from eosctl.txn.apply import apply_end
 from eosctl.txn.plan import EndRequest, plan_end
 from eosctl.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
@@ -138,7 +138,7 @@ def test_that_it_is_aborted_is_read_back_and_not_believed(
 def test_what_was_aborted_is_told_although_the_offsets_cannot_be_read_any_more(hanging: Stage) -> None:
     """The marker was written, and the command, and with it the audit log, told of a failure only."""
 
-    def no_broker(_app: App) -> TopicStore:
+    def no_broker(_app: App) -> TopicClient:
         raise UnreachableError("no broker answers")
 
     plan = plan_end(hanging.app, EndRequest("t", 0, start_offset=0))

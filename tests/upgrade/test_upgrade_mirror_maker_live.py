@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.records import OutRecord
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.sandbox_fixtures import wait_until
@@ -62,7 +62,7 @@ class MirrorMaker:
 
 
 @pytest.fixture
-def mirror_maker(stack: Stack, topics: KafkaTopicStore, unique: str, tmp_path: Path) -> Iterator[MirrorMaker]:
+def mirror_maker(stack: Stack, topics: KafkaTopicClient, unique: str, tmp_path: Path) -> Iterator[MirrorMaker]:
     """A running MirrorMaker that copies a topic with one record."""
     topics.create(f"src-{unique}", partitions=1, replication_factor=1, config={})
     topics.write([OutRecord(f"src-{unique}", b"k", b"v")])

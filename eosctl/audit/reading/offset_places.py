@@ -101,7 +101,7 @@ def find_places(
     look = places.sieve(scope.connector, is_mirror=is_mirror)
     try:
         with scope.app.with_whole_timeout().topics() as store:
-            found = store.read(topic, isolation="read_uncommitted", partly=True, since=wanted, sieve=look, renews=True)
+            found = store.read(topic, isolation="read_uncommitted", partly=True, since=wanted, keep=look, renews=True)
         if places.fallen:
             places.uncompared = _compare(scope, topic, wanted, places)
     except UnreachableError as exc:
@@ -113,7 +113,7 @@ def _compare(scope: Scope, topic: str, wanted: Mapping[int, int], places: Offset
     """Compare the committed offsets of the keys that have fallen; what an open transaction hides can't be compared."""
     look = places.compare(scope.connector)
     with scope.app.with_whole_timeout().topics() as store:
-        found = store.read(topic, partly=True, since=dict(wanted), sieve=look, renews=True)
+        found = store.read(topic, partly=True, since=dict(wanted), keep=look, renews=True)
     hidden: Collection[int] = {
         each.partition for each in found.bounds if each.lso <= places.last_offset(each.partition)
     } | (found.missing.keys() & wanted.keys())

@@ -11,9 +11,9 @@ from eosctl.core.versions import (
     TRANSACTION_VERSION,
     BrokerFeatures,
     Version,
+    describe_transaction_version,
     meaning_of,
     release_of,
-    said_of,
     transaction_version,
 )
 from eosctl.foreign import shell_word
@@ -61,7 +61,7 @@ def transaction_version_findings(features: Mapping[int, BrokerFeatures]) -> Iter
         level = f"{TRANSACTION_VERSION}={possible}"
         yield Finding(
             codes.TRANSACTION_VERSION_BEHIND, INFO, TRANSACTION_VERSION,
-            f"{said_of(used)}; the brokers can have {possible}: {meaning_of(possible)}",
+            f"{describe_transaction_version(used)}; the brokers can have {possible}: {meaning_of(possible)}",
             f"kafka-features.sh --bootstrap-server HOST:PORT upgrade --feature {shell_word(level)}",
             {"used": used, "possible": possible},
         )  # fmt: skip

@@ -10,7 +10,7 @@ from eosctl.core.clients.kafka_scripts import only_compacted
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.java.numbers import whole_number
-from eosctl.core.open_transactions import end_of_orphan
+from eosctl.core.open_transactions import orphan_hint
 from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.wording import counted
 from eosctl.group.observation.rules import Observation
@@ -131,7 +131,7 @@ def _hanging_finding(parts: Sequence[Mapping[str, object]]) -> Finding:
         codes.HANGING_TRANSACTION, ERROR, names[0],
         f"{names[0]} has a hanging transaction since offset {first['start_offset']} ({first['reason']}){more}: readers "
         "of committed records wait behind it, and the topic is not compacted",
-        end_of_orphan(at, transactional_id=None if user is None else str(user)),
+        orphan_hint(at, transactional_id=None if user is None else str(user)),
         {
             **{name: first[name] for name in ("producer_id", "producer_epoch", "start_offset", "age_ms")},
             "transactional_id": user, "partitions": names,

@@ -56,7 +56,7 @@ class OffsetsLook:
             known = self.followed[topic] = _Followed(described.topic_id)
         for piece in _pieces([each for each in bounds if _next(known, each) < each.lso], known):
             until = {each.partition: each.lso if each in piece else _next(known, each) for each in bounds}
-            read = store.read(topic, since=known.next, until=until, sieve=self._take)
+            read = store.read(topic, since=known.next, until=until, keep=self._take)
             self.records += read.records_read
             known.next |= until
 

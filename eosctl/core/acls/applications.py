@@ -39,7 +39,7 @@ class ApplicationScope(Struct, frozen=True):
 
 
 def application_rights(scopes: Sequence[ApplicationScope]) -> list[Right]:
-    """What the applications need, each right once, in the order of the scopes."""
+    """Return the rights that the applications need, each right once, in the order of the scopes."""
     found: dict[tuple[str, ...], Right] = {}
     for scope in scopes:
         for right in _of_streams(scope) if scope.product == "streams" else _of_flink(scope):
@@ -67,7 +67,7 @@ def _of_flink(scope: ApplicationScope) -> Iterator[Right]:
 
 
 def _topics(scope: ApplicationScope) -> Iterator[Right]:
-    """What both need on their topics, and older brokers of every producer."""
+    """Yield the rights on topics that both products need, and the one that older brokers require of every producer."""
     for topic in scope.input_topics:
         yield _topic("READ", topic, "without it nothing is read")
         yield _topic("DESCRIBE", topic, _INCLUDED.format("READ"))
@@ -82,8 +82,8 @@ def _rights(
     operations: Sequence[str], resource_type: str, name: str, note: str, *, prefixed: bool = False
 ) -> Iterator[Right]:
     for operation in operations:
-        said = _INCLUDED.format(operations[0]) if operation == "DESCRIBE" else note
-        yield _right(operation, resource_type, name, said, prefixed=prefixed)
+        right_note = _INCLUDED.format(operations[0]) if operation == "DESCRIBE" else note
+        yield _right(operation, resource_type, name, right_note, prefixed=prefixed)
 
 
 def _right(operation: str, resource_type: str, name: str, note: str, *, prefixed: bool = False) -> Right:

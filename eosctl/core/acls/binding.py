@@ -1,4 +1,4 @@
-"""One ACL, as a value of its own: what prints or carries one need not load the table of rights."""
+"""One ACL as a value of its own: code that prints or carries one need not load the table of rights."""
 
 from __future__ import annotations
 

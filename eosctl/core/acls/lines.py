@@ -1,6 +1,6 @@
 """ACLs as text for other tools: lines of `kafka-acls`, and YAML for Terraform.
 
-A line is printed to be pasted: only what can't be known is a placeholder, quoted so that no shell acts on it.
+A line is printed to be pasted: only unknown values are placeholders, quoted so that no shell interprets them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _SHOWN = 3
 def kafka_acls_line(
     operations: Sequence[str], resource_type: str, name: str = "", *, settings: ClientSettings | None = None
 ) -> str:
-    """One shell line that grants; the principal is the SASL user where there is one.
+    """Return one shell line that grants the operations; the principal is the SASL user where the settings have one.
 
     `operations` are Kafka's names (`CLUSTER_ACTION`); `resource_type` is TransactionalId, Topic, Group or Cluster
-    (`name` empty). A secured listener wants the settings of somebody who may change ACLs.
+    (`name` empty). A secured listener needs the settings of a principal that may change ACLs.
     """
     user = (settings.sasl_username if settings else None) or "<principal>"
     acls = [Acl(f"User:{user}", operation, resource_type, name) for operation in operations]
@@ -34,7 +34,7 @@ def kafka_acls_line(
 
 
 def kafka_acls_lines(acls: Iterable[Acl], *, settings: ClientSettings | None = None, remove: bool = False) -> list[str]:
-    """The shell lines that add, or `remove`, these ACLs: one line for each resource and principal."""
+    """Return the shell lines that add, or `remove`, these ACLs: one line for each resource and principal."""
     operations: dict[Acl, list[str]] = {}
     for acl in acls:
         operations.setdefault(replace(acl, operation=""), []).append(acl.operation)
@@ -53,7 +53,7 @@ def _acl_words(acl: Acl, operations: Sequence[str]) -> list[str]:
 
 
 def terraform_yaml(acls: Iterable[Acl]) -> list[str]:
-    """The ACLs as a YAML mapping for `for_each = yamldecode(file(...)).acls`, in Kafka's own names."""
+    """Format the ACLs as a YAML mapping for `for_each = yamldecode(file(...)).acls`, in Kafka's own names."""
     lines = ["acls:"]
     for acl in acls:
         resource_type = _KAFKA_NAMES[acl.resource_type]
@@ -84,9 +84,9 @@ def grant_hint(
     settings: ClientSettings | None = None,
     then: str | None = None,
 ) -> str:
-    """What is missing, and the lines that grant it for the first few of `names`.
+    """Describe the missing right, with the lines that grant it for the first few of `names`.
 
-    `then` is what the same command would find missing next: granted with it, one paste is enough.
+    `then` is the operation that the same command would find missing next: granted together, one paste is enough.
     """
     operations = [operation] if then is None else [operation, then]
     lines = [kafka_acls_line(operations, resource_type, name, settings=settings) for name in names[:_SHOWN]]

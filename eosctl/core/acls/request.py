@@ -1,4 +1,4 @@
-"""Whose rights `eosctl acls` is about, as the user named them: the options of its commands are these members."""
+"""The options of the `eosctl acls` commands: the principals and applications whose rights they report."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from msgspec import Struct
 
 
 class AclRequest(Struct, frozen=True):
-    """What the user named. No `roles` are Connect's four; one of `tasks` goes for all connectors.
+    """The options of an `eosctl acls` command.
 
-    With a `product` they are rights of `applications` of Kafka Streams or Flink: no roles and no connectors.
-    `principals` are `role=User:name`, or `User:name` for every role that has no other.
+    Empty `roles` mean Connect's four; a single number in `tasks` applies to all connectors. With a `product` the rights
+    are those of `applications` of Kafka Streams or Flink, without roles and connectors. `principals` are
+    `role=User:name`, or `User:name` for every role that has no other.
     """
 
     roles: tuple[str, ...] = ()

@@ -30,11 +30,11 @@ CLUSTER = "kafka-cluster"
 
 
 class Right(Struct, frozen=True):
-    """What one role must be allowed: an operation (Kafka's name) on resources of one pattern.
+    """A right that a role needs: an operation (Kafka's name) on resources of one pattern.
 
-    `when` is the step of the upgrade from which on it is needed; `note` says what fails without it. An `optional`
-    right costs only a check or a convenience; `to_create` is needed only as long as the topic does not exist.
-    `since` is the first Kafka Connect that needs it, None for what every version needs.
+    `when` is the step of the upgrade from which it is needed; `note` says what fails without it. An `optional` right
+    costs only a check or a convenience; `to_create` is needed only while the topic does not exist. `since` is the first
+    Kafka Connect version that needs it, None if every version does.
     """
 
     role: str
@@ -56,10 +56,10 @@ class Right(Struct, frozen=True):
 
 
 class ConnectorScope(Struct, frozen=True):
-    """A source connector as far as rights go; an output topic that ends in `*` is a prefix.
+    """The topics of a source connector that rights depend on; an output topic that ends in `*` is a prefix.
 
-    `offsets_topic` None means that nobody knows it. `likely_topics` are output topics that are perhaps not in use:
-    rights on them are optional. `own_reads` are read by consumers of the connector's own.
+    `offsets_topic` None means that it is unknown. `likely_topics` are output topics that are perhaps not in use: rights
+    on them are optional. `own_reads` are read by consumers of the connector's own.
     """
 
     name: str
@@ -71,9 +71,10 @@ class ConnectorScope(Struct, frozen=True):
 
 
 class GroupScope(Struct, frozen=True):
-    """A Connect group and those of its connectors that rights are wanted for.
+    """A Connect group and the connectors for which rights are needed.
 
-    With `prefixed` one right covers all tasks of a connector. `old_brokers` (before Kafka 2.8) want IDEMPOTENT_WRITE.
+    With `prefixed` one right covers all tasks of a connector. `old_brokers` (before Kafka 2.8) require
+    IDEMPOTENT_WRITE.
     """
 
     group_id: str
@@ -86,7 +87,7 @@ class GroupScope(Struct, frozen=True):
 
 
 class _Entry(Struct, frozen=True):
-    """A line of the table; `resource` is a type and a word that `_names` replaces by the names it stands for."""
+    """A line of the table; `resource` is a type and a word that `_names` replaces by names."""
 
     role: str
     operations: tuple[str, ...]
@@ -182,7 +183,10 @@ _TABLE = (*_WORKER, *_CONNECTOR, *_OBSERVER, *_WRITERS)
 
 
 def required_rights(scope: GroupScope, roles: Iterable[str], *, mode: str = "enabled") -> list[Right]:
-    """What `roles` need, in the table's order, each right once; `mode` preparing leaves out what enabled adds."""
+    """Return the rights of `roles` in the table's order, each right once.
+
+    With `mode` preparing the rights that enabled adds are left out.
+    """
     wanted = set(roles)
     found: dict[tuple[str, ...], Right] = {}
     for entry in _TABLE:
@@ -207,19 +211,25 @@ def _rights(entry: _Entry, scope: GroupScope) -> Iterator[Right]:
 
 
 def _note(entry: _Entry, operation: str) -> str:
-    """The entry's own note is about its first operation."""
+    """Return the note of an operation.
+
+    The entry's own note is about its first operation.
+    """
     included = operation == "DESCRIBE" and operation != entry.operations[0]
     return f"Kafka's own authorizers include it in {entry.operations[0]}" if included else entry.note
 
 
 def _since(entry: _Entry) -> str | None:
-    """KIP-618 (Kafka 3.3) brought transactions and connectors' own offsets clients; the rest is older."""
+    """Return the Kafka version that first needs the entry's rights, or None.
+
+    KIP-618 (Kafka 3.3) introduced transactions and connectors' own offsets clients; the rest is older.
+    """
     of_eos = entry.resource in (_LEADER, _TASKS, _CONNECTOR_OFFSETS)
     return "3.3" if entry.role in CONNECT_ROLES and of_eos else None
 
 
 def _as_pattern(right: Right, what: str, scope: GroupScope) -> Right:
-    """The right with the pattern type that its name asks for."""
+    """Return the right with the pattern type that its name requires."""
     if what == "migrations" or (what == "tasks" and scope.prefixed):
         return replace(right, pattern_type="PREFIXED")
     if what == "output" and right.name.endswith("*") and right.name != "*":
@@ -228,7 +238,7 @@ def _as_pattern(right: Right, what: str, scope: GroupScope) -> Right:
 
 
 def _names(what: str, scope: GroupScope) -> Sequence[str]:
-    """The names that a word of the table stands for."""
+    """Return the names that a word of the table stands for."""
     connectors = scope.connectors
     if what == "tasks":
         return [name for connector in connectors for name in _task_ids(scope, connector)]
@@ -258,9 +268,10 @@ def _names(what: str, scope: GroupScope) -> Sequence[str]:
 
 
 def _task_ids(scope: GroupScope, connector: ConnectorScope) -> Sequence[str]:
-    """The connector's transactional ids, or what they all begin with: the dash keeps `orders-eu` out of `orders`' way.
+    """Return the connector's transactional ids, or their common prefix.
 
-    It can't keep out a connector `orders-1`, whose ids begin like those of `orders`.
+    The dash at the end of the prefix keeps the ids of `orders-eu` out. It can't keep out those of a connector
+    `orders-1`, whose ids begin like those of `orders`.
     """
     if scope.prefixed:
         return [f"{scope.group_id}-{connector.name}-"]

@@ -11,9 +11,9 @@ _SERVER = re.compile(r"(?:[A-Za-z0-9%._-]*://)?(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+
 
 
 def checked_servers(servers: Sequence[str], origin: str) -> tuple[str, ...]:
-    """`servers` without the name of a listener, which Java drops as well (`Utils.HOST_PORT_PATTERN`, Kafka 4.3).
+    """Return `servers` without listener names, which Java drops as well (`Utils.HOST_PORT_PATTERN`, Kafka 4.3).
 
-    Raises UsageError for none, and for what is no host and port.
+    Raises UsageError if there are none, or if one is not a host and port.
     """
     if not servers:
         raise UsageError(f"no bootstrap server is named ({origin})", hint="Write HOST:PORT, several with commas.")

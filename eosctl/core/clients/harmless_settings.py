@@ -1,6 +1,6 @@
-"""Which settings of connectors, converters, workers and clients are known to hold no secret, by their names. Pure.
+"""Settings of connectors, converters, workers and clients that are known, by their names, to hold no secret. Pure.
 
-A list of what may be shown, not of what may not: connectors have thousands of settings, and a new one is a secret until
+This lists what may be shown, not what may not: connectors have thousands of settings, and a new one is a secret until
 it is known to be none. Checked on the settings of the connectors in tests/core/clients/connector_settings.py.
 """
 
@@ -22,12 +22,12 @@ _NO_SECRET = re.compile(
     r"|inter\.worker\.key\.(?:generation\.algorithm|size|ttl\.ms)|token\.(?:url|endpoint|endpoint\.url)"
     r"|sasl\.login\.(?:refresh|retry)\..+\.ms)"
 )
-"""What has a word of `_SECRET` and is none: the names end so."""
+"""Names that contain a word of `_SECRET` and hold no secret: they end so."""
 _OF_FILE = (
     r"(?:plugin|file|input|output|finished|errors?|credentials?|key|(?:key|trust)\.?store|cert|certificate|ca|data|log"
     r"|lib|allowed|config|storage|script|wallet)"
 )
-"""Whose `path` is one of files, as others are of URLs, which may have a token in them."""
+"""Settings whose `path` is that of a file; the path of others is part of a URL, which may have a token in it."""
 _ENDINGS = rf"""
     connector.class class type types mode modes strategy policy format formats method level protocol protocols mechanism
     mechanisms algorithm provider providers adapter adapters plugin handler builder engine dialect compression codec
@@ -70,26 +70,26 @@ def words_of(name: str) -> str:
 
 
 def sounds_secret(name: str) -> bool:
-    """Whether a setting is, by its name, one that has a secret."""
+    """Return whether the name of a setting suggests that its value is a secret."""
     words = words_of(name)
     return len(words) > _LONGEST or (bool(_SECRET.search(words)) and _NO_SECRET.fullmatch(words) is None)
 
 
 def is_harmless(name: str) -> bool:
-    """Whether a setting of that name is known to hold no secret."""
+    """Return whether a setting of that name is known to hold no secret."""
     return not sounds_secret(name) and any(each.fullmatch(words_of(name)) for each in (_HARMLESS, _NO_SECRET))
 
 
 def names_address(name: str) -> bool:
-    """Whether the value of a setting is an address, whatever it looks like."""
+    """Return whether the value of a setting is an address, judged by the name of the setting alone."""
     return _ADDRESS.fullmatch(words_of(name)) is not None
 
 
 def names_path(name: str) -> bool:
-    """Whether the value of a setting is a path of a file or directory: of a password file's, too."""
+    """Return whether the value of a setting is the path of a file or directory (a password file's, too)."""
     return _PATH.fullmatch(words_of(name)) is not None
 
 
 def takes_pairs(name: str) -> bool:
-    """Whether colons in the value of a harmless setting stand between names, times and patterns."""
+    """Return whether colons in the value of a harmless setting separate names, times and patterns."""
     return _PAIRS.fullmatch(words_of(name)) is not None

@@ -1,8 +1,8 @@
-"""Secrets in configs, and what is shown in their place. Pure.
+"""Hides secrets in configs. Pure.
 
 Shown are settings that are known to be harmless, references of config providers (`${file:/x:key}`), and, unless a name
-sounds like a secret, booleans, numbers and names of classes. `***` stands for all others. Addresses are shown by
-their parts.
+sounds like a secret, booleans, numbers and names of classes. `***` replaces all others. Addresses are shown by their
+parts.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _AUTHORIZATION = re.compile(r"(\bauthorization\b[\"']?\s*[:=]\s*).*|\b((?:basic|
 def hide_secrets(config: Mapping[str, object]) -> dict[str, object]:
     """Return a config fit to be shown or stored: `***` for values that are not known to be harmless.
 
-    What is hidden already stays as it is.
+    Values that are hidden already stay as they are.
     """
     return {encodable(_SALT.sub(HIDDEN, name)): shown_value(name, value) for name, value in config.items()}
 
@@ -79,7 +79,7 @@ def shown_value(name: str, value: object) -> object:
 
 
 def without_values(text: str, config: Mapping[str, object], *, secret: Container[str] = ()) -> str:
-    """Return what a worker said of a config without the config's values that are not shown, and those of `secret`."""
+    """Return a worker's message about a config without the config's hidden values, and without those of `secret`."""
     shown = dict[str, str]()
     for name, value in config.items():
         found = value.strip() if isinstance(value, str) else ""
@@ -92,7 +92,7 @@ def without_values(text: str, config: Mapping[str, object], *, secret: Container
 
 
 def _looks_secret(text: str, *, pairs: bool) -> bool:
-    """Whether a value is a secret by its look, though its name is harmless."""
+    """Return whether a value looks like a secret, though its name is harmless."""
     if _SECRET_SHAPE.search(text) or _BLOB.fullmatch(text):
         return True
     if any(sounds_secret(found[1]) for found in _NAMES.finditer(text)):
@@ -136,7 +136,7 @@ def shown_line(line: str) -> str:
 
 
 def without_logins(text: str) -> str:
-    """Return a text without the users, passwords and queries of its URLs; their paths say what the text is about."""
+    """Return a text without the users, passwords and queries of its URLs; their paths stay."""
     return encodable(_LOGIN.sub(f"{HIDDEN}@", _URL.sub(lambda match: _without_login(match[0]), text)))
 
 
@@ -148,9 +148,9 @@ def _without_login(url: str) -> str:
 
 
 def holds_secrets(body: object) -> bool:
-    """Whether JSON has a string of properties, among which is what `hide_secrets` hides, or that can't be read.
+    """Return whether JSON holds a string of properties that can't be parsed or that `hide_secrets` would change.
 
-    Another string counts by its look.
+    Any other string is judged by its look.
     """
     if isinstance(body, Mapping):
         return any(holds_secrets(each) for each in body.values())

@@ -1,4 +1,4 @@
-"""Lines of Kafka's own scripts that a person pastes: each says which cluster it is about. Pure."""
+"""Lines of Kafka's own scripts to paste; each names its cluster. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from eosctl.foreign import shell_words
 
 _NULL = "eosctl-null"
 OTHER_NAMES = "Confluent's scripts are called the same, without .sh."
-"""What is said below lines that are pasted: the names in them are Apache Kafka's."""
+"""A note below lines to paste: the names in them are Apache Kafka's."""
 
 
 def kafka_script(name: str, settings: ClientSettings | None, option: str = "--command-config") -> list[str]:
-    """The words that begin a line: the script and its cluster; a secured one wants the file of an administrator."""
+    """Return the first words of a line: the script and its cluster.
+
+    A secured cluster needs an administrator's properties file.
+    """
     servers = ",".join(settings.bootstrap_servers) if settings else "HOST:PORT"
     secured = settings is not None and settings.security_protocol != "PLAINTEXT"
     words = [name, "--bootstrap-server", servers]
@@ -20,7 +23,7 @@ def kafka_script(name: str, settings: ClientSettings | None, option: str = "--co
 
 
 def only_compacted(topic: str, settings: ClientSettings | None) -> str:
-    """The line after which a topic is compacted, and nothing else."""
+    """Return the line that makes compaction a topic's only cleanup policy."""
     words = ["--alter", "--entity-type", "topics", "--entity-name", topic, "--add-config", "cleanup.policy=compact"]
     return f"`{shell_words(*kafka_script('kafka-configs.sh', settings), *words)}`"
 
@@ -32,10 +35,10 @@ def compacted_topic(topic: str, partitions: int, settings: ClientSettings | None
 
 
 def one_partition(topic: TopicDescription, settings: ClientSettings | None) -> str:
-    """How a group gets a config topic of one partition: no topic ever loses partitions, so it takes another one.
+    """Describe how a group moves to a config topic of one partition.
 
-    Workers read partition 0 of the old one alone, from a time when it had no other. The tools of Kafka 4.2 print a
-    warning among the records, which has no tab.
+    No topic ever loses partitions, so the group needs a new one. Workers read only partition 0 of the old topic, from a
+    time when it had no other. The tools of Kafka 4.2 print a warning among the records; it contains no tab.
     """
     new = f"{topic.name}-one"
     create = ["--create", "--topic", new, "--partitions", "1", "--replication-factor", str(topic.replication_factor)]

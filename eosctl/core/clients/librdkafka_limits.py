@@ -1,4 +1,4 @@
-"""What Java's clients take and librdkafka refuses to start with: the one place that clamps or drops it. Pure."""
+"""Clamps or drops settings that Java's clients accept and with which librdkafka refuses to start. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from eosctl.core.java.numbers import whole_number
 
 REQUEST_TIMEOUT = "socket.timeout.ms"
 LARGEST_RECORD: Mapping[str, object] = {"message.max.bytes": 1_000_000_000}
-"""For producers: the topic decides how large a record may be; by itself librdkafka refuses one of a million bytes."""
+"""For producers: the topic limits the size of a record; librdkafka by default refuses one of a million bytes."""
 _LARGEST_INT = 2_147_483_647
 _BACKOFF, _LONGEST_BACKOFF = "reconnect.backoff.ms", "reconnect.backoff.max.ms"
 _BACKOFF_MS, _LONGEST_BACKOFF_MS = 100, 10_000  # librdkafka's defaults
 
 
 class _Range(Struct, frozen=True):
-    """What librdkafka 2.16 takes; below it goes its default, where that is what Java's number means."""
+    """The range that librdkafka 2.16 accepts; a smaller value becomes its default if Java's number means the same."""
 
     lowest: int
     highest: int
@@ -39,9 +39,10 @@ _JAVA_ONLY = {("client.dns.lookup", "default")}
 
 
 def fitted(given: Mapping[str, str]) -> dict[str, str]:
-    """`given` (librdkafka's names, Java's values) without what librdkafka does not start with, or as near as it goes.
+    """Return `given` (librdkafka's names, Java's values) fitted to the values with which librdkafka starts.
 
-    What Java would not take either stays, for librdkafka to refuse.
+    A value out of range becomes the nearest one in range, or is dropped. Values that Java would refuse as well stay,
+    for librdkafka to refuse.
     """
     taken = {name: _taken(name, value) for name, value in given.items()}
     values = {name: value for name, value in taken.items() if value is not None}

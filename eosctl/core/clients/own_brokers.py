@@ -1,7 +1,7 @@
-"""Connectors whose config names Kafka brokers of its own: how one gets there, as far as the config shows. Pure.
+"""Connectors whose config names Kafka brokers of its own: how to reach them, as far as the config shows. Pure.
 
-Whoever may make connectors writes such a config. So nothing of the command's own credentials goes there, no file of
-this machine is opened for it, and no command in it is run.
+Anybody who may create connectors can write such a config. So eosctl sends none of its own credentials there, opens no
+file of this machine for it, and runs no command in it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class OwnBrokers(Struct, frozen=True):
-    """The brokers as the config spells them; `settings` None means that eosctl can't go there, and `why_not` says why.
+    """The brokers as the config spells them; `settings` None means that eosctl can't connect to them.
 
-    `why_not` is the end of a sentence.
+    `why_not` is the reason, as the end of a sentence.
     """
 
     servers: str
@@ -43,21 +43,21 @@ class OwnBrokers(Struct, frozen=True):
 
 
 def own_brokers(config: Mapping[str, str], *, here: Collection[str]) -> OwnBrokers | None:
-    """The brokers that a connector's producer goes to; None where the config names none, or just those of `here`.
+    """Return the brokers of a connector's producer; None if the config names none, or only those of `here`.
 
-    The settings are those that its offsets are read with.
+    Its offsets are read with the same settings.
     """
     prefix = next((prefix for prefix in _PREFIXES if config.get(f"{prefix}bootstrap.servers")), _PRODUCER)
     return _brokers(config, prefix, here=here)
 
 
 def brokers_of_ids(config: Mapping[str, str], *, here: Collection[str]) -> OwnBrokers | None:
-    """The same with the settings of the producers, whose transactional ids are there."""
+    """Return the brokers of a connector's producer with the producer's settings; its transactional ids are there."""
     return _brokers(config, _PRODUCER, here=here)
 
 
 def source_brokers(config: Mapping[str, str], *, here: Collection[str]) -> OwnBrokers | None:
-    """The brokers that a MirrorSourceConnector copies from."""
+    """Return the brokers that a MirrorSourceConnector copies from."""
     return _brokers(config, _SOURCE, here=here, servers_in=f"{_SOURCE}bootstrap.servers")
 
 

@@ -1,7 +1,7 @@
-"""Java's client.properties, librdkafka's names, or a Connect worker's file, as one ClientSettings.
+"""Reads Java's client.properties, librdkafka's names, or a Connect worker's file into one ClientSettings.
 
-Pure: it reads no key store and no key file. What neither the native wire nor librdkafka can use is refused, or named
-for others to open; what does not matter to a command line is dropped; what is unknown becomes a warning.
+Pure: it reads no key store and no key file. Settings that neither the native wire nor librdkafka can use are refused,
+or named for others to open; settings that do not matter to a command line are dropped; unknown ones become a warning.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ _SECRET_OPTION = re.compile(r"(password|secret)\w*\s*=", re.IGNORECASE)
 
 
 class ClientProperties(Struct, frozen=True):
-    """What a settings file says: the settings (bootstrap servers may be empty), and what in it has no effect here.
+    """The contents of a settings file: the settings (bootstrap servers may be empty), and what has no effect here.
 
-    `notes` report what librdkafka takes another value for: nothing to worry about, so for those who want to hear more.
+    `notes` report the settings for which librdkafka gets another value; they are harmless, and for verbose output.
     `stores` are still to be opened: until then the settings name their files as if they were PEM.
     """
 
@@ -93,7 +93,10 @@ class ClientProperties(Struct, frozen=True):
 
 
 def client_from_properties(properties: Properties, *, warn: bool = True) -> ClientProperties:
-    """ClientSettings from names and values of either kind; `warn` is off for files that hold more than a client."""
+    """Read ClientSettings from names and values of either kind.
+
+    `warn` is off for files that hold more than a client.
+    """
     values = {key: value.strip() for key, value in properties.values.items()}
     fields: dict[str, object] = {}
     for name, keys in (_TEXT_FIELDS | _SECRET_FIELDS).items():
@@ -118,9 +121,10 @@ def client_from_properties(properties: Properties, *, warn: bool = True) -> Clie
 
 
 def secrets_in(properties: Properties) -> list[str]:
-    """Names of the properties that hold a secret: of a client, or of a Connect worker and its clients and listeners.
+    """Return the names of the properties that hold a secret.
 
-    References that only a worker can resolve (`${file:…}`) are no secrets, nor is a JAAS line without a password.
+    They are those of a client, or of a Connect worker and its clients and listeners. References that only a worker can
+    resolve (`${file:…}`) are no secrets, nor is a JAAS line without a password.
     """
     return [name for name, value in properties.values.items() if _holds_secret(name, value.strip())]
 
@@ -138,7 +142,7 @@ def _passed_on(properties: Properties) -> dict[str, str]:
 
 
 def _notes(properties: Properties) -> Iterator[str]:
-    """A line for each setting that librdkafka gets another value for, or none."""
+    """Yield a line for each setting for which librdkafka gets another value, or none."""
     names = _PASSED_ON | {"request.timeout.ms": REQUEST_TIMEOUT, REQUEST_TIMEOUT: REQUEST_TIMEOUT}
     given = {names[key]: (key, value.strip()) for key, value in properties.values.items() if key in names}
     taken = fitted({name: value for name, (_, value) in given.items()})
@@ -156,7 +160,7 @@ def _protocol(properties: Properties) -> str:
 
 
 def _timeout_ms(properties: Properties) -> int:
-    """Java's request.timeout.ms is librdkafka's socket.timeout.ms."""
+    """Read the request timeout; Java's request.timeout.ms is librdkafka's socket.timeout.ms."""
     for key in ("request.timeout.ms", "socket.timeout.ms"):
         if key in properties.values:
             value = properties.values[key].strip()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 KINIT_COMMAND = "sasl.kerberos.kinit.cmd"
 TOKEN_COMMAND = "sasl.oauthbearer.token_command"  # noqa: S105 - the name of a setting
-"""eosctl's own: what prints a bearer token, run again before that token ends."""
+"""eosctl's own setting: a command that prints a bearer token, run again before that token ends."""
 
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 _AWS = "AWS_MSK_IAM"
@@ -26,9 +26,9 @@ _AWS_HINT = (
 
 
 def sasl_fields(properties: Properties, given: Mapping[str, object]) -> dict[str, object]:
-    """The fields of a client that logs in, beside those `given` by settings of one name; raises InputFileError."""
+    """Return the SASL fields of a client, in addition to those `given` by single settings; raises InputFileError."""
     key = "sasl.mechanism" if "sasl.mechanism" in properties.values else "sasl.mechanisms"
-    mechanism = properties.values.get(key, "GSSAPI").strip().upper()  # GSSAPI is what Java takes when none is named
+    mechanism = properties.values.get(key, "GSSAPI").strip().upper()  # GSSAPI is Java's default
     if mechanism == _AWS:
         if not given.get("oauth_token_command"):
             raise properties.error(key, f"eosctl does not sign for {_AWS} itself", hint=_AWS_HINT)
@@ -86,7 +86,7 @@ def _oauth_options(module: LoginModule) -> dict[str, object]:
 
 
 def _oauth_fields(properties: Properties, given: Mapping[str, object]) -> dict[str, object]:
-    """Where the token comes from; Java's `file:` URL names a file that holds it (KIP-768)."""
+    """Return the fields that name the token's source; Java's `file:` URL names a file that holds it (KIP-768)."""
     key = "sasl.oauthbearer.token.endpoint.url"
     url = properties.values.get(key, "").strip()
     fields: dict[str, object] = {}

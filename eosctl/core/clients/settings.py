@@ -8,9 +8,10 @@ from msgspec import Struct
 
 
 class Secret:
-    """A text that never shows itself: `***` stands for it, and it is no string. Pass `reveal()` to a client only.
+    """A text that never shows itself: it prints as `***` and is not a string. Pass `reveal()` to a client only.
 
-    What joins, cuts or encodes strings takes none of these. An empty one is false; those with the same text are equal.
+    Functions that join, cut or encode strings do not accept it. An empty one is false; those with the same text are
+    equal.
     """
 
     __slots__ = ("_text",)
@@ -39,7 +40,7 @@ class Secret:
 
 
 def revealed(secret: Secret | None) -> str | None:
-    """Return a secret itself, None where there is none; an empty one is one."""
+    """Return the text of a secret, None without one; an empty secret is still a secret."""
     return None if secret is None else secret.reveal()
 
 

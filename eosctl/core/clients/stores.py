@@ -1,4 +1,4 @@
-"""The key and trust stores that a client's settings name: which are no PEM, and where each is named. Pure."""
+"""The key and trust stores in a client's settings that are not PEM, and the settings that name them. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from eosctl.foreign import shell_word
 
 
 class StoreFile(Struct, frozen=True):
-    """A key or trust store that is no PEM. `where` is the setting that names it; `of_endpoint`: of a token endpoint."""
+    """A key or trust store that is not PEM.
+
+    `where` is the setting that names it; `of_endpoint` marks that of a token endpoint.
+    """
 
     where: str
     store: str
@@ -35,7 +38,7 @@ class StoreFile(Struct, frozen=True):
         return f"ssl.{self.store}.password"
 
     def error(self, problem: str) -> InputFileError:
-        """The error that says what is wrong with the store, with the commands that make PEM of one that Java reads."""
+        """Return an error that states the store's problem, with the commands that make PEM of it if Java reads it."""
         what, pem = ("-nokeys", "ca.pem") if self.holds_trust else ("-nodes", "client.pem")
         return InputFileError(
             f"{self.where}: can't open {self.location}: {problem}",
@@ -47,7 +50,7 @@ class StoreFile(Struct, frozen=True):
 
 
 def endpoint_stores(properties: Properties) -> Iterator[StoreFile]:
-    """The truststore of the token endpoint, where it is none of the brokers'."""
+    """Yield the truststore of the token endpoint, if it differs from the brokers' one."""
     if properties.values.get("sasl.jaas.config"):
         from eosctl.core.java.jaas import parse_jaas
 
@@ -57,7 +60,7 @@ def endpoint_stores(properties: Properties) -> Iterator[StoreFile]:
 
 
 def store_files(properties: Properties) -> Iterator[StoreFile]:
-    """The stores that are no PEM by their type, or else by their name."""
+    """Yield the stores that are not PEM by their type or, without a type, by their file name."""
     for store in ("truststore", "keystore"):
         key = f"ssl.{store}.location"
         location = properties.values.get(key, "").strip()
@@ -75,13 +78,16 @@ def _secret(properties: Properties, name: str) -> Secret | None:
 
 
 def endpoint_properties(properties: Properties, options: Mapping[str, str]) -> Properties:
-    """The TLS options of the token endpoint, which stand in the JAAS line (`JaasOptionsUtils`, Kafka 4.3)."""
+    """Return the TLS options of the token endpoint, which are part of the JAAS line (`JaasOptionsUtils`, Kafka 4.3)."""
     values = {name: value for name, value in options.items() if name.startswith("ssl.")}
     return Properties(f"{properties.place('sasl.jaas.config')}: sasl.jaas.config", values)
 
 
 def endpoint_authorities(options: Properties) -> dict[str, object]:
-    """The fields of a client for them; raises InputFileError for a client certificate, which is not supported."""
+    """Return the client's fields for the token endpoint's certificate authorities.
+
+    Raises InputFileError for a client certificate, which is not supported.
+    """
     if any(name.startswith("ssl.keystore.") for name in options.values):
         raise options.error("ssl.keystore", "a client certificate for the token endpoint is not supported")
     location, pem = (options.values.get(f"ssl.truststore.{what}") for what in ("location", "certificates"))

@@ -1,4 +1,4 @@
-"""What a bearer token may be made of, and when it ends. Pure."""
+"""The characters and the expiry of bearer tokens. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import json
 
 from eosctl.errors import InputFileError
 
-_LATEST_S = 253_402_300_799.0  # the end of the year 9999: what ends later reports nothing
+_LATEST_S = 253_402_300_799.0  # the end of the year 9999: a later end is ignored
 
 
 def is_token(text: str) -> bool:
-    """Whether a text can be a bearer token: it goes into a line of a protocol, which a line break in it would end."""
+    """Return whether a text can be a bearer token.
+
+    It becomes a part of a line of a protocol, which a line break in it would end.
+    """
     return bool(text) and all("!" <= each <= "~" for each in text)
 
 
@@ -35,7 +38,7 @@ def token_end_s(token: str) -> float | None:
 
 
 def seconds_of(number: object) -> float | None:
-    """Return a number of JSON as seconds; None for what is no number, or not one that a clock may show."""
+    """Return a number of JSON as seconds; None for any other value, and for a number that is not a valid time."""
     if isinstance(number, bool) or not isinstance(number, int | float) or not -_LATEST_S < number < _LATEST_S:
         return None
     return float(number)

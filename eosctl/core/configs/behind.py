@@ -1,4 +1,4 @@
-"""Workers that do not get to the end of the config topic: each rebalance tells them how far to read, and they can't."""
+"""Workers that can't read the config topic up to the offset that each rebalance assigns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eosctl.core.findings import ERROR, Finding
 from eosctl.core.records import TopicRead
 
 BEHIND_AFTER_MS = 60_000
-"""How old the first record must be that such a worker lacks: one that only reads slowly is further by then."""
+"""The least age of the first record that such a worker lacks: a slow reader has passed it by then."""
 
 WORKER_BEHIND = finding(
     "worker_behind",
@@ -23,7 +23,10 @@ WORKER_BEHIND = finding(
 def behind_findings(
     worker: str, offsets: tuple[int, int], *, read: TopicRead, state: ConfigState, now_ms: int
 ) -> Iterable[Finding]:
-    """`offsets` are the worker's own, which is the next that it would read, and the one that the group has told it."""
+    """Report a worker that lags behind the group in the config topic.
+
+    `offsets` are the next offset that the worker would read, and the one that the group has assigned.
+    """
     own, wanted = offsets
     lacking = [record for record in read.records if record.offset >= own]
     written_ms = lacking[0].timestamp_ms if lacking else -1  # else it was compacted away, and is old

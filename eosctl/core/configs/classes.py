@@ -1,6 +1,7 @@
-"""Which class a connector's config names, in any of the spellings that Connect takes. Pure.
+"""The connector class that a config names, in any of the spellings that Connect accepts. Pure.
 
-Connect takes the full name, the last part of it, and that without its end: `PluginUtils.aliases` of Apache Kafka 4.3.
+Connect accepts the full name, its last part, and the last part without its ending: `PluginUtils.aliases` of Apache
+Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ _END = "Connector"
 
 
 def pruned_class(config: Mapping[str, object]) -> str:
-    """The shortest name of the class, which all ways to name it have in common; empty without one."""
+    """Return the shortest name of the class, which all its spellings share; empty without one."""
     return str(config.get(PROPERTY, "")).strip().rpartition(".")[2].removesuffix(_END)
 
 
 def is_class(config: Mapping[str, object], name: str) -> bool:
-    """Whether `connector.class` is the class of this simple name: whole, simple, or without `Connector` at its end."""
+    """Return whether `connector.class` is the class of this simple name.
+
+    It may be spelled as the full name, the simple name, or the simple name without `Connector` at its end.
+    """
     return pruned_class(config) == name.removesuffix(_END)
 
 

@@ -1,4 +1,4 @@
-"""Which records of a config topic compaction is to take away, and what it takes to bring that about. Pure.
+"""The records of a config topic that compaction must remove, and what it takes to bring that about. Pure.
 
 A record that breaks a worker's reader does so until it is gone from the log: overwriting it is not enough.
 """
@@ -19,16 +19,16 @@ WHILE_CLEANING: Mapping[str, str] = {
     "min.cleanable.dirty.ratio": "0",
     "min.compaction.lag.ms": "0",
 }
-"""With these the next record closes the segment that the others are in, and the cleaner takes it at its next look."""
+"""Settings with which the next record closes the segment of the others, and the cleaner's next run compacts it."""
 ROLLING_KEY = b"eosctl-compaction"
-"""A key that every worker reads and passes over; its record only has to stand behind the others."""
+"""A key that every worker reads and ignores; its record must only come after the others."""
 SEGMENT_S = int(WHILE_CLEANING["segment.ms"]) / 1000
 
 
 class BadRecord(Struct, frozen=True):
     """A record to be compacted away; `first` is a count to be recorded before, under the same key, or None.
 
-    `anew` is what else has to write the key before compaction takes the record; empty where nothing has to.
+    `anew` describes what else must write the key before compaction can remove the record; empty if nothing must.
     """
 
     record: IgnoredRecord
@@ -37,9 +37,10 @@ class BadRecord(Struct, frozen=True):
 
 
 def bad_records(state: ConfigState, records: Iterable[Record]) -> list[BadRecord]:
-    """Those that break a worker's reader, and task-count records that workers pass over.
+    """Return the records that break a worker's reader, and the task-count records that workers ignore.
 
-    Of the latter the newest of a key would take the count below it along, of which workers that run still know.
+    Compacting away the newest ignored task-count record of a key also removes the valid one below it, which running
+    workers still know.
     """
     newest = {decode_key_text(record.key): record.offset for record in records if record.key is not None}
     found = []
@@ -55,15 +56,18 @@ def bad_records(state: ConfigState, records: Iterable[Record]) -> list[BadRecord
 
 
 def _newest_of_its_key(connector: ConnectorState | None, record: IgnoredRecord) -> BadRecord:
-    """A count that workers hold already changes nothing when it is recorded once more, but not while fencing is due."""
+    """Return the bad record with what must be written under its key before it can be compacted away.
+
+    Recording again a count that workers hold already changes nothing, unless fencing is due.
+    """
     held = None if connector is None or connector.pending_fencing else connector.task_count_record
     if record.is_task_count and held is not None:
         return BadRecord(record, first=held)
-    return BadRecord(record, anew=written_anew(record))
+    return BadRecord(record, anew=rewrite_commands(record))
 
 
-def written_anew(record: IgnoredRecord) -> str:
-    """What has the leader write the key of a record again."""
+def rewrite_commands(record: IgnoredRecord) -> str:
+    """Return the commands that make the leader write the key of a record again."""
     commands = stop_and_resume(record.connector or "")
     if record.is_task_count:
         return f"{commands} (the leader writes it anew; only with exactly-once)"
@@ -71,7 +75,7 @@ def written_anew(record: IgnoredRecord) -> str:
 
 
 def stop_and_resume(connector: str) -> str:
-    """What has the leader write the tasks of a connector anew."""
+    """Return the commands that make the leader rewrite a connector's task configs."""
     stop, resume = (
         f"`eosctl connectors stop {arguments(connector)}`",
         f"`eosctl connectors resume {arguments(connector)}`",
@@ -80,9 +84,10 @@ def stop_and_resume(connector: str) -> str:
 
 
 def forgotten_by_compaction(state: ConfigState, records: Iterable[Record]) -> list[str]:
-    """Connectors whose tasks no worker that starts would hold, once each key has its newest record alone (KAFKA-17719).
+    """Return the connectors whose tasks a starting worker would lose once only the newest record of each key is left.
 
-    Their config was written again after their tasks, as it was; workers of 3.8 or newer then drop the commit before it.
+    Their unchanged config was written again after their tasks; workers of 3.8 or newer then drop the commit before it
+    (KAFKA-17719).
     """
     newest = {record.key: record for record in records if record.key is not None}
     left = fold_config_topic(sorted(newest.values())).connectors  # by offset: the topic has one partition

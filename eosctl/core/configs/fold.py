@@ -30,8 +30,8 @@ from eosctl.core.records import Record
 class IgnoredRecord(Struct, frozen=True):
     """A record that changes nothing in a worker: `code` is stable, `reason` is for people.
 
-    `connector` is the connector that the record was meant for, where the key shows. `breaks_reader`: a worker that
-    reads it loses what it had fetched behind it, too.
+    `connector` is the connector that the record was meant for, if the key shows it. `breaks_reader`: a worker that
+    reads it also loses the records behind it that it had fetched.
     """
 
     offset: int
@@ -48,12 +48,12 @@ class IgnoredRecord(Struct, frozen=True):
 
 
 class ConnectorState(Struct, frozen=True):
-    """What a worker knows of one connector; `config` None means deleted, or known by left-over records only.
+    """A connector as a worker holds it; `config` None means deleted, or known only by left-over records.
 
-    `record_offset` and `commit_offset` are those of the newest task-count and commit record that were taken.
+    `record_offset` and `commit_offset` are those of the newest accepted task-count and commit record.
     `forgotten_commit` is the offset of a commit before the connector's config, for which its tasks are forgotten.
-    `moved_from` is the offsets topic that its config named when it was STOPPED, if that names another since, and it was
-    not started since: "" is the workers' own.
+    `moved_from` is the offsets topic that its config named when it was STOPPED, if the config has named another since
+    and the connector was not started since: "" is the workers' own.
     """
 
     name: str
@@ -75,7 +75,7 @@ class ConnectorState(Struct, frozen=True):
         return [] if self.inconsistent else list(range(self.task_count or 0))
 
     def is_known(self) -> bool:
-        """Whether a worker holds anything of this connector but traces of a deleted one."""
+        """Return whether a worker holds more of this connector than traces of a deleted one."""
         held = (self.config, self.target_state, self.task_count, self.task_count_record)
         return any(value is not None for value in held)
 
@@ -94,12 +94,12 @@ class ConfigState(Struct, frozen=True):
     has_session_key: bool = False
 
     def unreadable(self) -> list[IgnoredRecord]:
-        """The records at which a worker's reader fails, until compaction has removed them."""
+        """Return the records at which a worker's reader fails until compaction has removed them."""
         return [record for record in self.ignored if record.breaks_reader]
 
 
 def fold_config_topic(records: Iterable[Record]) -> ConfigState:
-    """The state of a worker that has read `records`, which come in offset order."""
+    """Return the state of a worker that has read `records`, which come in offset order."""
     fold = _Fold()
     for record in records:
         fold.take(record)
@@ -115,9 +115,9 @@ def fold_config_topic(records: Iterable[Record]) -> ConfigState:
 
 
 def former_offsets_topics(records: Iterable[Record]) -> Mapping[str, str]:
-    """Connector -> the other offsets topic that its config named last before, "" for the workers' own.
+    """Map each connector to the previous offsets topic of its config, "" for the workers' own.
 
-    As far as the records show, which come in offset order; those of a connector that was deleted do not count.
+    Only as far as the records show, which come in offset order; records before a connector's deletion do not count.
     """
     named: dict[str, list[str]] = {}
     for record in records:
@@ -142,7 +142,7 @@ _READER_FAILS = "a worker that reads it loses the rest of the batch it is read i
 
 
 class _Ignore(Exception):  # noqa: N818 - not an error: the word for "the worker skips this record"
-    """Raised inside the fold by a handler that finds nothing to take; never leaves this module."""
+    """Raised inside the fold by a handler that ignores a record; never leaves this module."""
 
     def __init__(self, code: str, reason: str, *, connector: str | None = None, breaks_reader: bool = False) -> None:
         super().__init__(reason)
@@ -154,7 +154,7 @@ class _Ignore(Exception):  # noqa: N818 - not an error: the word for "the worker
 
 @dataclass(slots=True)
 class _Held:
-    """A ConnectorState in the making: a topic changes each of them by the thousand."""
+    """A mutable ConnectorState: a topic changes each of them by the thousand."""
 
     name: str
     config: Mapping[str, object] | None = None
@@ -170,7 +170,7 @@ class _Held:
     moved_from: str | None = None
 
     def frozen(self) -> ConnectorState:
-        """The state as it is now."""
+        """Return the current state as an immutable value."""
         return ConnectorState(**{member.name: getattr(self, member.name) for member in fields(self)})
 
 
@@ -184,7 +184,7 @@ class _Fold:
     has_session_key: bool = False
 
     def take(self, record: Record) -> None:
-        """One call of the worker's consumer callback."""
+        """Apply one record as the worker's consumer callback does."""
         text = None if record.key is None else decode_key_text(record.key)
         key = ConfigKey(RecordKind.UNKNOWN) if text is None else parse_key(text)
         try:
@@ -201,14 +201,17 @@ class _Fold:
             self.ignored.append(ignored)
 
     def connector(self, name: str) -> _Held:
-        """The connector's state, empty at first sight."""
+        """Return the connector's state, which is empty at first."""
         held = self.connectors.get(name)
         if held is None:
             held = self.connectors[name] = _Held(name)
         return held
 
     def remove(self, name: str) -> None:
-        """`processConnectorRemoval`: target state, task-count record, pending fencing and generation stay."""
+        """Remove a connector as `processConnectorRemoval` does.
+
+        Its target state, task-count record, pending fencing and generation stay.
+        """
         self.deferred_tasks.pop(name, None)
         held = self.connector(name)
         held.config = held.task_count = held.forgotten_commit = held.moved_from = None
@@ -223,7 +226,7 @@ _KIP_TEXT_FIELDS = {"tasks", "task-count"}
 
 
 def _object(value: object, what: str) -> Mapping[str, object]:
-    """The value as a JSON object, or the reason why a worker skips it."""
+    """Return the value as a JSON object; raises _Ignore, with the reason, where a worker skips it."""
     if value is None:
         raise _Ignore("tombstone", f"a worker ignores a null {what}; it is not a deletion")
     if not isinstance(value, dict):
@@ -268,7 +271,7 @@ def _take_connector(fold: _Fold, key: ConfigKey, value: object, _place: _Place) 
 
 
 def _moved_from(held: _Held, topic: str) -> str | None:
-    """Where the offsets of a stopped connector were, if its new config puts them elsewhere; None where it does not."""
+    """Return the previous offsets topic of a stopped connector if its new config names another; else None."""
     before = str((held.config or {}).get(OFFSETS_TOPIC) or "")
     left = before if held.moved_from is None else held.moved_from
     return None if left == topic else left
@@ -312,7 +315,10 @@ def _take_commit(fold: _Fold, key: ConfigKey, value: object, place: _Place) -> N
 
 
 def _is_complete(task_ids: set[int], count: int) -> bool:
-    """Whether ids 0 to `count` - 1 are all there; more are allowed, and a negative count is complete, as in Kafka."""
+    """Return whether ids 0 to `count` - 1 are all present.
+
+    More are allowed, and a negative count is complete, as in Kafka.
+    """
     return len(task_ids) >= count and all(task in task_ids for task in range(count))
 
 
@@ -337,12 +343,12 @@ def _take_session_key(fold: _Fold, _key: ConfigKey, value: object, _place: _Plac
 
 
 def _take_restart(_fold: _Fold, _key: ConfigKey, value: object, _place: _Place) -> None:
-    """Acted upon only by workers that were running when it was written."""
+    """Check a restart request; only workers that were running when it was written act on it."""
     _object(value, "restart request")
 
 
 def _take_logger(_fold: _Fold, _key: ConfigKey, value: object, _place: _Place) -> None:
-    """Acted upon only by workers that were running when it was written."""
+    """Check a logger level; only workers that were running when it was written act on it."""
     if not isinstance(_object(value, "logger level").get("level"), str):
         raise _Ignore("wrong_type", "`level` is not a string")
 

@@ -1,6 +1,6 @@
-"""Decodes single records of Connect's config topic: which key is which, and what a worker reads in the value.
+"""Decodes single records of Connect's config topic: the kind of each key, and the value as a worker reads it.
 
-Only bytes to values; what the records add up to is decided in `config_topic`. Keys are tried in the order in which
+Only bytes to values; `fold` decides what the records add up to. Keys are tried in the order in which
 `KafkaConfigBackingStore` (Kafka 3.3 to 4.3) tries them.
 """
 
@@ -23,7 +23,7 @@ TARGET_STATES = frozenset({"STARTED", "PAUSED", "STOPPED"})
 
 @unique
 class RecordKind(StrEnum):
-    """What a key of the config topic stands for; `unknown` keys are discarded by every worker."""
+    """The meaning of a key of the config topic; every worker discards `unknown` keys."""
 
     TARGET_STATE = "target-state"
     CONNECTOR = "connector"
@@ -61,25 +61,31 @@ class UnparsableValueError(ValueError):
 
 
 def task_count_key(connector: str) -> bytes:
-    """The key of a connector's task-count record; the KIP's own text has another spelling, which workers ignore."""
+    """Return the key of a connector's task-count record.
+
+    The KIP's own text spells it differently; workers ignore that spelling.
+    """
     return f"tasks-fencing-{connector}".encode()
 
 
 def task_count_value(count: int) -> bytes:
-    """The value of a task-count record, byte for byte as a leader writes it (`KafkaConfigBackingStore`, Kafka 3.3+)."""
+    """Return the value of a task-count record, byte for byte as a leader writes it.
+
+    (`KafkaConfigBackingStore`, Kafka 3.3+)
+    """
     return f'{{"task-count":{count}}}'.encode()
 
 
 def decode_key_text(key: bytes) -> str:
-    """A key as Kafka's StringDeserializer reads it: bytes that are not UTF-8 become U+FFFD."""
+    """Decode a key as Kafka's StringDeserializer does: bytes that are not UTF-8 become U+FFFD."""
     return key.decode("utf-8", "replace")
 
 
 @lru_cache(maxsize=65_536)
 def parse_key(text: str) -> ConfigKey:
-    """The meaning of a key; a task key that can't be parsed has kind `task` and `task` None.
+    """Parse a key; a task key that can't be parsed has kind `task` and `task` None.
 
-    Kept, as a topic that is not compacted yet says the same keys again and again.
+    Results are cached, as a topic that is not compacted yet repeats its keys.
     """
     if text == "session-key":
         return ConfigKey(RecordKind.SESSION_KEY)
@@ -90,7 +96,7 @@ def parse_key(text: str) -> ConfigKey:
 
 
 def _parse_task_key(text: str) -> ConfigKey:
-    """`task-<connector>-<n>` split as Java's `split("-")` does: empty parts at the end are dropped."""
+    """Split `task-<connector>-<n>` as Java's `split("-")` does: empty parts at the end are dropped."""
     parts = text.split("-")
     while parts and not parts[-1]:
         parts.pop()
@@ -101,7 +107,7 @@ def _parse_task_key(text: str) -> ConfigKey:
 
 
 def _java_int(text: str) -> int | None:
-    """What `Integer.parseInt` makes of text without a minus sign; None where it throws."""
+    """Parse a number without a minus sign as `Integer.parseInt` does; None where it throws."""
     if re.fullmatch(r"\+?\d+", text) is None:
         return None
     digits = text.lstrip("+").lstrip("0")
@@ -121,10 +127,10 @@ _STRING_OR_LEADING_ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\w.+-])(-?)0+(?
 
 
 def decode_value(value: bytes | None) -> object:
-    """The value as a worker holds it: no bytes at all and JSON `null` both mean None.
+    """Decode the value as a worker does: no bytes at all and JSON `null` both mean None.
 
     Like Jackson as JsonConverter uses it: the last of two equal member names wins, leading zeros are allowed, and
-    what follows the first JSON value is not looked at. Raises UnparsableValueError.
+    anything after the first JSON value is ignored. Raises UnparsableValueError.
     """
     if not value:
         return None
@@ -147,7 +153,7 @@ def _parse_json(text: str) -> object:
 
 
 def int_field(value: Mapping[str, object], name: str) -> int | None:
-    """An integer member narrowed to 32 bits, as `intValue` does; None where a worker's reader would throw."""
+    """Return an integer member narrowed to 32 bits, as `intValue` does; None where a worker's reader would throw."""
     number = value.get(name)
     if not isinstance(number, int) or isinstance(number, bool):
         return None

@@ -1,4 +1,4 @@
-"""Which connectors a command is about."""
+"""The connectors that a command is about."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from eosctl.errors import NotFoundError, UsageError
 
 
 class Selection(Struct, frozen=True):
-    """Which connectors are meant: names, all, or a pattern (`re:` or a glob)."""
+    """The connectors that a command is about: names, all, or a pattern (`re:` or a glob)."""
 
     connectors: tuple[str, ...] = ()
     all_connectors: bool = False
     pattern: str | None = None
 
     def check(self) -> None:
-        """Raises UsageError unless exactly one way of choosing was taken."""
+        """Raise UsageError unless exactly one way of choosing connectors is given."""
         if sum([bool(self.connectors), self.all_connectors, self.pattern is not None]) != 1:
             raise UsageError("which connectors?", hint="Give one of --connector (repeatable), --match, or --all.")
 
     def choose(self, found: Iterable[str]) -> list[str]:
-        """The selected among `found`, sorted; raises NotFoundError when a name or the pattern finds nothing."""
+        """Return the selected connectors among `found`, sorted.
+
+        Raises NotFoundError if a name or the pattern matches none.
+        """
         names = sorted(found)
         if self.all_connectors and not names:
             raise NotFoundError(

@@ -1,6 +1,6 @@
-"""Shows a folded config topic as plain data: what `task-counts replay` prints, and what two views of a topic differ in.
+"""Shows a folded config topic as plain data, for `task-counts replay` and to compare two views of a topic.
 
-The topic holds secrets in clear text; what leaves this module has passed `hide_secrets`.
+The topic holds secrets in clear text; `hide_secrets` is applied to everything that leaves this module.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from eosctl.core.records import Record
 from eosctl.core.wording import encodable
 
 CONFIG_KEYS = (b"connector-", b"task-", b"session-key")
-"""How the keys of connectors' and tasks' configs, and of the session key, begin."""
+"""Prefixes of the keys of connectors' and tasks' configs, and of the session key."""
 
 
 def is_config_key(key: bytes | None) -> bool:
-    """Whether a record under this key is a connector's or a task's config, or the session key."""
+    """Return whether a key belongs to a connector's config, a task's config or the session key."""
     return key is not None and key.startswith(CONFIG_KEYS)
 
 
 def without_secrets(record: Record) -> Record:
-    """A record fit to be shown or stored: of the config topic's values that may hold secrets, the names and `***`.
+    """Return the record fit to be shown or stored: values that may hold secrets become `***`, their names stay.
 
     Those are connectors' and tasks' configs and the session key; keys of other topics don't look like theirs.
     """
@@ -49,7 +49,7 @@ def _hidden_value(value: dict[str, object], *, is_key: bool) -> object:
 
 
 def state_document(state: ConfigState) -> dict[str, object]:
-    """`data.state` of `task-counts replay`; task configs and the session key are not in it."""
+    """Return `data.state` of `task-counts replay`, without task configs and the session key."""
     return {
         "offset": state.offset,
         "connectors": {encodable(name): _connector_document(connector) for name, connector in state.connectors.items()},
@@ -74,16 +74,19 @@ def _connector_document(connector: ConnectorState) -> dict[str, object]:
 
 
 def differing_connectors(committed: ConfigState, uncommitted: ConfigState) -> list[str]:
-    """Connectors that preparing and disabled workers hold differently, because they read aborted records too."""
+    """Return the connectors that preparing and disabled workers hold differently.
+
+    They differ because such workers read aborted records too.
+    """
     names = {*committed.connectors, *uncommitted.connectors}
     return sorted(name for name in names if _held(committed, name) != _held(uncommitted, name))
 
 
 def aborted_records(committed: Sequence[Record], everything: Sequence[Record]) -> list[dict[str, object]]:
-    """The records that only a reader of aborted ones has, in offset order, fit to be shown.
+    """Return the records that only a reader of aborted records sees, in offset order, fit to be shown.
 
-    `newest`: no record under its key comes after it, so that such a reader ends with it; `committed` is what others
-    end with, and `differs` whether the two say different things (also where what differs is hidden).
+    `newest`: no record under its key comes after it, so that such a reader ends with it. `committed` is the record that
+    other readers end with, and `differs` whether the two have different contents (also where the difference is hidden).
     """
     real = {record.offset for record in committed}
     last = {record.key: record.offset for record in everything}
@@ -111,7 +114,10 @@ def _said(record: Record) -> dict[str, object]:
 
 
 def _held(state: ConfigState, name: str) -> dict[str, object]:
-    """A connector as a worker holds it, secrets too; generations count commits, an aborted one alone changes them."""
+    """Return a connector as a worker holds it, including its secrets.
+
+    The generation is left out: it counts commits, so an aborted one alone changes it.
+    """
     connector = state.connectors.get(name) or ConnectorState(name)
     document = {**_connector_document(connector), "config": connector.config}
     return {key: value for key, value in document.items() if key != "task_config_generation"}

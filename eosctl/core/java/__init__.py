@@ -1,1 +1,1 @@
-"""What Java writes: JSON, properties, JAAS, key stores; read and written as Java does; pure."""
+"""Java's formats: JSON, properties, JAAS, key stores; read and written as Java does; pure."""

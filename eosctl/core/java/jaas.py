@@ -1,4 +1,4 @@
-"""The line of sasl.jaas.config taken apart as Kafka does it: quotes, escapes and comments are Java's. Pure."""
+"""Parses the line of sasl.jaas.config as Kafka does: quotes, escapes and comments are Java's. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LoginModule(Struct, frozen=True):
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """`org.apache…PlainLoginModule required username="u" password='p';` taken apart.
+    """Parse a line such as `org.apache…PlainLoginModule required username="u" password='p';`.
 
     Source: `JaasConfig` and `JaasContext`, Kafka 4.3, and `java.io.StreamTokenizer`. Raises ValueError, whose text
     never holds a value: there are passwords among them.
@@ -55,7 +55,11 @@ def parse_jaas(text: str) -> LoginModule:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    """`text` for words and what is quoted, `number` for what Java takes for one, `sign` for single characters."""
+    """Yield the kind and the text of each token.
+
+    The kinds are `text` for words and quoted text, `number` for what Java reads as a number, and `sign` for single
+    characters.
+    """
     for match in _TOKEN.finditer(text):
         if match["quote"] is not None:
             if match["close"] is None:

@@ -28,7 +28,7 @@ class KeyEntry(Struct, frozen=True):
 
 
 class JavaKeyStore(Struct, frozen=True):
-    """What a JKS file holds, in its order; certificates in DER."""
+    """The contents of a JKS file, in its order; certificates in DER."""
 
     trusted: tuple[bytes, ...]
     keys: tuple[KeyEntry, ...]
@@ -50,7 +50,7 @@ class _Reader:
 
 
 def read_jks(data: bytes, password: str | None) -> JavaKeyStore:
-    """The entries of a store; without a password its digest is not checked, as Java does.
+    """Read the entries of a store; without a password its digest is not checked, as in Java.
 
     Raises ValueError, whose text says nothing of the password.
     """
@@ -86,8 +86,11 @@ def _certificate(reader: _Reader, version: int) -> bytes:
     return reader.take(reader.number())
 
 
-def unprotected(entry: KeyEntry, password: str) -> bytes:
-    """The private key in PKCS 8, DER; raises ValueError for a wrong password, and for another protection."""
+def decrypt_key(entry: KeyEntry, password: str) -> bytes:
+    """Decrypt the private key to PKCS 8, DER.
+
+    Raises ValueError for a wrong password, and for another kind of protection.
+    """
     algorithm, rest = _element(_element(entry.protected, 0x30)[0], 0x30)
     if not algorithm.startswith(_KEY_PROTECTOR):
         raise ValueError("its private key is protected in a way that JKS does not know")
@@ -107,7 +110,7 @@ def _characters(password: str) -> bytes:
 
 
 def _element(data: bytes, tag: int) -> tuple[bytes, bytes]:
-    """What the first element of DER holds, and what follows it."""
+    """Split the first DER element off: its content, and the rest of the data."""
     if len(data) < 2 or data[0] != tag:
         raise ValueError("its private key is malformed")
     start, length = 2, data[1]

@@ -1,6 +1,7 @@
-"""JSON as Connect's own JsonConverter writes it, byte for byte: what new offset keys and values must look like.
+"""Writes JSON as Connect's own JsonConverter does, byte for byte: the form that new offset keys and values must have.
 
-Only for values that eosctl makes up. What was read from a topic is never parsed and written anew: its bytes are copied.
+Only for values that eosctl makes up. Data that was read from a topic is never parsed and written anew: its bytes are
+copied.
 """
 
 from __future__ import annotations
@@ -18,17 +19,20 @@ _PLAIN_DOUBLE_FROM, _PLAIN_DOUBLE_BELOW = 1e-3, 1e7
 
 
 def encode_key(connector: str, partition: Mapping[str, object] | None) -> bytes:
-    """The key under which Connect's REST interface stores an offset: members in the order of a Java HashMap.
+    """Return the key under which Connect's REST interface stores an offset: members in the order of a Java HashMap.
 
-    A connector that hands over maps in another order has other keys, which REST can neither see nor change.
-    Raises UsageError for what Connect refuses too: members that are not primitive.
+    A connector that supplies maps in another order has other keys, which REST can neither see nor change. Raises
+    UsageError for what Connect refuses too: members that are not primitive.
     """
     written = "null" if partition is None else _map_text(partition)
     return f"[{string_text(connector)},{written}]".encode()
 
 
 def encode_offset(offset: Mapping[str, object]) -> bytes:
-    """An offset as a record value, members in the order of a Java HashMap; raises UsageError like `encode_key`."""
+    """Return an offset as a record value, members in the order of a Java HashMap.
+
+    Raises UsageError like `encode_key`.
+    """
     return _map_text(offset).encode()
 
 
@@ -37,7 +41,10 @@ def _map_text(members: Mapping[str, object]) -> str:
 
 
 def primitive_text(value: object) -> str:
-    """A string, integer, float, boolean or null as Jackson (2.14 to 2.21) writes it; raises UsageError for the rest."""
+    """Format a string, integer, float, boolean or null as Jackson (2.14 to 2.21) does.
+
+    Raises UsageError for any other value.
+    """
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -55,7 +62,11 @@ def primitive_text(value: object) -> str:
 
 
 def string_text(text: str) -> str:
-    """A quoted string: hexadecimal escapes in upper case, characters beyond the BMP as two escapes, the rest raw."""
+    """Quote a string as JSON.
+
+    Hexadecimal escapes are in upper case, characters beyond the BMP become two escapes, the rest stays raw. Raises
+    UsageError for half a surrogate pair.
+    """
     quoted = '"' + _ESCAPED.sub(_escape, text) + '"'
     try:
         quoted.encode("utf-8")
@@ -69,11 +80,11 @@ def _escape(match: re.Match[str]) -> str:
     if char in _SHORT_ESCAPES:
         return _SHORT_ESCAPES[char]
     units = char.encode("utf-16-be")
-    return "".join(f"\\u{units[at]:02X}{units[at + 1]:02X}" for at in range(0, len(units), 2))
+    return "".join(f"\\u{units[index]:02X}{units[index + 1]:02X}" for index in range(0, len(units), 2))
 
 
 def double_text(number: float) -> str:
-    """A double as `Double.toString` writes it; what JSON has no number for is a string (`"NaN"`, `"-Infinity"`).
+    """Format a double as `Double.toString` does; values without a JSON number become strings (`"NaN"`, `"-Infinity"`).
 
     Digits are the shortest that read back equal (Java 19+); older Javas now and then write one more.
     """
@@ -92,7 +103,7 @@ def double_text(number: float) -> str:
 
 
 def hash_map_order(keys: Iterable[str]) -> list[str]:
-    """`keys` in the order in which a Java HashMap, filled in the given order, iterates them.
+    """Return `keys` in the order in which a Java HashMap, filled in the given order, iterates over them.
 
     Buckets ascend, a bucket keeps the order of insertion, and the table (16 at first) doubles beyond 3/4 full
     (`java.util.HashMap`, Java 17). Buckets of 8 and more, which become trees in a large map, are not modelled.
@@ -105,9 +116,9 @@ def hash_map_order(keys: Iterable[str]) -> list[str]:
 
 
 def _spread_hash(text: str) -> int:
-    """`HashMap.hash` of `String.hashCode`, as an unsigned 32-bit integer."""
+    """Compute `HashMap.hash` of `String.hashCode`, as an unsigned 32-bit integer."""
     units = text.encode("utf-16-be", "surrogatepass")
     state = 0
-    for at in range(0, len(units), 2):
-        state = (31 * state + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+    for index in range(0, len(units), 2):
+        state = (31 * state + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
     return state ^ state >> 16

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """The items of a comma-separated list, blanks around them removed."""
+    """Split a comma-separated list into its items, without blanks around them."""
     return tuple(item.strip() for item in text.split(",") if item.strip())

@@ -1,6 +1,6 @@
-"""Numbers in texts of others: as Kafka reads them in configurations (`ConfigDef.parseType`), and plain digits.
+"""Reads numbers from texts of others: as Kafka reads them in configurations (`ConfigDef.parseType`), and plain digits.
 
-Python itself refuses texts of more than 4,300 digits with a ValueError, which nobody expects of digits.
+Python itself refuses texts of more than 4,300 digits with a ValueError, which callers do not expect of digits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ def whole_number(text: str, *, most: int = _MOST) -> int | None:
 
 
 def java_number(text: str, *, bits: int = INT_BITS) -> int | None:
-    """The number, signs and all; None for what Kafka refuses, and for what only a worker can resolve."""
+    """Parse a number, signs included.
+
+    None for what Kafka refuses, and for references that only a worker can resolve.
+    """
     number = trimmed(text)
     if len(number) > 100 or not _NUMBER.fullmatch(number):
         return None

@@ -1,4 +1,4 @@
-"""PEM as people write it into settings: on one line, or with its lines glued together; OpenSSL wants lines. Pure."""
+"""PEM as it occurs in settings: on one line, or with its lines glued together; OpenSSL needs separate lines. Pure."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _TRUSTED_FOR_SERVERS = bytes.fromhex("300c300a06082b06010505070301")
 
 
 def pem_lines(text: str) -> str:
-    """`text` with each PEM block on lines of its own, 64 characters long; the rest stays as it is.
+    """Put each PEM block of `text` on lines of its own, 64 characters long; the rest stays as it is.
 
-    Source: `DefaultSslEngineFactory.PemStore`, Kafka 4.3, to which all blanks inside a block are the same.
+    Source: `DefaultSslEngineFactory.PemStore`, Kafka 4.3, which treats all blanks inside a block alike.
     """
     return _PADDED.sub(lambda block: "\n" + pem_block(block[1], re.sub(r"\s+", "", block[2])), text).lstrip("\n")
 
 
 def pem_block(label: str, base64_text: str) -> str:
-    """One block of PEM."""
+    """Format one block of PEM."""
     lines = [base64_text[start : start + 64] for start in range(0, len(base64_text), 64)]
     return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----"])
 
 
 def certificates_pem(certificates: Iterable[bytes]) -> str:
-    """Certificates in DER as PEM."""
+    """Convert certificates from DER to PEM."""
     return "".join(pem_block("CERTIFICATE", base64.b64encode(each).decode()) + "\n" for each in certificates)
 
 
 def anchors_pem(text: str) -> str:
-    """The certificates in `text` as OpenSSL's TRUSTED CERTIFICATE: each is an anchor, as each is for Java.
+    """Convert the certificates in `text` to OpenSSL's TRUSTED CERTIFICATE, so that each is a trust anchor, as in Java.
 
     Raises ValueError for a block that is not base64.
     """

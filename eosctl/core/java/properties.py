@@ -1,4 +1,4 @@
-"""Java's .properties syntax, both ways; files and their bytes are the caller's."""
+"""Java's .properties syntax, both ways; the caller reads and writes the files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LINE_END = re.compile(r"\r\n?|\n")
 
 
 class Properties(Struct, frozen=True):
-    """The settings of one file, `source`, with the line each of them ends on; there are passwords among them."""
+    """The settings of one file, `source`, with the last line of each; there are passwords among them."""
 
     source: str
     values: Mapping[str, str]
@@ -34,16 +34,16 @@ class Properties(Struct, frozen=True):
     __repr__ = object.__repr__
 
     def error(self, key: str, problem: str, *, hint: str | None = None) -> InputFileError:
-        """The error that says what is wrong with `key`, and where."""
+        """Return an error that states the problem of `key`, and its place."""
         return InputFileError(f"{self.place(key)}: {key}: {problem}", hint=hint)
 
     def place(self, key: str) -> str:
-        """The file, and the line that `key` stands on where there are lines."""
+        """Return the file, with the line number of `key` if lines are known."""
         line = self.lines.get(key)
         return self.source if line is None else f"{self.source}:{line}"
 
     def resolved(self, key: str) -> str:
-        """The value of `key`; raises InputFileError when only a Connect worker could fill it in."""
+        """Return the value of `key`; raises InputFileError if only a Connect worker could resolve it."""
         value = self.values[key].strip()
         if PROVIDER.search(value):
             raise self.error(
@@ -53,7 +53,7 @@ class Properties(Struct, frozen=True):
 
 
 def parse_properties(text: str, *, source: str) -> Properties:
-    r"""Settings as `java.util.Properties.load` (Java 17) reads them; of two with one key the later wins.
+    r"""Parse settings as `java.util.Properties.load` (Java 17) does; if a key occurs twice, the later one wins.
 
     Raises InputFileError for a malformed \u escape.
     """
@@ -90,22 +90,31 @@ def _character(found: re.Match[str]) -> str:
 
 
 def trimmed(value: str) -> str:
-    """As `String.trim` does, and Kafka with every value that it parses: spaces and controls, and no other blanks."""
+    """Strip spaces and control characters, but no other blanks.
+
+    `String.trim` does so, and Kafka with every value that it parses.
+    """
     return value.strip(_TRIMMED)
 
 
 def is_reference(value: str) -> bool:
-    """Whether only a Connect worker can resolve the value, or a part of it."""
+    """Return whether only a Connect worker can resolve the value, or a part of it."""
     return PROVIDER.search(value) is not None
 
 
 def properties_text(properties: Mapping[str, str]) -> str:
-    """A .properties file in ASCII: Java reads such files as ISO-8859-1, so everything else is an escape."""
+    """Format a .properties file in ASCII.
+
+    Java reads such files as ISO-8859-1, so all other characters are escaped.
+    """
     return "".join(f"{name}={_escaped(value)}\n" for name, value in properties.items())
 
 
 def _escaped(value: str) -> str:
-    """A property's value as `java.util.Properties` reads it back: UTF-16 units, first space and backslash escaped."""
+    """Escape a property's value for `java.util.Properties`.
+
+    UTF-16 units outside ASCII, backslashes and a leading space are escaped.
+    """
     units = value.encode("utf-16-be")
     codes = [int.from_bytes(units[index : index + 2], "big") for index in range(0, len(units), 2)]
     text = "".join(chr(code) if 0x20 <= code < 0x7F and code != ord("\\") else f"\\u{code:04x}" for code in codes)

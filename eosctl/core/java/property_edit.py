@@ -14,10 +14,10 @@ _PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def set_property(text: str, name: str, value: str) -> str:
-    """`text` with `name` set to `value`; of several lines with that name the last is changed, which Java goes by.
+    """Return `text` with `name` set to `value`; of several lines with that name the last, which Java uses, is changed.
 
-    A name that is not there is added at the end. `name` and `value` need no escaping: letters, digits, `.`, `_`, `-`.
-    Raises ValueError where they do, InputFileError for a malformed file.
+    A missing name is added at the end. `name` and `value` must need no escaping: letters, digits, `.`, `_`, `-`. Raises
+    ValueError if they do, InputFileError for a malformed file.
     """
     if not (_PLAIN.fullmatch(name) and _PLAIN.fullmatch(value)):
         raise ValueError(f"{name}={value} would need escapes")

@@ -1,7 +1,7 @@
 """Plan files: a plan as JSON beside its digest, so that nothing is applied that was changed after it was shown.
 
-What a plan holds is its own module's business (`core.offsets.migration`, `upgrade.plan_file`): a value, which says
-how its file is read; a file holds no secrets.
+The contents of a plan belong to its own module (`core.offsets.migration`, `upgrade.plan_file`), which also defines how
+its file is read; a file holds no secrets.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from eosctl.errors import InputFileError
 
 
 class HasDigest(Protocol):
-    """What can be kept in a plan file: a value with a digest."""
+    """A value that can be kept in a plan file: it has a digest."""
 
     def digest(self) -> str:
-        """sha256, in hex."""
+        """Return the sha256, in hex."""
         ...
 
 
@@ -29,21 +29,21 @@ AnyPlan = TypeVar("AnyPlan", bound=HasDigest)
 
 
 class _Label(Struct, frozen=True):
-    """What a plan file says of itself, whatever it holds."""
+    """The format and version that every plan file states, whatever its contents."""
 
     format: str
     version: int
 
 
 class _Document(Struct, frozen=True):
-    """A plan file of the right format; the plan is decoded by itself."""
+    """A plan file of the right format; the plan is decoded separately."""
 
     digest: str
     plan: dict[str, object]
 
 
 def digest_of(plan: Struct) -> str:
-    """sha256, in hex, of the plan's canonical JSON: sorted keys, no spaces, UTF-8."""
+    """Return the sha256, in hex, of the plan's canonical JSON: sorted keys, no spaces, UTF-8."""
     return _digest(plan)
 
 
@@ -53,19 +53,19 @@ def _digest(document: object) -> str:
 
 
 class PlanFormat(Struct, frozen=True):
-    """How the files of one command say what they are; `made_by` is that command, `upgrade plan`."""
+    """The format of one command's plan files; `made_by` is that command, `upgrade plan`."""
 
     name: str
     version: int
     made_by: str
 
     def text(self, plan: Struct) -> str:
-        """What `--plan-out` writes: members in the order that people read them in."""
+        """Return the text that `--plan-out` writes: members in the order in which people read them."""
         document = {"format": self.name, "version": self.version, "digest": digest_of(plan), "plan": plan}
         return json.dumps(document, default=asdict, indent=2, ensure_ascii=False) + "\n"
 
     def read(self, text: str, kind: type[AnyPlan], *, path: str) -> AnyPlan:
-        """The plan in `text`; raises InputFileError when it is not one, or was changed after it was written."""
+        """Read the plan in `text`; raises InputFileError if it is not one, or was changed after it was written."""
         try:
             document = json_of(text)
             label = typed(document, _Label)

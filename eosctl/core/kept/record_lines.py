@@ -1,4 +1,4 @@
-"""Many records from lines of a record file: what `core.record_file` does with one, in a fraction of its time."""
+"""Reads many records from lines of a record file: does what `core.record_file` does, in a fraction of its time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NumberOrUnknown = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MOST_OFFSET)]
 
 
 class _PlainLine(msgspec.Struct, forbid_unknown_fields=True):
-    """A line as nearly all are: without headers, and with nothing but text."""
+    """A line of the usual kind: without headers, and with nothing but text."""
 
     topic: Annotated[str, msgspec.Meta(min_length=1)]
     partition: _Partition
@@ -32,14 +32,14 @@ class _PlainLine(msgspec.Struct, forbid_unknown_fields=True):
 
 _DECODER = msgspec.json.Decoder(_PlainLine)
 LINES_AT_ONCE = 5_000
-"""They are read one by one if one of them is no plain line."""
+"""The number of lines decoded together; they are read one by one if one of them is not plain."""
 _BYTES_AT_ONCE = 1 << 24
 
 
 class BackupEntry(NamedTuple):
-    """A key as it was; `before.offset` -1 means that it had no record.
+    """The former record of a key; `before.offset` -1 means that it had none.
 
-    `written` is the value put over it, as far as the file shows (`knows_written`); None is also a deletion.
+    `written` is the value that replaced it, as far as the file shows (`knows_written`); None is also a deletion.
     """
 
     before: Record
@@ -49,7 +49,7 @@ class BackupEntry(NamedTuple):
 
 
 def read_columns(lines: Iterable[bytes], *, name: str) -> Iterator[Sequence[Sequence[Any]]]:
-    """The records of a record file, some at a time, as columns: number of the line, and the members of Record.
+    """Yield the records of a record file in groups, as columns: line numbers, then the members of Record.
 
     Keys and values are bytes, or text where all of them are; there are no columns where all lines are blank. Raises
     InputFileError that names the file and the line.
@@ -61,7 +61,7 @@ def read_columns(lines: Iterable[bytes], *, name: str) -> Iterator[Sequence[Sequ
 
 
 def _in_groups(lines: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
-    """The lines in groups that fit into memory: of large ones there are fewer in a group."""
+    """Yield the lines in groups that fit into memory; groups of long lines have fewer of them."""
     some, size = list[bytes](), 0
     for line in lines:
         some.append(line)
@@ -74,7 +74,7 @@ def _in_groups(lines: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
 
 
 def _plain_columns(lines: Sequence[bytes], *, first: int) -> Sequence[Sequence[Any]] | None:
-    """None unless each line is one plain record."""
+    """Decode the lines as columns; None unless each line is one plain record."""
     if not all(line.startswith(b"{") for line in lines):
         return None
     try:
@@ -94,7 +94,7 @@ def _slow_columns(lines: Sequence[bytes], *, first: int, name: str) -> Sequence[
 
 
 def read_backup_lines(lines: Iterable[bytes], *, name: str) -> Iterator[BackupEntry]:
-    """The entries of a backup; raises InputFileError that names the file and the line."""
+    """Yield the entries of a backup; raises InputFileError that names the file and the line."""
     for number, line in enumerate(lines, start=1):
         try:
             plain = _DECODER.decode(line)

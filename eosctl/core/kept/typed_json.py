@@ -1,4 +1,4 @@
-"""JSON that others may have written: as it is, or as values of typed classes; what is wrong with it, in plain words."""
+"""JSON that others may have written: read as it is, or into typed classes, with errors in plain words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WRONG = re.compile(r"(?P<what>.+?)(?: - at (?P<key>key in )?`(?P<place>.+)`)?")
 
 
 class WrongMemberError(ValueError):
-    """A member that `is_missing`, or is not what it should be; the text says which, `sources[0] has no 'name'`."""
+    """A member that `is_missing`, or has a wrong value; the text names it: `sources[0] has no 'name'`."""
 
     def __init__(self, words: str, *, is_missing: bool = False) -> None:
         super().__init__(words)
@@ -23,14 +23,14 @@ class WrongMemberError(ValueError):
 def json_of(text: bytes | str, *, mend: bool = False) -> object:
     """Return the value of a JSON text in UTF-8.
 
-    Raise ValueError for what is no JSON, is nested too deep, or spells half of a surrogate pair (`"\\ud800"`): no name
-    and no text of Kafka's can hold that, and nothing that is sent or printed. With `mend` it becomes a question mark.
+    Raises ValueError for text that is not JSON, is nested too deep, or spells half of a surrogate pair (`"\\ud800"`),
+    which no name or text of Kafka's, and nothing sent or printed, can hold. With `mend` it becomes a question mark.
     """
     text = text if isinstance(text, str) else text.decode("utf-8-sig")
     try:
         found = json.loads(text)
         if _MAY_BE_HALF.search(text):
-            found = _mended(found) if mend else _refuse_halves(found)
+            found = _mended(found) if mend else _refuse_half_surrogates(found)
     except RecursionError as exc:
         raise ValueError("it is nested too deep") from exc
     return found
@@ -39,7 +39,7 @@ def json_of(text: bytes | str, *, mend: bool = False) -> object:
 _MAY_BE_HALF = re.compile(r"\\u[dD]|[\ud800-\udfff]")
 
 
-def _refuse_halves(data: T) -> T:
+def _refuse_half_surrogates(data: T) -> T:
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError as exc:
@@ -52,14 +52,14 @@ def _mended(data: object) -> object:
 
 
 def typed(data: object, kind: type[T]) -> T:
-    """`data`, as `json.loads` gives it, as a `kind` (a dataclass or a Struct); members that it lacks are left out.
+    """Convert `data`, as `json.loads` returns it, to a `kind` (a dataclass or a Struct).
 
-    Raises WrongMemberError.
+    Unknown members are ignored. Raises WrongMemberError.
     """
-    import msgspec  # not by those who only write
+    import msgspec  # only for readers
 
     try:
-        _refuse_halves(data)
+        _refuse_half_surrogates(data)
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as exc:
         raise _in_words(str(exc)) from None
@@ -68,7 +68,7 @@ def typed(data: object, kind: type[T]) -> T:
 
 
 def _in_words(text: str) -> WrongMemberError:
-    """msgspec's "Expected `int`, got `str` - at `$.tally.keys`" as "tally.keys: expected int, got str"."""
+    """Translate msgspec's "Expected `int`, got `str` - at `$.tally.keys`" into "tally.keys: expected int, got str"."""
     missing = _MISSING.fullmatch(text)
     if missing is not None:
         return WrongMemberError(f"{_place(missing['place']) or 'it'} has no {missing['member']!r}", is_missing=True)

@@ -1,4 +1,4 @@
-"""YAML that somebody wrote: one reader, for what PyYAML takes and nobody wants."""
+"""Reads YAML that a person wrote, and refuses forms that PyYAML accepts and that no settings file needs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     import yaml
 
 _MOST_VALUES = 100_000
-"""Once its aliases are followed: nine lines of nine aliases each become gigabytes (a billion laughs)."""
+"""The limit once aliases are followed: nine lines of nine aliases each become gigabytes (a billion laughs)."""
 _DEEPEST = 100
-"""Brackets within brackets on a line: PyYAML's time grows with the square of their number (6.0)."""
+"""The limit of nested brackets on a line: PyYAML's time grows with the square of their number (6.0)."""
 
 
 def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = None) -> Any:
-    """Return the value of a YAML document; of two equal keys the later counts, unless each may stand there `once`.
+    """Return the value of a YAML document; of two equal keys the later counts, unless `once` forbids duplicates.
 
-    Raise InputFileError that names the line where it can, for what is no YAML, and for what is too much of it.
+    Raises InputFileError, with the line if it is known, for text that is not YAML, or is too large.
     """
     import yaml
 
     class ShallowLoader(yaml.SafeLoader):
         def fetch_flow_collection_start(self, token: Any) -> None:
             if self.flow_level == _DEEPEST:
-                raise _TooMuchError(f"it is nested more than {_DEEPEST} deep")
+                raise _TooLargeError(f"it is nested more than {_DEEPEST} deep")
             super().fetch_flow_collection_start(token)
 
     try:
@@ -43,26 +43,26 @@ def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = No
     except yaml.MarkedYAMLError as exc:
         line = exc.problem_mark.line + 1 if exc.problem_mark else 0
         raise InputFileError(f"{source}:{line}: not valid YAML: {exc.problem}", hint=hint) from None
-    except _TooMuchError as exc:
+    except _TooLargeError as exc:
         raise InputFileError(f"{source}: not valid YAML: {exc}", hint=hint) from None
     except (yaml.YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as exc:
         # what its constructors raise for `!!timestamp x`, `!!bool x` and such
         raise InputFileError(f"{source}: not valid YAML: {type(exc).__name__}", hint=hint) from None
 
 
-class _TooMuchError(Exception):
-    """More than a file of settings has."""
+class _TooLargeError(Exception):
+    """A document larger than any settings file."""
 
 
 def _measure(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """Return how many values a node comes to, each alias counted again; raise _TooMuchError."""
+    """Return how many values a node comes to, each alias counted again; raise _TooLargeError."""
     if id(node) not in sizes:
         sizes[id(node)] = _MOST_VALUES  # for one that holds itself
         below = node.value if isinstance(node.value, list) else []
         parts = [part for each in below for part in (each if isinstance(each, tuple) else (each,))]
         sizes[id(node)] = 1 + sum(_measure(part, sizes) for part in parts)
     if sizes[id(node)] > _MOST_VALUES:
-        raise _TooMuchError(f"its aliases stand for more than {_MOST_VALUES:,} values")
+        raise _TooLargeError(f"its aliases stand for more than {_MOST_VALUES:,} values")
     return sizes[id(node)]
 
 

@@ -1,1 +1,1 @@
-"""Source offsets as values: records, keys, views and the rule which of two counts; pure, and at home in Spark too."""
+"""Source offsets as values: records, keys, views and the rule which of two counts; pure, and used in Spark too."""

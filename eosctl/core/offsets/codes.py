@@ -1,4 +1,4 @@
-"""What can be wrong with an offsets topic, its keys and its values."""
+"""Codes of the problems of an offsets topic, its keys and its values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words in which `eosctl.engine.rule` decides what becomes of a key, and how one is not as it was decided."""
+"""The words in which `eosctl.engine.rule` states the decision about a key and its differences from that decision."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum, unique
 
 @unique
 class Policy(StrEnum):
-    """Who wins where source and target disagree (`--conflict`)."""
+    """The side that wins where source and target disagree (`--conflict`)."""
 
     KEEP_TARGET = "keep-target"
     TAKE_SOURCE = "take-source"
@@ -17,7 +17,7 @@ class Policy(StrEnum):
 
 @unique
 class KeyAction(StrEnum):
-    """What happens to a key of the target."""
+    """The planned change to a key of the target."""
 
     WRITE = "write"
     DELETE = "delete"
@@ -27,8 +27,11 @@ class KeyAction(StrEnum):
 
 @unique
 class KeyMismatch(StrEnum):
-    """How a key is not as it should be: no record, a deletion, a value where none should be, another value, or the
-    value of a record that was there before the write."""
+    """The difference between a key and its expected state.
+
+    No record, a deletion, a value where none is expected, another value, or the value of a record that was there before
+    the write.
+    """
 
     MISSING = "missing"
     DELETED = "deleted"
@@ -38,9 +41,9 @@ class KeyMismatch(StrEnum):
 
 
 def mismatch(expected: bytes | None, actual: bytes | None, *, found: bool) -> KeyMismatch:
-    """How a key that should have `expected` is not as it should be.
+    """Classify the difference between a key and its `expected` value.
 
-    None is no value, `found` whether there is a record.
+    None is no value; `found` is whether there is a record.
     """
     if not found:
         return KeyMismatch.MISSING

@@ -1,7 +1,7 @@
-"""What can be wrong with an offsets topic: its keys, its values, where they lie, its settings. One rule per code.
+"""Findings about an offsets topic: its keys, its values, their partitions, its settings. One rule per code.
 
-Judges what was read elsewhere; reads and writes nothing. `error` is what costs a connector its offsets, or a worker its
-start, now or at the next restart; `warning` what may.
+Judges records that were read elsewhere; reads and writes nothing. `error` is a problem that costs a connector its
+offsets, or a worker its start, now or at the next restart; `warning` one that may.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.offsets import codes
 from eosctl.core.offsets.records import KeyFault, OffsetKey, is_nothing
 from eosctl.core.offsets.views import IgnoredOffsetRecord, Store
-from eosctl.core.open_transactions import OPEN_TRANSACTION, OpenTransaction, end_of_orphan
+from eosctl.core.open_transactions import OPEN_TRANSACTION, OpenTransaction, orphan_hint
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.core.wording import counted
@@ -46,10 +46,11 @@ def missing_topic_finding(
     is_created: bool = True,
     has_offsets: bool | None = None,
 ) -> Finding:
-    """An offsets topic that `connectors` name and that is not there: their tasks would start from scratch, or not.
+    """Report an offsets topic that `connectors` name and that does not exist.
 
-    `is_created`: a task creates it; `has_offsets`: the global topic has offsets of these connectors, None where nobody
-    looked. A merge without any writes nothing, and creates nothing either.
+    Their tasks start without offsets, or not at all. `is_created`: a task creates it; `has_offsets`: the global topic
+    has offsets of these connectors, None if that was not checked. A merge without any offsets writes nothing, and
+    creates nothing either.
     """
     named = [word for name in sorted(connectors) for word in ("--connector", name)]
     merge = shell_words("eosctl", "offsets", "merge", *named, "--into", "dedicated")
@@ -72,7 +73,10 @@ def missing_topic_finding(
 
 
 def topic_findings(description: TopicDescription, settings: ClientSettings | None) -> list[Finding]:
-    """Settings that cost offsets, or a worker its start (`TopicAdmin.verifyTopicCleanupPolicyOnlyCompact`, 2.5+)."""
+    """Report settings that lose offsets, or with which a worker does not start.
+
+    (`TopicAdmin.verifyTopicCleanupPolicyOnlyCompact`, 2.5+)
+    """
     found = list(_cleanup(description, settings))
     name = description.name
     if description.replication_factor == 1:
@@ -82,8 +86,8 @@ def topic_findings(description: TopicDescription, settings: ClientSettings | Non
                     "Raise the replication factor (kafka-reassign-partitions.sh).", {"replication_factor": 1})
         )  # fmt: skip
     if description.partitions != CONNECT_DEFAULT_PARTITIONS:
-        there = counted(description.partitions, "partition")
-        message = f"topic {name} has {there}, Connect makes {CONNECT_DEFAULT_PARTITIONS}"
+        partitions = counted(description.partitions, "partition")
+        message = f"topic {name} has {partitions}, Connect makes {CONNECT_DEFAULT_PARTITIONS}"
         fix = "Fine if it was so from the start. Never add partitions: keys then have two homes."
         found.append(Finding(codes.PARTITION_COUNT, INFO, name, message, fix, {"partitions": description.partitions}))
     return found
@@ -109,7 +113,7 @@ def _cleanup(description: TopicDescription, settings: ClientSettings | None) -> 
 
 
 def begin_findings(topic: str, bounds: Sequence[Bounds]) -> list[Finding]:
-    """Whether the log starts behind its first offset: the cleaner never moves the start of a compacted topic."""
+    """Report a log that starts behind its first offset: the cleaner never moves the start of a compacted topic."""
     gone = {str(bound.partition): bound.begin for bound in bounds if bound.begin > 0}
     if not gone:
         return []
@@ -125,7 +129,7 @@ def begin_findings(topic: str, bounds: Sequence[Bounds]) -> list[Finding]:
 
 
 def record_findings(store: Store) -> list[Finding]:
-    """Every rule about keys, values and places on one folded topic; by connector, then key bytes."""
+    """Apply every rule about keys, values and partitions to one folded topic; by connector, then key bytes."""
     found = [_ignored_finding(store, each) for each in store.ignored]
     for connector in sorted(store.connectors):
         keys = sorted(store.connectors[connector], key=lambda key: key.raw)
@@ -183,7 +187,10 @@ def _spelling_findings(store: Store, connector: str, keys: Sequence[OffsetKey]) 
 
 
 def _place_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
-    """A key away from its home partition, or on several: a worker takes the copy that it happens to read last."""
+    """Report a key that is not on its home partition, or on several.
+
+    A worker uses the copy that it happens to read last.
+    """
     newest, home = store.records[key.raw], store.home(key.raw)
     copies = store.several.get(key.raw, {newest.partition: newest})
     live = {partition for partition, record in copies.items() if not is_nothing(record.value)}
@@ -222,9 +229,10 @@ def _place_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
 
 
 def repair_records(store: Store, key: OffsetKey) -> list[dict[str, object]]:
-    """Lines of a record file: the newest value where Connect's producer puts it, tombstones on the other partitions.
+    """Return lines of a record file that repair the copies of a key.
 
-    A value that is there already is among them: it has to be younger than the tombstones.
+    They have its newest value on its home partition, and tombstones on the others. A value that is there already is
+    among them: it must be newer than the tombstones.
     """
     newest, home = store.records[key.raw], store.home(key.raw)
     copies = store.several.get(key.raw, {newest.partition: newest})
@@ -240,7 +248,10 @@ def repair_records(store: Store, key: OffsetKey) -> list[dict[str, object]]:
 
 
 def _value_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
-    """Values that Connect can't hand to a task (`OffsetStorageReaderImpl.offsets`, `OffsetUtils.validateFormat`)."""
+    """Report values that Connect can't pass to a task.
+
+    (`OffsetStorageReaderImpl.offsets`, `OffsetUtils.validateFormat`)
+    """
     record = store.records[key.raw]
     if is_nothing(record.value):
         return
@@ -258,7 +269,7 @@ def _value_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
 
 
 def value_fault(value: bytes | None) -> tuple[Code, str] | None:
-    """Code and words for a value that is not an offset; None for one that is, or that says nothing."""
+    """Return code and words for a value that is not an offset; None for an offset, a tombstone or null."""
     try:
         parsed = decode_value(value)
     except UnparsableValueError:
@@ -290,7 +301,7 @@ def _partition_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
 
 
 def open_transaction_finding(blocked: OpenTransaction, *, now_ms: int) -> Finding:
-    """An open transaction that did not move for seconds: every worker that reads the topic to its end waits for it."""
+    """Report a transaction that stays open: every worker that reads the topic to its end waits for it."""
     bound, producer, described = blocked.bound, blocked.producer, blocked.description
     started_ms = described.started_ms if described else None
     who = "by a producer that could not be found out"
@@ -300,8 +311,8 @@ def open_transaction_finding(blocked: OpenTransaction, *, now_ms: int) -> Findin
     hint = f"`eosctl txn hanging --topic {shell_word(blocked.topic)}` names it, once its producer can be found out."
     if producer is not None:
         place = ("--topic", blocked.topic, "--partition", str(bound.partition))
-        at = (*place, "--start-offset", str(producer.txn_start_offset))
-        hint = end_of_orphan(at, transactional_id=blocked.transactional_id)
+        start = (*place, "--start-offset", str(producer.txn_start_offset))
+        hint = orphan_hint(start, transactional_id=blocked.transactional_id)
     if described is not None and blocked.transactional_id is not None:
         hint = (
             f"It ends by itself {described.transaction_timeout_ms / 1000:g} s after its start; "

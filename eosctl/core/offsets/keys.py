@@ -1,7 +1,7 @@
-"""Source-offset keys as bytes: whose they are, and how to rename the connector inside one without touching the rest.
+"""Source-offset keys as bytes: their connector, and how to rename it inside a key without touching the rest.
 
 Connect finds offsets by the raw bytes of their keys, so nothing here parses a key and writes it anew: the partition
-part of a renamed key stays byte for byte what the connector wrote.
+part of a renamed key stays byte for byte as the connector wrote it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HEAD = re.compile(rb'(?:\xef\xbb\xbf)?[ \t\r\n]*\[[ \t\r\n]*("(?:[^"\\\x00-\x1f
 _PLAIN_TEXT = "[ !#-\\[\\]-~]*"
 _MEMBER = f'"{_PLAIN_TEXT}":(?:"{_PLAIN_TEXT}"|-?(?:0|[1-9][0-9]{{0,17}})|true|false|null)'
 PLAIN_KEY = f'\\["(?P<connector>{_PLAIN_TEXT})",(?:null|\\{{(?:{_MEMBER}(?:,{_MEMBER})*)?\\}})\\]'
-"""What such a key matches as a whole, in the syntax of Python's `re` and of RE2."""
+"""A pattern for such a key as a whole, in the syntax of Python's `re` and of RE2."""
 _PLAIN = re.compile(PLAIN_KEY.encode("ascii"))
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -34,7 +34,7 @@ class KeyOwner(NamedTuple):
 
 
 def key_owner(key: bytes | None) -> KeyOwner | None:
-    """Whose offset this is; None for keys that Connect itself ignores (`OffsetUtils.processPartitionKey`, 3.7+).
+    """Return the connector that a key names; None for keys that Connect itself ignores (`processPartitionKey`, 3.7+).
 
     Such a key is `["<connector>", <map or null>]`; a null partition is accepted, as the store keeps it. A name that no
     connector can have (`can_be_a_name`) is nobody's either.
@@ -58,12 +58,15 @@ def can_be_a_name(connector: str) -> bool:
 
 
 def quoted_name(connector: str) -> bytes:
-    """A connector's name as Connect's JsonConverter writes it into a key; raises UsageError for control characters."""
+    """Encode a connector's name as Connect's JsonConverter writes it into a key.
+
+    Raises UsageError for control characters.
+    """
     if not connector or _CONTROL.search(connector):
         raise UsageError(f"{connector!r} cannot be a connector's name", hint="Connect refuses control characters too.")
     return string_text(connector).encode("utf-8")
 
 
 def renamed_key(key: bytes, owner: KeyOwner, connector: str) -> bytes:
-    """`key` with its connector's name replaced; every other byte stays."""
+    """Return `key` with its connector's name replaced; every other byte stays."""
     return key[: owner.start] + quoted_name(connector) + key[owner.end :]

@@ -1,7 +1,7 @@
-"""The plan of a bulk migration of source offsets, as a value: what is read, what goes where, and what that will do.
+"""The plan of a bulk migration of source offsets, as a value: its sources, its targets, and its effects.
 
-It can be reviewed, kept and applied later (`core.kept.plan_file`); it holds no secrets. Nothing here reads or
-writes a topic.
+It can be reviewed, kept and applied later (`core.kept.plan_file`); it holds no secrets. Nothing here reads or writes a
+topic.
 """
 
 from __future__ import annotations
@@ -25,25 +25,27 @@ from eosctl.errors import EosctlError, UsageError
 
 _FILES = PlanFormat("eosctl-offsets-migration", 8, "offsets migrate")
 PART_RECORDS = 500_000
-"""About as many as one part of a large work may have."""
+"""The approximate largest number of records in one part of a large work."""
 _MANY_PARTITIONS, _FULLER = 16, 1.25
-"""For each task, so many partitions are many; and so much more than the others one may have to write."""
+"""The number of partitions per task from which they are many; how much more than the others one task may write."""
 PART_BYTES = 1 << 28
-"""About as much as a part may have of a side: an array of Arrow, which a task may make of all of it, ends at 2 GiB."""
+"""The approximate largest size of a part on one side: an Arrow array, which a task may make of all of it, ends at 2
+GiB.
+"""
 Parts = tuple[tuple[int, ...], ...]
-"""The places that keys have in a topic of so many partitions, each in one part (`parts_of`)."""
+"""The partitions of keys in a topic of a given number of partitions, each in one part (`parts_of`)."""
 ONE_PART: Parts = ((0,),)
 Item = TypeVar("Item")
 FILE_PREFIX = "file:"
-"""What the name of a store begins with that is a file; a topic name has no colon."""
+"""The prefix of the name of a store that is a file; a topic name has no colon."""
 
 
 class PlannedTopic(Struct, frozen=True):
-    """A topic, or a file of records, as the plan was made from it.
+    """A topic, or a file of records, as it was when the plan was made.
 
     `name` is unique in the plan: a topic, `TOPIC@PROFILE` for one on another cluster, or `file:PATH`. `topic_id` None
     means that it does not exist and will be created; a file's is its sha256. A file has no `cluster_id`. `connectors`
-    are those whose offsets are taken from it, because it is their own topic; None: of all that it has.
+    are those whose offsets are taken from it, because it is their own topic; None means all that it has.
     """
 
     name: str
@@ -70,25 +72,25 @@ class PlannedTopic(Struct, frozen=True):
         return topic_of(self.name)
 
     def gives(self, connector: str) -> bool:
-        """Whether the offsets of `connector` are taken from it, if it has some."""
+        """Return whether the plan takes the offsets of `connector`, if there are any, from this topic."""
         return self.connectors is None or connector in self.connectors
 
     def records(self) -> int:
-        """At most how many records there are to read of it."""
+        """Return the largest number of records that it may hold."""
         return sum(bound.lso - bound.begin for bound in self.bounds)
 
     def has_open_transaction(self) -> tuple[int, ...]:
-        """The partitions where an open transaction hides what lies behind it."""
+        """Return the partitions where an open transaction hides the records behind it."""
         return tuple(bound.partition for bound in self.bounds if bound.lso < bound.end)
 
 
 def topic_of(name: str) -> str:
-    """The topic's name on its cluster, of its name in a plan; a topic name has no @."""
+    """Return the name of a topic on its cluster, from its name in a plan; topic names contain no @."""
     return name if name.startswith(FILE_PREFIX) else name.partition("@")[0]
 
 
 class ConnectorRoute(Struct, frozen=True):
-    """Where one connector's offsets go, and under which connector name."""
+    """The target topic and the target name of one connector's offsets."""
 
     connector: str
     target_connector: str
@@ -96,15 +98,14 @@ class ConnectorRoute(Struct, frozen=True):
 
 
 class Tally(Struct, frozen=True):
-    """What became of every record that was read; `check` proves that none is missing.
+    """The outcome for every record that was read; `check` proves that none is missing.
 
-    Its numbers come from different places: `records` from the readers, one by one; what they were folded to, whose
-    those keys are, and what was decided for which, from the files that each stage wrote.
-    `records` = `older` + `nobodys` + `not_selected` + `superseded` + `keys`, and `keys` = the sum of `counts`.
-    `nobodys` have no connector that could be read from the key; `superseded` lost their key to another source, or to a
-    rename. `conflicts` counts the keys on which source and target disagree, however that was decided.
-    `scattered` keys were found on more than one partition of their topic. `others` counts, by topic and connector, the
-    keys that a connector's own topic has of others: they are `not_selected`.
+    Its numbers come from different places: `records` from the readers, one by one; the folded keys, their owners and
+    the decisions from the files that each stage wrote. `records` = `older` + `nobodys` + `not_selected` + `superseded`
+    + `keys`, and `keys` = the sum of `counts`. `nobodys` are keys from which no connector could be read; `superseded`
+    lost their key to another source, or to a rename. `conflicts` counts the keys on which source and target disagree,
+    however that was decided. `scattered` keys were found on more than one partition of their topic. `others` counts, by
+    topic and connector, the keys of other connectors in a connector's own topic: they are `not_selected`.
     """
 
     records: int
@@ -130,12 +131,12 @@ class Tally(Struct, frozen=True):
         routed: Collection[str],
         scattered: int,
     ) -> Tally:
-        """From (connector, action, keys, claims, conflicts), which may come in pieces, and from what was read.
+        """Count (connector, action, keys, claims, conflicts), which may come in pieces, and the keys that were read.
 
-        `keys` are (topic, connector or None for nobody's, how many), in pieces too; `routed` are the connectors that
-        are migrated.
+        `keys` are (topic, connector or None without an owner, number of keys), in pieces too; `routed` are the
+        connectors that are migrated.
 
-        Each number is counted by itself: one that was taken for the rest of the others would hide a lost key.
+        Each number is counted by itself: computing one as the rest of the others would hide a lost key.
         """
         counts = {"write": 0, "delete": 0, "keep": 0, "conflict": 0}
         per_connector: dict[str, dict[str, int]] = {}
@@ -147,8 +148,8 @@ class Tally(Struct, frozen=True):
                 nobodys += number
                 continue
             if not source_of[name].gives(owner):
-                there = others.setdefault(name, {})
-                there[owner] = there.get(owner, 0) + number
+                counts_of = others.setdefault(name, {})
+                counts_of[owner] = counts_of.get(owner, 0) + number
             if owner not in routed or not source_of[name].gives(owner):
                 not_selected += number
         for connector, action, number, claims, both in sorted(groups):
@@ -171,7 +172,7 @@ class Tally(Struct, frozen=True):
         )
 
     def check(self) -> None:
-        """Raises EosctlError when the counts do not add up, which would mean a lost key."""
+        """Raise EosctlError unless the counts add up; otherwise a key would be lost."""
         parts = self.older + self.nobodys + self.not_selected + self.superseded + self.keys
         if self.records != parts or self.keys != sum(self.counts.values()):
             raise EosctlError(
@@ -181,19 +182,18 @@ class Tally(Struct, frozen=True):
             )
 
     def to_write(self) -> int:
-        """How many records the plan sends, tombstones included."""
+        """Return the number of records that the plan sends, tombstones included."""
         return self.counts["write"] + self.counts["delete"]
 
 
 class MigrationPlan(Struct, frozen=True, dict=True):
     """Everything that apply and verify need; `sources` are in order of precedence, the first wins.
 
-    `cluster_id` is the cluster that is written to; None where the target is a file.
-    `snapshot_base` is the folder that holds one snapshot folder per plan. `sample` are up to 100 rows for people.
-    `parts` divide the work: all that is known of a key, on both sides, is in one of them (`parts_of`). `planned_at` is
-    when it was made, RFC 3339: a fresh plan is another one, whatever else it has in common with one that was applied.
-    `stale_copies` is how many live copies of keys that are sent the targets have on other partitions: they get
-    tombstones.
+    `cluster_id` is the cluster that is written to; None where the target is a file. `snapshot_base` is the folder that
+    holds one snapshot folder per plan. `sample` has up to 100 rows for people. `parts` divide the work: everything
+    known of a key, on both sides, is in one of them (`parts_of`). `planned_at` is the time of planning, RFC 3339: a
+    fresh plan differs from an applied one, even if everything else is equal. `stale_copies` is the number of live
+    copies, on other partitions of the targets, of keys that are sent: they get tombstones.
     """
 
     cluster_id: str | None
@@ -211,7 +211,7 @@ class MigrationPlan(Struct, frozen=True, dict=True):
     stale_copies: int = 0
 
     def digest(self) -> str:
-        """sha256 of the canonical JSON, in hex."""
+        """Return the sha256 of the canonical JSON, in hex."""
         return self._digest
 
     @cached_property
@@ -220,31 +220,31 @@ class MigrationPlan(Struct, frozen=True, dict=True):
         return digest_of(self)
 
     def name(self) -> str:
-        """The short name of this plan: of its snapshot folder and its transactional ids."""
+        """Return the short name of this plan, which its snapshot folder and its transactional ids contain."""
         return self.digest()[:16]
 
     def transactional_id(self) -> str:
-        """What the transactional ids of its write tasks begin with; a dash and the task's number follow."""
+        """Return the prefix of the transactional ids of its write tasks; a dash and the task's number follow."""
         return migration_transactional_id(self.name())
 
     def cleaning_id(self) -> TransactionalId:
-        """The transactional id under which tombstones go over stale copies."""
+        """Return the transactional id that writes tombstones over stale copies."""
         return TransactionalId(f"{self.transactional_id()}-stale")
 
     def target_file(self) -> str | None:
-        """The path of the target, if that is a file."""
+        """Return the path of the target if it is a file."""
         return self.targets[0].file if self.targets else None
 
     def target_profile(self) -> str | None:
-        """The profile that names the target's cluster."""
+        """Return the profile that names the target's cluster."""
         return self.targets[0].profile if self.targets else None
 
     def profiles(self) -> list[str]:
-        """The profiles of all other clusters that are read or written, sorted."""
+        """Return the profiles of all other clusters that are read or written, sorted."""
         return sorted({topic.profile for topic in (*self.sources, *self.targets) if topic.profile})
 
     def renames(self) -> dict[str, str]:
-        """The connectors that get another name, by their name in the source."""
+        """Map each renamed connector's name in the source to its new name."""
         return {
             route.connector: route.target_connector
             for route in self.routes
@@ -252,31 +252,31 @@ class MigrationPlan(Struct, frozen=True, dict=True):
         }
 
     def connectors(self) -> list[str]:
-        """All connector names whose offsets the plan reads or writes, sorted."""
+        """Return all connector names whose offsets the plan reads or writes, sorted."""
         return sorted({name for route in self.routes for name in (route.connector, route.target_connector)})
 
     def connectors_of(self, side: str) -> set[str]:
-        """The connectors whose offsets the plan moves, by their names on that side, `source` or `target`."""
+        """Return the connectors whose offsets the plan moves, by their names on that side, `source` or `target`."""
         return {route.connector if side == "source" else route.target_connector for route in self.routes}
 
 
 def plan_file_text(plan: MigrationPlan) -> str:
-    """What `--plan-out` writes."""
+    """Return the text that `--plan-out` writes."""
     return _FILES.text(plan)
 
 
 def read_plan(text: str, *, path: str) -> MigrationPlan:
-    """The plan of a plan file; raises InputFileError when it is not one, or was changed after it was written."""
+    """Read the plan of a plan file; raises InputFileError if it is not one, or was changed after it was written."""
     return _FILES.read(text, MigrationPlan, path=path)
 
 
 def writers_of(plan: MigrationPlan) -> list[list[tuple[str, int]]] | None:
-    """The partitions of the targets, by topic (as on its cluster) and number, that each task writes alone: neighbours,
-    which lie together in the files of decisions.
+    """Assign to each task the target partitions that it alone writes.
 
-    None where each task writes the keys of its part, into whatever partition: where there are few partitions, or one
-    task would have much more to write than others. Each partition that a task writes costs it, the coordinator and the
-    leader something in every transaction: a thousand topics took six times the CPU when each task wrote to all.
+    They are neighbours, by topic (as on its cluster) and number. Neighbours lie together in the files of decisions.
+    None means that each task writes the keys of its part, to any partition: where there are few partitions, or where
+    one task would have much more to write than others. Each partition that a task writes costs it, the coordinator and
+    the leader something in every transaction: a thousand topics took six times the CPU when each task wrote to all.
     """
     tasks = len(plan.parts)
     sent = Counter[str]()
@@ -288,7 +288,7 @@ def writers_of(plan: MigrationPlan) -> list[list[tuple[str, int]]] | None:
         return None
     lengths = {topic.name: 1 + sent[topic.name] // topic.partitions for topic in plan.targets}
     places.sort(key=lambda place: (place[0].topic, place[1]))
-    bins = in_stretches([(lengths[topic.name], (topic, number)) for topic, number in places], tasks)
+    bins = in_runs([(lengths[topic.name], (topic, number)) for topic, number in places], tasks)
     loads = [sum(lengths[topic.name] for topic, _number in some) for some in bins]
     if max(loads) > _FULLER * sum(loads) / tasks:
         return None
@@ -296,7 +296,7 @@ def writers_of(plan: MigrationPlan) -> list[list[tuple[str, int]]] | None:
 
 
 def in_bins(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:
-    """Items with their lengths in `count` bins of about equal length, the longest item first."""
+    """Divide items into `count` bins of about equal total length, the longest item first."""
     heap = [(0, number) for number in range(count)]
     bins: list[list[Item]] = [[] for _ in range(count)]
     for length, item in sorted(items, key=lambda pair: -pair[0]):
@@ -306,22 +306,23 @@ def in_bins(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:
     return bins
 
 
-def in_stretches(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:
-    """Items with their lengths, in this order, in `count` stretches of about equal length."""
+def in_runs(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:
+    """Cut items, in this order, into `count` runs of about equal total length."""
     items = list(items)
     twice, behind = 2 * sum(length for length, _ in items), 0
-    stretches: list[list[Item]] = [[] for _ in range(count)]
+    runs: list[list[Item]] = [[] for _ in range(count)]
     for length, item in items:  # where its middle is
-        stretches[min(count - 1, (2 * behind + length) * count // max(1, twice))].append(item)
+        runs[min(count - 1, (2 * behind + length) * count // max(1, twice))].append(item)
         behind += length
-    return stretches
+    return runs
 
 
 def parts_of(sources: Sequence[PlannedTopic], *, records: int, least: int) -> Parts:
-    """The work in parts: each key is in the part of the place that it has in a topic of so many partitions.
+    """Divide the work into parts: a key belongs to the part that has its partition in a topic of that many partitions.
 
-    That is as many as the largest source has, so that its partitions need not be taken apart, or a multiple. There are
-    at least `least` parts, and more where a part of about so many `records` may not fit into one task.
+    That number is the partition count of the largest source, so that its partitions need not be divided, or a multiple
+    of it. There are at least `least` parts, and more where a part of about that many `records` may not fit into one
+    task.
     """
     topics = [topic for topic in sources if topic.file is None]
     largest = max(topics, key=PlannedTopic.records, default=sources[0])
@@ -333,7 +334,7 @@ def parts_of(sources: Sequence[PlannedTopic], *, records: int, least: int) -> Pa
 
 
 def check_renames(renames: Mapping[str, str], connectors: Iterable[str]) -> None:
-    """Raises UsageError for a rename to an impossible name, of an unselected connector, or of two to one name."""
+    """Raise UsageError for a rename to an impossible name, of an unselected connector, or of two to one name."""
     for new in renames.values():
         quoted_name(new)
     unselected = sorted(set(renames) - set(connectors))
@@ -346,11 +347,11 @@ def check_renames(renames: Mapping[str, str], connectors: Iterable[str]) -> None
 def plan_routes(
     connectors: Iterable[str], renames: Mapping[str, str], target_topic: Callable[[str], str]
 ) -> tuple[ConnectorRoute, ...]:
-    """One route per connector; `target_topic` maps the connector's new name to the topic."""
+    """Return one route per connector; `target_topic` maps the connector's new name to the topic."""
     named = [(connector, renames.get(connector, connector)) for connector in connectors]
     return tuple(ConnectorRoute(old, new, target_topic(new)) for old, new in sorted(named))
 
 
 def with_sample(plan: MigrationPlan, rows: Sequence[Mapping[str, object]]) -> MigrationPlan:
-    """`plan` with rows to show."""
+    """Return `plan` with rows to show."""
     return replace(plan, sample=tuple(rows))

@@ -1,4 +1,4 @@
-"""What the stages of a migration report: values that can be reported, journaled and compared without Spark."""
+"""The results of the stages of a migration: values that can be reported, journaled and compared without Spark."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from eosctl.core.offsets.migration import ConnectorRoute
 
 
 class Snapshot(Struct, frozen=True):
-    """What one side was found to hold: whose offsets, and whether each key lies where Connect's producer puts it.
+    """The facts found about one side of a migration.
 
-    Where all do (`in_place`), no key is on two partitions. `records` is how many were read, counted one by one as they
-    came; `part_bytes` is what each part of the work has of them.
+    They are its connectors, and whether each key is on the partition that Connect's producer chooses. If all are
+    (`in_place`), no key is on two partitions. `records` is the number of records read, counted one by one as they came;
+    `part_bytes` is their size in each part of the work.
     """
 
     connectors: frozenset[str] = frozenset()
@@ -24,7 +25,7 @@ class Snapshot(Struct, frozen=True):
 
     @classmethod
     def united(cls, found: Iterable[Snapshot]) -> Snapshot:
-        """What several readers have found together."""
+        """Combine the facts that several readers have found."""
         everything, part_bytes = list(found), Counter[int]()
         for one in everything:
             part_bytes.update(one.part_bytes)
@@ -33,12 +34,12 @@ class Snapshot(Struct, frozen=True):
         return cls(connectors, in_place, sum(one.records for one in everything), part_bytes)
 
     def most_bytes(self) -> int:
-        """What the largest part has."""
+        """Return the size of the largest part."""
         return max(self.part_bytes.values(), default=0)
 
 
 class DecidedKey(Struct, frozen=True):
-    """One row of the decisions, for people; `partition` is where the target has the key, None for nowhere."""
+    """One row of the decisions, for people; `partition` is the key's partition in the target, None without one."""
 
     route: ConnectorRoute
     source: tuple[str, int, int]
@@ -52,7 +53,7 @@ class DecidedKey(Struct, frozen=True):
 
 
 class Mismatch(Struct, frozen=True):
-    """A key that is not what the plan says, on `side` source or target."""
+    """A key that differs from the plan, on `side` source or target."""
 
     side: str
     status: str
@@ -65,9 +66,9 @@ class Mismatch(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """The outcome of a verification: how many keys were compared and differ, and up to `limit` of those that do.
+    """The outcome of a verification: how many keys were compared and differ, and up to `limit` of the differing ones.
 
-    Of the `hidden` keys nothing is known: a record of theirs lies behind an open transaction.
+    Nothing is known about the `hidden` keys: each has a record behind an open transaction.
     """
 
     compared: int
@@ -76,17 +77,20 @@ class Comparison(Struct, frozen=True):
     hidden: tuple[Mismatch, ...] = ()
 
     def is_as_planned(self) -> bool:
-        """Whether every key is, and could be seen to be."""
+        """Return whether every key was visible and matches the plan."""
         return not self.differing and not self.hidden
 
 
 class SentCounts(Struct, frozen=True):
-    """What delivery reports confirmed: per topic (records, tombstones among them), per partition the last offset."""
+    """The records that delivery reports confirmed.
+
+    Per topic the records, and the tombstones among them; per partition the last offset.
+    """
 
     topics: Mapping[str, tuple[int, int]] = {}
     last_offsets: Mapping[tuple[str, int], int] = {}
     transactions: int = 0
 
     def records(self) -> int:
-        """All records, tombstones included."""
+        """Return the number of all records, tombstones included."""
         return sum(written for written, _tombstones in self.topics.values())

@@ -1,6 +1,7 @@
 """Kafka's murmur2 and the partition it chooses for a key; pure Python, so that Spark executors need nothing else.
 
-Writers must use this: a record on another partition than Connect's own producer would choose is a second truth.
+Writers must use this: a record on another partition than Connect's own producer would choose is a second copy of the
+key.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Partitioner = Callable[[bytes, int], int]
-"""The partition of a key in a topic of so many: `partition_for`, or the same in C."""
+"""A function from a key and a number of partitions to a partition: `partition_for`, or the same in C."""
 
 _MASK = 0xFFFFFFFF
 _SEED = 0x9747B28C
@@ -16,7 +17,7 @@ _MULTIPLIER = 0x5BD1E995
 
 
 def murmur2(data: bytes) -> int:
-    """The hash of `data` as an unsigned 32-bit integer (`org.apache.kafka.common.utils.Utils.murmur2`, Kafka 4.3)."""
+    """Compute the hash of `data` as an unsigned 32-bit integer (`org.apache.kafka.common.utils.Utils.murmur2`, 4.3)."""
     length = len(data)
     whole = length & ~3
     state = _SEED ^ length
@@ -31,10 +32,10 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for(key: bytes, partitions: int) -> int:
-    """The partition of `key` in a topic of `partitions` (`BuiltInPartitioner.partitionForKey`, Kafka 4.3).
+    """Return the partition of `key` in a topic of `partitions` (`BuiltInPartitioner.partitionForKey`, Kafka 4.3).
 
-    An empty key is hashed like any other; a record without a key has no such partition, so None is not taken.
-    Raises ValueError when `partitions` is not positive.
+    An empty key is hashed like any other; a record without a key has no such partition, so None is not accepted. Raises
+    ValueError if `partitions` is not positive.
     """
     if partitions <= 0:
         raise ValueError(f"a topic has at least one partition, not {partitions}")

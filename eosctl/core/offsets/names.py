@@ -1,6 +1,6 @@
-"""How a store is named: `global`, `dedicated`, `TOPIC`, and with `@PROFILE` the same on another cluster.
+"""The names of stores: `global`, `dedicated`, `TOPIC`, and with `@PROFILE` the same on another cluster.
 
-A topic name can't hold an @, so the last one is never part of it. Which cluster a profile means is found elsewhere.
+A topic name can't hold an @, so the last one is never part of it. Profiles are resolved to clusters elsewhere.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from eosctl.errors import UsageError
 GLOBAL, DEDICATED = "global", "dedicated"
 """The worker's offsets topic, and the connector's own."""
 PLACE = "{connector}"
-"""Stands for the connector's name in a pattern."""
+"""The placeholder for the connector's name in a pattern."""
 
 
 class StoreName(Struct, frozen=True):
-    """`name` is `global`, `dedicated` or a topic; `profile` None means the cluster that the command is about."""
+    """The name of a store: `global`, `dedicated` or a topic; `profile` None means the command's own cluster."""
 
     name: str
     profile: str | None = None
@@ -27,10 +27,10 @@ class StoreName(Struct, frozen=True):
 
 
 def parse_store(text: str, *, pattern: bool = False) -> StoreName:
-    """The store that `text` names; `pattern` lets {connector} stand in the topic's name.
+    """Parse the name of a store; `pattern` allows {connector} in the topic's name.
 
-    Raises UsageError for a missing half, for a name that no topic can have, and for `dedicated@PROFILE`: which topics
-    are dedicated is said by the configs of this group, and those name topics.
+    Raises UsageError for a missing half, for a name that no topic can have, and for `dedicated@PROFILE`: the configs of
+    this group define which topics are dedicated, and those name topics of this cluster.
     """
     name, at, profile = text.rpartition("@")
     if not at:
@@ -47,9 +47,9 @@ def parse_store(text: str, *, pattern: bool = False) -> StoreName:
 
 
 def topic_for(pattern: str, connector: str) -> str:
-    """The topic that a pattern names for `connector`: a topic's name and nothing else, whatever the connector's is.
+    """Return the topic that a pattern names for `connector`.
 
-    Raises UsageError where no topic can have that name.
+    It is always a valid topic name, whatever the connector's is. Raises UsageError where no topic can have that name.
     """
     topic = pattern.replace(PLACE, connector)
     if not is_topic_name(topic):

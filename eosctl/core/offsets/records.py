@@ -1,7 +1,7 @@
-"""Records of an offsets topic: whose a key is, what its source partition means, and whether a value says anything.
+"""Records of an offsets topic: a key's connector and source partition, and whether a value is an offset.
 
-Decoding is for matching and showing only. A key's bytes are its identity: `offset_keys` renames within them, nothing
-here builds a key from a decoded one. Never raises on what a topic may hold.
+Decoding is for matching and showing only. A key's bytes are its identity: `core.offsets.keys` renames within them,
+nothing here builds a key from a decoded one. Never raises on anything that a topic may hold.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAY_BE_NOTHING = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:null|\Z)")
 
 @unique
 class KeyFault(StrEnum):
-    """Why Connect ignores a key (`OffsetUtils.processPartitionKey`, Kafka 3.7 to 4.3)."""
+    """The reason why Connect ignores a key (`OffsetUtils.processPartitionKey`, Kafka 3.7 to 4.3)."""
 
     NULL_KEY = "null_key"
     NOT_JSON = "not_json"
@@ -36,7 +36,7 @@ class KeyFault(StrEnum):
 
 
 class OffsetKey(Struct, frozen=True):
-    """A key that some connector may ask for; `partition` None is `["c",null]`, which REST never shows.
+    """A key that a connector may look up; `partition` None is `["c",null]`, which REST never shows.
 
     A tuple, as there is one for each key of a topic.
     """
@@ -58,19 +58,19 @@ class OffsetKey(Struct, frozen=True):
 
 
 class IgnoredKey(Struct, frozen=True):
-    """A key that no connector ever finds again; it stays in the topic for ever. `raw` is empty for no key at all."""
+    """A key that no connector ever finds again; it stays in the topic forever. `raw` is empty for a null key."""
 
     raw: bytes
     fault: KeyFault
 
     @property
     def connector(self) -> None:
-        """Nobody's."""
+        """No connector."""
         return None
 
     @property
     def partition(self) -> None:
-        """Of no source."""
+        """No source partition."""
         return None
 
     @property
@@ -80,7 +80,7 @@ class IgnoredKey(Struct, frozen=True):
 
 
 def decode_key(raw: bytes | None) -> OffsetKey | IgnoredKey:
-    """The meaning of a key, with JSON read as Connect's JsonConverter reads it."""
+    """Decode a key, with JSON read as Connect's JsonConverter reads it."""
     if raw is None:
         return IgnoredKey(b"", KeyFault.NULL_KEY)
     try:
@@ -95,7 +95,7 @@ def decode_key(raw: bytes | None) -> OffsetKey | IgnoredKey:
 
 
 def _fault(parsed: object) -> KeyFault | None:
-    """The first objection, in the order in which Connect looks."""
+    """Return the first fault, in the order in which Connect checks; None without one."""
     if not isinstance(parsed, list):
         return KeyFault.NOT_A_LIST
     if len(parsed) != 2:
@@ -121,9 +121,9 @@ _PLAIN_KEY = re.compile(rb'\["[^"\\]*",\{((?:"[^"\\]*":(?:"[^"\\]*"|0|-?[1-9][0-
 
 
 def duplicate_spellings(keys: Sequence[OffsetKey]) -> frozenset[str]:
-    """The identities that several of `keys` have, all of one connector.
+    """Return the identities that several of `keys`, all of one connector, share.
 
-    An identity costs more than all else about a key: those of plain keys are not asked for where no two of them
+    Computing an identity costs more than everything else about a key: it is skipped for plain keys where no two of them
     consist of the same parts.
     """
     parts = list(map(_parts, keys))
@@ -134,7 +134,10 @@ def duplicate_spellings(keys: Sequence[OffsetKey]) -> frozenset[str]:
 
 
 def _parts(key: OffsetKey) -> tuple[bytes, ...] | None:
-    """What two plain keys have in common if they differ by the order of their members alone; None for another key."""
+    """Return the sorted members of a plain key; None for another key.
+
+    Two plain keys that differ only in the order of their members have the same.
+    """
     plain = _PLAIN_KEY.fullmatch(key.raw)
     if plain is None or key.partition is None or plain[1].count(b'":') != len(key.partition):
         return None
@@ -142,7 +145,7 @@ def _parts(key: OffsetKey) -> tuple[bytes, ...] | None:
 
 
 def newest_commits(records: Iterable[Record]) -> dict[str, int]:
-    """Connector -> when the newest of its offsets was written; deletions are none of its commits."""
+    """Map each connector to the timestamp of its newest offset; deletions are not commits."""
     found: dict[str, int] = {}
     for record in records:
         key = decode_key(record.key)
@@ -152,7 +155,7 @@ def newest_commits(records: Iterable[Record]) -> dict[str, int]:
 
 
 def is_nothing(value: bytes | None) -> bool:
-    """Whether a value means "no offset" to Connect: a tombstone, no bytes, or JSON null."""
+    """Return whether a value means "no offset" to Connect: a tombstone, no bytes, or JSON null."""
     if not value:
         return True
     # parsing every value of a large topic would take most of the time, and nearly all are maps
@@ -165,9 +168,10 @@ def is_nothing(value: bytes | None) -> bool:
 
 
 def shown_value(value: bytes | None) -> object:
-    """A value as rows show it: the JSON that Connect reads, None where it means nothing.
+    """Return a value as rows show it: the JSON that Connect reads, None for a tombstone or null.
 
-    Bytes come back where the value is not JSON, or nested too deep to show; the caller decides how to spell them.
+    The bytes are returned where the value is not JSON, or nested too deep to show; the caller decides how to spell
+    them.
     """
     if value is None:
         return None
@@ -178,7 +182,10 @@ def shown_value(value: bytes | None) -> object:
 
 
 def shown_partition(key: OffsetKey | IgnoredKey) -> object:
-    """The source partition of a key as rows show it; the bytes of the whole key where it is nested too deep to show."""
+    """Return a key's source partition as rows show it.
+
+    The bytes of the whole key are returned where it is nested too deep to show.
+    """
     try:
         return as_plain_json(key.partition)
     except RecursionError:
@@ -186,9 +193,9 @@ def shown_partition(key: OffsetKey | IgnoredKey) -> object:
 
 
 def as_plain_json(value: object) -> object:
-    """`value` without what strict JSON or UTF-8 can't carry: infinite numbers become text, half surrogates U+FFFD.
+    """Replace what strict JSON or UTF-8 can't carry: infinite numbers become text, half surrogates U+FFFD.
 
-    Raises RecursionError for what is nested too deep: `shown_value`, `shown_partition` and `shown_json` do not.
+    Raises RecursionError for a value that is nested too deep: `shown_value`, `shown_partition` and `shown_json` do not.
     """
     if isinstance(value, dict):
         return {encodable(name): as_plain_json(member) for name, member in value.items()}
@@ -200,7 +207,7 @@ def as_plain_json(value: object) -> object:
 
 
 def shown_json(value: object) -> object:
-    """`as_plain_json`, or one line of text where it is nested too deep to show."""
+    """Return `as_plain_json`, or one line of text where the value is nested too deep to show."""
     try:
         return as_plain_json(value)
     except RecursionError:
@@ -208,7 +215,7 @@ def shown_json(value: object) -> object:
 
 
 def json_text(value: object) -> str:
-    """`as_plain_json` in one line, as messages show it and commands take it."""
+    """Format `as_plain_json` in one line, as messages show it and commands accept it."""
     try:
         return _text(as_plain_json(value))
     except RecursionError:

@@ -1,4 +1,4 @@
-"""Copies of a key on partitions other than the one that is written to: what becomes of them. Pure.
+"""Copies of a key on partitions other than the one that is written to: tombstones for them. Pure.
 
 A worker reads the partitions of an offsets topic in no order, so that any copy may be the one that it reads last.
 """
@@ -17,10 +17,10 @@ STALE_COPY = "stale_copy"
 
 
 def with_stale_copies(writes: Iterable[PlannedWrite], stores: Mapping[str, Store]) -> list[PlannedWrite]:
-    """`writes`, each followed by tombstones for the live copies of its key elsewhere in its topic; `stores` by topic.
+    """Add to `writes`, after each, tombstones for the live copies of its key on other partitions; `stores` by topic.
 
-    After them the key has its value, or none, in one place only. A value that stays is written once more: else the
-    tombstones would be younger, and count for whoever goes by time.
+    Afterwards the key has its value, or none, on one partition only. A value that stays is written once more: otherwise
+    the tombstones would be newer, and count for readers that compare timestamps.
     """
     return [each for write in writes for each in _with_tombstones(write, stores[write.topic])]
 

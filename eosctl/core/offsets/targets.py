@@ -1,6 +1,6 @@
-"""Whether a topic is one that offsets belong in: pure rules about its name, its newest records and its settings.
+"""Objections to a topic as a place for offsets: pure rules about its name, its newest records and its settings.
 
-Kafka takes a record under any key in any topic; an offset in a data topic, or in one of the group's own topics, stays
+Kafka accepts a record under any key in any topic; an offset in a data topic, or in one of the group's own topics, stays
 there for good.
 """
 
@@ -17,7 +17,7 @@ from eosctl.core.offsets.records import IgnoredKey, KeyFault, OffsetKey, decode_
 from eosctl.core.records import Record, TopicDescription
 
 NEWEST_OFFSETS = 20
-"""How far back the newest records of a partition are looked at; with exactly-once every other offset is a marker."""
+"""How many of the last offsets of a partition are read; with exactly-once every other offset is a marker."""
 
 _WORDS = {
     KeyFault.NULL_KEY: "has no key",
@@ -35,14 +35,14 @@ _ANOTHER = "Name a topic that holds nothing but offsets; one that does not exist
 
 
 class Objection(Struct, frozen=True):
-    """Why a topic is none for offsets, as the end of a sentence about it, and what to do."""
+    """The reason why a topic is unsuitable for offsets, as the end of a sentence about it, and a remedy."""
 
     message: str
     hint: str = _ANOTHER
 
 
 def objection_to_name(topic: str, *, config_topic: str, status_topic: str) -> Objection | None:
-    """What speaks against a topic whatever is in it."""
+    """Return the objection to a topic that holds regardless of its contents, or None."""
     if topic == config_topic:
         return Objection("is the config topic of the group, not an offsets topic")
     if topic == status_topic:
@@ -53,9 +53,9 @@ def objection_to_name(topic: str, *, config_topic: str, status_topic: str) -> Ob
 
 
 def objection_to_use(topic: str, configs: Mapping[str, Mapping[str, str]]) -> Objection | None:
-    """What speaks against a topic that a connector's config names as one for its records.
+    """Return an objection to a topic that a connector's config names as one for its records, or None.
 
-    Not the `topics` of sinks: they only read them.
+    The `topics` of sinks are not meant: sinks only read them.
     """
     for connector, config in sorted(configs.items()):
         for name, value in sorted(config.items()):
@@ -69,9 +69,10 @@ def _names_output(name: str) -> bool:
 
 
 def objection_to_records(newest: Iterable[Record]) -> Objection | None:
-    """What speaks against a topic whose newest records are, more than two of three, under keys that are no offsets'.
+    """Return an objection to a topic if more than two thirds of its newest records have keys that are no offset keys.
 
-    Fewer are no reason: Connect ignores them, and who deletes them writes there. Deleted ones are none either.
+    Fewer are no objection: Connect ignores them, and deleting them takes a write to the topic. Deleted ones do not
+    count.
     """
     offsets, foreign = 0, []
     for record in newest:
@@ -90,7 +91,7 @@ def objection_to_records(newest: Iterable[Record]) -> Objection | None:
 
 
 def objection_to_settings(description: TopicDescription, settings: ClientSettings | None) -> Objection | None:
-    """What speaks against a topic that loses offsets."""
+    """Return an objection to a topic with settings that lose offsets, or None."""
     for finding in topic_findings(description, settings):
         if finding.severity == ERROR:
             return Objection(

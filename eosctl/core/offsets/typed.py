@@ -1,7 +1,7 @@
-"""Source partitions and offsets as people type them, or write them into a body: one JSON value, nothing beside it.
+"""Source partitions and offsets as people type them, or write them into a body: one JSON value and nothing else.
 
-Topics are read as Jackson reads them, which looks at nothing behind the first value and takes the last of two members
-with one name. What somebody types is stricter: a slip of the hand must not become another offset.
+Topics are read as Jackson reads them: it ignores anything after the first value and uses the last of two members with
+one name. Typed input is stricter: a slip of the hand must not become another offset.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _OFFSET_HINT = 'Write a JSON object, say {"position":0}; or use reset.'
 
 
 def typed_partition(connector: str, text: str) -> OffsetKey:
-    """The key that a source partition typed as JSON stands for, to match with; raises UsageError."""
-    _refuse_sloppy(text, what="a source partition", hint=_PARTITION_HINT)
+    """Return the key for a source partition typed as JSON, to match with; raises UsageError."""
+    _parse_strictly(text, what="a source partition", hint=_PARTITION_HINT)
     key = decode_key(f"[{json.dumps(connector)},{text}]".encode())
     if not isinstance(key, OffsetKey):
         raise UsageError(f"{text!r} is not a source partition", hint=_PARTITION_HINT)
@@ -27,15 +27,18 @@ def typed_partition(connector: str, text: str) -> OffsetKey:
 
 
 def typed_offset(text: str) -> Mapping[str, object]:
-    """The members of an offset typed as JSON; raises UsageError for what is no object."""
-    offset = _refuse_sloppy(text, what="an offset", hint=_OFFSET_HINT)
+    """Return the members of an offset typed as JSON; raises UsageError unless it is an object."""
+    offset = _parse_strictly(text, what="an offset", hint=_OFFSET_HINT)
     if not isinstance(offset, dict):
         raise UsageError(f"{text!r} is not an offset", hint=_OFFSET_HINT)
     return offset
 
 
-def _refuse_sloppy(text: str, *, what: str, hint: str) -> object:
-    """The value of `text`; raises UsageError where it is not one JSON value, or one that not everybody reads alike."""
+def _parse_strictly(text: str, *, what: str, hint: str) -> object:
+    """Parse `text` strictly as JSON.
+
+    Raises UsageError unless it is a single JSON value that all parsers read alike.
+    """
     try:
         text.encode()  # a command line may have bytes that are no text
         return strict_json(text)
@@ -46,19 +49,19 @@ def _refuse_sloppy(text: str, *, what: str, hint: str) -> object:
             if more
             else f"{exc.msg} at character {exc.pos + 1}"
         )
-    except TwoReadingsError as exc:
+    except AmbiguousJsonError as exc:
         reason = str(exc)
     except (ValueError, RecursionError):
         reason = "it is no JSON"
     raise UsageError(f"{text!r} is not {what}: {reason}", hint=hint)
 
 
-class TwoReadingsError(ValueError):
+class AmbiguousJsonError(ValueError):
     """JSON that is read differently by different programs."""
 
 
 def strict_json(text: str) -> object:
-    """The value of one JSON text; raises TwoReadingsError, and ValueError and RecursionError for what is no JSON."""
+    """Parse one JSON text; raises AmbiguousJsonError, and ValueError and RecursionError for text that is not JSON."""
     return _DECODER.decode(text)
 
 
@@ -67,19 +70,19 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(members) < len(pairs):
         names = [name for name, _value in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise TwoReadingsError(f"member {twice!r} is given twice")
+        raise AmbiguousJsonError(f"member {twice!r} is given twice")
     return members
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise TwoReadingsError(f"{text} is beyond every floating-point number")
+        raise AmbiguousJsonError(f"{text} is beyond every floating-point number")
     return number
 
 
 def _refuse_constant(name: str) -> object:
-    raise TwoReadingsError(f"{name} is not JSON")
+    raise AmbiguousJsonError(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_refuse_constant)

@@ -1,4 +1,4 @@
-"""Offsets seen across stores: what each has for a key, what a task would get, and how two differ.
+"""Offsets seen across stores: a key's record in each, the offset that a task would get, and differences of stores.
 
 A store is an offsets topic: `global` is the worker's, `dedicated` the connector's own.
 """
@@ -21,7 +21,7 @@ from eosctl.core.records import Headers, Record, TopicRead
 
 @unique
 class Flag(StrEnum):
-    """What is remarkable about a key."""
+    """A peculiarity of a key that rows point out."""
 
     DELETED = "deleted"
     DUPLICATE_SPELLING = "duplicate_spelling"
@@ -34,9 +34,9 @@ class Flag(StrEnum):
 
 @unique
 class DiffStatus(StrEnum):
-    """How the left and the right store compare for a key; a tombstone against no record is `same`.
+    """The result of comparing the left and the right store for a key; a tombstone and no record are the `same`.
 
-    `hidden`: an open transaction in one of them hides a record of the key, so nothing is claimed of it.
+    `hidden`: an open transaction in one of them hides a record of the key, so nothing is claimed about it.
     """
 
     SAME = "same"
@@ -56,15 +56,15 @@ class IgnoredOffsetRecord(Struct, frozen=True):
 
 
 Hidden = Mapping[bytes, Mapping[int, Record]]
-"""What lies behind open transactions, committed or not, by key and partition."""
+"""The records behind open transactions, committed or not, by key and partition."""
 
 
 class AnyStore(Struct, frozen=True):
-    """An offsets topic, and what open transactions hide in it.
+    """An offsets topic, and the records that open transactions hide in it.
 
-    `partitions` is the topic's partition count; `blocked` are the partitions where an open transaction hides what comes
-    behind it, `hidden` what that is, committed or not: by key and partition, and as `hidden_keys` by connector.
-    `ignored` are the records under keys that Connect ignores.
+    `partitions` is the topic's partition count; `blocked` are the partitions where an open transaction hides the
+    records behind it, and `hidden` has these records, committed or not: by key and partition, and as `hidden_keys` by
+    connector. `ignored` are the records under keys that Connect ignores.
     """
 
     topic: str
@@ -76,35 +76,41 @@ class AnyStore(Struct, frozen=True):
     partition_for: Partitioner = partition_for
 
     def shown(self) -> set[str]:
-        """The connectors whose offsets can be seen."""
+        """Return the connectors whose offsets are visible."""
         raise NotImplementedError
 
     def of(self, connector: str) -> Store:
-        """What it has of one connector at least, as rows."""
+        """Return a Store that has at least the rows of one connector."""
         raise NotImplementedError
 
     def names(self) -> set[str]:
-        """The connectors that have an offset here, also where an open transaction hides it."""
+        """Return the connectors that have an offset here, including one that an open transaction hides."""
         return self.shown() | set(self.hidden_keys)
 
     def home(self, key: bytes) -> int:
-        """The partition where Connect's own producer puts `key`."""
+        """Return the partition that Connect's own producer chooses for `key`."""
         return self.partition_for(key, self.partitions)
 
     def hides(self, key: bytes) -> bool:
-        """Whether an open transaction hides a record of `key`: what it will be is not decided, or can't be seen yet."""
+        """Return whether an open transaction hides a record of `key`.
+
+        Then its value is undecided, or not visible yet.
+        """
         return key in self.hidden
 
     def hides_of(self, connector: str) -> list[bytes]:
-        """The keys of `connector` that an open transaction hides a record of, whether one is shown or not."""
+        """Return the keys of `connector` of which an open transaction hides a record.
+
+        An older record may be visible or not.
+        """
         return [key.raw for key in self.hidden_keys.get(connector, ())]
 
 
 class Store(AnyStore, frozen=True):
     """An offsets topic folded to the newest record per key.
 
-    `records` has those under keys that Connect ignores too, which are in no connector's keys;
-    `connectors` has the keys of each; `several` has, for keys on more than one partition, the newest record of each.
+    `records` has those under keys that Connect ignores too, which are in no connector's keys; `connectors` has the keys
+    of each; `several` has, for keys on more than one partition, the newest record on each partition.
     """
 
     records: Mapping[bytes, Record] = {}
@@ -112,15 +118,15 @@ class Store(AnyStore, frozen=True):
     several: Mapping[bytes, Mapping[int, Record]] = {}
 
     def shown(self) -> set[str]:
-        """The connectors whose offsets can be seen."""
+        """Return the connectors whose offsets are visible."""
         return set(self.connectors)
 
     def of(self, connector: str) -> Store:  # noqa: ARG002 - it has those of all as rows
-        """What it has of one connector at least, as rows."""
+        """Return this Store, which has the rows of all connectors."""
         return self
 
     def at(self, key: bytes, partition: int) -> Record | None:
-        """The newest record of `key` on one partition."""
+        """Return the newest record of `key` on one partition."""
         if key in self.several:
             return self.several[key].get(partition)
         record = self.records.get(key)
@@ -128,10 +134,10 @@ class Store(AnyStore, frozen=True):
 
 
 def fold_store(read: TopicRead, behind: Iterable[Record] = ()) -> Store:
-    """The newest record per key; `behind` is what lies behind open transactions (`TopicReader.read_behind`).
+    """Fold records to the newest one per key; `behind` are those behind open transactions (`TopicReader.read_behind`).
 
-    Within a partition the offset decides. Across partitions Kafka keeps no order and a worker takes what it happens
-    to read last, so the timestamp decides here, then the home partition; such keys are in `several`.
+    Within a partition the offset decides. Across partitions Kafka keeps no order and a worker uses the record that it
+    happens to read last, so here the timestamp decides, then the home partition; such keys are in `several`.
     """
     connectors: dict[str, list[OffsetKey]] = defaultdict(list)
     ignored: list[IgnoredOffsetRecord] = []
@@ -164,7 +170,7 @@ def fold_store(read: TopicRead, behind: Iterable[Record] = ()) -> Store:
 
 
 def fold_hidden(behind: Iterable[Record]) -> tuple[dict[bytes, dict[int, Record]], dict[str, list[OffsetKey]]]:
-    """`hidden` and `hidden_keys` of a Store."""
+    """Return `hidden` and `hidden_keys` of a Store."""
     hidden: dict[bytes, dict[int, Record]] = defaultdict(dict)
     for record in behind:
         if record.key is not None:
@@ -178,7 +184,10 @@ def fold_hidden(behind: Iterable[Record]) -> tuple[dict[bytes, dict[int, Record]
 
 
 def _newest(raw: bytes, found: Mapping[int, Record], read: TopicRead) -> Record:
-    """Of several partitions' records the youngest; of two as old, the one at home: repairs write both at once."""
+    """Return the newest of a key's records on several partitions.
+
+    Of two equally old ones it is the one on the home partition: repairs write both at once.
+    """
     home = read.partition_for(raw, len(read.bounds))
     return max(
         found.values(), key=lambda each: (each.timestamp_ms, each.partition == home, each.offset, each.partition)
@@ -186,11 +195,11 @@ def _newest(raw: bytes, found: Mapping[int, Record], read: TopicRead) -> Record:
 
 
 class OffsetView(Struct, frozen=True):
-    """One key of one connector: the newest record of each store that has one, and what a task would be given.
+    """One key of one connector: the newest record of each store that has one, and the offset that a task would get.
 
-    `documented`: the dedicated store's value, else the global one's (KIP-618). `runtime`: what Kafka 3.3 to 4.3 do: a
-    connector with a dedicated store gets what that has, and nothing else (`ConnectorOffsetBackingStore.get`).
-    A tombstone is nothing in both.
+    `documented`: the dedicated store's value, else the global one's (KIP-618). `runtime`: the behaviour of Kafka 3.3 to
+    4.3: a connector with a dedicated store gets its value there, and nothing else (`ConnectorOffsetBackingStore.get`).
+    A tombstone counts as no value in both.
     """
 
     key: OffsetKey
@@ -201,10 +210,10 @@ class OffsetView(Struct, frozen=True):
 
 
 class OffsetViews(Struct, frozen=True):
-    """The views of one connector, ordered by key bytes; each is made when it is asked for: there may be millions.
+    """The views of one connector, ordered by key bytes; each is made on demand: there may be millions.
 
-    `stores` has `global`, and `dedicated` if there is one. `doubled` are the identities that are spelled in two ways.
-    `gone`: Connect has no connector of that name any more.
+    `stores` has `global`, and `dedicated` if there is one. `doubled` are the identities with two spellings. `gone`:
+    Connect no longer has a connector of that name.
     """
 
     stores: Mapping[str, Store]
@@ -226,7 +235,7 @@ class OffsetViews(Struct, frozen=True):
             yield OffsetView(key, cells, documented, runtime, flags + more)
 
     def _effective(self, in_global: Record | None, in_dedicated: Record | None) -> tuple[Record | None, Record | None]:
-        """What counts as it is documented, and at runtime."""
+        """Return the offset that takes effect, as documented and at runtime."""
         if in_global is not None and is_nothing(in_global.value):
             in_global = None
         if in_dedicated is not None and is_nothing(in_dedicated.value):
@@ -234,24 +243,24 @@ class OffsetViews(Struct, frozen=True):
         return in_dedicated or in_global, in_dedicated if self.dedicated_in_use else in_global
 
     def of(self, identities: Collection[str]) -> OffsetViews:
-        """The views of the keys with these identities."""
+        """Return the views of the keys with these identities."""
         return replace(self, keys=[key for key in self.keys if key.identity in identities])
 
     @property
     def connector(self) -> str:
-        """Whose they are; there is one at least."""
+        """The connector of all the views; there is at least one view."""
         return self.keys[0].connector
 
     def unseen_at_runtime(self) -> int:
-        """For how many `documented` is not `runtime`."""
+        """Count the views whose `documented` offset is not the `runtime` one."""
         return sum(documented is not runtime for documented, runtime in self.effective())
 
     def is_live(self) -> bool:
-        """Whether there is an offset that counts."""
+        """Return whether any offset takes effect."""
         return any(documented for documented, _runtime in self.effective())
 
     def effective(self) -> Iterator[tuple[Record | None, Record | None]]:
-        """`documented` and `runtime` of each view, without making it."""
+        """Yield `documented` and `runtime` of each view, without making the views."""
         nothing: Mapping[bytes, Record] = {}
         in_global, in_dedicated = (
             self.stores[name].records if name in self.stores else nothing for name in (GLOBAL, DEDICATED)
@@ -267,14 +276,14 @@ def offset_views(
     gone: bool = False,
     only: Collection[str] = (),
 ) -> OffsetViews:
-    """One view per key of `connector`; `stores` has `global`, and `dedicated` if there is one.
+    """Return one view per key of `connector`; `stores` has `global`, and `dedicated` if there is one.
 
-    A key that only open transactions hide has a view too, with nothing in it but its flag. With `only`, those of which
-    one of these stores has a record.
+    A key that only open transactions hide has a view too, with nothing in it but its flag. With `only`, the views are
+    limited to keys of which one of these stores has a record.
     """
-    there = {key.raw: key for key in connector_keys(stores.values(), connector)}
+    visible = {key.raw: key for key in connector_keys(stores.values(), connector)}
     hidden = {key.raw: key for store in stores.values() for key in store.hidden_keys.get(connector, ())}
-    keys = [key for _raw, key in sorted({**hidden, **there}.items())] if hidden else list(there.values())
+    keys = [key for _raw, key in sorted({**hidden, **visible}.items())] if hidden else list(visible.values())
     doubled = duplicate_spellings(keys)
     if only:
         wanted = [stores[name].records for name in only if name in stores]
@@ -283,20 +292,20 @@ def offset_views(
 
 
 def connector_keys(stores: Iterable[Store], connector: str) -> list[OffsetKey]:
-    """The keys of `connector` in any of `stores`, ordered by their bytes."""
+    """Return the keys of `connector` in any of `stores`, ordered by their bytes."""
     keys = {key.raw: key for store in stores for key in store.connectors.get(connector, ())}
     return [keys[raw] for raw in sorted(keys)]
 
 
 def live(record: Record | None) -> Record | None:
-    """`record` if its value says anything."""
+    """Return `record` if its value is an offset, else None."""
     return None if record is None or is_nothing(record.value) else record
 
 
 def _flags(key: OffsetKey, stores: Sequence[Store], cells: Sequence[Record | None], *, doubled: bool) -> Iterator[Flag]:
-    """`cells` has what each of `stores` has of the key."""
-    raw, there = key.raw, [(store, cell) for store, cell in zip(stores, cells, strict=True) if cell is not None]
-    for _store, cell in there:
+    """Yield the flags of a key; `cells` has the record of each of `stores`, or None."""
+    raw, found = key.raw, [(store, cell) for store, cell in zip(stores, cells, strict=True) if cell is not None]
+    for _store, cell in found:
         if is_nothing(cell.value):
             yield Flag.DELETED
             break
@@ -304,11 +313,11 @@ def _flags(key: OffsetKey, stores: Sequence[Store], cells: Sequence[Record | Non
         yield Flag.DUPLICATE_SPELLING
     if key.partition is None:
         yield Flag.NULL_PARTITION
-    for store, _cell in there:
+    for store, _cell in found:
         if raw in store.several:
             yield Flag.SEVERAL_PARTITIONS
             break
-    for store, cell in there:
+    for store, cell in found:
         if cell[1] != store.home(raw):
             yield Flag.WRONG_PARTITION
             break
@@ -319,7 +328,7 @@ def _flags(key: OffsetKey, stores: Sequence[Store], cells: Sequence[Record | Non
 
 
 def diff_status(left: Record | None, right: Record | None) -> DiffStatus:
-    """How two records of one key compare; values are compared as bytes."""
+    """Compare two records of one key; values are compared as bytes."""
     on_left, on_right = live(left), live(right)
     if on_left is None and on_right is None:
         return DiffStatus.SAME
@@ -332,7 +341,7 @@ def diff_status(left: Record | None, right: Record | None) -> DiffStatus:
 
 @unique
 class Prefer(StrEnum):
-    """Whose value counts where both stores have one (`--prefer`)."""
+    """The store that wins where both have a value (`--prefer`)."""
 
     DEDICATED = "dedicated"
     GLOBAL = "global"
@@ -340,11 +349,12 @@ class Prefer(StrEnum):
 
 
 class PlannedWrite(Struct, frozen=True):
-    """What a plan does to one key of `topic`.
+    """A planned change to one key of `topic`.
 
     `before` is the newest record of the key there, `replaces` the one on the `partition` that is written to: they
     differ where an older writer chose another partition. `after` is the value that is sent to the partition, None a
-    tombstone; where nothing is sent it is what the key has. `headers` go with a record that is put back as it was.
+    tombstone; where nothing is sent it is the key's current value. `headers` belong to a record that is restored
+    unchanged.
     """
 
     action: KeyAction
@@ -359,16 +369,16 @@ class PlannedWrite(Struct, frozen=True):
     headers: Headers = ()
 
     def place(self) -> tuple[str, bytes, int]:
-        """Topic, key and partition: no two writes of a plan have the same."""
+        """Return topic, key and partition, which are unique within a plan."""
         return (self.topic, self.key.raw, self.partition)
 
     def sends(self) -> bool:
-        """Whether a record is written."""
+        """Return whether a record is written."""
         return self.action in (KeyAction.WRITE, KeyAction.DELETE)
 
 
 def policy_of(into: str, prefer: Prefer) -> Policy:
-    """The rule of a merge into the store `into`."""
+    """Return the conflict policy of a merge into the store `into`."""
     if prefer is Prefer.NEWEST:
         return Policy.NEWEST
     return Policy.KEEP_TARGET if prefer.value == into else Policy.TAKE_SOURCE

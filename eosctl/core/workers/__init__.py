@@ -1,1 +1,1 @@
-"""Settings of Connect workers, and the way to them; pure."""
+"""Settings of Connect workers, and how to reach them; pure."""

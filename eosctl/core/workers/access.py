@@ -1,4 +1,4 @@
-"""How to show oneself to Connect workers over REST, and which of them may have secrets: pure, it opens no file."""
+"""Authentication to Connect workers over REST, and which of them may receive secrets: pure, it opens no file."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ CONNECTOR_CONFIG = "the connector's config"
 class ConnectAccess(Struct, frozen=True):
     """Authorities to trust, a client certificate (PEM files), and a password or a bearer token.
 
-    Certificate, password and token go to the origins (`https://host:port`) in `named`, which the user named, and to all
-    ports of those in `named_hosts` (`https://host`), but not to those that a group's metadata alone reports, unless
-    `trust_discovered`; so it is with what `require_trust` guards. `of_urls` has the Authorization that URLs themselves
-    carried, by origin.
+    Certificate, password and token are sent to the origins (`https://host:port`) in `named`, which the user named, and
+    to all ports of those in `named_hosts` (`https://host`), but not to origins that only a group's metadata reports,
+    unless `trust_discovered`; the same applies to everything that `require_trust` guards. `of_urls` has the
+    Authorization that URLs themselves carried, by origin.
     """
 
     ca: str | None = None
@@ -47,7 +47,7 @@ class ConnectAccess(Struct, frozen=True):
         return any((self.certificate, self.password, self.token))
 
     def require_trust(self, url: str, what: str) -> None:
-        """Raises RefusedError for a worker that may not have `what`: whoever may join the group says its URL."""
+        """Raise RefusedError unless the worker may receive `what`: any member of the group can advertise any URL."""
         from eosctl.core.workers.url import parse_worker_url
 
         if not self.trusts(parse_worker_url(url)):
@@ -57,12 +57,12 @@ class ConnectAccess(Struct, frozen=True):
             )
 
     def trusts(self, url: WorkerUrl) -> bool:
-        """Whether what is secret may go there."""
+        """Return whether secrets may be sent there."""
         is_named = url.origin in self.named or url.origin.rpartition(":")[0] in self.named_hosts
         return self.trust_discovered or is_named
 
     def authorization(self, url: WorkerUrl) -> Secret | None:
-        """The value of the Authorization header for `url`, None where there is none to send."""
+        """Return the value of the Authorization header for `url`, or None."""
         own = url.authorization or self.of_urls.get(url.origin)
         if own is not None or not self.trusts(url):
             return own

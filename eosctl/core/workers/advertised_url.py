@@ -1,4 +1,7 @@
-"""The URL that a worker tells its group, as far as its file says it (`RestServer.advertisedUrl`, Kafka 4.3). Pure."""
+"""The URL that a worker advertises to its group, as far as its file shows. Pure.
+
+Source: `RestServer.advertisedUrl`, Kafka 4.3.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,10 @@ _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - compared, not bound to
 
 
 class Advertised(Struct, frozen=True):
-    """`host` None: only the worker's machine knows it; `port` None: only the worker does.
+    """The parts of an advertised URL.
 
-    `unresolved` are the properties that this hangs on, and whose values only the worker can resolve.
+    `host` None: only the worker's machine knows it; `port` None: only the worker does. `unresolved` are the properties
+    that determine it and whose values only the worker can resolve.
     """
 
     scheme: str
@@ -28,14 +32,17 @@ class Advertised(Struct, frozen=True):
 
     @property
     def url(self) -> str | None:
-        """The URL, where the file says all of it."""
+        """The URL, if the file determines all of it."""
         if self.host is None or self.port is None:
             return None
         return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
 def advertised(properties: Mapping[str, str]) -> Advertised:
-    """What a worker with this file advertises: of several listeners that of http, unless the file wants another."""
+    """Return the URL that a worker with this file advertises.
+
+    Of several listeners it is the http one, unless the file names another.
+    """
     values = {name: properties.get(name, "").strip() for name in _NAMES}
     unresolved = tuple(name for name, value in values.items() if is_reference(value))
     values |= dict.fromkeys(unresolved, "")
@@ -54,7 +61,7 @@ _NAMES = ("listeners", "rest.advertised.listener", "rest.advertised.host.name", 
 
 
 def _listener(listeners: str, wanted: str) -> tuple[str, str, int]:
-    """Scheme, host and port of the listener that is advertised."""
+    """Return scheme, host and port of the listener that is advertised."""
     found = [match for each in split_list(listeners or "http://:8083") if (match := _LISTENER.fullmatch(each))]
     schemes = {match[1].lower() for match in found}
     scheme = wanted.lower() or ("http" if "http" in schemes or not schemes else "https")

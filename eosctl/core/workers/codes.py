@@ -1,4 +1,4 @@
-"""What the metrics of source tasks say."""
+"""Codes about the metrics of source tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What eosctl takes from a Connect worker's .properties file; text in, values out."""
+"""The settings that eosctl uses from a Connect worker's .properties file; text in, values out."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ _CREATES_TOPICS = "internal.topics.automatic.creation.enable"
 
 
 def creates_topics(files: Iterable[Mapping[str, str]]) -> bool:
-    """Return whether workers create the topics of offsets, as far as their files say (Kafka 4.4 and newer)."""
+    """Return whether workers create offsets topics, as far as their files show (Kafka 4.4 and newer)."""
     return all(file.get(_CREATES_TOPICS, "").strip().lower() != "false" for file in files)
 
 
 class WorkerConfig(Struct, frozen=True):
-    """What eosctl takes from one Connect worker's file; None where the file does not say, or only the worker knows.
+    """The settings that eosctl uses from one Connect worker's file.
 
-    `unresolved` are the properties of the latter kind: their values refer to a config provider of the worker's. `idle`
-    are names of a MirrorMaker's file that seem to set the mode and don't, each with the one that does: `mode_setting`.
-    That one sets the mode of the groups in `moved_with` as well.
+    They are None where the file has none, or where only the worker can resolve them. `unresolved` are the properties of
+    the latter kind: their values refer to one of the worker's config providers. `idle` are names in a MirrorMaker's
+    file that seem to set the mode and don't, each with the one that does: `mode_setting`. That one sets the mode of the
+    groups in `moved_with` as well.
     """
 
     properties: Properties
@@ -56,7 +57,7 @@ class WorkerConfig(Struct, frozen=True):
     moved_with: tuple[str, ...] = ()
 
     def client(self, prefix: str = "") -> ClientProperties:
-        """The worker's own client settings, or those of its `admin.`, `producer.` or `consumer.` clients.
+        """Read the worker's own client settings, or those of its `admin.`, `producer.` or `consumer.` clients.
 
         Raises InputFileError.
         """
@@ -72,10 +73,10 @@ class WorkerConfig(Struct, frozen=True):
 def parse_worker_config(
     text: str, *, source: str, group_id: str | None = None, servers: Sequence[str] = ()
 ) -> WorkerConfig:
-    """A Connect worker's .properties (`DistributedConfig`, Kafka 4.3). Raises InputFileError.
+    """Parse a Connect worker's .properties (`DistributedConfig`, Kafka 4.3). Raises InputFileError.
 
-    Of a dedicated MirrorMaker's file it is the worker of the flow to which `group_id` and `servers`, its brokers, lead;
-    raises UsageError where they lead to none, or to several.
+    From a dedicated MirrorMaker's file, read the worker of the flow that `group_id` and `servers`, its brokers, select;
+    raises UsageError if they select none, or several.
     """
     properties = parse_properties(text, source=source)
     idle: tuple[tuple[str, str], ...] = ()

@@ -1,4 +1,4 @@
-"""`--connect-map`: how workers are reached whose advertised names lead nowhere from here. Pure."""
+"""`--connect-map`: the URLs of workers whose advertised names can't be reached from here. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from eosctl.errors import UsageError
 
 _ANY = "*"
 _PART_OF_A_NAME = "([A-Za-z0-9._-]*)"
-"""What `*` stands for: no character that could end a host name."""
+"""The characters that `*` matches: none that could end a host name."""
 _EXAMPLE = "Write ADVERTISED=REACHABLE, say, --connect-map 'connect-*:8083=http://127.0.0.1:1808*'."
 
 
 class ConnectMapping(Struct, frozen=True):
-    """`advertised` is a URL, HOST:PORT or HOST; each `*` in `reachable` is what that one in `advertised` stands for."""
+    """A mapping of an `advertised` URL, HOST:PORT or HOST.
+
+    Each `*` in `reachable` is replaced by the text that the same `*` in `advertised` matches.
+    """
 
     advertised: str
     reachable: str
@@ -27,26 +30,26 @@ class ConnectMapping(Struct, frozen=True):
         return f"{self.advertised}={self.reachable}"
 
     def reach(self, url: WorkerUrl) -> str | None:
-        """The URL at which the worker that advertises `url` is reached; None where this is about others.
+        """Return the URL at which the worker that advertises `url` is reached; None where the mapping does not apply.
 
-        What `reachable` leaves out, scheme or port, is as advertised.
+        A scheme or port that `reachable` omits is the advertised one.
         """
         parts = urlsplit(url.text)
         whole = "://" in self.advertised
         spellings = [url.text] if whole else [parts.netloc, parts.netloc.rpartition(":")[0]]
-        pattern = _PART_OF_A_NAME.join(re.escape(piece) for piece in self.advertised.rstrip("/").split(_ANY))
+        pattern = _PART_OF_A_NAME.join(re.escape(part) for part in self.advertised.rstrip("/").split(_ANY))
         found = next((hit for each in spellings if (hit := re.fullmatch(pattern, each, re.IGNORECASE))), None)
         if found is None:
             return None
-        told = iter(found.groups())
-        reached = re.sub(r"\*", lambda _star: next(told), self.reachable)
+        matches = iter(found.groups())
+        reached = re.sub(r"\*", lambda _star: next(matches), self.reachable)
         if "://" in reached:
             return parse_worker_url(reached).text
         port = "" if re.search(r":\d+$", reached) else f":{parts.port}"
         return parse_worker_url(f"{parts.scheme}://{reached}{port}").text
 
     def named_origins(self) -> frozenset[str]:
-        """The beginnings of URLs, `https://host`, that it names, whatever the port; none where `*` is in a host."""
+        """Return the origins without port (`https://host`) that it names; none where a host contains `*`."""
         with_scheme = self.reachable if "://" in self.reachable else f"http://{self.reachable}"
         host = re.sub(r":[\d*]*$", "", with_scheme.partition("://")[2].partition("/")[0])
         schemes = [with_scheme.partition("://")[0]] if "://" in self.reachable else ["http", "https"]
@@ -54,7 +57,7 @@ class ConnectMapping(Struct, frozen=True):
 
 
 def parse_connect_map(texts: Iterable[str]) -> tuple[ConnectMapping, ...]:
-    """ADVERTISED=REACHABLE, one each; raises UsageError for what is none."""
+    """Parse ADVERTISED=REACHABLE mappings; raises UsageError for any other text."""
     return tuple(_parsed(text) for text in texts)
 
 
@@ -73,7 +76,7 @@ def _parsed(text: str) -> ConnectMapping:
 
 
 def reachable_url(url: str, mappings: Sequence[ConnectMapping]) -> str:
-    """Where the worker at `url` is reached from here: by the first mapping that is about it, else as it says."""
+    """Return the URL at which the worker at `url` is reached, by the first mapping that applies; else `url` itself."""
     if not mappings:
         return url
     parsed = parse_worker_url(url)

@@ -1,6 +1,6 @@
-"""A connector as Connect's REST interface shows it: the one place that takes its answer apart. Pure.
+"""A connector as Connect's REST interface shows it: the one place that parses its responses. Pure.
 
-What is missing, or is not what Connect answers, is left out: a worker of any version may be asked.
+Members that are missing, or are not as Connect writes them, are left out: a worker of any version may respond.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from eosctl.core.ids import WorkerId
 
 _NOWHERE = WorkerId("")
 UNTOLD = "unknown"
-"""The state of a part of which the answer says nothing."""
+"""The state of a part that the response does not report."""
 
 
 class PartStatus(Struct, frozen=True):
-    """The connector itself: `worker_id` is the host:port where it is, `trace` that of its failure."""
+    """The status of the connector itself.
+
+    `worker_id` is its worker's host:port, `trace` the stack trace of its failure.
+    """
 
     state: str = UNTOLD
     worker_id: WorkerId = _NOWHERE
@@ -25,9 +28,9 @@ class PartStatus(Struct, frozen=True):
 
 
 class TaskStatus(Struct, frozen=True):
-    """One task: `state` is RUNNING, PAUSED, FAILED, UNASSIGNED, RESTARTING or DESTROYED.
+    """The status of one task: `state` is RUNNING, PAUSED, FAILED, UNASSIGNED, RESTARTING or DESTROYED.
 
-    `worker_id` is the host:port where it is, `trace` the stack trace of a FAILED one, else empty.
+    `worker_id` is its worker's host:port, `trace` the stack trace of a FAILED one, else empty.
     """
 
     task: int
@@ -37,9 +40,9 @@ class TaskStatus(Struct, frozen=True):
 
 
 class ConnectorEntry(Struct, frozen=True):
-    """`itself` None: the answer shows no state; `tasks` by number; `wanted` are the numbers of the newest task set.
+    """A connector with its config, its state and its tasks; `itself` None: the response shows no state.
 
-    `type` is source, sink or unknown.
+    `tasks` are by number; `wanted` are the numbers of the newest task set. `type` is source, sink or unknown.
     """
 
     type: str = UNTOLD
@@ -55,26 +58,26 @@ class ConnectorEntry(Struct, frozen=True):
 
     @property
     def trace(self) -> str:
-        """That of the connector's own failure."""
+        """The stack trace of the connector's own failure."""
         return "" if self.itself is None else self.itself.trace
 
     def parts(self) -> tuple[PartStatus | TaskStatus, ...]:
-        """The connector itself, where its state is told, and its tasks."""
+        """Return the connector itself, if its state is known, and its tasks."""
         return self.tasks if self.itself is None else (self.itself, *self.tasks)
 
     def workers(self) -> frozenset[WorkerId]:
-        """The host:port of each worker that has a part of it."""
+        """Return the host:port of each worker that runs a part of it."""
         return frozenset(part.worker_id for part in self.parts() if part.worker_id)
 
     def in_words(self) -> str:
-        """Its states and the first line of a failure, for who waited for it in vain."""
+        """Describe its states, with the first line of a failure; for an error after waiting in vain."""
         traces = [part.trace.splitlines()[0] for part in self.parts() if part.trace]
         tasks = ", ".join(f"task {task.task} {task.state}" for task in self.tasks) or "no tasks"
         return "; ".join([f"connector {self.state}", tasks, *traces[:1]])
 
 
 def read_entry(entry: Mapping[str, object]) -> ConnectorEntry:
-    """From an entry in `GET /connectors?expand=info&expand=status`; raises ValueError for a task without a number."""
+    """Read an entry of `GET /connectors?expand=info&expand=status`; raises ValueError for a task without a number."""
     info, status = mapping_of(entry.get("info")), mapping_of(entry.get("status"))
     itself = mapping_of(status.get("connector"))
     tasks = [mapping_of(each) for each in _list_of(status.get("tasks"))]
@@ -87,20 +90,23 @@ def read_entry(entry: Mapping[str, object]) -> ConnectorEntry:
     )
 
 
-def read_part(said: Mapping[str, object]) -> PartStatus:
-    """The connector's own status, as REST and the status topic spell it; its host in lower case, as in URLs here."""
-    worker_id = WorkerId(str(said.get("worker_id") or "").lower())
-    return PartStatus(str(said.get("state", UNTOLD)), worker_id, str(said.get("trace") or ""))
+def read_part(status: Mapping[str, object]) -> PartStatus:
+    """Read the connector's own status, as REST and the status topic spell it.
+
+    The host is converted to lower case, as in all URLs here.
+    """
+    worker_id = WorkerId(str(status.get("worker_id") or "").lower())
+    return PartStatus(str(status.get("state", UNTOLD)), worker_id, str(status.get("trace") or ""))
 
 
-def read_task(number: int, said: Mapping[str, object]) -> TaskStatus:
-    """The status of a task, as REST and the status topic spell it."""
-    part = read_part(said)
+def read_task(number: int, status: Mapping[str, object]) -> TaskStatus:
+    """Read the status of a task, as REST and the status topic spell it."""
+    part = read_part(status)
     return TaskStatus(number, part.state, part.worker_id, part.trace)
 
 
 def mapping_of(value: object) -> Mapping[str, object]:
-    """The object that JSON holds here, or an empty one."""
+    """Return a JSON value if it is an object, else an empty mapping."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -108,13 +114,13 @@ def _list_of(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def plugin_type(config: Mapping[str, object] | None, told: str | None = None) -> str:
-    """`source`, `sink` or `unknown` (deleted): what Connect told, else judged by class name and `topics`.
+def plugin_type(config: Mapping[str, object] | None, reported: str | None = None) -> str:
+    """Return `source`, `sink` or `unknown` (deleted): as Connect reports it, else judged by class name and `topics`.
 
-    Only source connectors have task-count records, and the config topic itself does not say which is which.
+    Only source connectors have task-count records, and the config topic itself does not record the type.
     """
-    if told in ("source", "sink"):
-        return told
+    if reported in ("source", "sink"):
+        return reported
     if config is None:
         return "unknown"
     simple_name = str(config.get("connector.class", "")).rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""What the metrics of exactly-once source tasks say: names and values from exporters, and findings about them. Pure.
+"""The metrics of exactly-once source tasks: names and values from exporters, and findings about them. Pure.
 
 Kafka keeps them in `kafka.connect:type=source-task-metrics,connector=…,task=…` (`ExactlyOnceWorkerSourceTask`, 3.3+):
 records per committed transaction over about the last minute; an aborted transaction does not count, and a minute
@@ -24,31 +24,37 @@ DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000  # of every producer, unless the connect
 NEAR = 0.8  # the part of the timeout from which on a transaction is close to it
 MANY_RECORDS = 10_000  # fewer in a minute are the mark of a quiet task, not of a wide boundary
 
-# exporters put what they like in front; jmx_exporter's own is kafka_connect_source_task_metrics_
+# exporters choose the prefix; jmx_exporter's own is kafka_connect_source_task_metrics_
 _SAMPLE = re.compile("(?:^|.*_)(" + "|".join(name.replace("-", "_") for name in ATTRIBUTES) + ")", re.IGNORECASE)
 _PROPERTY = re.compile(r'([^,=:*?"]+)=("(?:[^"\\]|\\.)*"|[^,=:"*?]*)(?:,|$)', re.DOTALL)
 
 
 class TaskMetrics(Struct, frozen=True):
-    """The attributes of one task that an endpoint has; None is no number (NaN), an absent one was not told at all."""
+    """The attributes of one task that an endpoint has.
+
+    None is no number (NaN); an absent one was not reported at all.
+    """
 
     connector: str
     task: int
     values: Mapping[str, float | None] = {}
 
     def value(self, name: str) -> float | None:
-        """An attribute's number, None where there is none."""
+        """Return an attribute's number; None if it has none."""
         return self.values.get(name)
 
 
 def attribute_of(sample_name: str) -> str | None:
-    """The attribute that a Prometheus sample stands for, whatever prefix its name has; None for any other sample."""
+    """Return the attribute of a Prometheus sample, whatever prefix its name has; None for any other sample."""
     match = _SAMPLE.fullmatch(sample_name)
     return match[1].lower().replace("_", "-") if match else None
 
 
 def metrics_of_samples(samples: Iterable[tuple[str, Mapping[str, str], float]]) -> list[TaskMetrics]:
-    """The tasks that samples (name, labels, value) report; those without a connector and a task are left out."""
+    """Collect the tasks that samples (name, labels, value) report.
+
+    Samples without a connector and a task are left out.
+    """
     tasks: dict[tuple[str, int], dict[str, float | None]] = {}
     for name, labels, value in samples:
         attribute = attribute_of(name)
@@ -59,7 +65,7 @@ def metrics_of_samples(samples: Iterable[tuple[str, Mapping[str, str], float]]) 
 
 
 def metrics_of_mbeans(mbeans: Mapping[str, object]) -> list[TaskMetrics]:
-    """The tasks in Jolokia's answer to a read of MBEANS: MBean name -> attribute -> value."""
+    """Collect the tasks in Jolokia's answer to a read of MBEANS: MBean name -> attribute -> value."""
     tasks: dict[tuple[str, int], dict[str, float | None]] = {}
     for name, attributes in mbeans.items():
         place = _place(dict(_PROPERTY.findall(name.partition(":")[2])))
@@ -78,14 +84,17 @@ def _place(properties: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def _unquoted(value: str) -> str:
-    """A value of an MBean's name as Kafka made it (`ObjectName.unquote`): names with unusual characters are quoted."""
+    """Remove the quotes of a value in an MBean's name (`ObjectName.unquote`): Kafka quotes unusual characters."""
     if len(value) < 2 or not (value.startswith('"') and value.endswith('"')):
         return value
     return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], value[1:-1], flags=re.DOTALL)
 
 
 def _finite(value: object) -> float | None:
-    """A number as JSON can have it; NaN (also as text, as some Jolokia write it) is what Kafka gives for "none"."""
+    """Return a finite number, else None.
+
+    NaN, which some Jolokia versions write as text, is Kafka's value for "none".
+    """
     try:
         number = float(value) if isinstance(value, int | float) else math.nan
     except OverflowError:  # JSON knows longer integers than floats are
@@ -94,23 +103,30 @@ def _finite(value: object) -> float | None:
 
 
 class TimeLimits(Struct, frozen=True):
-    """What the coordinator knows of a task's transactions: their timeout, and how long the present one is open."""
+    """The time limits of a task's transactions, as the coordinator reports them.
+
+    They are their timeout, and how long the current one has been open.
+    """
 
     timeout_ms: int | None = None
     open_ms: int | None = None
 
 
 def longest_ms(metrics: TaskMetrics) -> int | None:
-    """At most how long the largest transaction was open, at the rate at which records were written; None: no telling.
+    """Return an upper bound of the time that the largest transaction was open; None if unknown.
 
-    The rate is a mean over the same minute, pauses included: the truth may be much less, never much more.
+    It is estimated from the rate at which records were written. The rate is a mean over the same minute, pauses
+    included: the truth may be much less, never much more.
     """
     size, rate = metrics.value("transaction-size-max"), metrics.value("source-record-write-rate")
     return round(size / rate * 1000) if size and rate and math.isfinite(size / rate * 1000) else None
 
 
 def task_findings(metrics: TaskMetrics, limits: TimeLimits, *, wide_records: int) -> list[Finding]:
-    """What to know about the transactions of one task; `wide_records` is what is too much for one of them."""
+    """Return the findings about the transactions of one task.
+
+    `wide_records` is the size from which a transaction is too large.
+    """
     subject = f"{metrics.connector}/{metrics.task}"
     found = [_unseen(metrics, subject), _open_long(limits, subject), _wide(metrics, subject, wide_records)]
     if found[1] is None:

@@ -1,7 +1,8 @@
-"""A dedicated MirrorMaker's file (mm2.properties) as the worker files that Kafka makes of it, one for each flow. Pure.
+"""Splits a dedicated MirrorMaker's file (mm2.properties) into the worker files that Kafka makes of it. Pure.
 
-As `MirrorMakerConfig` (Kafka 4.3) does it: a worker has the properties of its target cluster's alias, and of those
-without an alias only the few that are passed on. The mode is none of these: it is `TARGET.exactly.once.source.support`.
+As `MirrorMakerConfig` (Kafka 4.3) does it, there is one for each flow: a worker has the properties of its target
+cluster's alias, and of those without an alias only the few that are passed on. The mode is none of these: it is
+`TARGET.exactly.once.source.support`.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ _PASSED_ON = (
     *("task", "worker", "replication.policy", "config.providers"),
 )
 _CLIENT = ("bootstrap.servers", "security.", "ssl.", "sasl.")
-"""What each cluster takes from the properties without an alias (`MirrorClientConfig.CLIENT_CONFIG_DEF`)."""
+"""Properties without an alias that apply to each cluster (`MirrorClientConfig.CLIENT_CONFIG_DEF`)."""
 
 
 class Flow(Struct, frozen=True):
-    """From one cluster to another, by their aliases: a Connect group of its own at the target's brokers.
+    """The copying from one cluster to another, by their aliases: a Connect group of its own at the target's brokers.
 
-    One that is not `enabled` copies no topic; it is there for heartbeats.
+    One that is not `enabled` copies no topic; it only emits heartbeats.
     """
 
     source: str
@@ -40,12 +41,12 @@ class Flow(Struct, frozen=True):
 
 
 def is_mirror_maker_file(properties: Properties) -> bool:
-    """Whether it is the file of a dedicated MirrorMaker, and no Connect worker's."""
+    """Return whether this is the file of a dedicated MirrorMaker rather than of a Connect worker."""
     return CLUSTERS in properties.values
 
 
 def flows_of(properties: Properties) -> list[Flow]:
-    """Every flow for which MirrorMaker starts a worker (`MirrorMakerConfig.clusterPairs`)."""
+    """Return every flow for which MirrorMaker starts a worker (`MirrorMakerConfig.clusterPairs`)."""
     values = {name: trimmed(value) for name, value in properties.values.items()}
     clusters = tuple(dict.fromkeys(split_list(values.get(CLUSTERS, ""))))
     found = []
@@ -58,9 +59,9 @@ def flows_of(properties: Properties) -> list[Flow]:
 
 
 def worker_properties_of(properties: Properties, flow: Flow) -> Properties:
-    """What the worker of one flow is given (`MirrorMakerConfig.workerConfig`), and the name of the clusters.
+    """Return the properties that MirrorMaker passes to the worker of one flow, and the names of the clusters.
 
-    Left out are the settings of its three clients that repeat its own.
+    (`MirrorMakerConfig.workerConfig`.) The settings of its three clients that repeat its own are left out.
     """
     own = f"{flow.target}."
     names = {name: name for name in properties.values if name.startswith(_CLIENT)}
@@ -71,9 +72,9 @@ def worker_properties_of(properties: Properties, flow: Flow) -> Properties:
         "client.id": str(flow),
         "group.id": f"{flow.source}-mm2",
         **{f"{kind}.storage.topic": f"mm2-{label}.{flow.source}.internal" for kind, label in _TOPICS.items()},
-        **{name: properties.values[there] for name, there in names.items()},
+        **{name: properties.values[original] for name, original in names.items()},
     }
-    lines = {name: properties.lines[there] for name, there in names.items() if there in properties.lines}
+    lines = {name: properties.lines[original] for name, original in names.items() if original in properties.lines}
     return Properties(properties.source, values, lines)
 
 
@@ -81,26 +82,29 @@ _TOPICS = {"offset": "offsets", "status": "status", "config": "configs"}
 
 
 def mode_property(flow: Flow) -> str:
-    """The property that sets the mode of the flow's worker, and of every other worker with the same target."""
+    """Return the property that sets the mode of the flow's worker, and of every other worker with the same target."""
     return f"{flow.target}.{CONNECT_SETTING}"
 
 
 def moved_together(properties: Properties, flow: Flow) -> list[str]:
-    """The groups of the other flows with the same target: one property sets the mode of all their workers."""
+    """Return the groups of the other flows with the same target: one property sets the mode of all their workers."""
     own = worker_properties_of(properties, flow).values["group.id"]
     others = (each for each in flows_of(properties) if each != flow and each.target == flow.target)
     return sorted({worker_properties_of(properties, each).values["group.id"] for each in others} - {own})
 
 
 def idle_modes(properties: Properties, flow: Flow) -> Iterator[tuple[str, str]]:
-    """Names that look as if they set the mode of the flow's worker, and the one that does."""
+    """Yield property names that seem to set the mode of the flow's worker, each with the one that does."""
     for name in (CONNECT_SETTING, f"{flow}.{CONNECT_SETTING}"):
         if name in properties.values:
             yield name, mode_property(flow)
 
 
 def choose_flow(properties: Properties, *, group_id: str | None, servers: Sequence[str]) -> Flow:
-    """The flow of the group and of the brokers that were named, else the only one that copies; raises UsageError."""
+    """Choose the flow of the given group and brokers, else the only one that copies.
+
+    Raises UsageError if there is none, or several.
+    """
     flows = {flow: worker_properties_of(properties, flow).values for flow in flows_of(properties)}
     left = [flow for flow, values in flows.items() if group_id is None or _may_be(values["group.id"], group_id)]
     for preferred in (
@@ -119,7 +123,7 @@ def choose_flow(properties: Properties, *, group_id: str | None, servers: Sequen
 
 
 def _may_be(value: str, group_id: str) -> bool:
-    """Whether it is the group, or what only the worker can resolve."""
+    """Return whether a value is the group, or a reference that only the worker can resolve."""
     return trimmed(value) == group_id or is_reference(value)
 
 

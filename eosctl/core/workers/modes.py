@@ -14,7 +14,7 @@ from msgspec import Struct
 
 @unique
 class Mode(StrEnum):
-    """What is known of a worker's `exactly.once.source.support`; `not_enabled` is preparing or disabled."""
+    """The observed `exactly.once.source.support` of a worker; `not_enabled` is preparing or disabled."""
 
     ABSENT = "absent"
     OLD_VERSION = "old_version"
@@ -42,14 +42,14 @@ POSSIBLE = {
 
 CONNECT_SETTING = "exactly.once.source.support"
 MIRROR_MAKER_SETTING = f"TARGET.{CONNECT_SETTING}"
-"""TARGET stands for the alias of the target cluster."""
+"""The setting's name for a MirrorMaker; TARGET is replaced by the alias of the target cluster."""
 
 
 class UpgradeWorker(Struct, frozen=True):
     """One worker as observed; `name` is its URL, or its file where it is absent from the group.
 
-    `setting` is what its file calls the mode. Not `confirmed`: a file says so, and nothing that runs does. `doubt` is
-    why what answers at its URL may be another worker.
+    `setting` is the mode's property in its file. Not `confirmed`: only a file shows the mode, no running worker.
+    `doubt` is why the worker that responds at its URL may be another one.
     """
 
     name: str
@@ -69,7 +69,7 @@ class UpgradeWorker(Struct, frozen=True):
 
 
 class WorkerStep(Struct, frozen=True):
-    """What happens to one worker, in words; `gates` must hold before the next step starts."""
+    """The actions for one worker; `gates` must hold before the next step starts."""
 
     worker: str
     actions: tuple[str, ...]
@@ -88,9 +88,9 @@ _STEP_GATES = ("worker_healthy", "members_known", "group_stable", "connectors_he
 
 
 def plan_passes(workers: Sequence[UpgradeWorker], target: Mode) -> tuple[Pass, ...]:
-    """The passes that bring every worker to `target`, without steps for workers that are certainly there.
+    """Return the passes that bring every worker to `target`, without steps for workers that certainly have that mode.
 
-    The leader of now goes last in each pass; leadership moves when it restarts, so it has to be looked up again.
+    The current leader goes last in each pass; leadership moves when it restarts, so it must be looked up again.
     """
     if target is Mode.PREPARING:
         return _passes([(Mode.PREPARING, _not_certainly(workers, Mode.PREPARING))])
@@ -143,9 +143,9 @@ def _step(worker: UpgradeWorker, mode: Mode) -> WorkerStep:
 def downgrade_losses(
     workers: Sequence[UpgradeWorker], target: Mode, *, requiring: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """What going back costs, in sentences; empty where no worker can be above `target`.
+    """Return sentences that state the losses of a downgrade; empty where no worker can be above `target`.
 
-    `requiring` are the connectors whose configs say exactly.once.support=required.
+    `requiring` are the connectors whose configs have exactly.once.support=required.
     """
     possible = {mode for worker in workers for mode in worker.possible}
     losses: list[str] = []
@@ -167,7 +167,10 @@ def downgrade_losses(
 
 
 def blocking_modes(workers: Sequence[UpgradeWorker], mode: Mode) -> list[str]:
-    """Why a pass to `mode` may not begin with these workers: enabled beside (perhaps) disabled is never allowed."""
+    """Return the reasons why a pass to `mode` may not begin with these workers.
+
+    A worker that is enabled beside one that is, or may be, disabled is never allowed.
+    """
     forbidden = {Mode.ENABLED: Mode.DISABLED, Mode.DISABLED: Mode.ENABLED}.get(mode)
     return [
         f"{worker.name} is {worker.mode.value}, so it may be {forbidden.value}"

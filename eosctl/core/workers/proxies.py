@@ -1,7 +1,8 @@
-"""Proxies on the way to workers, as the usual environment variables name them. Pure: the environment is an argument.
+"""Proxies between eosctl and workers, from the usual environment variables. Pure: the environment is an argument.
 
-`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in small letters first. As with kubectl and curl's NO_PROXY: an
-entry is a host with all below it, `HOST:PORT`, an address, a network, or `*`. This machine itself is never behind one.
+`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in lower case first. As with kubectl and curl's NO_PROXY: an
+entry is a host with its subdomains, `HOST:PORT`, an address, a network, or `*`. This machine itself is never behind
+one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _AFTER_HOST, _NAME = re.compile("[/?#]"), re.compile(r"[\w.:-]+")
 
 
 class Proxy(Struct, frozen=True):
-    """`url` may carry a password; `variable` is who named it."""
+    """A proxy; `url` may contain a password, `variable` is the environment variable that names it."""
 
     url: Secret
     variable: str
@@ -53,7 +54,7 @@ class Proxies(Struct, frozen=True):
     exempt: tuple[str, ...] = ()
 
     def of(self, url: str) -> Proxy | None:
-        """The proxy on the way to `url`, None where it is reached directly; raises UsageError for what can't be one."""
+        """Return the proxy for `url`, None for a direct connection; raises UsageError if the proxy's URL is invalid."""
         from eosctl.core.workers.url import is_this_machine
 
         parts = urlsplit(url)
@@ -67,7 +68,7 @@ class Proxies(Struct, frozen=True):
 
 
 def proxies_of(environ: Mapping[str, str]) -> Proxies:
-    """The proxies that the environment names; one that is none is an error where it is used."""
+    """Return the proxies in the environment; an invalid one is an error only where it is used."""
     found: dict[str, Proxy] = {}
     for scheme in ("http", "https", "all"):
         name = next((name for name in _names(scheme) if environ.get(name, "").strip()), None)
@@ -89,7 +90,7 @@ def _parsed(text: str, variable: str) -> Proxy:
 
 
 def check_proxy(proxy: Proxy) -> None:
-    """Raises UsageError for what is not the URL of a proxy; the password is not in it."""
+    """Raise UsageError unless this is the URL of a proxy; the message does not contain the password."""
     try:
         parts = urlsplit(proxy.shown)
         usable = parts.scheme in _SCHEMES and bool(_NAME.fullmatch(parts.hostname or "")) and parts.port != 0

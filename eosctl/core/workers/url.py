@@ -18,7 +18,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether each machine means itself by that name or address."""
+    """Return whether a name or address means, on each machine, that machine itself."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -26,14 +26,15 @@ def is_this_machine(host: str) -> bool:
 
 
 def is_loopback_url(url: str) -> bool:
-    """Whether a URL leads, on each machine, to that machine itself."""
+    """Return whether a URL leads, on each machine, to that machine itself."""
     return is_this_machine(urlsplit(url).hostname or "")
 
 
 class WorkerUrl(Struct, frozen=True):
-    """`text` is scheme, host, port and path prefix, without a slash at the end and without credentials.
+    """The URL of a worker.
 
-    `authorization` is the value of the HTTP header of that name, when the URL carried `user:password@`.
+    `text` is scheme, host, port and path prefix, without a slash at the end and without credentials. `authorization` is
+    the value of the HTTP header of that name, if the URL contained `user:password@`.
     """
 
     text: str
@@ -41,15 +42,18 @@ class WorkerUrl(Struct, frozen=True):
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port alone: what credentials are given to."""
+        """Scheme, host and port alone: credentials belong to an origin."""
         return "/".join(self.text.split("/")[:3])
 
 
 def parse_worker_url(given: str, *, what: str = "a Connect worker", example: str = "http://HOST:8083") -> WorkerUrl:
-    """`http://` is assumed where there is no scheme; raises UsageError for what can't be a URL of `what`."""
+    """Parse a URL; the scheme defaults to `http://`.
+
+    Raises UsageError for a text that can't be a URL of `what`.
+    """
 
     def unusable(reason: str) -> UsageError:
-        shown = given.rpartition("@")[2]  # what comes before may be a password
+        shown = given.rpartition("@")[2]  # the part before it may be a password
         return UsageError(f"{shown!r} is not the URL of {what}: {reason}", hint=f"Write {example}.")
 
     with_scheme = given.strip() if "://" in given else f"http://{given.strip()}"
@@ -72,7 +76,10 @@ def parse_worker_url(given: str, *, what: str = "a Connect worker", example: str
 
 
 def normalised(url: str | None) -> str | None:
-    """A URL that a member advertises; None when it is unknown or no URL at all (MirrorMaker's own workers)."""
+    """Normalise a URL that a member advertises.
+
+    None when it is unknown or not a URL (MirrorMaker's own workers).
+    """
     try:
         return parse_worker_url(url).text if url else None
     except UsageError:
@@ -80,6 +87,6 @@ def normalised(url: str | None) -> str | None:
 
 
 def basic_authorization(username: str, password: str) -> Secret:
-    """The value of the Authorization header (RFC 7617, UTF-8)."""
+    """Return the value of the Authorization header (RFC 7617, UTF-8)."""
     pair = f"{username}:{password}"
     return Secret("Basic " + base64.b64encode(pair.encode("utf-8")).decode("ascii"))

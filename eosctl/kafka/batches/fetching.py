@@ -1,7 +1,7 @@
-"""One pass over partitions: every leader is asked at once, and again before its answer is given out.
+"""One pass over partitions: every leader has a request pending, and the next is sent before a response is processed.
 
-So brokers work while the caller does. Partitions whose leader moved, or fell silent, are looked for again once the
-others are read. What is made of the answers is for a `Taker`.
+So brokers work while the caller does. Partitions whose leader moved, or fell silent, are looked up again once the
+others are read. A `ResponseHandler` processes the responses.
 """
 
 from __future__ import annotations
@@ -38,44 +38,48 @@ C = TypeVar("C")
 T = TypeVar("T", covariant=True)
 
 _EMPTY_ANSWERS = 4
-"""So many answers without anything, one after the other, mean that no batch comes: compaction took all of them, or the
-broker's remote storage is slower than a fetch waits."""
+"""The number of empty responses in a row after which no batch is expected: compaction took all of them, or the broker's
+remote storage is slower than a fetch waits.
+"""
 
 Chunk = tuple[PartitionReading, C]
-"""What a taker has made of what one answer brought of a partition."""
+"""A partition, with the result of a taker for one response."""
 
 
-class Taker(Protocol[C, T]):
-    """Who makes of answers what a pass gives out."""
+class ResponseHandler(Protocol[C, T]):
+    """The consumer of the responses of a pass: makes the items that the pass yields."""
 
     @property
     def positions(self) -> Mapping[Place, int]:
-        """The next offset of each partition, of what was given out."""
+        """The next offset of each partition, behind the items yielded so far."""
 
     def take(self, reading: PartitionReading, part: PartitionData) -> C:
-        """Looks at the batches of a part without an error, and moves the reading's position behind the whole ones."""
+        """Read the batches of a part without an error, and move the reading's position behind the whole ones."""
 
     def give(self, chunks: Sequence[tuple[PartitionReading, C]]) -> Iterator[T]:
-        """What becomes of all that an answer has brought; moves the positions. Views of the answer hold until then."""
+        """Yield the items made of one response, and move the positions.
+
+        Views of the response are valid until then.
+        """
 
     def finish(self, place: Place, stop: int) -> None:
-        """There is nothing more up to `stop`."""
+        """Note that there is nothing more up to `stop`."""
 
     def skip(self, place: Place, to: int, reason: UnseenReason, detail: str = "") -> None:
-        """What lies before `to` can't be read; raises where it must be."""
+        """Note that offsets before `to` can't be read; raises an error if they must be."""
 
 
 class FetchPass(Generic[C, T]):
-    """An iterable that is gone through once.
+    """An iterable that can be iterated once.
 
-    `timeout` begins anew with everything that is read, unless the pass is `limited`: then it is for all of it. When it
-    is over, what is left is skipped, if anything was read at all; of a `whole` pass nothing may be.
+    `timeout` begins anew whenever something is read, unless the pass is `limited`: then it covers the whole pass. When
+    it is over, the rest is skipped, if anything was read at all; nothing of a `whole` pass may be skipped.
     """
 
     def __init__(
         self,
         cluster: Cluster,
-        taker: Taker[C, T],
+        taker: ResponseHandler[C, T],
         stops: Mapping[Place, int],
         *,
         settings: ClientSettings,
@@ -84,7 +88,7 @@ class FetchPass(Generic[C, T]):
         limited: bool = False,
         whole: bool = False,
     ) -> None:
-        """`stops` are the first offsets that are not read."""
+        """Begin a pass; `stops` are the first offsets that are not read."""
         self._cluster, self._taker, self._settings, self._timeout = cluster, taker, settings, timeout
         self._deadline, self._limited, self._whole = timeout, limited, whole
         self._terms = FetchTerms.by(settings, isolation)
@@ -111,7 +115,7 @@ class FetchPass(Generic[C, T]):
     # -- where to read
 
     def _locate(self) -> Mapping[Address, Sequence[PartitionReading]]:
-        """The partitions that are still to be read, by the broker that leads them."""
+        """Return the partitions that are still to be read, by the broker that leads them."""
         readings: defaultdict[Address, list[PartitionReading]] = defaultdict(list)
         try:
             self._find_range()
@@ -134,7 +138,10 @@ class FetchPass(Generic[C, T]):
         return readings
 
     def _find_range(self) -> None:
-        """Offsets that brokers refused lie before the log's start by now, or behind its end after an election."""
+        """Look up the log bounds of partitions whose offsets brokers refused.
+
+        Such an offset lies before the log's start by now, or behind its end after an election.
+        """
         for place, bounds in read_log_bounds(self._cluster, self._out_of_range).items():
             if isinstance(bounds, KafkaFault):
                 self._why[place] = str(bounds)
@@ -149,7 +156,10 @@ class FetchPass(Generic[C, T]):
                 del self._stops[place]
 
     def _give_up(self) -> None:
-        """The time is over for what is left; raises DeadlineError or UnreachableError where it must be read."""
+        """Skip the partitions that are left when the time is over.
+
+        Raises DeadlineError or UnreachableError where they must be read.
+        """
         if self._whole or not self._bytes_read:
             topic, partition = place = min(self._stops)
             if self._whole and (lost := self._unreachable.get(place)) is not None:
@@ -162,7 +172,7 @@ class FetchPass(Generic[C, T]):
     # -- reading
 
     def _read_from(self, located: Mapping[Address, Sequence[PartitionReading]]) -> Iterator[T]:
-        """What all partitions have to their stops, but for those that get lost on the way."""
+        """Yield the items of all partitions up to their stops, except for those that are lost on the way."""
         with ExitStack() as stack:
             sources: list[Source] = []
             for address, readings in located.items():
@@ -184,7 +194,7 @@ class FetchPass(Generic[C, T]):
                     source.leave()
 
     def _ask(self, sources: Sequence[Source]) -> None:
-        """Asks the brokers that may be asked."""
+        """Send the next request to each broker that is idle and not resting."""
         now_s = self._deadline.clock.monotonic_s()
         for source in [each for each in sources if each.readings]:
             if not source.is_waiting and source.connection.is_ending():
@@ -194,13 +204,16 @@ class FetchPass(Generic[C, T]):
                     source.ask()
 
     def _rest(self, sources: Sequence[Source]) -> None:
-        """Waits where no broker may be asked, and none has a request to answer."""
+        """Sleep if no broker may be sent a request, and none has a request to respond to."""
         if not any(source.is_waiting or not source.readings for source in sources):
             rests_until_s = min(source.rests_until_s for source in sources)
             self._deadline.sleep(max(rests_until_s - self._deadline.clock.monotonic_s(), 0.0))
 
     def _answer(self, source: Source, sources: Sequence[Source]) -> list[Chunk[C]]:
-        """What the next answer brings; partitions that were read to their stops, or moved, are the source's no more."""
+        """Receive the next response and return its chunks.
+
+        Partitions that were read to their stops, or moved, are removed from the source.
+        """
         chunks: list[Chunk[C]] = []
         with self._losing(source.readings, source):
             answer, parts = source.answer()
@@ -211,7 +224,7 @@ class FetchPass(Generic[C, T]):
                 part = parts.get(reading.place)
                 if part is None or part.error_code != NONE:
                     source.readings.remove(reading)
-                    self._heed(reading.place, part)
+                    self._handle_fault(reading.place, part)
                     continue
                 self._bytes_read += len(part.records or b"")
                 chunks.append((reading, self._taker.take(reading, part)))
@@ -225,7 +238,7 @@ class FetchPass(Generic[C, T]):
         return chunks
 
     def _count_empty(self, source: Source, reading: PartitionReading, end: int, *, is_empty: bool) -> None:
-        """Ends the reading of a partition that was read to its stop, or of which answer after answer brings nothing."""
+        """Remove a partition that was read to its stop, or for which response after response brings nothing."""
         reading.empty = reading.empty + 1 if is_empty else 0
         if is_empty and end < reading.stop:
             source.readings.remove(reading)
@@ -236,8 +249,11 @@ class FetchPass(Generic[C, T]):
         elif reading.position >= reading.stop:
             source.readings.remove(reading)
 
-    def _heed(self, place: Place, part: PartitionData | None) -> None:
-        """Why a partition is not read here: it moved, or its offset is gone, or it can't be read at all."""
+    def _handle_fault(self, place: Place, part: PartitionData | None) -> None:
+        """Note why a partition is not read here.
+
+        It moved, or its offset is gone, or it can't be read at all.
+        """
         code = UNKNOWN_SERVER_ERROR if part is None else part.error_code
         self._why[place] = "the broker's answer leaves it out" if part is None else error_name(code)
         if code == TOPIC_AUTHORIZATION_FAILED:
@@ -252,7 +268,7 @@ class FetchPass(Generic[C, T]):
         self._taker.skip(place, self._stops.pop(place), UnseenReason.UNREADABLE, why)
 
     def _finish(self, readings: Iterable[PartitionReading]) -> None:
-        """Those of some partitions that are read to their stops are read no more."""
+        """Finish those of some partitions that are read to their stops."""
         for reading in readings:
             if reading.position >= reading.stop:
                 self._taker.finish(reading.place, reading.stop)
@@ -260,7 +276,7 @@ class FetchPass(Generic[C, T]):
 
     @contextmanager
     def _losing(self, readings: Collection[PartitionReading], source: Source | None = None) -> Iterator[None]:
-        """Around what asks a broker: where it can't be asked, its partitions wait for the next round."""
+        """Catch the errors of an unreachable broker in a block: its partitions wait for the next round."""
         try:
             yield
         except (UnreachableError, DeadlineError) as exc:
@@ -269,7 +285,7 @@ class FetchPass(Generic[C, T]):
                 source.lose()
 
     def _note(self, places: Iterable[Place], exc: UnreachableError | DeadlineError) -> None:
-        """Why partitions are not read; that the time is over says less than what was said before."""
+        """Note why partitions are not read; a deadline replaces no earlier reason, which says more."""
         for place in places:
             if isinstance(exc, DeadlineError):
                 self._why.setdefault(place, exc.message)
@@ -277,7 +293,10 @@ class FetchPass(Generic[C, T]):
                 self._why[place], self._unreachable[place] = exc.message, exc
 
     def _renew(self, sources: Sequence[Source], *, throttle_ms: int) -> None:
-        """It gets on: the timeout begins anew, once a broker that slows clients down has had its time."""
+        """Start the timeout anew after progress.
+
+        The time for which a broker throttles the client is added.
+        """
         if self._limited:
             return
         self._deadline = Deadline.after(self._timeout.timeout_s + throttle_ms / 1000, self._timeout.clock)

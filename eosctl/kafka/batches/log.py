@@ -20,7 +20,7 @@ from eosctl.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
 
 
 class NativeBatchLog:
-    """Connects when it is first asked something; one thread may use it, for one scan at a time."""
+    """Connects at its first request; one thread may use it, for one scan at a time."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class NativeBatchLog:
         self._cluster.close()
 
     def plan(self, topics: Collection[str], window: Window) -> ScanPlan:
-        """Where a scan of `window` would begin and end, now; partitions that no leader speaks for are unseen.
+        """Plan a scan of `window` with its current first and last offsets.
 
-        Raises NotFoundError, UnauthorizedError, UnreachableError.
+        Partitions without a responding leader are unseen. Raises NotFoundError, UnauthorizedError, UnreachableError.
         """
         counts = count_partitions(self._cluster, topics, self._settings)
         for topic in topics:
@@ -63,7 +63,7 @@ class NativeBatchLog:
         return ScanPlan(tuple(spans), tuple(unseen))
 
     def scan(self, plan: ScanPlan, *, check_crc: bool = False) -> NativeScan:
-        """A pass over the plan's partitions."""
+        """Scan the plan's partitions."""
         return NativeScan(
             self._cluster, plan,
             settings=self._settings, timeout=self._deadline, check_crc=check_crc,
@@ -77,7 +77,7 @@ class NativeBatchLog:
 
 
 def _span(place: Place, bounds: LogBounds, window: Window) -> tuple[Span, list[Unseen]]:
-    """What can be read of the window, and what lies before the log's start."""
+    """Return the readable part of the window, and the offsets of it before the log's start."""
     times = iter(bounds.of_times)
     since = next(times) if window.since_ms is not None else window.since_offset or 0
     stop = next(times) if window.until_ms is not None else window.until_offset

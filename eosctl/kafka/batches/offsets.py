@@ -1,4 +1,4 @@
-"""Where partitions begin and end, and which offset a time has there: ListOffsets to their leaders."""
+"""The first and last offsets of partitions, and their offsets for times: ListOffsets to their leaders."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ MOVING = LEADER_RETRIES | {
     *(UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE),
     *(UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID),
 }
-"""Faults of partitions whose leader is not settled, or has not heard of them yet."""
+"""Faults of partitions whose leader is not settled, or does not know them yet."""
 _REMOTE_TIMEOUT_MS = 30_000
-"""How long a broker may look in remote storage for the offset of a time; it is Java's request timeout."""
+"""The time that a broker may search remote storage for the offset of a time; it is Java's request timeout."""
 _WITHOUT_TOPIC = MOVING - {UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class LogBounds(Struct, frozen=True):
-    """Log start, last stable offset and high watermark of a partition, the offsets of the times asked for, its leader.
+    """Log start, last stable offset and high watermark of a partition, the offsets of the requested times, its leader.
 
-    A time that no record is as young as has the high watermark.
+    A time that is later than all records has the high watermark.
     """
 
     start: int
@@ -59,7 +59,10 @@ class LogBounds(Struct, frozen=True):
 def read_log_bounds(
     cluster: Cluster, places: Iterable[Place], *, times_ms: Sequence[int] = ()
 ) -> dict[Place, LogBounds | KafkaFault]:
-    """The bounds of each partition, or why its leader does not say; asked until the leaders are settled."""
+    """Return the bounds of each partition, or the fault of its leader.
+
+    Leaders are asked again until they are settled.
+    """
 
     def ask_once(pending: list[Place]) -> Mapping[Place, LogBounds | KafkaFault]:
         leaders = describe_leaders(cluster, pending)

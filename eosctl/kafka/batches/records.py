@@ -28,9 +28,9 @@ from eosctl.wire.log.offset_messages import Isolation
 
 
 class RecordReading:
-    """An iterable of Piece that is gone through once; a piece has records of several ranges, by their numbers.
+    """An iterable of Piece that can be iterated once; a piece has records of several ranges, by their numbers.
 
-    Raises DeadlineError when `timeout` is over, which begins anew with everything that is read unless the reading is
+    Raises DeadlineError when `timeout` is over, which begins anew whenever something is read unless the reading is
     `limited`; UnauthorizedError; BrokerError where offsets of the ranges are gone, or a topic was created again.
     """
 
@@ -57,11 +57,11 @@ class RecordReading:
         )
 
     def passed(self) -> int:
-        """How many offsets of the ranges are read, markers and gaps too, so that it ends at the ranges' length."""
+        """Count the offsets that are read, including markers and gaps; in the end this is the ranges' length."""
         return sum(one.end - one.begin for one in self._ranges) - sum(one.end - one.begin for one in self.rest())
 
     def rest(self) -> list[OffsetRange]:
-        """What of the ranges is not read yet."""
+        """Return the parts of the ranges that are not read yet."""
         positions = self._taken.positions
         return [replace(one, begin=min(positions[one.topic, one.partition], one.end)) for one in self._ranges]
 
@@ -70,14 +70,14 @@ class RecordReading:
 
 
 class _Records:
-    """Makes pieces of answers."""
+    """Makes pieces of responses."""
 
     def __init__(self, ranges: Sequence[OffsetRange]) -> None:
         self.positions = {(one.topic, one.partition): one.begin for one in ranges}
         self._number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
 
     def take(self, reading: PartitionReading, part: PartitionData) -> Batches | None:
-        """The batches whose records a consumer sees; raises ProtocolError, and OldFormatError."""
+        """Return the batches whose records a consumer sees; raises ProtocolError, and OldFormatError."""
         if part.records is None:
             return None
         topic, partition = reading.place
@@ -87,7 +87,7 @@ class _Records:
         return batches.some(slice(sound)).visible(part.aborted_transactions or ())
 
     def give(self, chunks: Sequence[tuple[PartitionReading, Batches | None]]) -> Iterator[Piece]:
-        """All records of an answer together, but for much that was compressed."""
+        """Yield all records of a response together, or in several pieces if much of it was compressed."""
         decoder = BatchDecoder()
         for reading, batches in chunks:
             if batches is not None:
@@ -97,11 +97,11 @@ class _Records:
         self.positions.update((reading.place, reading.position) for reading, _batches in chunks)
 
     def finish(self, place: Place, stop: int) -> None:
-        """A partition is read to its end."""
+        """Set the position to the partition's end."""
         self.positions[place] = stop
 
     def skip(self, place: Place, to: int, reason: UnseenReason, detail: str = "") -> None:
-        """Raises BrokerError: what is left out could be the newest of a key."""
+        """Raise BrokerError if offsets would be skipped: one of them could be the newest of a key."""
         if self.positions[place] >= to:
             return
         topic, partition = place

@@ -1,4 +1,4 @@
-"""One pass over the batches of a plan, by their headers; what nobody leads for the whole timeout is unseen."""
+"""One pass over the batches of a plan, by their headers; a partition that has no leader for the timeout is unseen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eosctl.kafka.cluster import Cluster
 
 
 class NativeScan:
-    """An iterable that is gone through once; `timeout` begins anew with everything that is read."""
+    """An iterable that can be iterated once; `timeout` begins anew whenever something is read."""
 
     def __init__(
         self,
@@ -29,11 +29,11 @@ class NativeScan:
         self._batches = FetchPass(cluster, self._seen, stops, settings=settings, timeout=timeout)
 
     def positions(self) -> Mapping[Place, int]:
-        """The next offset of each partition."""
+        """Return the next offset of each partition."""
         return self._seen.positions
 
     def unseen(self) -> Sequence[Unseen]:
-        """What was not seen so far."""
+        """Return the offsets that were not seen so far."""
         return self._seen.unseen()
 
     def __iter__(self) -> Iterator[Batch]:

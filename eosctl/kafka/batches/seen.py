@@ -1,4 +1,4 @@
-"""What a scan has given out, and what it found missing: nothing here asks anybody."""
+"""The progress of a scan and the offsets that it found missing; sends no requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LAST_OFFSET = itemgetter(Batch._fields.index("last_offset"))
 
 
 def batches_of(reading: PartitionReading, part: PartitionData, *, check_crc: bool = False) -> Sequence[Batch]:
-    """The whole batches that were fetched of a partition, as far as they are sound; the position moves behind them.
+    """Return the whole and sound batches fetched from a partition, and move the position behind them.
 
     Raises ProtocolError.
     """
@@ -30,7 +30,7 @@ def batches_of(reading: PartitionReading, part: PartitionData, *, check_crc: boo
 
 
 def pass_sound(reading: PartitionReading, lasts: Sequence[int], base_of: Callable[[int], int], *, end: int) -> int:
-    """How many of the batches with those last offsets are sound; the reading's position moves behind them."""
+    """Count the sound batches among those with these last offsets, and move the reading's position behind them."""
     sound = _count_sound(lasts, end=end)
     if sound:
         reading.position = max(reading.position, lasts[sound - 1] + 1)
@@ -40,21 +40,22 @@ def pass_sound(reading: PartitionReading, lasts: Sequence[int], base_of: Callabl
 
 
 def _count_sound(lasts: Sequence[int], *, end: int) -> int:
-    """Those before the first one whose offsets can't be: behind the log's end, or behind those of its successor.
+    """Count the batches before the first one with impossible offsets: behind the log's end, or behind its successor's.
 
-    One rotten header would pass for a hole of compaction that takes all the rest. A batch that came after the end was
-    looked up is only asked for again. There are many: what is the rule is seen without a step for each.
+    One corrupt header would pass for a gap of compaction that covers all the rest. A batch that was appended after the
+    end was looked up is only requested again. There are many batches: the usual case is recognised without a step for
+    each.
     """
     if not lasts or (lasts[-1] < end and lasts == sorted(lasts)):
         return len(lasts)
-    for at, last in enumerate(lasts):
-        if last >= end or last > min(lasts[at + 1 : at + 2], default=last):
-            return at
+    for row, last in enumerate(lasts):
+        if last >= end or last > min(lasts[row + 1 : row + 2], default=last):
+            return row
     return len(lasts)
 
 
 class SeenBatches:
-    """`positions` has the next offset of each partition, and moves with each batch that is given out."""
+    """The progress of a scan; `positions` has the next offset of each partition, and moves with each batch yielded."""
 
     def __init__(self, plan: ScanPlan, *, check_crc: bool = False) -> None:
         self._check_crc = check_crc
@@ -63,20 +64,20 @@ class SeenBatches:
         self._compacted: dict[Place, Unseen] = {}
 
     def unseen(self) -> Sequence[Unseen]:
-        """What the plan had, what was found since, and the holes of each partition as one."""
+        """Return the unseen offsets: the plan's, those found since, and one entry per partition for compaction."""
         return (*self._unseen, *(self._compacted[place] for place in sorted(self._compacted)))
 
     def take(self, reading: PartitionReading, part: PartitionData) -> Sequence[Batch]:
-        """The batches that were fetched of a partition."""
+        """Return the batches fetched from a partition."""
         return batches_of(reading, part, check_crc=self._check_crc)
 
     def give(self, chunks: Sequence[tuple[PartitionReading, Sequence[Batch]]]) -> Iterator[Batch]:
-        """The batches of some partitions."""
+        """Yield the batches of some partitions."""
         for reading, batches in chunks:
             yield from self._of_partition(reading.place, batches, reading.stop)
 
     def _of_partition(self, place: Place, batches: Sequence[Batch], stop: int) -> Iterator[Batch]:
-        """The batches of a partition that lie, at least in part, between its position and `stop`."""
+        """Yield the batches of a partition that lie, at least in part, between its position and `stop`."""
         positions = self.positions
         position = positions[place]
         for batch in batches:
@@ -94,14 +95,14 @@ class SeenBatches:
             yield batch
 
     def finish(self, place: Place, stop: int) -> None:
-        """There is nothing more up to `stop`."""
+        """Record a gap up to `stop`, behind which nothing more is read."""
         position = self.positions[place]
         if position < stop:
             self._hole(place, position, stop - 1, stop - position)
             self.positions[place] = stop
 
     def skip(self, place: Place, to: int, reason: UnseenReason, detail: str = "") -> None:
-        """What lies before `to` can't be read any more."""
+        """Record that offsets before `to` can't be read any more."""
         position = self.positions[place]
         if position < to:
             self._unseen.append(Unseen(*place, reason, position, to - 1, to - position, detail))

@@ -1,8 +1,8 @@
-"""One leader that batches are fetched from: its connection, the request under way, and whose turn it is.
+"""One leader from which batches are fetched: its connection, the pending request, and the order of its partitions.
 
-Requests belong to no fetch session (KIP-227): a bounded pass moves every partition with every answer, so that a session
-would spare few bytes, and it would take one of the broker's slots from clients that stay. Partitions take turns at
-being first in the request: brokers fill an answer in that order, and give a large batch to the first only.
+Requests belong to no fetch session (KIP-227): a bounded pass moves every partition with every response, so that a
+session would spare few bytes, and it would take one of the broker's slots from clients that stay. Partitions take turns
+at being first in the request: brokers fill a response in that order, and give a large batch to the first only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eosctl.core.java.numbers import whole_number
 from eosctl.deadline import Clock
 from eosctl.kafka.native.connection import Connection, Pending
 from eosctl.kafka.topics.partition_leaders import Leader
-from eosctl.wire.frames import FrameRoom
+from eosctl.wire.frames import FrameMemory
 from eosctl.wire.log.fetch_messages import (
     FETCH,
     TOPIC_IDS_FROM,
@@ -39,7 +39,10 @@ _MAX_WAIT_MS = 500
 
 
 class FetchTerms(Struct, frozen=True):
-    """What is asked of a broker at once, and in which isolation; of few partitions more each, unless it was said."""
+    """The isolation of a fetch, and its sizes in bytes.
+
+    Without `partition_bytes`, a request for few partitions fetches more of each.
+    """
 
     isolation: Isolation
     answer_bytes: int = ANSWER_BYTES
@@ -47,7 +50,7 @@ class FetchTerms(Struct, frozen=True):
 
     @classmethod
     def by(cls, settings: ClientSettings, isolation: Isolation) -> FetchTerms:
-        """Those of a client whose settings may say how much it wants, as librdkafka is told."""
+        """Read the terms from a client's settings, which may limit sizes under librdkafka's names."""
         return cls(
             isolation,
             _number(settings, "fetch.max.bytes") or ANSWER_BYTES,
@@ -61,7 +64,7 @@ def _number(settings: ClientSettings, name: str) -> int | None:
 
 @dataclass(slots=True)
 class PartitionReading:
-    """A partition that is read: the next offset, where to stop, who leads it, and how often nothing came, and why."""
+    """A partition that is read: next offset, stop, leader, and the number of empty responses, with their reason."""
 
     place: Place
     position: int
@@ -72,12 +75,12 @@ class PartitionReading:
 
 
 class Source:
-    """The partitions that one broker leads; one request is under way at a time."""
+    """The partitions that one broker leads; it has one pending request at a time."""
 
     def __init__(self, connection: Connection, readings: Iterable[PartitionReading], terms: FetchTerms) -> None:
         self.connection, self._terms = connection, terms
         self.readings = deque(readings)
-        self._room = FrameRoom(min(terms.answer_bytes, ANSWER_BYTES) + (1 << 16))
+        self._room = FrameMemory(min(terms.answer_bytes, ANSWER_BYTES) + (1 << 16))
         self._pending: Pending[FetchResponse] | None = None
         self._names: dict[UUID, str] = {}
         self.rests_until_s = 0.0
@@ -88,7 +91,7 @@ class Source:
         return self._pending is not None
 
     def ask(self) -> None:
-        """Sends the next request."""
+        """Send the next request."""
         with_ids = all(each.leader.topic_id != NO_ID for each in self.readings)
         version = self.connection.version_of(FETCH)
         self._names = {each.leader.topic_id: each.place[0] for each in self.readings}
@@ -97,7 +100,10 @@ class Source:
         )
 
     def answer(self) -> tuple[FetchResponse, dict[Place, PartitionData]]:
-        """What came, whose views hold until the next answer; the first partition goes to the end of the queue."""
+        """Receive the response; the first partition goes to the end of the queue.
+
+        Its views are valid until the next response.
+        """
         pending, self._pending = self._pending, None
         if pending is None:
             raise RuntimeError("an answer was awaited to no request")
@@ -110,17 +116,17 @@ class Source:
         }
 
     def rest(self, throttle_ms: int, clock: Clock) -> None:
-        """No request for a while: the broker slows down a client that is over its quota (KIP-219)."""
+        """Send no request for a while: the broker throttles a client that is over its quota (KIP-219)."""
         if throttle_ms:
             self.rests_until_s = clock.monotonic_s() + throttle_ms / 1000
 
     def leave(self) -> None:
-        """No answer is awaited any more: a connection on which one would still come is of no use to others."""
+        """Abort the connection if a response is still pending: it is of no use to others."""
         if self._pending is not None:
             self.connection.stream.abort()
 
     def lose(self) -> None:
-        """The connection is of no use, so nothing is read here."""
+        """Abort the connection and stop reading here."""
         self._pending = None
         self.readings.clear()
         self.connection.stream.abort()

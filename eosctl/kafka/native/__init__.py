@@ -1,1 +1,1 @@
-"""Connections of our own to brokers, for what no Python client offers."""
+"""eosctl's own connections to brokers, for requests that librdkafka does not offer."""

@@ -1,6 +1,4 @@
-"""confluent-kafka's AdminClient as a connection: every wait has the deadline, every error is ours and has
-its reason.
-"""
+"""confluent-kafka's AdminClient as a connection: every wait has the deadline, every error is ours and has a reason."""
 
 from __future__ import annotations
 
@@ -22,18 +20,19 @@ from eosctl.kafka.topics.librdkafka import ErrorLog, client_properties, error_of
 _POLL_S = 0.1
 _CONNECT_TIMEOUT_S = 20.0
 _REFRESH, _ASK_AGAIN_MS = "topic.metadata.refresh.interval.ms", 2_000
-"""After so long librdkafka asks again who is there. It sends much to the one broker that is named as the controller, in
-KRaft any that seems to live: where that one hangs, another is named when its session is over (9 s), and librdkafka
-(2.16) would hear of it after five minutes."""
+"""The interval at which librdkafka refreshes the list of brokers. It sends much to the one broker that is named as the
+controller, in KRaft any that seems to live: where that one hangs, another is named when its session is over (9 s), and
+librdkafka (2.16) would learn of it after five minutes.
+"""
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 def interruptible(request: Callable[_P, _T]) -> Callable[_P, _T]:
-    """`request`, where a Ctrl-C is a KeyboardInterrupt again.
+    """Wrap `request` so that a Ctrl-C is a KeyboardInterrupt again.
 
-    confluent-kafka's C code (2.16) can notice the signal and return its futures all the same; Python makes a
-    SystemError of that.
+    confluent-kafka's C code (2.16) can notice the signal and return its futures all the same; Python raises a
+    SystemError for that.
     """
 
     @functools.wraps(request)
@@ -49,7 +48,7 @@ def interruptible(request: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 class InterruptibleAdmin(AdminClient):
-    """An AdminClient whose requests can be interrupted: those that anything here makes."""
+    """An AdminClient whose requests can be interrupted, as far as this package makes them."""
 
     create_acls = interruptible(AdminClient.create_acls)
     create_topics = interruptible(AdminClient.create_topics)
@@ -63,7 +62,7 @@ class InterruptibleAdmin(AdminClient):
 
 
 class AdminConnection:
-    """The client is made at the first question and kept until `close`."""
+    """A connection whose client is made at the first request and kept until `close`."""
 
     def __init__(self, settings: ClientSettings, *, deadline: Deadline) -> None:
         self._settings, self._deadline = settings, deadline
@@ -72,16 +71,16 @@ class AdminConnection:
         self._cluster_id = ""
 
     def close(self) -> None:
-        """Lets the client go; a later question opens another."""
+        """Close the client; a later request opens another."""
         self._client = None
 
     def cluster_id(self) -> str:
-        """The Kafka cluster id. Raises UnreachableError or UnauthorizedError with the reason."""
+        """Return the Kafka cluster id. Raises UnreachableError or UnauthorizedError with the reason."""
         self.client()
         return self._cluster_id
 
     def client(self) -> AdminClient:
-        """The client, after the cluster has answered once."""
+        """Return the client, after the cluster has responded once."""
         if self._client is None:
             properties = {_REFRESH: _ASK_AGAIN_MS, **client_properties(self._settings), "error_cb": self._errors}
             try:
@@ -104,7 +103,7 @@ class AdminConnection:
         return cluster_id
 
     def result(self, future: Future[Any], doing: str, access: Access | None = None) -> Any:
-        """What `future` comes to; a refusal is told with the `access` that was missing."""
+        """Return the result of `future`; the error of a refusal names the `access` that was missing."""
         self.wait([future], doing)
         try:
             return future.result()
@@ -112,12 +111,12 @@ class AdminConnection:
             raise self.translated(exc, doing, access) from exc
 
     def translated(self, exc: KafkaException, doing: str, access: Access | None) -> EosctlError:
-        """The error that shows most: what `error_cb` heard of a refused login, else the exception's own."""
+        """Return the most informative error: a refused login that `error_cb` reported, else the exception's own."""
         self._errors.check(doing)
         return translate(error_of(exc), doing, access=access, because=self._errors.reason())
 
     def wait(self, futures: Collection[Future[object]], doing: str) -> None:
-        """Waits for all `futures` while serving librdkafka's callbacks, which hold the reason of a failure."""
+        """Wait for all `futures` while serving librdkafka's callbacks, which have the reason of a failure."""
         self._errors.clear()
         while any(not future.done() for future in futures) and wait_for(futures, timeout=_POLL_S).not_done:
             self._serve_callbacks()
@@ -130,5 +129,5 @@ class AdminConnection:
             self._client.poll(0)
 
     def request_timeout_s(self) -> float:
-        """How long one request may take: the client's setting, or what is left of the deadline."""
+        """Return the time limit of one request: the client's setting, or the rest of the deadline."""
         return max(min(self._settings.request_timeout_ms / 1000, self._deadline.remaining_s()), 0.001)

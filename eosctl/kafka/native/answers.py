@@ -1,4 +1,4 @@
-"""From answers on the wire to the values of eosctl.core.transactions."""
+"""Converts responses on the wire to the values of eosctl.core.transactions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _ENDED = {
 
 
 def transaction_of(item: DescribedTransaction, coordinator: Coordinator) -> TransactionDescription | KafkaFault:
-    """One answer of DescribeTransactions; brokers report the start of a transaction that has ended, too (4.3.1)."""
+    """Convert one result of DescribeTransactions.
+
+    Brokers report the start of a transaction that has ended, too (4.3.1).
+    """
     if item.error_code != NONE:
         return fault(item.error_code)
     state, started_ms = _STATES.get(item.transaction_state, TransactionState.UNKNOWN), item.transaction_start_time_ms
@@ -51,7 +54,7 @@ def transaction_of(item: DescribedTransaction, coordinator: Coordinator) -> Tran
 
 
 def listing_of(item: ListedTransaction, coordinator_id: int) -> TransactionListing:
-    """One line of ListTransactions."""
+    """Convert one entry of ListTransactions."""
     state = _STATES.get(item.transaction_state, TransactionState.UNKNOWN)
     return TransactionListing(
         TransactionalId(item.transactional_id), state, ProducerId(item.producer_id), coordinator_id
@@ -59,7 +62,10 @@ def listing_of(item: ListedTransaction, coordinator_id: int) -> TransactionListi
 
 
 def group_of(item: DescribedGroup) -> RawGroup | KafkaFault:
-    """One answer of DescribeGroups; brokers from 4.0 on say GROUP_ID_NOT_FOUND where older ones said Dead."""
+    """Convert one result of DescribeGroups.
+
+    Brokers from 4.0 on return GROUP_ID_NOT_FOUND where older ones return Dead.
+    """
     if item.error_code not in {NONE, GROUP_ID_NOT_FOUND}:
         return fault(item.error_code, item.error_message)
     return RawGroup(

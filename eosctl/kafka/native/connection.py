@@ -1,4 +1,4 @@
-"""A connection to one broker on which requests can be made: TCP, TLS, ApiVersions and SASL are behind it."""
+"""A connection to one broker, ready for requests: TCP, TLS, ApiVersions and SASL are done."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from eosctl.wire.error_codes import (
     UNSUPPORTED_VERSION,
     error_name,
 )
-from eosctl.wire.frames import LISTING_LIMIT_BYTES, FrameRoom
+from eosctl.wire.frames import LISTING_LIMIT_BYTES, FrameMemory
 
 if TYPE_CHECKING:
     import ssl
@@ -42,7 +42,7 @@ _SESSION_USED = 0.85  # of its lifetime: where Java begins to log in again (Sasl
 
 
 class Pending(Struct, Generic[S], frozen=True):
-    """A request that is under way."""
+    """A request without a response yet."""
 
     api: Api[Any, S]
     version: int
@@ -50,7 +50,7 @@ class Pending(Struct, Generic[S], frozen=True):
 
 
 class Connection:
-    """Requests and answers in order, on one stream; not for several threads at a time."""
+    """Requests and responses in order, on one stream; only one thread may use it at a time."""
 
     def __init__(self, stream: Stream, *, client_id: str) -> None:
         self.stream = stream
@@ -68,7 +68,7 @@ class Connection:
         oauth_token: Callable[[], str],
         versions: BrokerVersions | None = None,
     ) -> None:
-        """Connects and authenticates; `versions` from an earlier connection to this broker save a round trip."""
+        """Connect and authenticate; `versions` from an earlier connection to this broker save a round trip."""
         try:
             self.stream.connect(tls)
             self.versions = versions or self._ask_versions(encrypted=tls is not None)
@@ -80,15 +80,15 @@ class Connection:
             raise
 
     def call(self, api: Api[Q, S], request: Q) -> S:
-        """One request in the newest version both sides speak, and its answer."""
+        """Send one request in the newest version that both sides speak, and return its response."""
         return self._exchange(api, request, self.version_of(api))
 
     def version_of(self, api: AnyApi) -> int:
-        """The version in which `api` is spoken here; raises UnsupportedError."""
+        """Return the version in which `api` is spoken here; raises UnsupportedError."""
         return self.versions.choose(api, broker=self.broker)
 
     def pipeline(self, api: Api[Q, S], requests: list[Q]) -> list[S]:
-        """Several requests in one go, and their answers."""
+        """Send several requests at once, and return their responses."""
         version = self.version_of(api)
         frames = [(self.next_correlation_id(), request) for request in requests]
         self.stream.send(b"".join(self._encode(api, request, version, number) for number, request in frames))
@@ -98,30 +98,33 @@ class Connection:
         ]
 
     def send(self, api: Api[Q, S], request: Q, *, version: int) -> Pending[S]:
-        """A request in a version of the caller's, whose answer is for `receive_in`; nothing may be asked in between."""
+        """Send a request in a given version; `receive_in` returns its response.
+
+        No other request may be sent in between.
+        """
         number = self.next_correlation_id()
         self.stream.send(self._encode(api, request, version, number))
         return Pending(api, version, number)
 
-    def receive_in(self, room: FrameRoom, pending: Pending[S]) -> S:
-        """The answer to what was sent; its views are into `room`."""
+    def receive_in(self, room: FrameMemory, pending: Pending[S]) -> S:
+        """Receive the response to a sent request; its views are into `room`."""
         frame = self.stream.receive_frame_in(room)
         return decode_response(pending.api, frame, version=pending.version, correlation_id=pending.correlation_id)
 
     def next_correlation_id(self) -> int:
-        """A number that no request on this connection has had (they wrap at 31 bits)."""
+        """Return a number that no request on this connection has had (they wrap at 31 bits)."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         return self._correlation_id
 
     def is_ending(self) -> bool:
-        """Whether the login is nearly over (connections.max.reauth.ms, KIP-368): a request behind its end is cut off.
+        """Return whether the login has expired (connections.max.reauth.ms, KIP-368): later requests are cut off.
 
-        Measured on the wall, as a deadline's time stands still at a question.
+        It is measured by wall time, as a deadline's clock stops during a question to the user.
         """
         return self._session_ends_s is not None and self.stream.deadline.clock.now_s() >= self._session_ends_s
 
     def close(self) -> None:
-        """Closes the stream."""
+        """Close the stream."""
         self.stream.close()
 
     def _encode(self, api: Api[Q, Any], request: Q, version: int, correlation_id: int) -> bytes:
@@ -133,7 +136,10 @@ class Connection:
         return decode_response(api, self.stream.receive_frame(), version=version, correlation_id=number)
 
     def _ask_versions(self, *, encrypted: bool) -> BrokerVersions:
-        """ApiVersions; a broker that lacks our version answers in v0 with the error UNSUPPORTED_VERSION (KIP-511)."""
+        """Request ApiVersions.
+
+        A broker that lacks our version responds in v0 with the error UNSUPPORTED_VERSION (KIP-511).
+        """
         number = self.next_correlation_id()
         try:
             self.stream.send(self._encode(API_VERSIONS, _SOFTWARE, _API_VERSIONS_FIRST_TRY, number))
@@ -194,7 +200,10 @@ class Connection:
 
 @lru_cache(maxsize=16)
 def _read_versions(body: bytes) -> ApiVersionsResponse:
-    """The answer in the version tried first: the brokers of a cluster offer the same, and each connection asks anew."""
+    """Read the response in the version tried first.
+
+    Results are cached: the brokers of a cluster offer the same versions, and each connection asks anew.
+    """
     version = _API_VERSIONS_FIRST_TRY
     return decode_body(
         API_VERSIONS.response,

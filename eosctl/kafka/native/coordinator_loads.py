@@ -1,7 +1,8 @@
-"""Which brokers coordinate transactions, and whether they know all of theirs: else a listing looks whole and is not.
+"""The brokers that coordinate transactions, and whether they have loaded all of theirs.
 
 A broker lists what it has loaded of the partitions of `__transaction_state` that it leads. One that has just started,
-and a partition without a leader, are silently missing (`TransactionStateManager.listTransactionStates`, Kafka 4.3).
+and a partition without a leader, are silently missing (`TransactionStateManager.listTransactionStates`, Kafka 4.3): a
+listing would look complete.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTran
 
 
 class Coordinators(Struct, frozen=True):
-    """The brokers to ask for their transactions, by node id; `missing` says what they would leave out now.
+    """The brokers that list their transactions, by node id.
 
-    `unseen` is set where that can't be known: this principal may not DESCRIBE the topic, so that a partition without a
-    leader looks like none.
+    `missing` has a fault for what their listings leave out now. `unseen` is set where that is unknown: this principal
+    may not DESCRIBE the topic, so that a partition without a leader would not be noticed.
     """
 
     ready: Mapping[int, Address]
@@ -43,9 +44,11 @@ class Coordinators(Struct, frozen=True):
 
 
 def find_coordinating_brokers(cluster: Cluster) -> Coordinators:
-    """Asks for metadata once, and each leader for an id of each of its partitions: one that is ready doesn't know it.
+    """Find the brokers that coordinate transactions and have loaded them.
 
-    Without DESCRIBE on the topic, or on such ids, brokers don't report: then all of them are ready, as far as is known.
+    Metadata is requested once; then each leader is asked for an unknown id of each of its partitions, which one that is
+    ready reports as unknown. Without DESCRIBE on the topic, or on such ids, brokers don't report: then all of them
+    count as ready, as far as is known.
     """
     metadata = cluster.metadata([TOPIC])
     brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
@@ -87,7 +90,7 @@ def _ask_leaders(cluster: Cluster, topic: TopicMetadata, brokers: Mapping[int, A
 
 
 def _not_loaded(leader: int, errors: Mapping[int, int]) -> list[KafkaFault]:
-    """What a broker says of its partitions; an error that is none of these means that it may not say."""
+    """Return the faults of partitions that a broker has not loaded; other errors mean that it may not report."""
     codes = sorted(set(errors.values()) & COORDINATOR_RETRIES)
     partitions = {code: [partition for partition, error in errors.items() if error == code] for code in codes}
     return [fault(code, f"broker {leader} does not know {_of_topic(partitions[code])} yet") for code in codes]
@@ -99,7 +102,7 @@ def _of_topic(partitions: Iterable[int]) -> str:
 
 
 def _probes(topic: TopicMetadata) -> dict[int, dict[TransactionalId, int]]:
-    """Leader -> an id that nobody has, for each partition that it leads -> the partition."""
+    """Map each leader to probe ids that nobody uses, one for each partition that it leads, with that partition."""
     leaders = {part.partition_index: part.leader_id for part in topic.partitions}
     probes: defaultdict[int, dict[TransactionalId, int]] = defaultdict(dict)
     names = (TransactionalId(f"eosctl-probe-{number}") for number in count())

@@ -1,4 +1,4 @@
-"""FindCoordinator: one batched question where brokers can (v4, Kafka 3.0), else one question per key."""
+"""FindCoordinator: one batched request where brokers can (v4, Kafka 3.0), else one request per key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ LONGEST_KEY_BYTES = 32_767  # a broker drops the connection over a longer string
 
 
 def find_coordinators(cluster: Cluster, keys: Sequence[K], key_type: KeyType) -> dict[K, Coordinator | KafkaFault]:
-    """Asks once for each key: its coordinator, or why there is none now. Raises only when no broker can be asked."""
+    """Look up each key once: its coordinator, or the fault.
+
+    Raises only when no broker can be asked.
+    """
     answers: dict[str, Coordinator | KafkaFault] = {key: why for key in keys if (why := unfit_key(key))}
     fit = [key for key in keys if key not in answers]
     for start in range(0, len(fit), BATCH):
@@ -33,11 +36,11 @@ def find_coordinators(cluster: Cluster, keys: Sequence[K], key_type: KeyType) ->
         answers.update(_by_key(found))
         left_out = (key for key in batch if key not in answers)
         answers.update(dict.fromkeys(left_out, fault(INVALID_REQUEST, "the broker's answer leaves this key out")))
-    return cast("dict[K, Coordinator | KafkaFault]", answers)  # nobody answers for a key that was not asked for
+    return cast("dict[K, Coordinator | KafkaFault]", answers)  # no response has a key that was not requested
 
 
 def unfit_key(key: str) -> KafkaFault | None:
-    """Why a key can't be sent at all: not encodable, or longer than Kafka's strings."""
+    """Return the fault of a key that can't be sent at all: not encodable, or longer than Kafka's strings; else None."""
     try:
         size = len(key.encode())
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""One question about many things, put to the broker of each: what hinders one broker hides no answer of the others."""
+"""Sends a request about many keys to the broker of each: an error of one broker hides no result of the others."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ def ask_each_broker(
     located: Mapping[K, Address | KafkaFault],
     ask: Callable[[Address, list[K]], Mapping[K, V | KafkaFault]],
 ) -> dict[K, V | KafkaFault]:
-    """Asks each broker for its keys, in batches; what hinders one batch is a fault of its keys, not of the others.
+    """Send each broker a request for its keys, in batches.
 
-    Raises UnsupportedError: a broker too old for the request is no matter of single keys.
+    An error of one batch is a fault of its keys, not of the others. Raises UnsupportedError: a broker too old for the
+    request is no problem of single keys.
     """
     answers: dict[K, V | KafkaFault] = {}
     by_broker: defaultdict[Address, list[K]] = defaultdict(list)

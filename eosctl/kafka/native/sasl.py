@@ -1,4 +1,4 @@
-"""SASL mechanisms as conversations: a first message, then an answer to each challenge. No sockets here.
+"""SASL mechanisms as conversations: a first message, then a response to each challenge. No sockets here.
 
 Mechanisms eosctl speaks itself: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. GSSAPI is left to librdkafka.
 """
@@ -16,54 +16,60 @@ _WITH_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class Mechanism(Protocol):
-    """One conversation; `answer` returns None when nothing more is to be said."""
+    """One conversation; `answer` returns None when nothing more is to be sent."""
 
     def first(self) -> bytes:
-        """The client's first message."""
+        """Return the client's first message."""
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """The answer to what the broker said; raises UnauthorizedError when the broker can't prove itself."""
+        """Return the response to the broker's challenge.
+
+        Raises UnauthorizedError if the broker can't prove its identity.
+        """
 
 
 class Plain:
-    """RFC 4616."""
+    """PLAIN (RFC 4616)."""
 
     def __init__(self, username: str, password: str) -> None:
         self._message = f"\0{username}\0{password}".encode()
 
     def first(self) -> bytes:
-        """Name and password."""
+        """Return name and password."""
         return self._message
 
     def answer(self, challenge: bytes) -> bytes | None:  # noqa: ARG002 - PLAIN is over after one message
-        """Nothing."""
+        """Return None: nothing follows the first message."""
         return None
 
 
 class OAuthBearer:
-    """RFC 7628: one message with the token; an error challenge is answered with ^A, then the broker says why."""
+    """OAUTHBEARER (RFC 7628): one message with the token.
+
+    The client answers an error challenge with ^A, then the broker gives the reason.
+    """
 
     def __init__(self, token: str, extensions: dict[str, str]) -> None:
         pairs = "".join(f"{name}={value}\x01" for name, value in extensions.items())
         self._message = f"n,,\x01auth=Bearer {token}\x01{pairs}\x01".encode()
 
     def first(self) -> bytes:
-        """The token and the extensions (KIP-342)."""
+        """Return the token and the extensions (KIP-342)."""
         return self._message
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """^A when the broker described an error, else nothing."""
+        """Return ^A if the broker described an error, else None."""
         return b"\x01" if challenge else None
 
 
 def is_spoken_natively(settings: ClientSettings) -> bool:
-    """Whether eosctl can log in by itself; else librdkafka may be able to."""
+    """Return whether eosctl can log in by itself; otherwise librdkafka may be able to."""
     name = (settings.sasl_mechanism or "").upper()
     return not settings.security_protocol.upper().startswith("SASL") or name in {"", "OAUTHBEARER", *_WITH_PASSWORD}
 
 
 def make_mechanism(settings: ClientSettings, oauth_token: Callable[[], str]) -> Mechanism:
-    """The conversation for the configured mechanism; raises UsageError or UnsupportedError."""
+    """Make the conversation for the configured mechanism; raises UsageError or UnsupportedError."""
     name = (settings.sasl_mechanism or "").upper()
     if name == "OAUTHBEARER":
         return OAuthBearer(oauth_token(), dict(settings.oauth_extensions))
@@ -76,7 +82,7 @@ def make_mechanism(settings: ClientSettings, oauth_token: Callable[[], str]) -> 
         username, password = settings.sasl_username, settings.sasl_password.reveal()
         if name == "PLAIN":
             return Plain(username, password)
-        from eosctl.kafka.native.scram import Scram  # cryptography is for those who need it
+        from eosctl.kafka.native.scram import Scram  # loads cryptography only if needed
 
         return Scram(f"sha{name[-3:]}", username, password)
     if not name:
@@ -85,7 +91,7 @@ def make_mechanism(settings: ClientSettings, oauth_token: Callable[[], str]) -> 
 
 
 def no_native_login(settings: ClientSettings) -> UnsupportedError:
-    """The error for a mechanism that only librdkafka may know."""
+    """Return the error for a mechanism that only librdkafka may know."""
     return UnsupportedError(
         f"eosctl can't ask about transactions with a login by SASL {settings.sasl_mechanism}: librdkafka, which may "
         "know that login, has no such requests",

@@ -13,7 +13,7 @@ _MIN_ITERATIONS, _MAX_ITERATIONS = 4096, 10_000_000
 
 
 class Scram:
-    """RFC 5802 and 7677, without SASLprep: Kafka takes names and passwords as plain UTF-8.
+    """SCRAM (RFC 5802 and 7677), without SASLprep: Kafka takes names and passwords as plain UTF-8.
 
     Source: `ScramFormatter.normalize` and `ScramSaslClient`, Kafka 4.3.
     """
@@ -26,11 +26,11 @@ class Scram:
         self._server_signature: bytes | None = None
 
     def first(self) -> bytes:
-        """The user's name and our nonce."""
+        """Return the user's name and our nonce."""
         return f"n,,{self._first_bare}".encode()
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """The proof after the first challenge, nothing after the second, whose signature is checked."""
+        """Return the proof after the first challenge, None after the second, whose signature is checked."""
         if self._server_signature is None:
             return self._prove(_text(challenge))
         self._verify(_attributes(_text(challenge)))

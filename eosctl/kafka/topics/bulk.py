@@ -1,9 +1,9 @@
-"""Rows in bulk, in transactions that fit their timeout, whatever a quota makes of the writer.
+"""Writes rows in bulk, in transactions that fit their timeout, even if a quota slows the writer down.
 
     counts = write_in_bulk(settings, "my-id-0", placed(rule.sent(decisions)))
 
-Who writes again under the same transactional id fences what was left open. It knows nothing of Spark, whose
-tasks call it.
+Writing again under the same transactional id fences a transaction that was left open. This module knows nothing of
+Spark, whose tasks call it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def write_in_bulk(
     open_producer: OpenProducer | None = None,
     clock: Clock | None = None,
 ) -> Counts:
-    """Writes `rows` (topic, partition, key, value), partition by partition, and returns what was committed.
+    """Write `rows` (topic, partition, key, value), partition by partition, and return the committed counts.
 
-    Nothing is opened for no rows, and one transaction is enough where nothing holds the writer up: see `QuotaPace`. The
-    partitions exist: the plan has checked them. Raises what `KafkaTopicWriter.write_rows` raises.
+    Without rows nothing is opened, and one transaction is enough where nothing delays the writer: see `QuotaPace`. The
+    partitions exist: the plan has checked them. Raises the errors of `KafkaTopicWriter.write_rows`.
     """
     if not len(rows):
         return {}

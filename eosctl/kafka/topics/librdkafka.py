@@ -1,4 +1,4 @@
-"""Between eosctl and librdkafka: settings on the way in, errors on the way out.
+"""Converts settings for librdkafka, and its errors to eosctl's.
 
 Imports confluent_kafka (50 ms), so that it must itself be imported only when a command needs it.
 """
@@ -30,7 +30,7 @@ from eosctl.kafka.access import Access
 Properties = dict[str, Any]
 
 DOWN_S = 3.0
-"""How long all brokers may be down before whoever waits is told so."""
+"""The time for which all brokers may be down before a wait fails."""
 _TOKEN_TIMEOUT_S = 30.0
 _DENIED = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -44,13 +44,14 @@ _DOWN = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLV
 _TIMED_OUT = (KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
 _NO_MECHANISM = "No provider for SASL mechanism"
 _NOT_TLS = "SSL routines::wrong version number"
-"""OpenSSL's words for a listener without TLS; for librdkafka that is an error of TLS, or, by chance, of transport."""
+"""OpenSSL's words for a listener without TLS; librdkafka reports an error of TLS or, by chance, of transport."""
 
 
 def client_properties(settings: ClientSettings) -> Properties:
-    """`settings` as librdkafka properties with secrets revealed: for a constructor, never to be shown or logged.
+    """Convert `settings` to librdkafka properties with secrets revealed.
 
-    Raises InputFileError for a token file that can't be read, UnauthorizedError for a token that has expired.
+    They are for a constructor, never to be shown or logged. Raises InputFileError for a token file that can't be read,
+    UnauthorizedError for a token that has expired.
     """
     given = dict(settings.extra) | {REQUEST_TIMEOUT: str(settings.request_timeout_ms)}
     properties: Properties = dict(fitted(given))
@@ -115,9 +116,10 @@ def _ssl_properties(settings: ClientSettings) -> Properties:
 
 
 def _token_reader(settings: ClientSettings) -> Callable[[str], tuple[object, ...]]:
-    """Fetches a token at every refresh, and once now: a callback without a good token makes librdkafka wait 10 s.
+    """Return a callback that fetches a token at every refresh; one is fetched now, too.
 
-    Raises InputFileError, UnauthorizedError for a token that has expired.
+    A callback without a good token makes librdkafka wait 10 s. Raises InputFileError, UnauthorizedError for a token
+    that has expired.
     """
     from eosctl.kafka.oauth import fetch_token
 
@@ -133,7 +135,10 @@ def _token_reader(settings: ClientSettings) -> Callable[[str], tuple[object, ...
 
 
 def quiet_logger() -> logging.Logger:
-    """Where librdkafka's own log lines go instead of stderr; handlers of the root logger (`-vv`) see them."""
+    """Return a logger for librdkafka's own log lines, which replaces stderr.
+
+    Handlers of the root logger (`-vv`) see the lines.
+    """
     logger = logging.getLogger("eosctl.librdkafka")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
@@ -141,13 +146,13 @@ def quiet_logger() -> logging.Logger:
 
 
 def error_of(exception: KafkaException) -> KafkaError:
-    """The KafkaError inside `exception`."""
+    """Return the KafkaError inside `exception`."""
     error: KafkaError = exception.args[0]
     return error
 
 
 def _code_of(error: KafkaError) -> int:
-    """Its code, the same each time for a listener without TLS."""
+    """Return the code of an error, made uniform for a listener without TLS."""
     code: int = KafkaError._SSL if _NOT_TLS in error.str() else error.code()
     return code
 
@@ -155,9 +160,10 @@ def _code_of(error: KafkaError) -> int:
 def translate(
     error: KafkaError, doing: str, *, access: Access | None = None, because: str | None = None
 ) -> EosctlError:
-    """The eosctl error for a failure while `doing` ("reading topic t").
+    """Translate a failure while `doing` ("reading topic t") into an eosctl error.
 
-    `access` names the permission it needs, `because` what `error_cb` said: a timeout alone does not show why.
+    `access` is the permission that it needs, `because` the last message to `error_cb`: a timeout alone does not show
+    why.
     """
 
     code, reason = _code_of(error), because or error.str() or error.name()
@@ -200,7 +206,10 @@ def _security_error(doing: str, code: int, reason: str) -> UnauthorizedError:
 
 
 def _unreachable_error(doing: str, reason: str | None) -> UnreachableError:
-    """librdkafka does not call `error_cb` for brokers that hang up, as they do over a wrong security.protocol."""
+    """Return the error for brokers that can't be reached.
+
+    librdkafka does not call `error_cb` for brokers that hang up, as they do over a wrong security.protocol.
+    """
     if reason is None:
         return UnreachableError(
             f"{doing}: no broker can be reached, or they close the connection at once",
@@ -214,7 +223,10 @@ def _unreachable_error(doing: str, reason: str | None) -> UnreachableError:
 
 @dataclass(slots=True)
 class ErrorLog:
-    """What librdkafka says to `error_cb`: there, not in the exceptions, lies the reason why a broker is not reached."""
+    """The errors that librdkafka passes to `error_cb`.
+
+    Only they, not the exceptions, show why a broker is not reached.
+    """
 
     monotonic_s: Callable[[], float]
     patience_s: float = DOWN_S
@@ -233,16 +245,16 @@ class ErrorLog:
             self._last = error
 
     def clear(self) -> None:
-        """Forgets what was said: the brokers answer again."""
+        """Forget the errors once brokers respond again."""
         self._refused = self._last = self._down_since_s = None
 
     def check(self, doing: str) -> None:
-        """Raises when waiting longer is useless: login or TLS refused, or every broker down for `patience_s`."""
+        """Raise an error if waiting longer is useless: login or TLS refused, or every broker down for `patience_s`."""
         if self._refused is not None:
             raise _security_error(doing, _code_of(self._refused), self._refused.str())
         if self._down_since_s is not None and self.monotonic_s() - self._down_since_s >= self.patience_s:
             raise _unreachable_error(doing, self.reason())
 
     def reason(self) -> str | None:
-        """The last thing librdkafka complained about, if it did."""
+        """Return librdkafka's last error message, or None."""
         return None if self._last is None else self._last.str()

@@ -1,4 +1,4 @@
-"""Tells those who wait how far a reading is."""
+"""Reports the progress of a read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TELL_EVERY_S = 0.5
 
 
 class OffsetMeter:
-    """Reports how many offsets of `total` are read, twice a second at most, and in the end."""
+    """Reports how many offsets of `total` are read, twice a second at most, and at the end."""
 
     def __init__(self, doing: str, total: int, *, deadline: Deadline, on_event: OnEvent) -> None:
         self._event = partial(Event, doing, total=total, unit="records")
@@ -21,7 +21,10 @@ class OffsetMeter:
         self._next_s = self._clock.monotonic_s() + _TELL_EVERY_S
 
     def tell(self, count: Callable[[], int], *, last: bool = False) -> None:
-        """Of several readings, one after the other, `count` tells of the present one, until its `last` time."""
+        """Report the progress if it is due.
+
+        Of several readings, one after the other, `count` counts the current one, until its `last` call.
+        """
         if last:
             self._before += count()
         is_over = last and self._before == self._total

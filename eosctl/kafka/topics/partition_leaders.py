@@ -39,7 +39,10 @@ Partition = tuple[str, int]
 
 
 def count_partitions(cluster: Cluster, topics: Iterable[str] | None, settings: ClientSettings) -> dict[str, int]:
-    """Topic -> number of partitions; topics that don't exist are absent. Raises UnauthorizedError, BrokerError."""
+    """Map topics to their numbers of partitions; topics that don't exist are absent.
+
+    Raises UnauthorizedError, BrokerError.
+    """
     counts = {}
     for topic in cluster.metadata(topics).topics:
         if topic.error_code == TOPIC_AUTHORIZATION_FAILED:
@@ -53,7 +56,7 @@ def count_partitions(cluster: Cluster, topics: Iterable[str] | None, settings: C
 
 
 class Leader(Struct, frozen=True):
-    """Who leads a partition, since which epoch (-1 before Kafka 2.1), and its topic's id (none before 2.8)."""
+    """The leader of a partition, its epoch (-1 before Kafka 2.1), and its topic's id (none before 2.8)."""
 
     address: Address
     epoch: int
@@ -61,13 +64,13 @@ class Leader(Struct, frozen=True):
 
 
 def find_leaders(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Partition, Address | KafkaFault]:
-    """Asks for metadata once: where each partition's leader is, or why that is not known."""
+    """Request metadata once and return the address of each partition's leader, or the fault."""
     found = describe_leaders(cluster, partitions)
     return {place: each if isinstance(each, KafkaFault) else each.address for place, each in found.items()}
 
 
 def describe_leaders(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Partition, Leader | KafkaFault]:
-    """Asks for metadata once: each partition's leader, or why that is not known."""
+    """Request metadata once and return each partition's leader, or the fault."""
     wanted = list(partitions)
     metadata = cluster.metadata(dict.fromkeys(topic for topic, _ in wanted))
     brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
@@ -97,7 +100,7 @@ def _leader(
 def describe_producers_at(
     cluster: Cluster, leader: Address, partitions: Sequence[Partition], *, only_open: bool
 ) -> dict[Partition, Sequence[ActiveProducer] | KafkaFault]:
-    """One DescribeProducers request to a broker; a partition it leaves out is UNKNOWN_TOPIC_OR_PARTITION."""
+    """Send one DescribeProducers request to a broker; a partition it leaves out is UNKNOWN_TOPIC_OR_PARTITION."""
     by_topic: defaultdict[str, list[int]] = defaultdict(list)
     for topic, index in partitions:
         by_topic[topic].append(index)

@@ -1,6 +1,6 @@
-"""Ranges of offsets as columns: by eosctl's own Fetch, and by librdkafka where that can't read them.
+"""Reads ranges of offsets as columns: by eosctl's own Fetch, and by librdkafka where that can't read them.
 
-Those are brokers that want a login of another kind, and records in the format of before Kafka 0.11.
+Those are brokers that require a login of another kind, and records in the format of before Kafka 0.11.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class PieceReader:
     def pieces(
         self, ranges: Sequence[OffsetRange], *, committed: bool = True, progress: ProgressMeter | None = None
     ) -> Iterator[Piece]:
-        """The records of `ranges`, a piece has those of several.
+        """Yield the records of `ranges`, several of them in one piece.
 
-        Raises what `RecordReading` raises; of what only librdkafka can read, errors of the same kinds.
+        Raises the errors of `RecordReading`; where only librdkafka can read the records, errors of the same kinds.
         """
         rest = [one for one in ranges if one.begin < one.end]
         if rest and self._cluster is not None:
@@ -83,7 +83,7 @@ def read_pieces(
     limited: bool = False,
     progress: ProgressMeter | None = None,
 ) -> Generator[Piece, None, None]:
-    """What a `PieceReader` has of `ranges`."""
+    """Yield the records of `ranges` with a `PieceReader` that is closed at the end."""
     with PieceReader(settings, timeout=timeout, limited=limited) as reader:
         yield from reader.pieces(ranges, committed=committed, progress=progress)
 
@@ -98,7 +98,7 @@ def read_by_librdkafka(
     committed: bool,
     progress: ProgressMeter | None,
 ) -> Iterator[Piece]:
-    """The `rest` of `ranges`; `timeout` and `limited` as in `RunReading`, and what it raises."""
+    """Read the `rest` of `ranges`; `timeout`, `limited` and errors are those of `RunReading`."""
     number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
     reading = RunReading(settings, rest, timeout=timeout, limited=limited, committed=committed, progress=progress)
     for runs in reading:

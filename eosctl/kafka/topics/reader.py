@@ -1,4 +1,4 @@
-"""Topics as rows: small ones, and the ends of many. What is read in bulk is read as columns (`pieces`).
+"""Reads topics as rows: small ones, and the ends of many. Bulk reads use columns (`pieces`).
 
 Rows need neither numpy nor Arrow: loading these takes longer than reading a small topic.
 """
@@ -12,7 +12,7 @@ from itertools import chain
 from operator import itemgetter
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.records import Bounds, Record, Sieve
+from eosctl.core.records import Bounds, Record, RecordFilter
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.kafka.topics.runs import Run, RunReading
@@ -21,16 +21,16 @@ _TAIL_BYTES = {"max.partition.fetch.bytes": 1 << 16}
 
 
 def rows_of(
-    reading: RunReading, partitions: Iterable[int], *, newest_per_key: bool, sieve: Sieve | None = None
+    reading: RunReading, partitions: Iterable[int], *, newest_per_key: bool, keep: RecordFilter | None = None
 ) -> tuple[Record, ...]:
-    """The records of a topic's `partitions`, in partition, then offset order; raises what `reading` raises.
+    """Return the records of a topic's `partitions`, in partition, then offset order; raises the errors of `reading`.
 
-    `newest_per_key`: of each partition, so that memory grows with the keys, not with the log. Records without a key
-    can't supersede each other and are all kept. Only what the `sieve` leaves is held; it is given some at a time, for a
-    call per record is slow.
+    `newest_per_key` keeps the newest in each partition, so that memory grows with the keys, not with the log. Records
+    without a key can't supersede each other and are all kept. Only records that `keep` returns are held; it takes many
+    at a time, because a call per record is slow.
     """
     batches = map(_records, reading)
-    records = chain.from_iterable(batches if sieve is None else map(sieve, batches))
+    records = chain.from_iterable(batches if keep is None else map(keep, batches))
     with collector_paused():
         if not newest_per_key:
             found: dict[int, list[Record]] = {partition: [] for partition in sorted(partitions)}
@@ -46,10 +46,10 @@ def rows_of(
 def read_tails(
     settings: ClientSettings, bounds: Mapping[str, Sequence[Bounds]], *, offsets: int, deadline: Deadline
 ) -> dict[str, tuple[Record, ...]]:
-    """The committed records among the last `offsets` offsets of each partition, in partition, then offset order.
+    """Return the committed records among the last `offsets` offsets of each partition, in partition, then offset order.
 
-    It is a look at what is in many topics, not a read of them. What retention removes meanwhile is left out. Raises
-    what `RunReading` raises.
+    It samples many topics rather than reading them. Records that retention removes meanwhile are left out. Raises the
+    errors of `RunReading`.
     """
     ranges = [
         OffsetRange(topic, one.partition, max(one.begin, one.lso - offsets), one.lso)
@@ -64,7 +64,10 @@ def read_tails(
 
 
 def _records(runs: Sequence[Run]) -> list[Record]:
-    """A record without a timestamp has -1 in librdkafka too."""
+    """Convert messages of librdkafka to records.
+
+    A record without a timestamp has -1 in librdkafka too.
+    """
     new, cls = tuple.__new__, Record
     return [
         new(
@@ -86,7 +89,7 @@ def _records(runs: Sequence[Run]) -> list[Record]:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keeps Python's cycle collector from walking millions of records over and over; they hold no cycles."""
+    """Pause Python's cycle collector, which would walk millions of records over and over; they hold no cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

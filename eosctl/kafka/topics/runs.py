@@ -35,7 +35,7 @@ from eosctl.kafka.topics.librdkafka import (
 Run = tuple[Place, Sequence[Message]]
 """Messages of one partition, in the order of its log."""
 OpenConsumer = Callable[[Properties], Any]
-"""confluent-kafka's Consumer: librdkafka properties to one that is ready."""
+"""A function that makes confluent-kafka's Consumer from librdkafka properties."""
 
 _AT_ONCE = 10_000
 _MOMENT_S = 0.1  # consume() waits this long for a full batch even at the end of all partitions
@@ -54,21 +54,22 @@ _CONSUMER = {
 """librdkafka's properties for a bounded read: assign only, nothing committed; 2.7 times the speed of the defaults.
 
 `fetch.queue.backoff.ms` matters most: by default a partition rests a second whenever the local queue is full; with 0
-librdkafka asks itself all the time whether it still is, and takes a core for it."""
+librdkafka checks the queue all the time, and uses a core for it.
+"""
 
 
 def consumer_properties(settings: ClientSettings, *, committed: bool) -> Properties:
-    """What a consumer for a bounded read is made of."""
+    """Return the properties of a consumer for a bounded read."""
     isolation = "read_committed" if committed else "read_uncommitted"
     return client_properties(settings) | {**_CONSUMER, "isolation.level": isolation}
 
 
 class RunReading:
-    """An iterable that is gone through once: every message inside `ranges`, some at a time.
+    """An iterable that can be iterated once: every message inside `ranges`, some at a time.
 
-    Raises DeadlineError when `timeout` is over, which begins anew with everything that is read unless the reading is
+    Raises DeadlineError when `timeout` is over, which begins anew whenever something is read unless the reading is
     `limited`; UnauthorizedError, UnreachableError, NotFoundError; BrokerError where offsets of a range are gone, unless
-    it `skips_gone`, and so ends there. `properties` are more of librdkafka's, `read` is how many messages there were.
+    it `skips_gone`, and so ends there. `properties` are more of librdkafka's, `read` is the number of messages.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class RunReading:
         self._doing = f"reading topic {topics.pop()}" if len(topics) == 1 else f"reading {len(topics)} topics"
 
     def __iter__(self) -> Iterator[Sequence[Run]]:
-        """In runs of one partition; none where nothing came for a moment."""
+        """Yield runs of one partition each; no runs where nothing arrived for a moment."""
         if not self._ends:
             return
         with closing(self._opened()) as consumer:
@@ -113,13 +114,13 @@ class RunReading:
                 if over := before - self._ends.keys():
                     consumer.pause([TopicPartition(*place) for place in sorted(over)])
                 if received:
-                    self._errors.clear()  # who answers is not down any more
+                    self._errors.clear()  # a broker that responds is no longer down
                 self._check(is_nearer=bool(runs or over) or self._passes_by(consumer))
                 if self._progress is not None:
                     self._progress.tell(self.passed, last=not self._ends)
 
     def passed(self) -> int:
-        """How many offsets are read, markers and gaps too, so that it ends at the ranges' length."""
+        """Count the offsets that are read, including markers and gaps; in the end this is the ranges' length."""
         return sum(self._positions[one.topic, one.partition] - one.begin for one in self._ranges)
 
     def _opened(self) -> Any:
@@ -130,9 +131,9 @@ class RunReading:
             raise translate(error_of(exc), self._doing) from exc
 
     def _inside(self, received: Sequence[Message]) -> list[Run]:
-        """The messages that are inside their ranges.
+        """Return the messages that are inside their ranges.
 
-        Every message passes here: what is distinguished afterwards is so because a call or a condition more is paid for
+        Every message passes here: further distinctions come afterwards, because each call or condition here is paid for
         by the million.
         """
         records = [message for message in received if message.error() is None]
@@ -152,11 +153,14 @@ class RunReading:
         if len(records) < len(received):
             for message in received:  # events after records: a partition that is over has no more
                 if message.error() is not None:
-                    self._heed(message)
+                    self._handle_event(message)
         return found
 
-    def _heed(self, message: Message) -> None:
-        """An end-of-partition event stands at the next offset, markers and aborted records passed."""
+    def _handle_event(self, message: Message) -> None:
+        """Apply an event or an error of a partition.
+
+        An end-of-partition event has the next offset, with markers and aborted records passed.
+        """
         error, place = message.error(), (message.topic(), message.partition())
         if error.code() == KafkaError._PARTITION_EOF:
             self._advance(place, message.offset())
@@ -179,13 +183,13 @@ class RunReading:
             del self._ends[place]
 
     def _passes_by(self, consumer: Any) -> bool:
-        """Whether librdkafka is further than when this was asked last, if only by aborted records and markers."""
+        """Return whether librdkafka has advanced since the last call, even if only by aborted records and markers."""
         places = consumer.position([TopicPartition(*place) for place in self._ends])
         before, self._at = self._at, sum(max(place.offset, 0) for place in places)
         return self._at > before
 
     def _check(self, *, is_nearer: bool) -> None:
-        """Raises when no time is left, or when waiting longer is useless."""
+        """Raise an error if no time is left, or if waiting longer is useless."""
         if is_nearer and not self._limited:
             self._deadline = Deadline.after(self._deadline.timeout_s, self._deadline.clock)
         elif not is_nearer:
@@ -200,7 +204,7 @@ class RunReading:
 
 
 def runs_of(messages: Sequence[Message]) -> Iterator[Run]:
-    """Messages cut where the next one is of another partition: they come in long runs."""
+    """Cut messages where the next one is of another partition: they come in long runs."""
     places = zip([message.topic() for message in messages], [message.partition() for message in messages], strict=True)
     start = 0
     for place, same in groupby(places):

@@ -1,6 +1,6 @@
-"""Whether every broker has heard of new topics: the next question may go to any of them.
+"""Checks whether every broker knows new topics: the next request may go to any of them.
 
-librdkafka does not let one choose the broker that it asks for metadata, so these are questions of our own.
+librdkafka does not let a caller choose the broker for a metadata request, so these are our own.
 """
 
 from __future__ import annotations
@@ -22,18 +22,21 @@ _NO_TELLING = (UnreachableError, UnauthorizedError, UnsupportedError)  # GSSAPI 
 
 
 class TopicSpread:
-    """Connects when it is first asked, to each broker; one that answers nothing for seconds misleads nobody either."""
+    """Connects at its first request, to each broker.
+
+    One that is silent for seconds is ignored, as it misleads no client.
+    """
 
     def __init__(self, settings: ClientSettings, *, deadline: Deadline) -> None:
         quick = replace(settings, request_timeout_ms=min(settings.request_timeout_ms, _PATIENCE_MS))
         self._cluster = Cluster(quick, deadline=deadline)
 
     def close(self) -> None:
-        """Closes the connections; a later question opens others."""
+        """Close the connections; a later request opens others."""
         self._cluster.close()
 
     def known_everywhere(self, partitions: Mapping[str, int]) -> bool:
-        """Whether each broker that answers knows of so many partitions of each topic, and of their leaders."""
+        """Return whether each broker that responds knows that many partitions of each topic, and their leaders."""
         try:
             brokers = self._cluster.metadata().brokers
         except _NO_TELLING:

@@ -1,4 +1,4 @@
-"""KafkaTopicStore: the real `eosctl.ports.TopicStore`, on confluent-kafka."""
+"""KafkaTopicClient: the real `eosctl.ports.TopicClient`, on confluent-kafka."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eosctl.core.records import (
     NewTopic,
     OutRecord,
     Record,
-    Sieve,
+    RecordFilter,
     TopicDescription,
     TopicRead,
     Written,
@@ -46,69 +46,72 @@ _MARKER_POLL_S = 0.02
 _ISOLATIONS = ("read_committed", "read_uncommitted")
 
 
-class KafkaTopicStore:
-    """Reads and writes whole topics of the cluster that `settings` name; connects at the first question."""
+class KafkaTopicClient:
+    """Reads and writes whole topics of the cluster that `settings` name; connects at the first request."""
 
     def __init__(self, settings: ClientSettings, *, deadline: Deadline, on_event: OnEvent = ignore_events) -> None:
         self._settings, self._deadline, self._on_event = settings, deadline, on_event
         self._admin = KafkaTopicAdmin(settings, deadline=deadline)
 
-    def __enter__(self) -> KafkaTopicStore:
+    def __enter__(self) -> KafkaTopicClient:
         return self
 
     def __exit__(self, *_exc: object) -> None:
         self._admin.close()
 
     def cluster_id(self) -> str:
-        """The Kafka cluster id."""
+        """Return the Kafka cluster id."""
         return self._admin.cluster_id()
 
     def describe(self, topics: Collection[str], *, configs: bool = True) -> Mapping[str, TopicDescription]:
-        """The topics that exist among `topics`; the others are absent from the answer.
+        """Describe the topics that exist among `topics`; the others are absent from the result.
 
-        Without `configs` they are empty, and brokers are asked a question less.
+        Without `configs` these are empty, which saves a request.
         """
         return self._admin.describe(topics, configs=configs)
 
     def broker_settings(self, name: str) -> Mapping[int, str]:
-        """The value of one broker setting at each broker, by broker id; raises UnauthorizedError."""
+        """Return the value of one broker setting at each broker, by broker id; raises UnauthorizedError."""
         return self._admin.broker_settings(name)
 
     def own_settings(self, topic: str) -> Mapping[str, str]:
-        """What was set for this topic itself; raises NotFoundError, UnauthorizedError."""
+        """Return the settings of this topic alone, without defaults; raises NotFoundError, UnauthorizedError."""
         return self._admin.own_settings(topic)
 
     def change_settings(self, topic: str, settings: Mapping[str, str | None]) -> None:
-        """Sets what is told for this topic, None takes the default again; raises NotFoundError, UnauthorizedError."""
+        """Set a topic's own settings; None restores the default. Raises NotFoundError, UnauthorizedError."""
         self._admin.change_settings(topic, settings)
 
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Creates a topic and waits until every partition has a leader; raises why not."""
+        """Create a topic and wait until every partition has a leader; raises the error of a refusal."""
         for refusal in self.create_all([NewTopic(topic, partitions, replication_factor, config)]).values():
             raise refusal
 
     def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
-        """Creates topics by one request and waits until all their partitions have leaders; the refusals by topic."""
+        """Create topics by one request and wait until all their partitions have leaders.
+
+        Returns the refusals by topic.
+        """
         return self._admin.create_all(topics, validate_only=validate_only)
 
     def bounds(self, topic: str) -> tuple[Bounds, ...]:
-        """Begin, LSO and high watermark of every partition, now; raises NotFoundError."""
+        """Return the current first offset, LSO and high watermark of every partition; raises NotFoundError."""
         return self.bounds_of([topic])[topic]
 
     def bounds_of(
         self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
     ) -> Mapping[str, tuple[Bounds, ...]]:
-        """`bounds` of many topics, by the same few requests; those in `partitions` are not described."""
+        """Return the bounds of many topics with few requests; those in `partitions` are not described."""
         return self._admin.bounds_of(topics, partitions=partitions)
 
     def known_bounds(self, topic: str) -> KnownBounds:
-        """`bounds` of those partitions whose leaders answer; raises UnreachableError where none does."""
+        """Return the bounds of those partitions whose leaders respond; raises UnreachableError if none does."""
         return self._admin.known_bounds(topic)
 
     def known_bounds_of(
         self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
     ) -> Mapping[str, KnownBounds]:
-        """`known_bounds` of many topics, by the same few requests; those in `partitions` are not described."""
+        """Return the `known_bounds` of many topics with few requests; those in `partitions` are not described."""
         return self._admin.known_bounds_of(topics, partitions=partitions)
 
     def read(
@@ -120,17 +123,17 @@ class KafkaTopicStore:
         partly: bool = False,
         since: Mapping[int, int] | None = None,
         until: Mapping[int, int] | None = None,
-        sieve: Sieve | None = None,
+        keep: RecordFilter | None = None,
         renews: bool = False,
     ) -> TopicRead:
-        """Reads from the beginning to bounds fixed at the start: the LSO, or the end for read_uncommitted.
+        """Read a topic from the beginning to bounds fixed at the start: the LSO, or the end for read_uncommitted.
 
         Connect's KafkaBasedLog (Kafka 4.3) waits for the high watermark instead, and so hangs behind an open
-        transaction; here `TopicRead.blocked()` names such partitions. With `newest_per_key` records without a key
-        are all kept. Partitions whose leader does not answer are left out where `partly` allows it; those in `since`
-        are read from the offset there, those in `until` to the one before that, and the bounds of the answer say
-        nothing of it. Only what `sieve` keeps is held in memory. With `renews` the timeout begins anew with everything
-        that is read. Raises NotFoundError, UnauthorizedError, UnreachableError, DeadlineError.
+        transaction; here `TopicRead.blocked()` names such partitions. With `newest_per_key` records without a key are
+        all kept. Partitions whose leader does not respond are left out where `partly` allows it. Partitions in `since`
+        are read from the offset there, those in `until` to the one before that; the bounds of the result ignore both.
+        Only records that `keep` returns are held in memory. With `renews` the timeout begins anew whenever something is
+        read. Raises NotFoundError, UnauthorizedError, UnreachableError, DeadlineError.
         """
         if isolation not in _ISOLATIONS:
             raise UsageError(f"unknown isolation {isolation}", hint=f"One of {', '.join(_ISOLATIONS)}.")
@@ -138,7 +141,7 @@ class KafkaTopicStore:
         wanted = [_narrowed(one, since or {}, until or {}) for one in bounds.known]
         committed = isolation == "read_committed"
         records, read = self._rows(
-            topic, wanted, committed=committed, newest_per_key=newest_per_key, sieve=sieve, limited=not renews
+            topic, wanted, committed=committed, newest_per_key=newest_per_key, keep=keep, limited=not renews
         )
         return TopicRead(topic, bounds.known, records, read, bounds.missing, murmur2)
 
@@ -149,10 +152,13 @@ class KafkaTopicStore:
         *,
         committed: bool,
         newest_per_key: bool,
-        sieve: Sieve | None = None,
+        keep: RecordFilter | None = None,
         limited: bool = True,
     ) -> tuple[tuple[Record, ...], int]:
-        """`rows_of` what lies in `bounds`, up to the LSOs if it is to be committed, and how many records were read."""
+        """Read the records within `bounds`, up to the LSOs if they must be committed.
+
+        Returns them and the number of records read.
+        """
         ranges = [OffsetRange(topic, one.partition, one.begin, one.lso if committed else one.end) for one in bounds]
         reading = RunReading(
             self._settings, ranges,
@@ -160,7 +166,7 @@ class KafkaTopicStore:
             progress=self._meter(f"reading {topic}", ranges),
         )  # fmt: skip
         partitions = [one.partition for one in bounds]
-        return rows_of(reading, partitions, newest_per_key=newest_per_key, sieve=sieve), reading.read
+        return rows_of(reading, partitions, newest_per_key=newest_per_key, keep=keep), reading.read
 
     def _meter(self, doing: str, ranges: Sequence[OffsetRange]) -> OffsetMeter:
         total = sum(max(0, one.end - one.begin) for one in ranges)
@@ -175,9 +181,9 @@ class KafkaTopicStore:
         partitions: Collection[int] | None = None,
         bare: bool = False,
     ) -> TopicColumns:
-        """What `read` has of each partition and key, as columns: 200 bytes a key. Raises what `read` raises.
+        """Return the newest record of each partition and key as columns: 200 bytes a key.
 
-        `bare`: without whose each key is.
+        `bare`: without the connector of each key. Raises the errors of `read`.
         """
         from eosctl.engine.columns import in_one_piece
         from eosctl.engine.reading.newest import Folding, TopicColumns
@@ -195,9 +201,9 @@ class KafkaTopicStore:
             return TopicColumns(topic, bounds, in_one_piece(folding.fold().records))
 
     def pieces(self, ranges: Sequence[OffsetRange]) -> Iterator[Piece]:
-        """The committed records in some ranges of offsets, as they come, with their producers: a few at a time.
+        """Yield the committed records in some ranges of offsets, with their producers, a few at a time as they arrive.
 
-        `place` is the number of the range. Raises what `read` raises.
+        `place` is the number of the range. Raises the errors of `read`.
         """
         topics = counted(len({one.topic for one in ranges}), "topic")
         return self._pieces(ranges, f"reading {topics}", committed=True)
@@ -212,9 +218,10 @@ class KafkaTopicStore:
         return ahead(pieces)
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
-        """What `read` would return of the committed records up to the LSOs of `bounds`, some at a time.
+        """Yield the committed records up to the LSOs of `bounds`, some at a time.
 
-        No more than that is held in memory, or the newest per key of a few partitions. Raises what `read` raises.
+        They come in the order in which `read` returns them. No more than that is held in memory, or the newest per key
+        of a few partitions. Raises the errors of `read`.
         """
         from eosctl.kafka.topics.streaming import stream_topic
 
@@ -225,14 +232,14 @@ class KafkaTopicStore:
         return ahead(stretches)
 
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
-        """The committed records among the last `offsets` offsets of each partition; raises NotFoundError."""
+        """Return the committed records among the last `offsets` offsets of each partition; raises NotFoundError."""
         bounds = self.bounds_of(topics)
         return read_tails(self._settings, bounds, offsets=offsets, deadline=self._deadline)
 
     def read_behind(self, topic: str, bounds: Sequence[Bounds]) -> tuple[Record, ...]:
-        """What lies from the LSOs of `bounds` to the end, committed or not: each key's newest record per partition.
+        """Read from the LSOs of `bounds` to the current end, committed or not.
 
-        The end is that of now. Raises what `read` raises.
+        Returns each key's newest record per partition. Raises the errors of `read`.
         """
         ends = {bound.partition: bound.end for bound in self.bounds(topic)}
         behind = [Bounds(one.partition, one.lso, one.lso, ends.get(one.partition, one.lso)) for one in bounds]
@@ -241,10 +248,10 @@ class KafkaTopicStore:
     def write(
         self, records: Iterable[OutRecord], *, transactional_id: TransactionalId | None = None
     ) -> Sequence[Written]:
-        """Writes all records, in one transaction if an id is given; where each landed, in the order given.
+        """Write all records, in one transaction if an id is given; return the place of each, in the order given.
 
-        Raises NotFoundError for a missing topic (before a record of it is sent), UsageError for a partition that is
-        not there, EosctlError when one record was not delivered; a transaction is then aborted.
+        Raises NotFoundError for a missing topic (before a record of it is sent), UsageError for a partition that does
+        not exist, EosctlError if one record was not delivered; a transaction is then aborted.
         """
         written = self._writer(transactional_id).write(records)
         if transactional_id is not None:
@@ -254,10 +261,10 @@ class KafkaTopicStore:
     def write_columns(
         self, transactions: Iterable[Table], *, total: int, transactional_id: TransactionalId
     ) -> Mapping[tuple[str, int], int]:
-        """Writes records (`engine.columns.SENT`), those of a table in a transaction, of each the deletions first.
+        """Write records (`engine.columns.SENT`), one transaction per table, in each the deletions first.
 
-        Returns the offset of the last one in each partition. They are `total` altogether, for those who wait. Raises
-        what `write` raises; what was committed before stays.
+        Returns the offset of the last one in each partition. `total` is the number of all records, for progress. Raises
+        the errors of `write`; earlier commits remain.
         """
         with closing(ahead(_in_order(transactions), most=1)) as made:
             last = self._writer(transactional_id).write_rows(made, total=total)
@@ -278,7 +285,7 @@ class KafkaTopicStore:
 
 
 def _in_order(transactions: Iterable[Table]) -> Generator[Sequence[Table], None, None]:
-    """The rows of each transaction, deletions first."""
+    """Yield the rows of each transaction, deletions first."""
     from eosctl.engine.write import deletions_first
 
     for rows in transactions:
@@ -292,7 +299,7 @@ def _narrowed(bounds: Bounds, since: Mapping[int, int], until: Mapping[int, int]
 
 
 def last_offsets(written: Iterable[Written]) -> Mapping[tuple[str, int], int]:
-    """The offset of the last one in each partition."""
+    """Return the offset of the last record in each partition."""
     last: dict[tuple[str, int], int] = {}
     for each in written:
         last[each.topic, each.partition] = max(each.offset, last.get((each.topic, each.partition), -1))
@@ -306,11 +313,11 @@ def wait_for_markers(
     deadline: Deadline,
     on_event: OnEvent = ignore_events,
 ) -> None:
-    """Waits until read_committed sees what was committed, the `last` offset of each partition.
+    """Wait until read_committed sees the committed records up to the `last` offset of each partition.
 
-    The coordinator answers EndTxn before the markers are written; on Kafka 4.3.1 an LSO was seen to lag after an
-    abort, so a read right after a write must not rely on it. Another open transaction can hold the records back
-    for longer; that is said, not waited for.
+    The coordinator answers EndTxn before the markers are written; on Kafka 4.3.1 an LSO was seen to lag after an abort,
+    so a read right after a write must not rely on it. Another open transaction can hold the records back for longer;
+    that is reported, not waited for.
     """
     patience_s = _MARKER_PATIENCE_S + _MARKER_PATIENCE_EACH_S * len(last)
     patience = Deadline.after(min(patience_s, deadline.remaining_s()), deadline.clock)

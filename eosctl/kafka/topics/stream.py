@@ -13,7 +13,7 @@ from eosctl.core.java.numbers import MOST_PORT, whole_number
 from eosctl.deadline import Deadline
 from eosctl.errors import UnreachableError, UsageError
 from eosctl.machine.resolving import resolve
-from eosctl.wire.frames import HANDSHAKE_LIMIT_BYTES, FrameBuffer, FrameRoom
+from eosctl.wire.frames import HANDSHAKE_LIMIT_BYTES, FrameBuffer, FrameMemory
 
 if TYPE_CHECKING:
     import ssl
@@ -23,7 +23,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """The address of a broker's listener."""
 
     host: str
     port: int
@@ -33,7 +33,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """`host:port` or `[v6]:port`; raises UsageError."""
+    """Parse `host:port` or `[v6]:port`; raises UsageError."""
     host, colon, port = text.strip().rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     if bracketed:
@@ -50,13 +50,13 @@ _CHECK_ADDRESS = "Check --bootstrap-server, and that this host and port can be r
 
 
 class ConnectionLostError(UnreachableError):
-    """The connection ended, or was silent for the request timeout, before the answer was complete."""
+    """The connection ended, or was silent for the request timeout, before the response was complete."""
 
 
 class Stream:
-    """A socket that is not connected yet; `abort` may be called from any thread, the rest belongs to one.
+    """A socket that is not connected yet; any thread may call `abort`, only one may use the rest.
 
-    `deadline` ends every wait; who borrows the connection sets its own.
+    `deadline` ends every wait; each borrower of the connection sets its own.
     """
 
     def __init__(self, address: Address, *, deadline: Deadline, idle_timeout_s: float) -> None:
@@ -68,7 +68,7 @@ class Stream:
         self.aborted = False
 
     def connect(self, tls: ssl.SSLContext | None) -> None:
-        """Connects to the first of the host's addresses that answers, then speaks TLS if a context is given."""
+        """Connect to the first of the host's addresses that answers, then start TLS if a context is given."""
         candidates = resolve(*self.address, self.deadline, hint=_CHECK_ADDRESS)
         failure: Exception | None = None
         for family, kind, protocol, _, where in candidates:
@@ -104,7 +104,7 @@ class Stream:
             raise tls_failure(exc, str(self.address)) from exc
 
     def send(self, data: bytes) -> None:
-        """Sends all of `data`; raises ConnectionLostError or DeadlineError."""
+        """Send all of `data`; raises ConnectionLostError or DeadlineError."""
         connected = self._require_socket()
         connected.settimeout(self._wait_s(f"sending to {self.address}", self._idle_timeout_s))
         try:
@@ -113,20 +113,20 @@ class Stream:
             raise self._lost(_alert_behind(connected, exc), "sending to") from exc
 
     def receive_frame(self) -> bytes:
-        """The next frame; raises ConnectionLostError, DeadlineError or ProtocolError."""
+        """Receive the next frame; raises ConnectionLostError, DeadlineError or ProtocolError."""
         while (frame := self.frames.next_frame()) is None:
             self.frames.feed(self._receive())
         return frame
 
     def receive_frames(self) -> list[bytes]:
-        """The next frame, and those that have arrived behind it."""
+        """Receive the next frame, and those that have arrived behind it."""
         frames = [self.receive_frame()]
         while (frame := self.frames.next_frame()) is not None:
             frames.append(frame)
         return frames
 
-    def receive_frame_in(self, room: FrameRoom) -> memoryview:
-        """The next frame, received into `room`, where no other bytes have arrived yet: nothing is copied."""
+    def receive_frame_in(self, room: FrameMemory) -> memoryview:
+        """Receive the next frame into `room` without a copy; no other received bytes may be pending."""
         head = bytearray(4)
         self._fill(memoryview(head))
         frame = room.of(self.frames.size_of(head))
@@ -134,7 +134,11 @@ class Stream:
         return frame
 
     def _fill(self, view: memoryview) -> None:
-        """Each wait is as long as the first may be, for to set it costs as much as to receive; the deadline is kept."""
+        """Fill the view from the socket.
+
+        Each wait may take as long as the first, because setting a timeout costs as much as receiving; the deadline is
+        kept.
+        """
         doing = f"waiting for {self.address}"
         connected, filled, size = self._require_socket(), 0, len(view)
         connected.settimeout(self._wait_s(doing, self._idle_timeout_s))
@@ -182,7 +186,7 @@ class Stream:
         return self._socket
 
     def has_ended(self) -> bool:
-        """Whether a stream on which nothing is awaited got something all the same: its end, for the most part."""
+        """Return whether a stream with no pending response has received something: usually its end."""
         if self._socket is None or self.aborted:
             return True
         poll = select.poll()
@@ -190,16 +194,16 @@ class Stream:
         return bool(poll.poll(0))
 
     def abort(self) -> None:
-        """Wakes the thread that waits on this stream: its wait ends in ConnectionLostError."""
+        """Wake the thread that waits on this stream: its wait ends in ConnectionLostError."""
         self.aborted = True
         if self._socket is not None:
             try:
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not SSLSocket's: it would drop its state
             except OSError:
-                return  # it was not connected any more, so nobody waits on it
+                return  # it was no longer connected, so no thread waits on it
 
     def close(self) -> None:
-        """Closes the socket; a second call does nothing."""
+        """Close the socket; a second call does nothing."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -210,17 +214,17 @@ def _is_tls_error(exc: OSError) -> bool:
 
 
 def _alert_behind(connected: socket.socket, exc: OSError) -> OSError:
-    """The TLS alert that explains why sending failed, if one has arrived, else `exc`.
+    """Return the TLS alert that explains why sending failed, if one has arrived, else `exc`.
 
-    In TLS 1.3 a client is told after its handshake that its certificate was refused, with the connection closing.
+    In TLS 1.3 a client learns only after its handshake that its certificate was refused, when the connection closes.
     """
     if type(connected) is socket.socket or isinstance(exc, TimeoutError):
         return exc
     try:
         connected.settimeout(0.5)
         connected.recv(1)
-    except OSError as told:
-        return told if _is_tls_error(told) else exc
+    except OSError as alert:
+        return alert if _is_tls_error(alert) else exc
     return exc
 
 

@@ -1,4 +1,4 @@
-"""A topic from its beginning to bounds that were fixed before, some partitions at a time."""
+"""Streams a topic from its beginning to bounds that were fixed before, some partitions at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eosctl.kafka.topics.meter import OffsetMeter
 from eosctl.kafka.topics.pieces import PieceReader
 
 PART_OFFSETS = 50_000
-"""Of partitions that are streamed together: what is in memory at once, unless one has more."""
+"""The number of offsets of partitions that are streamed together and so in memory at once, unless one has more."""
 
 
 def stream_topic(
@@ -28,10 +28,10 @@ def stream_topic(
     deadline: Deadline,
     on_event: OnEvent,
 ) -> Generator[Stretch, None, None]:
-    """The committed records up to the LSOs of `bounds`, or the newest of each partition and key, in order.
+    """Yield the committed records up to the LSOs of `bounds`, or the newest of each partition and key, in order.
 
-    Small partitions are read together, and of one that has many records no more is held than has just come. Raises
-    what `read_pieces` raises.
+    Small partitions are read together; of a partition with many records only those that have just arrived are held.
+    Raises the errors of `read_pieces`.
     """
     ranges = {one.partition: OffsetRange(topic, one.partition, one.begin, one.lso, len(bounds)) for one in bounds}
     lengths = {number: one.end - one.begin for number, one in sorted(ranges.items()) if one.begin < one.end}

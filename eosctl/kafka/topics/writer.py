@@ -1,4 +1,4 @@
-"""Writes records where Connect's own producer would put them, and believes nothing but delivery reports."""
+"""Writes records to the partitions that Connect's own producer would choose, and trusts only delivery reports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
 
 OpenProducer = Callable[[Properties], Any]
-"""confluent-kafka's Producer: librdkafka properties to one that is ready."""
+"""A function that makes confluent-kafka's Producer from librdkafka properties."""
 
 _POLL_S = 0.1
 _PROGRESS_EVERY = 10_000
@@ -45,8 +45,11 @@ _FATAL = (KafkaException, SystemError)  # see _kafka_error
 
 
 class WriteTerms(Struct, frozen=True):
-    """What a write waits for: a transaction is ended by its coordinator after `transaction_s`, `delivery_s` is how long
-    a record may be on its way, and `down_s` how long all brokers may be down."""
+    """The time limits of a write.
+
+    A coordinator ends a transaction after `transaction_s`; `delivery_s` is the time for a record's delivery, and
+    `down_s` the time for which all brokers may be down.
+    """
 
     transaction_s: int
     delivery_s: int
@@ -54,13 +57,13 @@ class WriteTerms(Struct, frozen=True):
 
 
 BRIEF = WriteTerms(120, 60, DOWN_S)
-"""Readers are blocked for no longer if eosctl dies in the middle."""
+"""Terms under which readers are blocked only briefly if eosctl dies in the middle."""
 
 
 def writer_properties(
     settings: ClientSettings, *, transactional_id: TransactionalId | None, terms: WriteTerms = BRIEF
 ) -> Properties:
-    """Producer properties: idempotent, acks=all; transactional if an id is given."""
+    """Return the properties of a producer: idempotent, acks=all; transactional if an id is given."""
     properties = {**LARGEST_RECORD, **client_properties(settings)} | {
         "enable.idempotence": True,
         "acks": "all",
@@ -108,27 +111,27 @@ class KafkaTopicWriter:
         self._total: int | None = None
 
     def write(self, records: Iterable[OutRecord]) -> Sequence[Written]:
-        """Writes `records` and returns where each landed, in their order.
+        """Write `records` and return the place of each, in their order.
 
-        Raises EosctlError when one was not delivered: of a transaction nothing is then visible to read_committed,
-        without one the message says how many were.
+        Raises EosctlError if one was not delivered: then read_committed sees nothing of a transaction; without one the
+        message says how many were delivered.
         """
         self._total = len(records) if isinstance(records, Sized) else None
         self._run([partial(self._send_all, records=records)])
         return [written for written in self._written if written is not None]
 
     def write_rows(self, transactions: Iterable[Sequence[Table]], *, total: int) -> Mapping[tuple[str, int], int]:
-        """Writes SENT, some tables in each transaction; the offset of the last record in each partition.
+        """Write SENT, some tables in each transaction; return the offset of the last record in each partition.
 
-        A transaction is committed when the next one is asked for. Raises EosctlError when a record was not delivered:
-        the last one of each partition reports that itself, for any other the commit fails.
+        A transaction is committed when the next one is requested. Raises EosctlError if a record was not delivered: the
+        last one of each partition reports that itself, for any other the commit fails.
         """
         self._total = total
         self._run(partial(self._send_rows, tables=tables) for tables in transactions)
         return self._last
 
     def _run(self, sends: Iterable[Callable[[Producer], None]]) -> None:
-        """Sends what each of `sends` has, in a transaction if there is an id."""
+        """Run each of `sends`, in a transaction if there is an id."""
         properties = writer_properties(self._settings, transactional_id=self._id, terms=self._terms)
         try:
             producer = self._open({**properties, "error_cb": self._errors})
@@ -173,8 +176,8 @@ class KafkaTopicWriter:
         self._report(self._delivered)
 
     def _failed(self, producer: Producer, exc: KafkaException | SystemError) -> EosctlError:
-        """What a call raised: any may raise a fatal error, such as being fenced."""
-        return self._translated(_told(producer, _kafka_error(exc)), f"writing records ({self._tally()})", None)
+        """Translate the exception of a call: any call may raise a fatal error, such as being fenced."""
+        return self._translated(_cause_of(producer, _kafka_error(exc)), f"writing records ({self._tally()})", None)
 
     def _send_all(self, producer: Producer, *, records: Iterable[OutRecord]) -> None:
         for record in records:
@@ -211,7 +214,7 @@ class KafkaTopicWriter:
                 producer.poll(_POLL_S)
                 self._check(producer)
             except KafkaException as exc:
-                raise self._translated(_told(producer, error_of(exc)), f"writing to topic {topic}", topic) from exc
+                raise self._translated(_cause_of(producer, error_of(exc)), f"writing to topic {topic}", topic) from exc
         if index % _PROGRESS_EVERY == 0:
             producer.poll(0)
             self._check(producer)
@@ -256,7 +259,7 @@ class KafkaTopicWriter:
         self._on_event(Event("writing", done=self._delivered, total=total, unit="records"))
 
     def _check(self, producer: Producer) -> None:
-        """Raises when a record was not delivered, when no time is left, or when waiting longer is useless."""
+        """Raise an error if a record was not delivered, if no time is left, or if waiting longer is useless."""
         if self._handed:
             self._delivered = self._handed - len(producer)
             if self._delivered - self._reported >= _PROGRESS_EVERY:
@@ -264,7 +267,7 @@ class KafkaTopicWriter:
                 self._report(self._total)
         if self._failures:
             topic, error = self._failures[0]
-            error = _told(producer, error)
+            error = _cause_of(producer, error)
             raise self._translated(error, f"writing to topic {topic} ({self._tally()})", topic)
         if len(producer):
             self._errors.check(f"writing records ({self._tally()})")
@@ -278,15 +281,15 @@ class KafkaTopicWriter:
 
     def _what_is_written(self) -> str:
         some = counted(self._committed, "record was", "records were")
-        told = f"{some} written before" if self._committed else "nothing was written"
-        return told if self._limited else f"{told} as {self._id}"  # others may write beside it
+        outcome = f"{some} written before" if self._committed else "nothing was written"
+        return outcome if self._limited else f"{outcome} as {self._id}"  # others may write beside it
 
     def _transact(self, step: Callable[[float], None], verb: str) -> None:
-        """Runs `step(timeout_s)`, again while its error is retriable.
+        """Run `step(timeout_s)`, again while its error is retriable.
 
-        A step that ends between two answers says only _TIMED_OUT: the coordinator's last answer shows why.
+        A step that ends between two responses says only _TIMED_OUT: the coordinator's last response shows why.
         """
-        doing, told = f"{verb} transactional id {self._id}", ""
+        doing, reason = f"{verb} transactional id {self._id}", ""
         while True:
             try:
                 step(max(min(2.0, self._deadline.remaining_s()), 0.001))
@@ -296,8 +299,8 @@ class KafkaTopicWriter:
                 self._errors.check(doing)
                 if not error.retriable() or error.fatal():
                     raise self._translated(error, doing, None) from exc
-                told = error.name() if error.code() >= 0 or not told else told
-                self._deadline.check(f"{doing} ({told})")
+                reason = error.name() if error.code() >= 0 or not reason else reason
+                self._deadline.check(f"{doing} ({reason})")
 
     def _commit(self, producer: Producer) -> None:
         try:
@@ -317,7 +320,7 @@ class KafkaTopicWriter:
         try:
             producer.abort_transaction(_ABORT_TIMEOUT_S)
         except _FATAL as exc:
-            if not _kafka_error(exc).fatal():  # a fenced producer's transaction was aborted by who fenced it
+            if not _kafka_error(exc).fatal():  # a fenced producer's transaction was aborted by the fencing
                 wait_s = self._terms.transaction_s
                 self._on_event(
                     Event(
@@ -342,8 +345,8 @@ class KafkaTopicWriter:
         return translate(error, doing, access=access, because=self._errors.reason())
 
 
-def _told(producer: Producer, error: KafkaError) -> KafkaError:
-    """What a transaction failed for, of an error that says only that it did: its commit tells."""
+def _cause_of(producer: Producer, error: KafkaError) -> KafkaError:
+    """Return why a transaction failed: for an error that says only that it did, the commit reports the reason."""
     if error.code() not in _FAILED_BEFORE:
         return error
     try:
@@ -355,10 +358,10 @@ def _told(producer: Producer, error: KafkaError) -> KafkaError:
 
 
 def _kafka_error(exception: KafkaException | SystemError) -> KafkaError:
-    """The KafkaError behind what a call into librdkafka raised.
+    """Return the KafkaError behind an exception of a call into librdkafka.
 
     confluent-kafka 2.16 runs delivery callbacks while a fatal error is already raised; Python turns that into a
-    SystemError whose cause is the real one. Any other SystemError goes on.
+    SystemError whose cause is the real one. Any other SystemError is raised again.
     """
     cause: BaseException | None = exception
     while cause is not None and not isinstance(cause, KafkaException):

@@ -1,1 +1,1 @@
-"""Transactions and fencing, asked of coordinators."""
+"""Requests to coordinators: transactions and fencing."""

@@ -1,6 +1,6 @@
 """NativeTransactionAdmin: `eosctl.ports.TransactionAdmin` over eosctl's own wire, against real brokers.
 
-Fencing a few ids must start quickly: what it does not ask for is imported by the methods that do.
+Fencing a few ids must start quickly: modules that it does not need are imported by the methods that do.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ V = TypeVar("V")
 
 
 class NativeTransactionAdmin:
-    """Connects when it is first asked something; one thread may use it at a time."""
+    """Connects at its first request; one thread may use it at a time."""
 
     def __init__(
         self,
@@ -72,24 +72,33 @@ class NativeTransactionAdmin:
         self._cluster.close()
 
     def cluster_id(self) -> str:
-        """The Kafka cluster id; empty if the broker does not report."""
+        """Return the Kafka cluster id; empty if the broker does not report one."""
         return self._cluster.cluster_id()
 
     def silent_brokers(self, *, patience_s: float) -> Mapping[int, EosctlError]:
-        """Brokers that the cluster lists and that do not answer within `patience_s`, asked side by side, and why."""
+        """Return the brokers that the cluster lists and that do not respond within `patience_s`, each with the error.
+
+        All of them are asked concurrently.
+        """
         from eosctl.kafka.silent_brokers import silent_among
 
         return silent_among(self._cluster, self._brokers(), deadline=self._deadline.half(at_most_s=patience_s))
 
     def log_dirs(self, *, patience_s: float, besides: Collection[int] = ()) -> Mapping[int, Sequence[LogDir]]:
-        """The log directories of each broker that reports them within `patience_s`, asked side by side."""
+        """Return the log directories of each broker that reports them within `patience_s`.
+
+        Brokers are asked concurrently.
+        """
         from eosctl.kafka.log_dirs import log_dirs_of
 
         asked = {broker: address for broker, address in self._brokers().items() if broker not in besides}
         return log_dirs_of(self._cluster, asked, deadline=self._deadline.half(at_most_s=patience_s))
 
     def features(self) -> Mapping[int, BrokerFeatures]:
-        """The features of each broker that answers (KIP-584), by node id; raises UnreachableError where none does."""
+        """Return the features of each broker that responds (KIP-584), by node id.
+
+        Raises UnreachableError if none responds.
+        """
         from eosctl.kafka.features import features_of
 
         return features_of(self._cluster)
@@ -97,7 +106,7 @@ class NativeTransactionAdmin:
     def find_coordinators(
         self, transactional_ids: Sequence[TransactionalId]
     ) -> Mapping[TransactionalId, Coordinator | KafkaFault]:
-        """The transaction coordinator of each id, or why it can't be known."""
+        """Find the transaction coordinator of each id, or the reason why it is unknown."""
         return self._settled(
             transactional_ids,
             lambda pending: find_coordinators(self._cluster, pending, KeyType.TRANSACTION),
@@ -107,7 +116,7 @@ class NativeTransactionAdmin:
     def describe_transactions(
         self, transactional_ids: Sequence[TransactionalId]
     ) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
-        """DescribeTransactions of each id at its coordinator; an unknown id is TRANSACTIONAL_ID_NOT_FOUND."""
+        """Describe the transaction of each id at its coordinator; an unknown id is TRANSACTIONAL_ID_NOT_FOUND."""
         return self._settled(transactional_ids, self._describe_once, retriable=COORDINATOR_RETRIES)
 
     def list_transactions(
@@ -118,7 +127,7 @@ class NativeTransactionAdmin:
         duration_ms: int | None = None,
         pattern: str | None = None,
     ) -> TransactionListings:
-        """ListTransactions on every broker; `duration_ms` keeps those open for longer.
+        """Send ListTransactions to every broker; `duration_ms` keeps those open for longer.
 
         Raises UnsupportedError for a filter that a broker can't apply, UsageError for a bad pattern.
         """
@@ -140,7 +149,7 @@ class NativeTransactionAdmin:
         transaction_timeout_ms: int,
         coordinators: Mapping[TransactionalId, Coordinator] = NO_COORDINATORS,
     ) -> Iterator[FenceAnswer]:
-        """One InitProducerId(-1, -1) per id, answers in the order they come; see `fencing`."""
+        """Send one InitProducerId(-1, -1) per id and yield the responses as they arrive; see `fencing`."""
         return Fencing(
             self._cluster,
             transactional_ids,
@@ -152,7 +161,7 @@ class NativeTransactionAdmin:
         ).answers()
 
     def topic_partitions(self, topics: Collection[str] | None = None) -> Mapping[str, int]:
-        """Topic -> number of partitions; None means every topic, those that don't exist are absent."""
+        """Map topics to their numbers of partitions; None means every topic, those that don't exist are absent."""
         from eosctl.kafka.topics.partition_leaders import count_partitions
 
         return count_partitions(self._cluster, topics, self._settings)
@@ -160,7 +169,7 @@ class NativeTransactionAdmin:
     def describe_producers(
         self, partitions: Iterable[Partition], *, only_open: bool = False
     ) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
-        """DescribeProducers at each partition's leader; a partition that does not exist is a fault.
+        """Send DescribeProducers to each partition's leader; a partition that does not exist is a fault.
 
         A leader remembers idle producers for a day: with `only_open` those of a whole cluster are not kept here, too.
         """
@@ -186,7 +195,7 @@ class NativeTransactionAdmin:
         )
 
     def write_marker(self, producer: ActiveProducer, *, commit: bool) -> KafkaFault | None:
-        """WriteTxnMarkers to the leader of the producer's partition; None is success."""
+        """Send WriteTxnMarkers to the leader of the producer's partition; None is success."""
         from eosctl.kafka.topics.partition_leaders import find_leaders, write_marker
 
         partition = (producer.topic, producer.partition)
@@ -204,7 +213,7 @@ class NativeTransactionAdmin:
         return None if answers[partition].code == NONE else answers[partition]
 
     def describe_group(self, group_id: str) -> RawGroup:
-        """DescribeGroups at the group's coordinator; raises UnauthorizedError without DESCRIBE on the group."""
+        """Describe a group at its coordinator; raises UnauthorizedError without DESCRIBE on the group."""
         from eosctl.core.acls.lines import grant_hint
 
         answers = self._settled([group_id], self._describe_groups_once, retriable=COORDINATOR_RETRIES)
@@ -212,12 +221,18 @@ class NativeTransactionAdmin:
         return _value_or_raise(answers[group_id], f"describe group {group_id}", denied=hint)
 
     def hidden_groups(self, group_ids: Collection[str]) -> Mapping[str, KafkaFault]:
-        """Those of the groups that can't be described, there or not, and why: a listing leaves them out."""
+        """Return the groups that can't be described, whether or not they exist, each with its fault.
+
+        A listing leaves them out.
+        """
         answers = self._settled(sorted(group_ids), self._describe_groups_once, retriable=COORDINATOR_RETRIES)
         return {group_id: answer for group_id, answer in answers.items() if isinstance(answer, KafkaFault)}
 
     def list_groups(self) -> Mapping[str, str]:
-        """ListGroups on every broker, complete or not at all: group id -> protocol type; hidden groups are absent."""
+        """Map groups to their protocol types, by ListGroups on every broker.
+
+        Raises an error if any broker can't be asked; hidden groups are absent.
+        """
         answers = self._settled([""], lambda _: {"": self._list_groups_once()}, retriable=COORDINATOR_RETRIES)
         return _value_or_raise(answers[""], "list groups")
 
@@ -246,7 +261,7 @@ class NativeTransactionAdmin:
     ) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
         found = find_coordinators(self._cluster, pending, KeyType.TRANSACTION)
         brokers = {item for item in found.values() if isinstance(item, Coordinator)}
-        at = {Address(broker.host, broker.port): broker for broker in brokers}
+        broker_at = {Address(broker.host, broker.port): broker for broker in brokers}
 
         def describe(
             address: Address, batch: list[TransactionalId]
@@ -254,7 +269,7 @@ class NativeTransactionAdmin:
             request = DescribeTransactionsRequest(tuple(batch))
             answer = self._cluster.ask(address, DESCRIBE_TRANSACTIONS, request)
             return {
-                TransactionalId(item.transactional_id): transaction_of(item, at[address])
+                TransactionalId(item.transactional_id): transaction_of(item, broker_at[address])
                 for item in answer.transaction_states
             }
 
@@ -288,12 +303,12 @@ class NativeTransactionAdmin:
 
 
 def _addresses(found: Mapping[K, Coordinator | KafkaFault]) -> dict[K, Address | KafkaFault]:
-    at = {each: Address(each.host, each.port) for each in {*found.values()} if isinstance(each, Coordinator)}
-    return {key: item if isinstance(item, KafkaFault) else at[item] for key, item in found.items()}
+    addresses = {each: Address(each.host, each.port) for each in {*found.values()} if isinstance(each, Coordinator)}
+    return {key: item if isinstance(item, KafkaFault) else addresses[item] for key, item in found.items()}
 
 
 def _value_or_raise(answer: V | KafkaFault, doing: str, *, denied: str | None = None) -> V:
-    """The answer to a question about one thing; its fault as the error that fits it, `denied` what grants it."""
+    """Return the result for one item, or raise the error that fits its fault; `denied` is the hint that grants it."""
     if not isinstance(answer, KafkaFault):
         return answer
     reason = f"can't {doing}: {answer}"

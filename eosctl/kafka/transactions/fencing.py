@@ -1,6 +1,6 @@
 """Fences many transactional ids at once: one InitProducerId per id, over several connections per coordinator.
 
-A broker answers one request of a connection at a time, and an answer waits for the log to be replicated: connections
+A broker answers one request of a connection at a time, and a response waits for the log to be replicated: connections
 make it fast, requests in flight hardly do. The consumer's thread looks up coordinators and decides on retries; workers,
 one per connection, only send and receive. Nothing here decides which ids may be fenced.
 """
@@ -54,7 +54,7 @@ _IN_WORDS = {
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Attempt:
-    """One id on its way: where it goes, how often it was sent, and what went wrong last."""
+    """One id on its way: its coordinator, how often it was sent, and its last fault."""
 
     transactional_id: TransactionalId
     coordinator: Coordinator | None = None
@@ -64,7 +64,7 @@ class _Attempt:
 
 
 class _Outcome(NamedTuple):
-    """What a worker has to report about one attempt: the answer, or the error that prevented it."""
+    """The result of one attempt: the response, or the error that prevented it."""
 
     attempt: _Attempt
     answer: InitProducerIdResponse | None
@@ -83,7 +83,7 @@ class _Lane:
 class Fencing:
     """One run over `transactional_ids`; iterate `answers()` once, and close it to stop early.
 
-    `coordinators` are asked without a lookup; an id whose coordinator has changed is looked up like the others.
+    `coordinators` are used without a lookup; an id whose coordinator has changed is looked up like the others.
     """
 
     def __init__(
@@ -115,9 +115,9 @@ class Fencing:
         self._reached = False
 
     def answers(self) -> Iterator[FenceAnswer]:
-        """The answers as they come; at the deadline, an unconfirmed one for each id that has none.
+        """Yield the results as they arrive; at the deadline, an unconfirmed one for each id that has none.
 
-        Raises UnreachableError or UnauthorizedError only when no broker could be asked for anything.
+        Raises UnreachableError or UnauthorizedError only if no broker could be asked for anything.
         """
         try:
             while not self._deadline.expired():
@@ -161,7 +161,7 @@ class Fencing:
         keys = [attempt.transactional_id for attempt in attempts]
         try:
             found = find_coordinators(self._cluster, keys, KeyType.TRANSACTION)
-        except DeadlineError as exc:  # which says less than what was answered before
+        except DeadlineError as exc:  # which says less than the earlier fault
             return {attempt.transactional_id: attempt.fault or fault_of(exc) for attempt in attempts}
         except UnreachableError as exc:
             if not self._reached:
@@ -189,7 +189,7 @@ class Fencing:
         thread.start()
 
     def _next_outcomes(self) -> list[_Outcome]:
-        """What the workers report next; nothing, when a lookup or a retry is due first."""
+        """Return the next outcomes from the workers; none if a lookup or a retry is due first."""
         try:
             outcomes = (
                 self._outcomes.get(timeout=self._patience_s()) if self._exhausted else self._outcomes.get_nowait()
@@ -217,11 +217,17 @@ class Fencing:
                 yield from self._retry_or_end(attempt, fault_of(error), confirmed=attempt.sent == 0)
 
     def _is_over(self, error: EosctlError) -> bool:
-        """Whether `error` only says that time is up, or `_stop` closed the connection: the attempt is still open."""
+        """Return whether `error` leaves the attempt open.
+
+        It does if it only says that time is up, or if `_stop` closed the connection.
+        """
         return isinstance(error, DeadlineError) or (self._stopping.is_set() and isinstance(error, ConnectionLostError))
 
     def _retry_or_end(self, attempt: _Attempt, why: KafkaFault, *, confirmed: bool = True) -> Iterator[FenceAnswer]:
-        """Java's decisions: 14 and 51 go to the same broker again, 15, 16 and lost connections to a new lookup."""
+        """Schedule a retry, or end the attempt, by Java's rules.
+
+        14 and 51 go to the same broker again, 15, 16 and lost connections to a new lookup.
+        """
         attempt.fault = why
         if why.code not in COORDINATOR_RETRIES:
             yield self._end(attempt, confirmed=confirmed)
@@ -254,7 +260,10 @@ class Fencing:
         )
 
     def _give_up(self) -> Iterator[FenceAnswer]:
-        """The deadline: what is answered counts, the rest is unconfirmed (`attempts` 0 was never sent)."""
+        """Yield the results at the deadline.
+
+        Received responses count; the rest is unconfirmed (`attempts` 0 was never sent).
+        """
         while not self._outcomes.empty():
             outcomes = self._outcomes.get()
             if isinstance(outcomes, list):
@@ -265,7 +274,7 @@ class Fencing:
             yield self._end(attempt, confirmed=False)
 
     def _stop(self) -> None:
-        """Ends the workers: those that wait on a broker are woken, none is left behind."""
+        """End all workers; those that wait for a broker are woken."""
         if self._stopping.is_set():
             return
         self._stopping.set()
@@ -290,7 +299,7 @@ class Fencing:
             self._outcomes.put(exc)
 
     def _converse(self, lane: _Lane, first: _Attempt) -> None:
-        """Sends what waits in the lane over one connection until nothing waits, its login ends, or it fails."""
+        """Send the waiting attempts of the lane over one connection until none waits, its login ends, or it fails."""
         in_flight: deque[tuple[int, _Attempt]] = deque([(0, first)])
         try:
             with self._cluster.connection(lane.address) as connection:
@@ -325,7 +334,7 @@ class Fencing:
                 upcoming = _next_waiting(lane)
 
     def _receive(self, connection: Connection, in_flight: deque[tuple[int, _Attempt]], version: int) -> None:
-        """Reports the next answer and those that came with it, also when one of them turns out malformed."""
+        """Report the next response and those that came with it, even if one of them turns out malformed."""
         outcomes = []
         try:
             for frame in connection.stream.receive_frames():

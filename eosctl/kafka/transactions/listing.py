@@ -1,4 +1,4 @@
-"""ListTransactions on every coordinator: waits for those that are not ready, a while, and says which were left out."""
+"""ListTransactions on every coordinator: waits a while for those that are not ready, and reports which it left out."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def list_everywhere(
             if not passing or deadline.expired():
                 return listings.missing[0]
             if not answered and waited(listings.missing):
-                patience = election = deadline  # nobody has told anything: there is nothing to keep time for
+                patience = election = deadline  # no broker has responded: there is no later work to keep time for
         patience.sleep(wait_s(retry))
         retry += 1
 
 
 def _coordinators(cluster: Cluster, *, before: Coordinators | None) -> Coordinators:
-    """The brokers to ask; a cluster that was there a moment ago may come back, one that never was is an error.
+    """Find the brokers to ask; a cluster that responded a moment ago may come back, one that never did is an error.
 
-    That time is up says less than what was known `before`.
+    A deadline keeps the brokers known `before`, which say more.
     """
     try:
         return find_coordinating_brokers(cluster)
@@ -71,7 +71,10 @@ def _coordinators(cluster: Cluster, *, before: Coordinators | None) -> Coordinat
 def _list_at(
     cluster: Cluster, coordinators: Coordinators, request: ListTransactionsRequest, *, at_most_s: float
 ) -> tuple[TransactionListings, int]:
-    """What the brokers list that are ready, each within `at_most_s` if there are several, and how many did."""
+    """List the transactions at the brokers that are ready, and count those that responded.
+
+    Each has at most `at_most_s` if there are several.
+    """
     found: list[TransactionListing] = []
     missing = list(coordinators.missing)
     answered = 0

@@ -29,7 +29,10 @@ _EPOCH_PATIENCE_S = 2.0
 def fence_with_producers(
     settings: ClientSettings, ids: Sequence[TransactionalId], *, transaction_timeout_ms: int, deadline: Deadline
 ) -> Iterator[FenceAnswer]:
-    """One initTransactions() per id, answers as they come; closing the iterator stops what has not begun."""
+    """Call initTransactions() for each id and yield the results as they arrive.
+
+    Closing the iterator cancels those that have not begun.
+    """
     stopping = threading.Event()
     client = client_properties(settings)
     properties = client | {
@@ -74,13 +77,16 @@ def _fence(
     if fault is not None:
         return FenceAnswer(transactional_id, None, fault=fault, confirmed=confirmed)
     if not given:
-        told = KafkaFault(-1, "EPOCH_UNKNOWN", "fenced, but librdkafka did not tell producer id and epoch")
-        return FenceAnswer(transactional_id, None, fault=told, confirmed=False)
+        unknown = KafkaFault(-1, "EPOCH_UNKNOWN", "fenced, but librdkafka did not tell producer id and epoch")
+        return FenceAnswer(transactional_id, None, fault=unknown, confirmed=False)
     return FenceAnswer(transactional_id, None, ProducerId(given["producer_id"]), given["producer_epoch"])
 
 
 def _initialise(producer: Producer, deadline: Deadline, stopping: threading.Event) -> tuple[KafkaFault | None, bool]:
-    """(fault, whether it is final); librdkafka lets a call that timed out be repeated to go on waiting."""
+    """Initialise transactions; return the fault, and whether it is final.
+
+    librdkafka lets a call that timed out be repeated to go on waiting.
+    """
     last = _timed_out(deadline)
     while not deadline.expired() and not stopping.is_set():
         try:
@@ -97,7 +103,7 @@ def _initialise(producer: Producer, deadline: Deadline, stopping: threading.Even
 
 
 def _wait_for_epoch(producer: Producer, given: dict[str, int]) -> None:
-    """Serves statistics until they hold the producer id; there is no other way to learn it."""
+    """Serve statistics until they contain the producer id; there is no other way to learn it."""
     for _ in range(int(_EPOCH_PATIENCE_S / 0.02)):
         if given:
             return

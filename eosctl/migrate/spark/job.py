@@ -28,7 +28,7 @@ from eosctl.core.offsets.migration import (
     PlannedTopic,
     Tally,
     in_bins,
-    in_stretches,
+    in_runs,
 )
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
 from eosctl.core.record_file import UNKNOWN
@@ -297,7 +297,7 @@ class MigrationJob(Struct, frozen=True):
             found = sent_in_order(
                 self.context,
                 self._client(plan.target_profile()),
-                in_tasks(sorted(ranges, key=_place), self.least_parts(records), divide=in_stretches),
+                in_tasks(sorted(ranges, key=_place), self.least_parts(records), divide=in_runs),
                 folder / "decisions",
                 work,
                 counts=counts,

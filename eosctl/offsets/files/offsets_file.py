@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.core.kept.record_lines import read_columns
 from eosctl.core.offsets.records import OffsetKey, decode_key
-from eosctl.core.offsets.typed import TwoReadingsError, strict_json
+from eosctl.core.offsets.typed import AmbiguousJsonError, strict_json
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Headers
 from eosctl.engine.files import Spilled, Spool, spilled_if_several, tables_of
@@ -136,7 +136,7 @@ def _offsets_of(text: bytes, *, name: str) -> list[object] | None:
         return None
     try:
         strict_json(decoded)
-    except TwoReadingsError as exc:
+    except AmbiguousJsonError as exc:
         raise InputFileError(f"{name}: {exc}", hint="Different programs would read different offsets.") from exc
     return offsets
 

@@ -179,8 +179,8 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, source
 def _read(app: App, topic: str, connector: str) -> TopicLog:
     committed, everything = ConnectorFilter(connector), ConnectorFilter(connector)
     with app.topics() as topics:
-        decided = topics.read(topic, sieve=committed)
-        whole = topics.read(topic, isolation="read_uncommitted", sieve=everything)
+        decided = topics.read(topic, keep=committed)
+        whole = topics.read(topic, isolation="read_uncommitted", keep=everything)
     found = versions(decided, whole, {**committed.keys, **everything.keys})
     return TopicLog(topic, tuple(found), whole.bounds, everything.counts)
 

@@ -23,7 +23,7 @@ from eosctl.core.offsets.findings import (
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.records import is_nothing
 from eosctl.core.offsets.views import Store, fold_store
-from eosctl.core.records import Bounds, Sieve, TopicDescription, TopicRead
+from eosctl.core.records import Bounds, RecordFilter, TopicDescription, TopicRead
 from eosctl.core.workers.config import creates_topics
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, UsageError
@@ -195,13 +195,13 @@ def _configured(app: App, topics: TopicReader, state: _LintState) -> list[str]:
 
 
 def _read(
-    topics: TopicReader, topic: str, patience: Deadline, sieve: Sieve | None = None
+    topics: TopicReader, topic: str, patience: Deadline, keep: RecordFilter | None = None
 ) -> tuple[TopicRead, list[Bounds]]:
     """Read the topic; also return the partitions whose LSO stood still behind the end until `patience` was over.
 
     If some moved on in the meantime, only the records from there on are read: the whole may be large.
     """
-    read = topics.read(topic, newest_per_key=True, sieve=sieve)
+    read = topics.read(topic, newest_per_key=True, keep=keep)
     stuck = {bound.partition: bound for bound in read.blocked()}
     hidden = len(stuck)
     while stuck and not patience.expired():
@@ -210,7 +210,7 @@ def _read(
         stuck = {p: now[p] for p, then in stuck.items() if now[p].lso == then.lso < now[p].end}
     if len(stuck) < hidden:  # what moved on can be seen now
         since = {bound.partition: bound.lso for bound in read.bounds}
-        read = _followed_by(read, topics.read(topic, newest_per_key=True, since=since, sieve=sieve))
+        read = _followed_by(read, topics.read(topic, newest_per_key=True, since=since, keep=keep))
     # should it be the config topic
     return replace(read, records=tuple(map(without_secrets, read.records))), list(stuck.values())
 

@@ -59,7 +59,7 @@ def begun_before_the_config(
         with patient.transactions() as admin:
             there = admin.topic_partitions()
         with patient.topics() as topics:
-            since_ms = _at_rest_since_ms(topics.read(app.target.config_topic, sieve=_of_connectors).records)
+            since_ms = _at_rest_since_ms(topics.read(app.target.config_topic, keep=_of_connectors).records)
             newest = _newest_of_candidates(topics, _candidates(app, there, connectors, config))
             went = _written_since(newest.of, since_ms, config, offsets_set_on_purpose(app, cluster_id))
             written = [(name, topic) for name, topic in went if name in connectors]
@@ -166,7 +166,7 @@ def _offsets_of(app: App, topics: TopicReader, origin: str, connector: str) -> _
 
     stores = {topic_of(app, origin), app.target.offset_topic}
     there = topics.describe(sorted(stores))
-    reads = [topics.read(topic, newest_per_key=True, sieve=of_connector).records for topic in there]
+    reads = [topics.read(topic, newest_per_key=True, keep=of_connector).records for topic in there]
     return {pair for records in reads for record in records for pair in _pairs(record)}
 
 

@@ -120,5 +120,5 @@ def read_transaction_counts(app: App, group: str, connector: str) -> Transaction
 
     with app.topics() as store:
         if TOPIC in store.describe([TOPIC], configs=False):
-            store.read(TOPIC, isolation="read_uncommitted", sieve=look)
+            store.read(TOPIC, isolation="read_uncommitted", keep=look)
     return counts

@@ -79,7 +79,7 @@ def read_sequences(app: App, topics: Iterable[str], field_name: str) -> dict[str
 
     with app.topics() as store:
         for topic in topics:
-            store.read(topic, sieve=look)
+            store.read(topic, keep=look)
     return dict(counts) if len(counts) <= _MOST_SEQUENCES else {}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from eosctl.core.ids import TransactionalId
-from eosctl.core.versions import said_of
+from eosctl.core.versions import describe_transaction_version
 from eosctl.output.cells import duration
 from eosctl.output.rows import Header, Kind, Printed, Text, Time
 from eosctl.report import Report
@@ -129,7 +129,7 @@ def _closing_lines(report: Report) -> Iterator[str]:
     if limits:
         yield f"brokers: {', '.join(limits)}"
     if summary.transaction_version is not None:
-        yield said_of(summary.transaction_version)
+        yield describe_transaction_version(summary.transaction_version)
     yield f"grown since {summary.last_look}" if summary.last_look else "growth: from the next look on"
 
 

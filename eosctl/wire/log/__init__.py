@@ -1,1 +1,1 @@
-"""What is read of a partition's log: where it begins and ends, its batches as they lie there, and what is in those."""
+"""Reads a partition's log: its first and last offsets, its batches by their headers, and their records."""

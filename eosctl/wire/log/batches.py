@@ -1,4 +1,4 @@
-"""The headers of record batches, read where they lie: no record is looked at, nothing is decompressed or copied.
+"""Reads the headers of record batches in place: records are not read, decompressed or copied.
 
 Layouts: `DefaultRecordBatch`, `LegacyRecord`, `ControlRecordType` and `EndTxnMarker` of Apache Kafka 4.3. A control
 batch has one record, whose key says what it marks; brokers never compress it.
@@ -13,7 +13,7 @@ from eosctl.errors import ProtocolError
 from eosctl.wire.log.crc32c import crc32c
 
 _ENTRY = struct.Struct(">qi4xb")
-"""What every format begins with: an offset, the length of what follows, and behind four other bytes the magic."""
+"""The beginning of every format: an offset, the length of the rest, four other bytes, and the magic."""
 _LENGTH_END = 12
 _LENGTH_AND_MAGIC = struct.Struct(">8xi4xb")
 BATCH_HEAD = {
@@ -31,43 +31,44 @@ BATCH_HEAD = {
     "base_sequence": "i",
     "records": "i",
 }
-"""The numbers that a batch begins with, each with its code in `struct`; the records follow."""
+"""The numbers at the beginning of a batch, each with its code in `struct`; the records follow."""
 _BATCH = struct.Struct(">" + "".join(BATCH_HEAD.values()))
 _CRC_FROM = 21
 COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, _DELETE_HORIZON = 7, 8, 16, 32, 64
 """The bits of a batch's attributes."""
 _KEY, _VALUE = struct.Struct(">hh"), struct.Struct(">hi")
-"""Of a control record: version and type, version and coordinator epoch; newer versions append."""
+"""The key of a control record (version and type) and its value (version and coordinator epoch); newer versions append.
+"""
 _ENDS = {0: False, 1: True}
 """The types that end a transaction: abort and commit. The others are Raft's."""
 _UNUSUAL = LOG_APPEND_TIME | CONTROL | _DELETE_HORIZON
 _LEAST_BYTES = _BATCH.size - _LENGTH_END
 _LEAST_OF = {0: 14, 1: 22, 2: _LEAST_BYTES}
-"""Magic: the bytes behind the length that a message or a batch has at least."""
+"""The least length of a message or a batch, by magic."""
 _OLD_ATTRIBUTES = struct.Struct(">bq")
 _NO_TIME = -1
 
 
 class OldFormatError(Exception):
-    """Records lie in message sets of before Kafka 0.11, where whole batches are asked for."""
+    """The records are message sets from before Kafka 0.11, where whole batches are required."""
 
 
 def batch_places(records: memoryview, *, topic: str, partition: int) -> list[int]:
-    """Where each whole batch of `records` begins, and where the last one ends; a fetch may cut off what is behind it.
+    """Return the start of each whole batch of `records`, and the end of the last one.
 
-    Raises ProtocolError for what is no batch, and OldFormatError.
+    A fetch may cut off the one behind it. Raises ProtocolError for bytes that are no batch, and OldFormatError.
     """
-    at, end, places, unpack = 0, len(records), [0], _LENGTH_AND_MAGIC.unpack_from
+    position, end, places, unpack = 0, len(records), [0], _LENGTH_AND_MAGIC.unpack_from
     append = places.append
-    while end - at >= _BATCH.size:
-        length, magic = unpack(records, at)
+    while end - position >= _BATCH.size:
+        length, magic = unpack(records, position)
         if magic != OLD_FORMAT or length < _LEAST_BYTES:
             break
-        at += length + _LENGTH_END
-        if at > end:
+        position += length + _LENGTH_END
+        if position > end:
             return places
-        append(at)
-    if _entry(records[at:], topic, partition, 0, check_crc=False) is not None:
+        append(position)
+    if _entry(records[position:], topic, partition, 0, check_crc=False) is not None:
         raise OldFormatError(f"{topic}-{partition}")
     return places
 
@@ -75,11 +76,11 @@ def batch_places(records: memoryview, *, topic: str, partition: int) -> list[int
 def decode_batches(
     records: memoryview, *, topic: str, partition: int, position: int, check_crc: bool = False
 ) -> list[Batch]:
-    """The whole batches of `records`, fetched from offset `position` on; a fetch may cut off the last one.
+    """Decode the whole batches of `records`, fetched from offset `position` on; a fetch may cut off the last one.
 
-    Topics have them by the hundred thousand: what most are is read at once, without a call for each.
+    Topics have them by the hundred thousand: the usual kind is read inline, without a call for each.
 
-    Raises ProtocolError for what is no batch.
+    Raises ProtocolError for bytes that are no batch.
     """
     found: list[Batch] = []
     offset, end = 0, len(records)
@@ -115,7 +116,7 @@ def decode_batches(
 
 
 def _entry(data: memoryview, topic: str, partition: int, expected: int, *, check_crc: bool) -> Batch | None:
-    """The first batch of `data`, of whichever kind; None where it is cut off, or there is none."""
+    """Decode the first batch of `data`, of either format; None where it is cut off, or there is none."""
     if len(data) < _ENTRY.size:
         return None
     base, length, magic = _ENTRY.unpack_from(data)
@@ -150,7 +151,7 @@ def _batch(data: memoryview, topic: str, partition: int, *, check_crc: bool) -> 
 
 
 def no_batch(topic: str, partition: int, offset: int) -> ProtocolError:
-    """The error of a head whose numbers can't be."""
+    """Return the error for a batch header whose numbers are invalid."""
     return ProtocolError(f"no record batch in {topic}-{partition} at offset {offset}")
 
 
@@ -171,15 +172,18 @@ def end_of_transaction(record: memoryview) -> tuple[bool | None, int | None]:
 
 
 def _skip_varint(data: memoryview, offset: int) -> int:
-    """The offset behind a varint, or a varlong."""
-    for at in range(offset, offset + 10):
-        if data[at] < 0x80:
-            return at + 1
+    """Return the offset behind a varint, or a varlong."""
+    for index in range(offset, offset + 10):
+        if data[index] < 0x80:
+            return index + 1
     raise ProtocolError("a control record has a number longer than ten bytes")
 
 
 def _read_size(data: memoryview, offset: int) -> tuple[int, int]:
-    """A length of one byte, zigzag, and the offset behind it: keys and values of control records are short."""
+    """Read a one-byte zigzag length and return it with the offset behind it.
+
+    Keys and values of control records are short.
+    """
     byte = data[offset]
     if byte & 0x81:
         raise ProtocolError(f"a control record has a key or a value of a length that begins with {byte:#04x}")
@@ -187,7 +191,10 @@ def _read_size(data: memoryview, offset: int) -> tuple[int, int]:
 
 
 def _message(data: memoryview, offset: int, magic: int, topic: str, partition: int, expected: int) -> Batch:
-    """A message of before Kafka 0.11; a compressed one has others inside, and the offset of the last of them."""
+    """Decode a message from before Kafka 0.11.
+
+    A compressed one has others inside, and the offset of the last of them.
+    """
     attributes, stamp_ms = _OLD_ATTRIBUTES.unpack_from(data, _ENTRY.size)
     stamp_ms = stamp_ms if magic else _NO_TIME
     base = min(expected, offset) if attributes & COMPRESSION else offset

@@ -1,7 +1,6 @@
-"""CRC-32C (Castagnoli), as record batches carry it, four bytes a step: no dependency of eosctl has it.
+"""CRC-32C (Castagnoli), the checksum of record batches, four bytes a step: no dependency of eosctl has it.
 
-A loop in Python all the same, some ten times slower than reading; its two tables of 65,536 numbers are made when it is
-first asked for.
+A loop in Python, some ten times slower than reading; its two tables of 65,536 numbers are made on first use.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _IS_BIG_ENDIAN = array("I", [1]).tobytes()[0] == 0
 
 
 def crc32c(data: bytes | memoryview) -> int:
-    """The checksum of `data`."""
+    """Compute the checksum of `data`."""
     low, high = _word_tables()
     whole = len(data) & ~3
     words = array("I", bytes(data[:whole]))
@@ -33,7 +32,7 @@ def crc32c(data: bytes | memoryview) -> int:
 
 @cache
 def _byte_table() -> list[int]:
-    """What eight shifts make of each byte."""
+    """Compute the CRC of each byte after eight shifts."""
     table = list(range(256))
     for _bit in range(8):
         table = [crc >> 1 ^ _POLYNOMIAL if crc & 1 else crc >> 1 for crc in table]
@@ -42,7 +41,7 @@ def _byte_table() -> list[int]:
 
 @cache
 def _word_tables() -> tuple[list[int], list[int]]:
-    """What 32 shifts make of the lower, and 16 of the upper half of a word."""
+    """Compute the CRC of the lower half of a word after 32 shifts, and of its upper half after 16."""
     table = _byte_table()
 
     def shift(crc: int) -> int:

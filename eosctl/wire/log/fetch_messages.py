@@ -1,4 +1,4 @@
-"""Fetch: the batches of partitions as they lie in their logs.
+"""Fetch: the batches of partitions as stored in their logs.
 
 Layouts: the message JSON of Apache Kafka 4.3. An unset field has the default Kafka gives it. No release but Kafka 3.0
 to 3.9 offers versions below 4 as well; those have other batches, and no isolation level.
@@ -38,7 +38,7 @@ class PartitionFetch(NamedTuple):
 
 
 class TopicFetch(NamedTuple):
-    """By name up to v12, by id from v13 on."""
+    """A topic to fetch, by name up to v12, by id from v13 on."""
 
     topic: str = ""
     topic_id: UUID = NO_ID
@@ -87,7 +87,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """`records` is a view into the frame: it holds what it held for as long as the frame does."""
+    """The data of a partition; `records` is a view into the frame, valid as long as the frame is."""
 
     partition_index: int
     error_code: int = 0
@@ -103,7 +103,7 @@ class PartitionData(NamedTuple):
 
 
 class FetchedTopic(NamedTuple):
-    """By name up to v12, by id from v13 on."""
+    """A fetched topic, by name up to v12, by id from v13 on."""
 
     topic: str = ""
     topic_id: UUID = NO_ID

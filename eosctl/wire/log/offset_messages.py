@@ -1,4 +1,4 @@
-"""ListOffsets: where a partition begins and ends, and which offset a time has.
+"""ListOffsets: the first and last offsets of a partition, and the offset for a timestamp.
 
 Layouts: the message JSON of Apache Kafka 4.3. An unset field has the default Kafka gives it.
 """
@@ -13,11 +13,11 @@ from eosctl.wire.primitives import INT8, INT16, INT32, INT64, STRING
 from eosctl.wire.schema import Array, since, struct_of
 
 LATEST, EARLIEST = -1, -2
-"""Instead of a time: the high watermark, or the last stable offset by `Isolation.COMMITTED`; and the log's start."""
+"""Special times: the high watermark, or the last stable offset with `Isolation.COMMITTED`; and the log's start."""
 
 
 class Isolation(IntEnum):
-    """What a reader may see."""
+    """The isolation level of a reader."""
 
     UNCOMMITTED = 0
     COMMITTED = 1
@@ -42,7 +42,7 @@ class ListOffsetsRequest(NamedTuple):
 
 
 class PartitionOffset(NamedTuple):
-    """The offset and its time; both are -1 for a time that no record is as young as."""
+    """An offset and its time; both are -1 for a time that is later than all records."""
 
     partition_index: int
     error_code: int = 0

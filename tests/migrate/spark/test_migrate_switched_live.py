@@ -17,7 +17,7 @@ import pytest
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.stack import Stack
 from tests.audit.proven import assert_exactly_once
 from tests.conftest import Invoke
@@ -122,5 +122,5 @@ def offsets_migrate(*words: str, environ: Mapping[str, str]) -> Any:
 
 def delivered(stack: Stack, source: FileSource) -> list[str]:
     """The committed values of its topic, sorted."""
-    with KafkaTopicStore(ClientSettings((stack.bootstrap_servers,)), deadline=Deadline.after(PATIENCE_S)) as topics:
+    with KafkaTopicClient(ClientSettings((stack.bootstrap_servers,)), deadline=Deadline.after(PATIENCE_S)) as topics:
         return sorted((record.value or b"").decode() for record in topics.read(source.topic).records)

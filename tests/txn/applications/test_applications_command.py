@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.errors import ExitCode, UnauthorizedError
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicClient
 from eosctl.report import Report
 from eosctl.txn.applications.report import ApplicationsRequest, list_applications
 from eosctl.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED
@@ -114,7 +114,7 @@ def test_a_look_with_ids_missing_is_not_kept(app: App, stage: Stage) -> None:
 
 
 def test_settings_that_may_not_be_read_are_a_warning(app: App) -> None:
-    def no_right(_app: App) -> TopicStore:
+    def no_right(_app: App) -> TopicClient:
         raise UnauthorizedError("no DESCRIBE_CONFIGS")
 
     report = list_applications(replace(app, open_topics=no_right), LOOK)
