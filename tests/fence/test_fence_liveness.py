@@ -337,6 +337,7 @@ def test_a_running_task_of_a_group_that_may_not_be_described(stage: Stage, other
     stage.brokers.deny_groups.add(other)
     error = refusal(stage, TransactionalId(f"{other}-c-0"))
     assert f"group {other} can't be described" in error.message
+    assert f"DESCRIBE on group {other}" in str(error.hint)
     assert "--unknown-liveness" in flags_of(error)
 
 
