@@ -88,6 +88,19 @@ def test_the_time_at_the_question_is_not_taken_from_the_timeout(invoke: Invoke, 
     assert (outcome.exit_code, somebody.thought_s) == (0, 3600.0), outcome.stderr
 
 
+@pytest.mark.parametrize("answer", [None, b"n\n", b"\n", b""], ids=["no terminal", "n", "enter", "end of input"])
+@pytest.mark.parametrize("line", WRITES, ids=str)
+def test_without_a_yes_nothing_is_written(invoke: Invoke, world: World, line: Line, answer: bytes | None) -> None:
+    prepare(invoke, world, line)
+    before = world.everything_written()
+    told = Line(line.text.replace(" --yes", ""), document=line.document)
+    typed = io.BytesIO(b"y\n" if answer is None else answer)
+    outcome = run_line(invoke, world, told, input=typed, can_ask=answer is not None)
+    assert outcome.exit_code == 6, outcome.stderr
+    assert answer is not None or "--yes" in outcome.stderr
+    assert world.everything_written() == before
+
+
 @pytest.mark.parametrize("line", WRITES, ids=str)
 def test_what_a_write_is_undone_and_gone_on_with_is_on_the_disk_before_it(
     invoke: Invoke, world: World, tmp_path: Path, synced: SyncedFiles, line: Line

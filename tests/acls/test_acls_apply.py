@@ -37,15 +37,6 @@ def test_only_what_is_missing_is_added_and_can_be_undone(invoke: Invoke) -> None
     assert (again["kind"], again["data"]["summary"]["counts"]) == ("acls-apply-plan", {"keep": len(store.created) + 2})
 
 
-def test_nothing_is_added_unasked(invoke: Invoke) -> None:
-    store = FakeAclStore()
-    assert apply(invoke, store).exit_code == 6
-    assert apply(invoke, store, input="n\n", can_ask=True).exit_code == 6
-    assert store.created == []
-    assert apply(invoke, store, input="y\n", can_ask=True).exit_code == 0
-    assert store.created
-
-
 def test_acls_that_changed_since_the_plan_stop_it(invoke: Invoke) -> None:
     """Somebody grants a right right after the plan was made."""
     store = FakeAclStore()

@@ -92,11 +92,6 @@ def test_the_plan_and_the_result(invoke: Invoke, world: World, golden: Callable[
     golden("connectors/trace.txt", run(invoke, world, "trace", "orders").stdout)
 
 
-def test_nothing_is_done_without_a_yes(invoke: Invoke, world: World) -> None:
-    assert run(invoke, world, "stop", "orders").exit_code == 6
-    assert world.connect.connectors["orders"].target == "STARTED"
-
-
 def test_a_task_that_a_member_still_holds_is_waited_for(invoke: Invoke, world: World) -> None:
     """REST calls a connector STOPPED while a follower still ends its task."""
     world.connect.stops_slowly[("orders", 1)] = 8.0

@@ -20,6 +20,8 @@ from eosctl.errors import (
 from eosctl.events import Event
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
+from eosctl.ports import TransactionAdmin
+from eosctl.report import Report
 from eosctl.wire import error_codes as codes_of_kafka
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_topic import created
@@ -49,8 +51,9 @@ def test_a_transaction_that_flink_opens_between_plan_and_apply_makes_the_plan_st
     app = stage.app()
     plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"), TransactionalId("job-0-7"))))
     stage.brokers.state.open_transaction("job-0-7", ("t", 1), epoch=2)
-    with pytest.raises(StalePlanError, match="job-0-7 has opened a transaction"):
+    with pytest.raises(StalePlanError, match="job-0-7 has opened a transaction") as caught:
         apply_fence(app, plan)
+    assert caught.value.hint
     assert stage.brokers.count("InitProducerId") == 0
 
 
@@ -58,9 +61,25 @@ def test_a_task_that_starts_between_plan_and_apply_makes_the_plan_stale(stage: S
     app = stage.app()
     plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"),)))
     stage.runs(("c", 0))
-    with pytest.raises(StalePlanError, match="task 0 of connector c"):
+    with pytest.raises(StalePlanError, match="task 0 of connector c") as caught:
         apply_fence(app, plan)
+    assert "--live" in str(caught.value.hint)
     assert stage.brokers.count("InitProducerId") == 0
+
+
+def test_live_sets_aside_a_task_that_starts_between_plan_and_apply(stage: Stage) -> None:
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"),), live=True))
+    stage.runs(("c", 0))
+    assert outcomes(apply_fence(app, plan)) == {"g-c-0": "fenced"}
+
+
+def test_the_coordinators_of_the_plan_are_asked_without_looking_for_them_again(stage: Stage) -> None:
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"),), live=True, unknown_liveness=True))
+    looked = stage.brokers.count("FindCoordinator")
+    assert outcomes(apply_fence(app, plan)) == {"g-c-0": "fenced"}
+    assert stage.brokers.count("FindCoordinator") == looked
 
 
 def test_what_cannot_be_known_any_more_at_apply_is_refused_as_at_plan(stage: Stage) -> None:
@@ -102,8 +121,9 @@ def test_another_cluster_or_another_record_makes_the_plan_stale(stage: Stage) ->
     with pytest.raises(StalePlanError, match="this is another one"):
         apply_fence(app, replace(plan, cluster_id="was-another"))
     stage.configs(created("c", 1, record=2))
-    with pytest.raises(StalePlanError, match="was 1 in the plan and is 2 now"):
+    with pytest.raises(StalePlanError, match="was 1 in the plan and is 2 now") as caught:
         apply_fence(app, plan)
+    assert caught.value.hint
     assert stage.brokers.count("InitProducerId") == 0
 
 
@@ -160,6 +180,12 @@ def route(*answers: FenceAnswer | BaseException) -> Callable[[App, Sequence[str]
     return give
 
 
+def unanswered_as(report: Report) -> tuple[str, int, str]:
+    """Code, Kafka's code and message of the id that got no answer."""
+    error = row(report, "g-d-0")["error"]
+    return error["code"], error["kafka_code"], error["message"].partition(";")[0]
+
+
 def test_ctrl_c_reports_what_was_done(stage: Stage) -> None:
     app = stage.app()
     plan = plan_fence(
@@ -172,7 +198,9 @@ def test_ctrl_c_reports_what_was_done(stage: Stage) -> None:
     assert stage.brokers.count("DescribeTransactions") == asked, "whoever pressed Ctrl-C wants no more requests"
     assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed", "nosuch": "skipped_unknown"}
     assert report.exit_code == ExitCode.INTERRUPTED
+    assert unanswered_as(report) == ("INTERRUPTED", -1, "interrupted before the answer came")
     assert "1 id is fenced, 1 have no answer" in report.problems[0].message
+    assert report.problems[0].hint
 
 
 def test_an_id_without_an_answer_is_not_called_fenced_nor_left_as_planned(stage: Stage) -> None:
@@ -180,7 +208,7 @@ def test_an_id_without_an_answer_is_not_called_fenced_nor_left_as_planned(stage:
     plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"), TransactionalId("g-d-0"))))
     report = apply_fence(app, plan, route=route(FenceAnswer(TransactionalId("g-c-0"), None, ProducerId(1), 5)))
     assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed"}
-    assert row(report, "g-d-0")["error"]["code"] == "NO_ANSWER"
+    assert unanswered_as(report) == ("NO_ANSWER", -1, "no answer came for this id")
     assert report.exit_code == ExitCode.PARTIAL
 
 
@@ -197,6 +225,7 @@ def test_what_breaks_half_way_does_not_hide_what_was_done(stage: Stage) -> None:
     assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed"}
     assert report.exit_code == ExitCode.PARTIAL
     assert report.problems[0].message == "all brokers gone"
+    assert unanswered_as(report) == ("UNREACHABLE", -1, "all brokers gone")
 
 
 def test_an_answer_read_back_is_marked_so(stage: Stage) -> None:
@@ -214,6 +243,23 @@ def test_an_answer_read_back_is_marked_so(stage: Stage) -> None:
     assert report.exit_code == ExitCode.OK
 
 
+def test_ids_that_cannot_be_asked_for_again_stay_unconfirmed(stage: Stage) -> None:
+    def lose(_app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
+        gone.append("all brokers")
+        yield from (FenceAnswer(each, None, confirmed=False) for each in ids)
+
+    def open_transactions(app: App) -> TransactionAdmin:
+        if gone:
+            raise UnreachableError("all brokers gone")
+        return stage.brokers.open_transactions(app)
+
+    gone: list[str] = []
+    app = replace(stage.app(), open_transactions=open_transactions)
+    report = apply_fence(app, plan_fence(app, FenceRequest((TransactionalId("g-c-0"),))), route=lose)
+    assert outcomes(report) == {"g-c-0": "unconfirmed"}
+    assert [event.warning for event in stage.events][-1:] == [True]
+
+
 def test_many_ids_give_rows_in_the_order_asked(stage: Stage) -> None:
     ids = [f"many-{number}" for number in range(3000)]
     for number, name in enumerate(ids):
@@ -222,3 +268,4 @@ def test_many_ids_give_rows_in_the_order_asked(stage: Stage) -> None:
     assert [row.transactional_id for row in report.rows] == ids[::-1]
     assert report.summary.counts == {"fenced": 3000}
     assert [row.outcome for row in report.rows[:2]] == ["fenced", "fenced"]
+    assert [event.done for event in stage.events if event.total == 3000] == list(range(100, 3001, 100))

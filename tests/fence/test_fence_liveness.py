@@ -240,13 +240,27 @@ def test_a_task_that_is_about_to_end_is_waited_for(world: World, deleted: bool) 
     """REST shows no tasks of a connector that was stopped, or deleted, while a worker waits for their last commit."""
     if not deleted:
         world.connect.add("c", state="STOPPED")
-    looks = iter([held_by_w1(*HELD), held_by_w1(*HELD)])
+    looks = iter([held_by_w1(*HELD)] * 8)
     world.brokers.state.groups["g"] = lambda: next(looks, held_by_w1())
     assert planned(world) == {"g-c-0": "would_fence"}
     assert next(looks, None) is None
     world.brokers.state.groups["g"] = held_by_w1(*HELD)
     with pytest.raises(RefusedError, match="worker w1:8083 of group g may run their tasks"):
         planned(world)
+
+
+@pytest.mark.parametrize(
+    ("held", "flags"),
+    [([("c", 1)], {}), (HELD, {"live": True}), (HELD, {"unknown_liveness": True, "live": False})],
+    ids=["another task", "live", "unknown liveness"],
+)
+def test_a_task_that_is_about_to_end_is_not_waited_for_without_need(
+    world: World, held: list[tuple[str, int]], flags: Any
+) -> None:
+    world.brokers.state.groups["g"] = held_by_w1(*held)
+    began_s = world.time.now_s
+    assert planned(world, **flags) == {"g-c-0": "would_fence"}
+    assert world.time.now_s == began_s
 
 
 @pytest.mark.parametrize("flags", [{"live": True}, {"live": True, "unknown_liveness": True}], ids=["live", "both"])
@@ -323,6 +337,7 @@ def test_a_running_task_of_a_group_that_may_not_be_described(stage: Stage, other
     stage.brokers.deny_groups.add(other)
     error = refusal(stage, TransactionalId(f"{other}-c-0"))
     assert f"group {other} can't be described" in error.message
+    assert f"DESCRIBE on group {other}" in str(error.hint)
     assert "--unknown-liveness" in flags_of(error)
 
 

@@ -58,6 +58,8 @@ def test_ids_by_prefix_and_pattern_are_sorted_and_after_the_given_ones(stage: St
     assert list(outcomes(stage.plan(pattern="g-.-0"))) == ["g-c-0", "g-d-0"]
     assert list(outcomes(stage.plan(prefix="g-", pattern=".*-1"))) == ["g-c-1"]
     assert list(outcomes(stage.plan(pattern="g-c"))) == []  # the whole id must match
+    stage.brokers.state.transactions["x\ny"] = FakeTransaction(50, 0)
+    assert list(outcomes(stage.plan(pattern="x.y"))) == ["x\ny"]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,7 @@ def test_a_connectors_ids_come_from_its_task_count_record(stage: Stage) -> None:
     report = stage.plan(connector="c")
     assert list(outcomes(report)) == ["g-c-0", "g-c-1", "g-c-2"]
     assert row(report, "g-c-2")["outcome"] == "skipped_unknown"
+    assert [(each.owner.kind, each.owner.task) for each in report.rows] == [("task", task) for task in range(3)]
 
 
 def test_tasks_overrides_the_record_and_says_so(stage: Stage) -> None:

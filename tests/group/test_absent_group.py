@@ -73,6 +73,19 @@ def test_a_group_that_was_never_there_is_not_found_and_what_was_looked_at_is_sai
     assert outcomes(waived) == {"mistyped-c-0": "skipped_unknown"}
 
 
+@pytest.mark.parametrize(
+    ("each", "refused"), [("mistyped-c-0", True), ("connect-cluster-mistyped", True), ("job", False)]
+)
+def test_an_unknown_id_needs_a_group_only_where_it_may_be_one_of_its_own(
+    world: World, each: str, refused: bool
+) -> None:
+    if not refused:
+        assert outcomes(plan(world, group_id="mistyped", transactional_ids=(each,))) == {each: "skipped_unknown"}
+        return
+    with pytest.raises(NotFoundError):
+        plan(world, group_id="mistyped", transactional_ids=(each,))
+
+
 def down(world: World, group_id: str, connector: str = "c", **target: Any) -> None:
     """What offset commands ask with --workers-down."""
     app = world.app(group_id=group_id, connect_urls=(), **target)

@@ -60,8 +60,9 @@ def test_fence_fences_there(scene: FarScene) -> None:
 
 
 def test_ids_of_two_clusters_are_fenced_apart(scene: FarScene) -> None:
-    with pytest.raises(UsageError, match="c writes to another Kafka cluster"):
+    with pytest.raises(UsageError, match="c writes to another Kafka cluster") as caught:
         plan_fence(scene.app(), FenceRequest((TransactionalId("job-0"),), connector="c"))
+    assert "--connector" in str(caught.value.hint)
 
 
 def test_with_the_number_of_tasks_given_it_is_followed_too(scene: FarScene) -> None:

@@ -126,7 +126,6 @@ def test_merge_before_the_switch_creates_the_topic(run: Run, world: OffsetWorld)
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--connector", "reddit"], "no terminal to ask on"),
         (["--connector", "running", "--yes"], "not stopped: running (RUNNING, 1 task)"),
         (["--connector", "paused", "--yes"], "not stopped: paused (PAUSED, 1 task)"),
     ],

@@ -73,19 +73,6 @@ def test_write_takes_the_connector_as_other_commands_do(run: Invoke, scene: Scen
         assert (refused.exit_code, refused.stderr.splitlines()[0]) == (2, "error: name one connector")
 
 
-@pytest.mark.parametrize("words", [("rescue", "--connector", "c"), ("task-counts", "write", "c", "--count", "5")])
-@pytest.mark.parametrize(("answer", "can_ask"), [("n\n", True), ("", True), ("", False)])
-def test_without_a_yes_nothing_is_written(
-    run: Invoke, scene: Scene, words: tuple[str, ...], answer: str, can_ask: bool
-) -> None:
-    if words[0] == "task-counts":
-        stop(scene)
-    outcome = run(*words, input=answer, can_ask=can_ask)
-    assert outcome.exit_code == 6
-    assert scene.records() == []
-    assert scene.brokers.count("InitProducerId") == 0
-
-
 def test_refusals_are_a_document_too(run: Invoke, scene: Scene) -> None:
     scene.connector.heal()
     for words in (("rescue", "--connector", "c"), ("task-counts", "write", "c", "--count", "1")):

@@ -59,29 +59,12 @@ def test_output(
     golden(f"task-counts/{name}.{'json' if output == 'json' else 'txt'}", outcome.stdout)
 
 
-def test_a_healthy_group_validates(invoke: Any) -> None:
-    healthy = ConfigWorld(
-        records=config_records(*created("a", 1, record=1)),
-        connectors={"a": "source"},
-        modes={"http://w1:8083": "enabled"},
-    )
-    assert invoke("task-counts", "validate", *WHERE, **healthy.surroundings).exit_code == 0
-
-
 def test_missing_rights_are_said_on_stderr_and_null_in_the_data(invoke: Any) -> None:
     fake = cluster(faults={"list_transactions": UnauthorizedError("not allowed to list", hint="grant DESCRIBE")})
     outcome = invoke("task-counts", "list", *WHERE, "-o", "json", **fake.surroundings)
     assert outcome.exit_code == 0
     assert {json.dumps(row["alive_ids"]) for row in outcome.json()["data"]["rows"]} == {"null"}
     assert "it is unknown which transactional ids are alive: not allowed to list" in outcome.stderr
-
-
-def test_an_unknown_connector_and_a_missing_topic_exit_1(invoke: Any) -> None:
-    unknown = invoke("task-counts", "show", "nope", *WHERE, **cluster().surroundings)
-    missing = invoke("task-counts", "list", *WHERE, "--config-topic", "other", **cluster().surroundings)
-    assert (unknown.exit_code, missing.exit_code) == (1, 1)
-    assert "no trace of a connector 'nope'" in unknown.stderr
-    assert "there is no topic other" in missing.stderr
 
 
 def test_replay_wants_either_a_file_or_the_topic(invoke: Any, tmp_path: Path) -> None:

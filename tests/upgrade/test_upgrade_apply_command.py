@@ -32,13 +32,6 @@ def test_the_plan(invoke: Any, golden: Callable[[str, str], None], there: RollWo
     golden("upgrade/apply-plan.txt", outcome.stdout.replace(journal, "journal: PATH"))
 
 
-def test_without_a_terminal_and_without_yes_it_is_refused(invoke: Any, there: RollWorld) -> None:
-    outcome = run(invoke, there, *COMMAND)
-    assert outcome.exit_code == 6
-    assert "there is no terminal to ask on" in outcome.stderr
-    assert there.starts == []
-
-
 def test_a_gate_that_fails_forbids_it(invoke: Any, there: RollWorld) -> None:
     there.connector.fail()
     for more in ("--yes", "--dry-run"):

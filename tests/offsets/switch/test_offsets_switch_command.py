@@ -45,12 +45,6 @@ def test_the_result_as_json(run: Run, world: SwitchWorld) -> None:
     assert world.delivered == world.lines
 
 
-def test_without_a_terminal_and_without_yes_nothing_is_stopped(run: Run, world: SwitchWorld) -> None:
-    done = run("--to", "own")
-    assert (done.exit_code, world.calls) == (6, [])
-    assert "no terminal to ask on" in done.stderr
-
-
 def test_a_step_that_fails_is_exit_7_and_says_both_ways_on(
     run: Run, world: SwitchWorld, golden: Callable[[str, str], None]
 ) -> None:
