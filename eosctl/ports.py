@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
     from eosctl.engine.reading.ranges import OffsetRange
-    from eosctl.engine.reading.stretches import Stretch
+    from eosctl.engine.reading.stretches import RecordRun
     from eosctl.errors import EosctlError
 
 
@@ -218,7 +218,7 @@ class TopicReader(Protocol):
     def pieces(self, ranges: Sequence[OffsetRange]) -> Iterator[Piece]:
         """Yield the committed records in some ranges of offsets, with their producers, a few at a time."""
 
-    def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
+    def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[RecordRun]:
         """Yield the committed records up to the LSOs of `bounds`, some at a time.
 
         They come in the order in which `read` returns them. No more than that is held in memory, or the newest per key

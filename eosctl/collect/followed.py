@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
     from eosctl.engine.reading.ranges import OffsetRange
-    from eosctl.engine.reading.stretches import Stretch
+    from eosctl.engine.reading.stretches import RecordRun
 
 
 class TooLargeError(UnsupportedError):
@@ -206,7 +206,7 @@ class FollowedReader:
         """Delegate to the wrapped reader."""
         return self._store.pieces(ranges)
 
-    def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
+    def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[RecordRun]:
         """Delegate to the wrapped reader."""
         return self._store.stream(topic, bounds, newest_per_key=newest_per_key)
 

@@ -149,7 +149,7 @@ def _is_in(records: pa.Table, stale: pa.Table) -> pa.Array:
     return pa.array([row in places for row in rows], pa.bool_())
 
 
-class Since(Struct, frozen=True):
+class RecordsSince(Struct, frozen=True):
     """The records that some topics got since a plan was made, for the topics that exist.
 
     `records` (RECORDS) are the newest of each partition and key, `hidden` the records behind open transactions,
@@ -162,7 +162,7 @@ class Since(Struct, frozen=True):
     blocked: frozenset[tuple[str, int]]
 
 
-class Held(Struct, frozen=True):
+class WriteCheck(Struct, frozen=True):
     """For each write that puts a record, whether its partition has its value now; null if that can't be seen.
 
     `behind` counts the writes that lie behind another producer's open transaction: they are committed, but no committed
@@ -177,12 +177,12 @@ class Held(Struct, frozen=True):
         return bool(pc.any(pc.invert(self.holds)).as_py())
 
 
-def all_held(count: int) -> Held:
-    """Return a Held of `count` writes, all of which are there."""
-    return Held(pa.repeat(pa.scalar(value=True), count))
+def all_written(count: int) -> WriteCheck:
+    """Return a WriteCheck of `count` writes, all of which are there."""
+    return WriteCheck(pa.repeat(pa.scalar(value=True), count))
 
 
-def held(sends: pa.Table, since: Since, *, accepted: bool) -> Held:
+def check_writes(sends: pa.Table, since: RecordsSince, *, accepted: bool) -> WriteCheck:
     """Decide for each of the WRITES in `sends`, which put a record, whether its value is on its partition.
 
     Only a record that came since the plan shows that a write happened: the record from before may have the same value.
@@ -210,10 +210,10 @@ def held(sends: pa.Table, since: Since, *, accepted: bool) -> Held:
     if set(pc.unique(sends["topic"]).to_pylist()) - set(since.topics):
         exists = pc.is_in(sends["topic"], value_set=pa.array(list(since.topics), pa.string()))
         holds = pc.if_else(exists, holds, pa.repeat(pa.scalar(value=False), count))
-    return Held(one_array(holds), behind)
+    return WriteCheck(one_array(holds), behind)
 
 
-def aborted(sends: pa.Table, found: Held, uncommitted: pa.Table) -> int:
+def aborted(sends: pa.Table, found: WriteCheck, uncommitted: pa.Table) -> int:
     """Count the writes that certainly have another value and are in `uncommitted` (RECORDS, newest of each partition
     and key).
     """
@@ -223,7 +223,7 @@ def aborted(sends: pa.Table, found: Held, uncommitted: pa.Table) -> int:
     return pc.sum(same(uncommitted["value"].take(there), lost["after"])).as_py() or 0
 
 
-def outcomes(table: pa.Table, found: Held | None, *, missing: str) -> pa.Array:
+def outcomes(table: pa.Table, found: WriteCheck | None, *, missing: str) -> pa.Array:
     """Return the outcome of each of some WRITES: `missing` for one that is certainly not there."""
     sends = one_array(is_sent(table))
     unseen, count = pa.scalar("unconfirmed"), pc.sum(sends).as_py() or 0

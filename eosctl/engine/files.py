@@ -92,7 +92,7 @@ def _opened(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.ipc.Reco
     return pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=wanted))
 
 
-class Spool:
+class SpillFile:
     """A file without a name that tables are put into; it disappears with the process, and threads may share it."""
 
     def __init__(self, folder: Path) -> None:
@@ -101,7 +101,7 @@ class Spool:
         self._descriptor: int | None = None
         self._lock = threading.Lock()
 
-    def put(self, table: pa.Table) -> Spilled:
+    def put(self, table: pa.Table) -> SpilledTable:
         """Append a table. Raises OSError if it can't be written."""
         with self._lock:
             if self._descriptor is None:
@@ -111,7 +111,7 @@ class Spool:
                 begin = file.seek(-(-file.seek(0, os.SEEK_END) // _ALIGNMENT) * _ALIGNMENT)
                 with pa.ipc.new_stream(file, table.schema) as writer:
                     writer.write_table(table)
-                return Spilled(self, begin, file.tell() - begin, len(table))
+                return SpilledTable(self, begin, file.tell() - begin, len(table))
 
     def get(self, begin: int, size: int) -> pa.Table:
         """Read a table back.
@@ -129,10 +129,10 @@ def _unnamed_file(folder: Path) -> int:
         return os.dup(file.fileno())
 
 
-class Spilled(Struct, frozen=True):
+class SpilledTable(Struct, frozen=True):
     """A table with this number of `rows` in a spool, which stays for as long."""
 
-    spool: Spool
+    spool: SpillFile
     begin: int
     size: int
     rows: int
@@ -141,16 +141,16 @@ class Spilled(Struct, frozen=True):
         return self.rows
 
     def table(self) -> pa.Table:
-        """Read the table, as `Spool.get` does."""
+        """Read the table, as `SpillFile.get` does."""
         return self.spool.get(self.begin, self.size)
 
 
-def tables_of(parts: Iterable[pa.Table | Spilled]) -> Iterator[pa.Table]:
+def tables_of(parts: Iterable[pa.Table | SpilledTable]) -> Iterator[pa.Table]:
     """Yield the tables of parts that are in memory or in a spool."""
     return (part if isinstance(part, pa.Table) else part.table() for part in parts)
 
 
-def spilled_if_several(tables: Iterable[pa.Table], spool: Spool) -> Iterator[pa.Table | Spilled]:
+def spilled_if_several(tables: Iterable[pa.Table], spool: SpillFile) -> Iterator[pa.Table | SpilledTable]:
     """Yield the only table, or put each of several into the spool; raises OSError if that can't be written."""
     one, several = one_or_several(tables)
     if one is not None:

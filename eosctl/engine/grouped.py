@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from eosctl.core.offsets import migration
 from eosctl.engine.columns import in_one_piece, row_numbers, row_sizes
-from eosctl.engine.files import Spilled, Spool, one_or_several
+from eosctl.engine.files import SpilledTable, SpillFile, one_or_several
 from eosctl.machine.side_by_side import two_at_a_time
 
 PART_RECORDS, PART_BYTES = migration.PART_RECORDS // 2, migration.PART_BYTES // 2
@@ -37,7 +37,7 @@ class _Slice(NamedTuple):
     """Neighbouring rows of table `number` on the disk, and about how many bytes they have."""
 
     number: int
-    spilled: Spilled
+    spilled: SpilledTable
     first: int
     rows: int
     size: int
@@ -47,7 +47,7 @@ class _Slice(NamedTuple):
         return self.spilled.table().slice(self.first, self.rows)
 
 
-_OnDisk = tuple[Spilled, Sequence[tuple[Any, ...]]]
+_OnDisk = tuple[SpilledTable, Sequence[tuple[Any, ...]]]
 """A table group by group, with the key of each group, its first row, the number of its rows, and their size."""
 
 
@@ -60,7 +60,7 @@ class Grouped:
     def __init__(
         self,
         tables: Iterable[pa.Table],
-        spool: Spool,
+        spool: SpillFile,
         *,
         by: Sequence[str],
         in_order: Callable[[pa.Table], pa.Table],
@@ -74,7 +74,7 @@ class Grouped:
         on_disk = list(two_at_a_time(partial(self._spilled, spool=spool), several))
         self._parts = list(_parts_of(on_disk))
 
-    def _spilled(self, table: pa.Table, spool: Spool) -> _OnDisk:
+    def _spilled(self, table: pa.Table, spool: SpillFile) -> _OnDisk:
         table = in_one_piece(self._in_order(table))
         groups = table.select(self._by)
         groups = groups.append_column("row", row_numbers(len(table))).append_column("size", row_sizes(table))

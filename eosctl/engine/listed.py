@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from eosctl.core.records import Record
 from eosctl.engine.columns import one_array
-from eosctl.engine.files import Spilled
+from eosctl.engine.files import SpilledTable
 from eosctl.engine.reading.headers import headers_in
 
 _AT_ONCE = 10_000
@@ -48,7 +48,7 @@ class _Run:
     Of a table on the disk only recently used rows stay in memory.
     """
 
-    def __init__(self, kept: pa.Table | Spilled) -> None:
+    def __init__(self, kept: pa.Table | SpilledTable) -> None:
         self._kept = kept
         self._opened: pa.Table | None = None
         self._used = 0
@@ -81,7 +81,7 @@ class _Run:
 class Listed:
     """RECORDS in parts, each `in_order`; each topic, partition and key is there once."""
 
-    def __init__(self, parts: Iterable[pa.Table | Spilled]) -> None:
+    def __init__(self, parts: Iterable[pa.Table | SpilledTable]) -> None:
         self._runs = list(map(_Run, parts))
         self.counts = Counter[str]()
         """How many records each connector has."""

@@ -1,6 +1,6 @@
 """Planned writes as columns: rows are made only for those that are shown or looked at one by one.
 
-Parts of a large plan may lie on the disk (`files.Spilled`); counts over all of them are made at the beginning.
+Parts of a large plan may lie on the disk (`files.SpilledTable`); counts over all of them are made at the beginning.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eosctl.core.records import Record
 from eosctl.core.wording import encodable
 from eosctl.engine.backups.lines import AT_ONCE
 from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, filter_rows, one_array
-from eosctl.engine.files import Spilled, tables_of
+from eosctl.engine.files import SpilledTable, tables_of
 from eosctl.engine.keys.homes import homes_of
 from eosctl.engine.reading.headers import headers_of, headers_text, headers_texts
 from eosctl.engine.rule import sent
@@ -43,7 +43,7 @@ Shown = tuple[PlannedWrite, str | None]
 class PlannedWrites:
     """The writes of a plan, in order, as parts of WRITES."""
 
-    def __init__(self, parts: Iterable[pa.Table | Spilled] = (), *, only_sends: bool = False) -> None:
+    def __init__(self, parts: Iterable[pa.Table | SpilledTable] = (), *, only_sends: bool = False) -> None:
         self._parts = tuple(parts)
         self._only_sends, self._sends = only_sends, self if only_sends else None
         self._digest = ""

@@ -14,7 +14,7 @@ from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute
 from eosctl.core.offsets.views import AnyStore, Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.engine.columns import RECORDS, filter_rows, one_array, row_sizes
-from eosctl.engine.files import Spilled
+from eosctl.engine.files import SpilledTable
 from eosctl.engine.keys.homes import home_of
 from eosctl.engine.keys.matching import rows_of
 from eosctl.engine.listed import Listed, in_order
@@ -65,7 +65,7 @@ class ColumnStore(AnyStore, frozen=True, kw_only=True):
         return replace(rows, blocked=self.blocked, hidden=self.hidden, hidden_keys=self.hidden_keys)
 
 
-def column_store(topic: str, partitions: int, parts: Iterable[pa.Table | Spilled]) -> ColumnStore:
+def column_store(topic: str, partitions: int, parts: Iterable[pa.Table | SpilledTable]) -> ColumnStore:
     """Return the newest RECORDS of each partition and key as a store; each of the parts is `in_order`."""
     listed = Listed(parts)
     rest = _folded(topic, partitions, listed.unowned())

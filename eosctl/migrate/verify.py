@@ -15,7 +15,7 @@ from eosctl.app import App
 from eosctl.core.offsets.decision import KeyMismatch, mismatch
 from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.wording import counted
-from eosctl.engine.backups.entries import Mismatched, Now, mismatches
+from eosctl.engine.backups.entries import Mismatched, PresentRecords, mismatches
 from eosctl.engine.backups.file import is_columnar
 from eosctl.engine.columns import Table
 from eosctl.errors import UsageError
@@ -75,7 +75,9 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
     )
 
 
-def _look(entries: Table, now: Now, *, before: bool) -> tuple[Counter[bool], Sequence[tuple[bool, int, MismatchRow]]]:
+def _look(
+    entries: Table, now: PresentRecords, *, before: bool
+) -> tuple[Counter[bool], Sequence[tuple[bool, int, MismatchRow]]]:
     """Count the keys that differ, and those that are hidden (True); also return the first of both, numbered."""
     counts, shown = Counter[bool](), list[tuple[bool, int, MismatchRow]]()
     for each in mismatches(entries, now, before=before):

@@ -21,7 +21,7 @@ from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.engine.compare import Held, Since, aborted, all_held, counts_of, held, outcomes
+from eosctl.engine.compare import RecordsSince, WriteCheck, aborted, all_written, check_writes, counts_of, outcomes
 from eosctl.engine.planned import in_order_of_sending, places_in
 from eosctl.engine.reading.newest import TopicColumns, all_records
 from eosctl.engine.reading.ranges import OffsetRange
@@ -137,7 +137,7 @@ class _ReadBack(Struct, frozen=True):
     `aborted` counts the planned values that only a reader of uncommitted records finds.
     """
 
-    parts: Sequence[Held] = ()
+    parts: Sequence[WriteCheck] = ()
     aborted: int = 0
 
     def behind(self) -> int:
@@ -184,11 +184,11 @@ def _read_back(app: App, topics: TopicReader, plan: OffsetWritePlan, *, failed: 
     existing = list(topics.describe(plan.sends().topics))
     patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
 
-    def read_part(app: App, topics: TopicReader, sends: Table) -> tuple[Held, int]:
+    def read_part(app: App, topics: TopicReader, sends: Table) -> tuple[WriteCheck, int]:
         if not failed and _came_as_sent(topics, plan.found, existing, sends):
-            return all_held(len(sends)), 0
+            return all_written(len(sends)), 0
         for _ in patience.rounds(_POLL_S):
-            found = held(sends, _read_since(app, topics, plan.found, existing, sends), accepted=not failed)
+            found = check_writes(sends, _read_since(app, topics, plan.found, existing, sends), accepted=not failed)
             if failed or not found.lacks():
                 break
         return found, _aborted(topics, plan.found, existing, sends, found) if failed else 0
@@ -222,7 +222,9 @@ def _ends_then(found: OffsetStores, topic: str) -> dict[int, int]:
     return {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
 
 
-def _read_since(app: App, topics: TopicReader, found: OffsetStores, existing: Sequence[str], sends: Table) -> Since:
+def _read_since(
+    app: App, topics: TopicReader, found: OffsetStores, existing: Sequence[str], sends: Table
+) -> RecordsSince:
     """Read the partitions of some writes from the LSO at the time of the plan, as committed readers see them."""
     reads, behind = list[TopicColumns](), list[Record]()
     for topic, partitions in places_in(sends).items():
@@ -232,10 +234,10 @@ def _read_since(app: App, topics: TopicReader, found: OffsetStores, existing: Se
             reads.append(read)
             behind += hidden
     blocked = frozenset((read.topic, bound.partition) for read in reads for bound in read.blocked())
-    return Since(existing, all_records(reads), behind, blocked)
+    return RecordsSince(existing, all_records(reads), behind, blocked)
 
 
-def _aborted(topics: TopicReader, found: OffsetStores, existing: Sequence[str], sends: Table, read: Held) -> int:
+def _aborted(topics: TopicReader, found: OffsetStores, existing: Sequence[str], sends: Table, read: WriteCheck) -> int:
     """Count the writes, certainly not committed, that a reader of uncommitted records finds after the plan."""
     reads = [
         topics.read_columns(

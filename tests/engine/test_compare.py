@@ -13,7 +13,7 @@ from eosctl.core.offsets.records import decode_key, is_nothing
 from eosctl.core.offsets.views import PlannedWrite
 from eosctl.core.records import Record
 from eosctl.engine.columns import DECISIONS
-from eosctl.engine.compare import Since, compare, expected_in_target, held
+from eosctl.engine.compare import RecordsSince, check_writes, compare, expected_in_target
 from eosctl.engine.planned import PlannedWrites
 from eosctl.engine.reading.newest import records_table
 
@@ -94,4 +94,6 @@ def test_a_record_without_its_headers_is_not_what_was_sent() -> None:
     [sends] = PlannedWrites.of([write]).tables()
     for found, is_there in ((headers, True), ((), False), (headers[:1], False)):
         records = records_table("t", [Record("t", 0, 7, 1, key, b"1", found)], partitions=1)
-        assert held(sends, Since(["t"], records, [], frozenset()), accepted=False).holds.to_pylist() == [is_there]
+        assert check_writes(sends, RecordsSince(["t"], records, [], frozenset()), accepted=False).holds.to_pylist() == [
+            is_there
+        ]

@@ -13,7 +13,7 @@ import pytest
 from eosctl.engine import grouped
 from eosctl.engine.backups.entries import ENTRIES, BackupEntries
 from eosctl.engine.columns import batch_of_rows, row_sizes
-from eosctl.engine.files import Spool
+from eosctl.engine.files import SpillFile
 
 AT_ONCE = 90
 
@@ -39,7 +39,7 @@ def test_a_part_has_whole_partitions_and_no_more_than_fits(
     rows = random_rows(random.Random(20), large=2_000)  # noqa: S311 - the same rows every time
     monkeypatch.setattr(grouped, "PART_RECORDS", most_rows)
     monkeypatch.setattr(grouped, "PART_BYTES", most_bytes)
-    backup = BackupEntries(pieces(rows), Spool(tmp_path))
+    backup = BackupEntries(pieces(rows), SpillFile(tmp_path))
     for _again in range(2):
         parts = list(backup.tables())
         found = [[tuple(row[name] for name in ENTRIES.names) for row in part.to_pylist()] for part in parts]
@@ -60,7 +60,7 @@ def test_partitions_of_ten_thousand_topics_are_put_together_at_once(
     """What was counted anew for each of them took hours."""
     monkeypatch.setattr(grouped, "PART_RECORDS", 8_000)
     backup = BackupEntries(
-        pieces([(f"t{number % 5000}", number % 5, b"k", b"v") for number in range(20_000)]), Spool(tmp_path)
+        pieces([(f"t{number % 5000}", number % 5, b"k", b"v") for number in range(20_000)]), SpillFile(tmp_path)
     )
     begun_s = process_time()
     assert sum(map(len, backup.tables())) == 20_000

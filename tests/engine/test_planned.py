@@ -19,7 +19,7 @@ from eosctl.core.offsets.views import PlannedWrite
 from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Headers, Record
 from eosctl.engine.backups.lines import backup_lines
-from eosctl.engine.files import Spilled, Spool, spilled_if_several
+from eosctl.engine.files import SpilledTable, SpillFile, spilled_if_several
 from eosctl.engine.planned import PlannedWrites, replaced
 from eosctl.engine.reading.headers import headers_text
 from tests.engine.test_rule import table
@@ -114,7 +114,7 @@ def test_the_lines_of_a_backup_are_the_lines_one_by_one(rows: list[PlannedWrite]
 
 
 def test_tables_that_wait_on_the_disk_are_the_same_and_leave_no_file(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "parts")
+    spool = SpillFile(tmp_path / "parts")
     assert not (tmp_path / "parts").exists(), "nothing is made for nothing"
     records = [Record("t", 0, number, 1, b"k%d" % number, None) for number in range(1000)]
     tables = [table(records[:count]) for count in (1000, 0, 7, 1)]
@@ -126,7 +126,7 @@ def test_tables_that_wait_on_the_disk_are_the_same_and_leave_no_file(tmp_path: P
 
 def test_many_tables_on_the_disk_are_one_open_file(tmp_path: Path) -> None:
     """A large restore ended where a process may have no more open files: at 250,000 keys for each."""
-    before, spool = len(os.listdir("/proc/self/fd")), Spool(tmp_path)
+    before, spool = len(os.listdir("/proc/self/fd")), SpillFile(tmp_path)
     spilled = [spool.put(table([Record("t", 0, number, 1, b"k", b"v")])) for number in range(50)]
     assert len(os.listdir("/proc/self/fd")) == before + 1
     assert [each.table()["offset"].to_pylist() for each in spilled] == [[number] for number in range(50)]
@@ -135,7 +135,7 @@ def test_many_tables_on_the_disk_are_one_open_file(tmp_path: Path) -> None:
 
 
 def test_two_threads_share_a_file(tmp_path: Path) -> None:
-    spool = Spool(tmp_path)
+    spool = SpillFile(tmp_path)
     tables = [table([Record("t", 0, at, at, b"k%d" % at, b"v" * at) for at in range(number)]) for number in range(60)]
     with ThreadPoolExecutor(4) as pool:
         spilled = list(pool.map(spool.put, tables))
@@ -145,6 +145,6 @@ def test_two_threads_share_a_file(tmp_path: Path) -> None:
 def test_one_table_stays_in_memory_and_each_of_several_waits_on_the_disk(tmp_path: Path) -> None:
     tables = [table([Record("t", 0, number, 1, b"k", None)]) for number in range(3)]
     for count in range(4):
-        found = list(spilled_if_several(iter(tables[:count]), Spool(tmp_path)))
-        assert [isinstance(one, Spilled) for one in found] == [count > 1] * count
-        assert [one.table() if isinstance(one, Spilled) else one for one in found] == tables[:count]
+        found = list(spilled_if_several(iter(tables[:count]), SpillFile(tmp_path)))
+        assert [isinstance(one, SpilledTable) for one in found] == [count > 1] * count
+        assert [one.table() if isinstance(one, SpilledTable) else one for one in found] == tables[:count]

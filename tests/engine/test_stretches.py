@@ -9,14 +9,14 @@ from eosctl.core.record_file import record_line
 from eosctl.core.records import Record
 from eosctl.engine.backups.lines import record_lines
 from eosctl.engine.reading.ranges import partitions_together
-from eosctl.engine.reading.stretches import stretch_of_records
+from eosctl.engine.reading.stretches import run_of_records
 from tests.core.kept.test_record_lines import PLAIN
 from tests.core.test_record_file import RECORDS
 
 
 @given(st.lists(PLAIN, max_size=5) | st.lists(PLAIN | RECORDS, max_size=5))
 def test_many_lines_at_once_are_the_lines_one_by_one(records: list[Record]) -> None:
-    stretch = stretch_of_records(records, read=len(records))
+    stretch = run_of_records(records, read=len(records))
     assert (
         b"".join(map(record_lines, stretch.blocks())) == "".join(f"{record_line(each)}\n" for each in records).encode()
     )
@@ -31,7 +31,7 @@ def test_values_of_some_keys_are_changed() -> None:
     def change(record: Record) -> Record:
         return record._replace(value=None) if record.key == b"task-2" else record
 
-    changed, count = stretch_of_records(records, read=4).changed([b"task-"], change)
+    changed, count = run_of_records(records, read=4).changed([b"task-"], change)
     assert ([each.value for each in changed.records()], count, changed.read) == ([b"v", b"v", b"v", None], 1, 4)
 
 

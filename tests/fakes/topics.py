@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
     from eosctl.engine.reading.ranges import OffsetRange
-    from eosctl.engine.reading.stretches import Stretch
+    from eosctl.engine.reading.stretches import RecordRun
 
 KNOWN_SETTINGS = frozenset(
     {"cleanup.policy", "min.cleanable.dirty.ratio", "min.compaction.lag.ms", "min.insync.replicas", "retention.ms"}
@@ -187,15 +187,15 @@ class FakeTopicStore(FakeTopics):
                 writers = [log.writer_of(each.offset) for each in some]
                 yield Piece(batch_of_rows(rows, PIECE), np.array(writers, np.int64))
 
-    def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
-        from eosctl.engine.reading.stretches import stretch_of_records
+    def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[RecordRun]:
+        from eosctl.engine.reading.stretches import run_of_records
 
         with self.call("stream", topic):
             self._bounds(topic)
             for bound in bounds:
                 visible = self.named(topic).partitions[bound.partition].visible("read_committed")
                 some = [each for each in visible if bound.begin <= each.offset < bound.lso]
-                yield stretch_of_records(_newest(some) if newest_per_key else some, read=len(some))
+                yield run_of_records(_newest(some) if newest_per_key else some, read=len(some))
 
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
         with self.call("newest_of", topics):

@@ -15,7 +15,7 @@ from eosctl.core.records import NewTopic, OutRecord, Record
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.batches import Piece
 from eosctl.engine.reading.ranges import OffsetRange
-from eosctl.engine.reading.stretches import stretch_of
+from eosctl.engine.reading.stretches import record_run
 from eosctl.errors import BrokerError
 from eosctl.kafka.topics.pieces import read_by_librdkafka, read_pieces
 from eosctl.kafka.topics.store import KafkaTopicClient
@@ -92,7 +92,7 @@ class Log:
 
 
 def records_of(topic: str, ranges: Sequence[OffsetRange], pieces: Sequence[Piece]) -> list[Record]:
-    return stretch_of(topic, ranges, pieces).records()
+    return record_run(topic, ranges, pieces).records()
 
 
 @pytest.mark.parametrize("codec", ["producer", "gzip", "snappy", "lz4", "zstd"])

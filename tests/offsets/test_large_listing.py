@@ -14,7 +14,7 @@ from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.views import OffsetViews, fold_store, offset_views
 from eosctl.core.records import Bounds, OutRecord, Record, TopicRead
 from eosctl.engine.columns import Table
-from eosctl.engine.files import Spilled, Spool
+from eosctl.engine.files import SpilledTable, SpillFile
 from eosctl.engine.listed import in_order
 from eosctl.engine.reading.newest import records_table
 from eosctl.engine.stores import ColumnStore, column_store
@@ -162,14 +162,14 @@ def test_parts_wait_on_the_disk_where_there_is_room(
     if not is_writable:
         app.state_dir.mkdir(parents=True, exist_ok=True)
         (app.state_dir / "parts").write_text("no folder")
-    kept, put = list[int](), Spool.put
+    kept, put = list[int](), SpillFile.put
 
-    def noted(spool: Spool, table: Table) -> Spilled:
+    def noted(spool: SpillFile, table: Table) -> SpilledTable:
         found = put(spool, table)
         kept.append(len(found))
         return found
 
-    monkeypatch.setattr(Spool, "put", noted)
+    monkeypatch.setattr(SpillFile, "put", noted)
     with app.topics() as topics:
         store, _bounds = read_store(app, topics, OFFSETS)
     assert isinstance(store, ColumnStore)

@@ -28,7 +28,7 @@ from eosctl.engine.columns import (
     one_array,
     same,
 )
-from eosctl.engine.files import Spool
+from eosctl.engine.files import SpillFile
 from eosctl.engine.grouped import Grouped, in_large_pieces
 from eosctl.engine.keys.homes import Hashes, hash_column, homes_by
 from eosctl.engine.keys.matching import places_of, rows_of
@@ -59,7 +59,7 @@ def unlisted(keys: pa.Array) -> list[bytes]:
 class BackupEntries(Grouped):
     """The ENTRIES of a backup with the `hash` of each key, in parts of whole partitions: see Grouped."""
 
-    def __init__(self, pieces: Iterable[pa.RecordBatch], spool: Spool) -> None:
+    def __init__(self, pieces: Iterable[pa.RecordBatch], spool: SpillFile) -> None:
         """Read `pieces`, which have few rows each; `spool` takes what does not fit into memory. Raises OSError."""
         self.count = self.unchecked = 0
         self.has_keyless = False
@@ -159,7 +159,7 @@ class Mismatched(Struct, frozen=True):
     hidden: bool
 
 
-class Now(Struct, frozen=True):
+class PresentRecords(Struct, frozen=True):
     """The records that topics have by now for some ENTRIES.
 
     `there` (columns of RECORDS) has one row per entry: the record on the partition and key of the entry, or nulls.
@@ -189,7 +189,7 @@ class Now(Struct, frozen=True):
         return self.elsewhere.take(one_array(at)) if at.null_count < len(at) else None
 
 
-def mismatches(entries: pa.Table, now: Now, *, before: bool) -> Iterator[Mismatched]:
+def mismatches(entries: pa.Table, now: PresentRecords, *, before: bool) -> Iterator[Mismatched]:
     """Yield the keys of ENTRIES whose value is not the one that was written, or was there `before`.
 
     If the value written was there before as well, only a record's offset shows that it came later. The newest record of
@@ -230,7 +230,7 @@ _THERE = ["partition", "offset", "timestamp_ms", "value", "headers"]
 
 
 def look_at(entries: pa.Table, records: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Return for each of the ENTRIES the record on its partition and key (`Now.there`), and all other RECORDS.
+    """Return for each of the ENTRIES the record on its partition and key (`there`), and all other RECORDS.
 
     `records` are the newest of each partition and key.
     """
@@ -240,7 +240,7 @@ def look_at(entries: pa.Table, records: pa.Table) -> tuple[pa.Table, pa.Table]:
     return records.select(_THERE).take(places), records.filter(pa.array(others))
 
 
-def restored(entries: pa.Table, now: Now, *, overwrite_newer: bool) -> pa.Table:
+def restored(entries: pa.Table, now: PresentRecords, *, overwrite_newer: bool) -> pa.Table:
     """Plan the restoring of some ENTRIES, as WRITES.
 
     Another producer has written since if the present record is not the one that the file says was written, or if a

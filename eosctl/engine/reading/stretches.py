@@ -21,7 +21,7 @@ _LINES_AT_ONCE = 10_000
 _ORDER = [("partition", "ascending"), ("offset", "ascending")]
 
 
-class Stretch(Struct, frozen=True):
+class RecordRun(Struct, frozen=True):
     """A run of a topic's records as LINES, by partition, then offset; `read` is how many were read for them."""
 
     rows: pa.Table
@@ -34,13 +34,13 @@ class Stretch(Struct, frozen=True):
         """Count the records without a value."""
         return int(self.rows["value"].null_count)
 
-    def of_connectors(self, connectors: Collection[str]) -> Stretch:
+    def of_connectors(self, connectors: Collection[str]) -> RecordRun:
         """Keep only the records of these connectors."""
         owners = owners_of(one_array(self.rows["key"]))
         wanted = pc.is_in(owners, value_set=pa.array(list(connectors), pa.string()))
-        return Stretch(filter_rows(self.rows, wanted), self.read)
+        return RecordRun(filter_rows(self.rows, wanted), self.read)
 
-    def changed(self, beginnings: Sequence[bytes], change: Callable[[Record], Record]) -> tuple[Stretch, int]:
+    def changed(self, beginnings: Sequence[bytes], change: Callable[[Record], Record]) -> tuple[RecordRun, int]:
         """Change the records whose keys have one of these beginnings; also return how many values changed."""
         keys = one_array(self.rows["key"])
         concerned = pc.fill_null(_begin_with(keys, beginnings), fill_value=False)
@@ -51,7 +51,7 @@ class Stretch(Struct, frozen=True):
         values = one_array(self.rows["value"])
         values = pc.replace_with_mask(values, concerned, pa.array([each.value for each in after], values.type))
         rows = self.rows.set_column(self.rows.column_names.index("value"), "value", values)
-        return Stretch(rows, self.read), sum(one is not other for one, other in zip(before, after, strict=True))
+        return RecordRun(rows, self.read), sum(one is not other for one, other in zip(before, after, strict=True))
 
     def blocks(self) -> Iterator[pa.Table]:
         """Yield the rows in tables of the size for which `record_lines` is fastest."""
@@ -62,25 +62,25 @@ class Stretch(Struct, frozen=True):
         return _records_of(self.rows)
 
 
-def stretch_of(topic: str, ranges: Sequence[OffsetRange], pieces: Iterable[Piece]) -> Stretch:
+def record_run(topic: str, ranges: Sequence[OffsetRange], pieces: Iterable[Piece]) -> RecordRun:
     """Return the records of some pieces of a topic's `ranges`, all together."""
     tables = [_lines_of(topic, ranges, piece) for piece in pieces]
     rows = pa.concat_tables([LINES.empty_table(), *tables])
-    return Stretch(rows if len(ranges) == 1 else rows.sort_by(_ORDER), len(rows))
+    return RecordRun(rows if len(ranges) == 1 else rows.sort_by(_ORDER), len(rows))
 
 
-def newest_stretch(records: pa.Table, *, read: int) -> Stretch:
+def newest_run(records: pa.Table, *, read: int) -> RecordRun:
     """Return RECORDS of one topic, the newest of `read` records."""
     rows = records.select(LINES.names[:-1]).append_column("headers", headers_texts(records["headers"]))
-    return Stretch(rows.sort_by(_ORDER), read)
+    return RecordRun(rows.sort_by(_ORDER), read)
 
 
-def stretch_of_records(records: Sequence[Record], *, read: int) -> Stretch:
+def run_of_records(records: Sequence[Record], *, read: int) -> RecordRun:
     """Return records that are in memory, in their order."""
     columns = list(zip(*records, strict=True)) or [()] * len(LINES)
     arrays = [pa.array(column, field.type) for column, field in zip(columns[:-1], LINES, strict=False)]
     texts = pa.array(map(headers_text, columns[-1]), LINES.field("headers").type)
-    return Stretch(pa.Table.from_arrays([*arrays, texts], schema=LINES), read)
+    return RecordRun(pa.Table.from_arrays([*arrays, texts], schema=LINES), read)
 
 
 def _lines_of(topic: str, ranges: Sequence[OffsetRange], piece: Piece) -> pa.Table:

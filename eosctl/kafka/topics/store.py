@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
     from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
-    from eosctl.engine.reading.stretches import Stretch
+    from eosctl.engine.reading.stretches import RecordRun
 
 _MARKER_PATIENCE_S, _MARKER_PATIENCE_EACH_S = 5.0, 0.05  # of a transaction, and more for each of its partitions
 _MARKER_POLL_S = 0.02
@@ -217,7 +217,7 @@ class KafkaTopicClient:
         )  # fmt: skip
         return ahead(pieces)
 
-    def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
+    def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[RecordRun]:
         """Yield the committed records up to the LSOs of `bounds`, some at a time.
 
         They come in the order in which `read` returns them. No more than that is held in memory, or the newest per key

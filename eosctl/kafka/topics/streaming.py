@@ -10,7 +10,7 @@ from eosctl.core.records import Bounds
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.newest import Folding
 from eosctl.engine.reading.ranges import OffsetRange, partitions_together
-from eosctl.engine.reading.stretches import Stretch, newest_stretch, stretch_of
+from eosctl.engine.reading.stretches import RecordRun, newest_run, record_run
 from eosctl.events import OnEvent
 from eosctl.kafka.topics.meter import OffsetMeter
 from eosctl.kafka.topics.pieces import PieceReader
@@ -27,7 +27,7 @@ def stream_topic(
     newest_per_key: bool,
     deadline: Deadline,
     on_event: OnEvent,
-) -> Generator[Stretch, None, None]:
+) -> Generator[RecordRun, None, None]:
     """Yield the committed records up to the LSOs of `bounds`, or the newest of each partition and key, in order.
 
     Small partitions are read together; of a partition with many records only those that have just arrived are held.
@@ -45,8 +45,8 @@ def stream_topic(
                 for piece in pieces:
                     folding.add(piece.columns)
                 fold = folding.fold()
-                yield newest_stretch(fold.records, read=fold.read)
+                yield newest_run(fold.records, read=fold.read)
             elif len(part) == 1:
-                yield from map(partial(stretch_of, topic, some), ([piece] for piece in pieces))
+                yield from map(partial(record_run, topic, some), ([piece] for piece in pieces))
             else:
-                yield stretch_of(topic, some, pieces)
+                yield record_run(topic, some, pieces)

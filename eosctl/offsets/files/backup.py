@@ -21,7 +21,7 @@ from eosctl.core.wording import counted
 from eosctl.engine.backups.entries import (
     ENTRIES,
     BackupEntries,
-    Now,
+    PresentRecords,
     count_away,
     entries_of,
     look_at,
@@ -104,7 +104,7 @@ def _batch_of(entries: list[BackupEntry]) -> Batch:
     return batch_of_rows(rows, ENTRIES)
 
 
-Look = Callable[["Table", Now], T]
+Look = Callable[["Table", PresentRecords], T]
 """Compares some ENTRIES with the present records of their topics."""
 
 
@@ -133,7 +133,7 @@ class _Read(Struct, frozen=True):
 
 
 class _OutsideRecords(Struct, frozen=True):
-    """The records on partitions where the backup does not have the keys (`Now.elsewhere`), and those hidden there."""
+    """The records on partitions where the backup does not have the keys (`elsewhere`), and those hidden there."""
 
     elsewhere: Table = field(default_factory=RECORDS.empty_table)
     hidden: Sequence[Record] = ()
@@ -229,7 +229,7 @@ def _look_at_entries(
     if outside is None:
         outside = _OutsideRecords.of(entries, [this])
     places = {(record.topic, record.partition, record.offset): record for record in (*behind, *outside.hidden)}
-    return look(kept, Now(of_entries, outside.elsewhere, list(places.values()))), this
+    return look(kept, PresentRecords(of_entries, outside.elsewhere, list(places.values()))), this
 
 
 def earliest(looks: Iterable[Mapping[str, tuple[Bounds, ...]]]) -> dict[str, tuple[Bounds, ...]]:

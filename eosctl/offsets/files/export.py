@@ -32,7 +32,7 @@ from eosctl.report import Problem, Report
 from eosctl.state.backups import write_blocks
 
 if TYPE_CHECKING:
-    from eosctl.engine.reading.stretches import Stretch
+    from eosctl.engine.reading.stretches import RecordRun
 
 NDJSON: Format = "ndjson"
 _LEFT_OUT = {
@@ -90,7 +90,7 @@ class _Export:
         self._left_out.update(reason for _record, reason in body.left_out)
         yield f"{body.text()}\n".encode()
 
-    def _keep(self, part: Stretch) -> Stretch:
+    def _keep(self, part: RecordRun) -> RecordRun:
         """Keep the requested records, and hide secrets."""
         self.records_read += part.read
         if self._request.connectors:

@@ -21,7 +21,7 @@ from eosctl.core.records import NewTopic, TopicDescription
 from eosctl.core.wording import counted
 from eosctl.engine.backups.entries import unlisted
 from eosctl.engine.backups.file import is_columnar, open_backup
-from eosctl.engine.files import Spool, spilled_if_several
+from eosctl.engine.files import SpillFile, spilled_if_several
 from eosctl.engine.grouped import Grouped
 from eosctl.engine.incoming import (
     Superseded,
@@ -147,7 +147,7 @@ class ImportPlan(Struct, frozen=True):
 
 
 def plan_import(
-    file: OffsetsFile, store: ColumnStore, spool: Spool, *, keep: bool = False, rewrite: bool = False
+    file: OffsetsFile, store: ColumnStore, spool: SpillFile, *, keep: bool = False, rewrite: bool = False
 ) -> ImportPlan:
     """Plan the writes that `store` needs to hold the file's offsets: one per key, or with `keep` per key and partition.
 

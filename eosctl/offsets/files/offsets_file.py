@@ -20,7 +20,7 @@ from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.typed import AmbiguousJsonError, strict_json
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Headers
-from eosctl.engine.files import Spilled, Spool, spilled_if_several, tables_of
+from eosctl.engine.files import SpilledTable, SpillFile, spilled_if_several, tables_of
 from eosctl.engine.grouped import in_large_pieces
 from eosctl.engine.incoming import belonging, incoming_table, with_keys, without_keyless
 from eosctl.engine.stores import ColumnStore
@@ -40,7 +40,7 @@ class OffsetsFile(Struct, frozen=True):
     """
 
     name: str
-    pieces: Sequence[Table | Spilled]
+    pieces: Sequence[Table | SpilledTable]
     keyless: int = 0
     places: str = RECORD_FILE
 
@@ -54,7 +54,7 @@ class OffsetsFile(Struct, frozen=True):
 
 
 def parse_offsets_file(
-    file: Iterator[bytes], spool: Spool, *, name: str, connectors: Sequence[str] = ()
+    file: Iterator[bytes], spool: SpillFile, *, name: str, connectors: Sequence[str] = ()
 ) -> OffsetsFile:
     """Parse a record file (`offsets export`) or a KIP-875 body (`GET /connectors/NAME/offsets`), by its shape.
 
@@ -73,7 +73,7 @@ def parse_offsets_file(
 
 
 def of_tables(
-    tables: Iterable[Table], spool: Spool, *, name: str, connectors: Sequence[str], places: str = RECORD_FILE
+    tables: Iterable[Table], spool: SpillFile, *, name: str, connectors: Sequence[str], places: str = RECORD_FILE
 ) -> OffsetsFile:
     """Collect the records of a file, of some connectors or of all; raise OSError as `parse_offsets_file`."""
     keyless = 0

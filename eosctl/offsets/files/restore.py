@@ -11,7 +11,7 @@ from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.offsets.views import fold_hidden
 from eosctl.core.wording import counted, rfc3339
-from eosctl.engine.backups.entries import BackupEntries, Now, keys_of, restored, values_of
+from eosctl.engine.backups.entries import BackupEntries, PresentRecords, keys_of, restored, values_of
 from eosctl.engine.planned import PlannedWrites
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import arguments, shell_word
@@ -28,7 +28,7 @@ from eosctl.txn.parts import owner_part
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
-    from eosctl.engine.files import Spilled
+    from eosctl.engine.files import SpilledTable
 
 
 class RestoreRequest(Struct, frozen=True):
@@ -52,7 +52,7 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
 
     spool = spool_of(app)
 
-    def plan(entries: Table, now: Now) -> Table | Spilled:
+    def plan(entries: Table, now: PresentRecords) -> Table | SpilledTable:
         for topic in sorted({record.topic for record in now.hidden}):
             hidden, _keys = fold_hidden(record for record in now.hidden if record.topic == topic)
             refuse_hidden_keys(app, topic, hidden, keys_of(entries, topic))

@@ -26,7 +26,7 @@ from eosctl.report import Problem
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
-    from eosctl.engine.files import Spilled, Spool
+    from eosctl.engine.files import SpilledTable, SpillFile
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
 """How long a transaction may hide records before it is reported: running tasks open and end them all the time."""
@@ -257,7 +257,7 @@ def _read_columns(
     read_bounds, spool = dict[int, Bounds](), spool_of(app)
     parts = list(partitions_together(offsets, AT_ONCE))
 
-    def read_parts() -> Iterator[Table | Spilled]:
+    def read_parts() -> Iterator[Table | SpilledTable]:
         for part in parts:
             read = topics.read_columns(topic, partitions=part)
             read_bounds.update((bound.partition, bound) for bound in read.bounds if bound.partition in part)
@@ -273,7 +273,7 @@ def _read_columns(
     return replace(store, blocked=partitions, hidden=hidden, hidden_keys=hidden_keys), bounds
 
 
-def _kept(records: Table, spool: Spool) -> Table | Spilled:
+def _kept(records: Table, spool: SpillFile) -> Table | SpilledTable:
     """Spill to disk if that can be written; otherwise keep in memory: a read-only command needs no right to write."""
     try:
         return spool.put(records)

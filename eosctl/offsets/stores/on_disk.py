@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from eosctl.app import App
-from eosctl.engine.files import Spool
+from eosctl.engine.files import SpillFile
 from eosctl.errors import EosctlError
 
 
-def spool_of(app: App) -> Spool:
+def spool_of(app: App) -> SpillFile:
     """Return the spool for the parts of one plan."""
-    return Spool(app.state_dir / "parts")
+    return SpillFile(app.state_dir / "parts")
 
 
 @contextmanager
-def writing_to(spool: Spool, *, need: str) -> Iterator[Spool]:
+def writing_to(spool: SpillFile, *, need: str) -> Iterator[SpillFile]:
     """Turn an OSError in the block into an EosctlError, which says how much room the parts `need`."""
     try:
         yield spool

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from eosctl.core.offsets.views import Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.engine.files import Spool
+from eosctl.engine.files import SpillFile
 
 PARTITIONS = 5
-NO_SPOOL = Spool(Path("no", "such", "folder"))
+NO_SPOOL = SpillFile(Path("no", "such", "folder"))
 """For what fits into memory."""
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import Record
 from eosctl.engine import grouped
-from eosctl.engine.files import Spool
+from eosctl.engine.files import SpillFile
 from eosctl.engine.incoming import incoming_table
 from eosctl.engine.planned import PlannedWrites
 from eosctl.engine.stores import as_columns
@@ -30,8 +30,8 @@ THERE = st.tuples(st.sampled_from(KEYS), PLACES, st.integers(0, 4), VALUES, HEAD
 
 
 @pytest.fixture(scope="module")
-def spool(tmp_path_factory: pytest.TempPathFactory) -> Spool:
-    return Spool(tmp_path_factory.mktemp("spool"))
+def spool(tmp_path_factory: pytest.TempPathFactory) -> SpillFile:
+    return SpillFile(tmp_path_factory.mktemp("spool"))
 
 
 @given(
@@ -42,7 +42,7 @@ def spool(tmp_path_factory: pytest.TempPathFactory) -> Spool:
     st.sampled_from([100, 1, 3]),
 )
 def test_columns_decide_as_single_records(
-    spool: Spool,
+    spool: SpillFile,
     in_file: list[Record],
     there: list[tuple[bytes, int | None, int, bytes | None, tuple[tuple[str, bytes | None], ...]]],
     keep: bool,
