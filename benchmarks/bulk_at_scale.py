@@ -9,8 +9,8 @@ import argparse
 import time
 import tracemalloc
 
-from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally, plan_file_text, read_plan
+from eosctl.core.offsets.views import Policy
 from eosctl.core.records import Bounds
 
 _NAME = "offsets-orders-{:05}-postgres-source"

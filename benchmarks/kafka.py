@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from eosctl.events import ignore_events
+from eosctl.deadline import ignore_events
 from eosctl.machine.java import Java
 from eosctl.sandbox.downloads.jars import ca_file, cache_dir, ensure_jars
-from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
+from eosctl.sandbox.settings import DEFAULT_VERSION, read_lock
 
 
 def kafka_jars(java: Java) -> list[Path]:

@@ -29,7 +29,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 
 from benchmarks.kafka import kafka_jars
 from benchmarks.migrate.__main__ import run_tree
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.machine.java import require_java
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack

@@ -8,7 +8,7 @@ from typing import TypeVar
 import click
 
 from eosctl.app import App
-from eosctl.core.acls.request import AclRequest
+from eosctl.core.acls.lines import AclRequest
 from eosctl.report import Report
 
 from .frame.confirm import run_plan

@@ -60,7 +60,7 @@ def trace_command(app: App, connector: str) -> Report:
 
     Example: eosctl connectors trace orders-source -b kafka:9092 -g connect-cluster
     """
-    from eosctl.connectors.trace import show_traces
+    from eosctl.connectors.change import show_traces
 
     return show_traces(app, connector)
 

@@ -13,7 +13,7 @@ from eosctl.report import Report
 from .frame.options import EosctlCommand, pass_app, validation_option
 
 if TYPE_CHECKING:
-    from eosctl.checks.ignored import IgnoredFinding
+    from eosctl.checks.causes import IgnoredFinding
 
 
 @click.command("doctor", cls=EosctlCommand)
@@ -80,7 +80,7 @@ def doctor(
     Example: eosctl doctor -b kafka:9092 -g connect-cluster -w worker.properties -o json
     Example: eosctl doctor -b kafka:9092 --for streams --application billing
     """
-    from eosctl.checks.cluster.applications import examine_applications, to_check
+    from eosctl.checks.cluster import examine_applications, to_check
 
     if wanted_applications := to_check(product, applications, principals):
         return examine_applications(app, wanted_applications, strict=strict, ignore=_to_ignore(app, ignored))
@@ -95,7 +95,7 @@ def doctor(
 def _to_ignore(app: App, given: Sequence[str]) -> Sequence[IgnoredFinding]:
     if not given and not app.target.ignore:
         return ()
-    from eosctl.checks.ignored import to_ignore
+    from eosctl.checks.causes import to_ignore
     from eosctl.explain.entries import finding_codes
 
     return to_ignore(app.target, given, finding_codes())

@@ -43,6 +43,6 @@ def metrics(
 
     Example: eosctl metrics --prometheus http://w1:9404/metrics --prometheus http://w2:9404/metrics
     """
-    from eosctl.checks.metrics import MetricsRequest, read_metrics
+    from eosctl.checks.workers import MetricsRequest, read_metrics
 
     return read_metrics(app, MetricsRequest(prometheus, jolokia, connectors, wide), strict=strict)

@@ -106,7 +106,7 @@ def import_command(ctx: click.Context, name: str, file: str) -> Report:
 
     Example: eosctl profile import prod /etc/kafka/connect-distributed.properties
     """
-    from eosctl.core.java.lists import split_list
+    from eosctl.core.java.properties import split_list
     from eosctl.profiles.operations import import_settings
 
     session = ctx.ensure_object(Session)
@@ -127,7 +127,7 @@ def check_command(ctx: click.Context, name: str | None) -> Report:
 
     Example: eosctl profile check prod
     """
-    from eosctl.profiles.check import check_target
+    from eosctl.profiles.operations import check_target
 
     session = ctx.ensure_object(Session)
     if name is not None:

@@ -114,7 +114,7 @@ def clean_command(app: App, yes: bool, dry_run: bool) -> Report:
 
     Example: eosctl task-counts clean -b kafka:9092 -g connect-cluster --timeout 2m --dry-run
     """
-    from eosctl.task_counts.clean_steps import prepare_clean
+    from eosctl.task_counts.clean import prepare_clean
 
     return run_plan(prepare_clean(app), yes=yes, dry_run=dry_run)
 

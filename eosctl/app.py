@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eosctl.deadline import Clock, Deadline
+from eosctl.deadline import Clock, Deadline, OnEvent, ignore_events
 from eosctl.errors import UsageError
-from eosctl.events import OnEvent, ignore_events
 from eosctl.target import Target
 
 if TYPE_CHECKING:
     from eosctl.core.clients.settings import ClientSettings
-    from eosctl.kafka.connections import Connections
-    from eosctl.kafka.session import KafkaSession
+    from eosctl.kafka.session import Connections, KafkaSession
     from eosctl.ports import (
         AclClient,
         BatchLog,
@@ -72,7 +70,7 @@ def _open_worker(app: App, url: str) -> ConnectWorker:
 
 
 def _addresses_of(app: App, host: str) -> frozenset[str]:
-    from eosctl.connect.addresses import addresses_of
+    from eosctl.connect.pools import addresses_of
 
     return addresses_of(host, app.deadline)
 
@@ -134,7 +132,7 @@ class App(Struct, frozen=True):
 
     def worker(self, url: str) -> ConnectWorker:
         """Return the REST interface of the worker that is known as `url`, at the URL where it is reached from here."""
-        from eosctl.core.workers.connect_map import reachable_url
+        from eosctl.core.workers.config import reachable_url
 
         return self.open_worker(self, reachable_url(url, self.target.connect_map))
 

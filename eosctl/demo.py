@@ -21,18 +21,16 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.workers.modes import Mode
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnsupportedError
-from eosctl.events import Event
 from eosctl.foreign import Lines, shell_word, shell_words
 from eosctl.machine.packages import install_hint
 from eosctl.ports import ConnectWorker
 from eosctl.report import Report
-from eosctl.sandbox.lock import DEFAULT_VERSION
+from eosctl.sandbox.operations import Zombie
 from eosctl.sandbox.rows import DEMO, DemoRow, DemoSummary
-from eosctl.sandbox.settings import GroupSpec, StackSpec
+from eosctl.sandbox.settings import DEFAULT_VERSION, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.zombie import Zombie
 from eosctl.target import Target
 
 GROUP, OLD_GROUP = "connect-eos", "connect-old"

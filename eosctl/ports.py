@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Protocol, Self
 from eosctl.core.ids import ProducerId, TransactionalId
 
 if TYPE_CHECKING:
-    from eosctl.core.acls.binding import Acl
-    from eosctl.core.batches import Batch, Place, ScanPlan, Unseen, Window
+    from eosctl.core.acls.lines import Acl
     from eosctl.core.records import (
+        Batch,
         Bounds,
         KnownBounds,
         LogDir,
         NewTopic,
         OutRecord,
+        Place,
         Record,
         RecordFilter,
+        ScanPlan,
         TopicDescription,
         TopicRead,
+        Unseen,
+        Window,
         Written,
     )
     from eosctl.core.transactions import (
@@ -39,8 +43,7 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
     from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
-    from eosctl.engine.reading.ranges import OffsetRange
-    from eosctl.engine.reading.stretches import RecordRun
+    from eosctl.engine.reading.ranges import OffsetRange, RecordRun
     from eosctl.errors import EosctlError
 
 

@@ -12,8 +12,7 @@ from eosctl.errors import UsageError
 
 if TYPE_CHECKING:
     from eosctl.core.clients.settings import ClientSettings
-    from eosctl.core.workers.config import WorkerConfig
-    from eosctl.core.workers.connect_map import ConnectMapping
+    from eosctl.core.workers.config import ConnectMapping, WorkerConfig
 
 DEFAULT_TOPICS = {
     "config_topic": "connect-configs",
@@ -66,7 +65,7 @@ class Target(Struct, frozen=True):
 
         It is judged by the URL at which it is reached from here.
         """
-        from eosctl.core.workers.connect_map import reachable_url
+        from eosctl.core.workers.config import reachable_url
         from eosctl.core.workers.url import parse_worker_url
 
         return self.connect.trusts(parse_worker_url(reachable_url(url, self.connect_map)))

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.acls.table import ROLES
-from eosctl.sandbox.secure import SecureListener
-from eosctl.sandbox.security import grant_roles, secured
+from eosctl.sandbox.login import SecureListener
+from eosctl.sandbox.operations import grant_roles, secured
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.sandbox_fixtures import sandbox

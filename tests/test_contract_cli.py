@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from eosctl.sandbox.operations import Zombie
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.zombie import Zombie
 from tests.command_tree import leaves
 from tests.conftest import Invoke
 from tests.envelope import envelope_of

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 import pytest
 
-from eosctl.connect.answers import SINCE
+from eosctl.connect.rest import SINCE
 from eosctl.group.observation.rules import OLDEST_VERSION
-from eosctl.sandbox.lock import supported_versions
+from eosctl.sandbox.settings import supported_versions
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS
 from tests.conftest import Invoke

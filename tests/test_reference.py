@@ -119,7 +119,7 @@ def test_every_code_is_declared_by_its_name_in_a_module_that_is_listed() -> None
 def test_codes_are_made_by_the_declarations_and_by_what_explains_words() -> None:
     """`Code(…)` itself, in the middle of a function, would be a code that nothing explains."""
     makers = {module for module, tree in TREES.items() if any(_called(node) == "Code" for node in ast.walk(tree))}
-    assert makers == {"eosctl.codes", "eosctl.explain.operations", "eosctl.explain.words"}
+    assert makers == {"eosctl.codes", "eosctl.explain.operations", "eosctl.explain.entries"}
 
 
 def _named(tree: ast.Module) -> Iterator[str]:

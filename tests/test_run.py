@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.sandbox import state
 from eosctl.sandbox.servers import process
-from eosctl.sandbox.state import Node, StackState
+from eosctl.sandbox.servers import process as state
+from eosctl.sandbox.servers.process import Node, StackState
 from tests.fakes.clock import PLENTY_S
 from tests.run import planning
 from tests.run.memory import memory_folder

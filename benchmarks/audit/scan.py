@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from eosctl.core.batches import Window
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.records import Window
 from eosctl.deadline import Deadline
 from eosctl.kafka.batches.log import NativeBatchLog
-from eosctl.kafka.connections import Connections
+from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.stream import Stream
 
 

@@ -24,7 +24,7 @@ from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.kafka.transactions.fencing import CONNECTIONS_PER_COORDINATOR, WINDOW
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
-from eosctl.wire.init_producer_id import fence_encoder
+from eosctl.wire.transaction_messages import fence_encoder
 
 _VERSION = 5
 _TIMEOUT_MS = 30_000

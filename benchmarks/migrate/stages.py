@@ -14,7 +14,7 @@ from typing import Any
 from eosctl.app import App
 from eosctl.core.allowances import Allowances
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.configs.selection import Selection
+from eosctl.core.configs.records import Selection
 from eosctl.deadline import Deadline
 from eosctl.migrate.plan import MigrationRequest, spark_stages
 from eosctl.migrate.run import Engine, prepared_migration

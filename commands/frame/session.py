@@ -18,11 +18,10 @@ from eosctl.foreign import printable
 
 if TYPE_CHECKING:
     from eosctl.app import App
-    from eosctl.deadline import Clock, Stopwatch
-    from eosctl.events import OnEvent
+    from eosctl.deadline import Clock, OnEvent, Stopwatch
     from eosctl.kafka.session import KafkaSession
     from eosctl.output.log_file import LogFile
-    from eosctl.profiles.config_file import ConfigFile
+    from eosctl.profiles.sources import ConfigFile
     from eosctl.report import Report
     from eosctl.state.audit import AuditLog
     from eosctl.target import Target
@@ -152,7 +151,7 @@ class Session:
 
     def target(self) -> Target:
         """Resolve the command's target once; raise the errors of `resolve_target`."""
-        from eosctl.events import Event
+        from eosctl.deadline import Event
         from eosctl.machine.files import NamedFiles
         from eosctl.profiles import resolve_target
 
@@ -174,8 +173,7 @@ class Session:
     def config_file(self) -> ConfigFile:
         """Open the file with profiles as it is; raise InputFileError."""
         from eosctl.machine.files import NamedFiles
-        from eosctl.profiles.config_file import open_config
-        from eosctl.profiles.sources import Sources
+        from eosctl.profiles.sources import Sources, open_config
 
         return open_config(Sources(self.flags, self.environ, NamedFiles()))
 
@@ -184,8 +182,7 @@ class Session:
         """Open the file with profiles for a change, locked for others; raise InputFileError and RefusedError."""
         from eosctl.deadline import Clock
         from eosctl.machine.files import NamedFiles
-        from eosctl.profiles.config_file import edited_config
-        from eosctl.profiles.sources import Sources
+        from eosctl.profiles.sources import Sources, edited_config
 
         with edited_config(Sources(self.flags, self.environ, NamedFiles()), self._clock or Clock()) as file:
             yield file

@@ -31,7 +31,7 @@ def rules(*, job: str, offsets_still: float, labels: tuple[str, ...]) -> Report:
 
     Example: eosctl exporter rules --job eosctl --label team=streaming > eosctl-rules.yml
     """
-    from eosctl.exporter.alert_rules import RulesRequest, make_rules
+    from eosctl.exporter.alerts import RulesRequest, make_rules
 
     return make_rules(RulesRequest(job, offsets_still, labels))
 

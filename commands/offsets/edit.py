@@ -96,7 +96,7 @@ def set_(
       eosctl offsets set -b kafka:9092 --connector c --as-of 2026-11-21T08:00:00Z
     """
     from eosctl.offsets.edit.edit import SetRequest, plan_offsets_set, prepare_edit
-    from eosctl.offsets.history.as_of import as_of as parsed
+    from eosctl.offsets.history.log import as_of as parsed
 
     pairs = _pairs(partitions, offsets, as_of, store)
     former = parsed(as_of, app.clock, partitions, store=store) if as_of else None

@@ -79,7 +79,7 @@ def export_command(
     if form != "ndjson" or all_records or with_secrets:
         hint = "Leave out --format rest, --all-records and --with-secrets."
         raise UsageError("a backup is exported as the lines that it stands for", hint=hint)
-    from eosctl.offsets.files.unpacking import unpack_backup, unpacked_blocks
+    from eosctl.offsets.files.offsets_file import unpack_backup, unpacked_blocks
 
     if file == "-":
         return _shown(unpacked_blocks(backup, connectors=connectors))

@@ -9,9 +9,9 @@ import click
 from msgspec import Struct
 
 from eosctl.core.allowances import Allowances, Waiver
-from eosctl.core.configs.selection import Selection
-from eosctl.core.offsets.decision import Policy
+from eosctl.core.configs.records import Selection
 from eosctl.core.offsets.migration import MigrationPlan, read_plan
+from eosctl.core.offsets.views import Policy
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
@@ -87,7 +87,7 @@ class MigrateOptions(Struct, frozen=True):
     def request(self, *, allow_open_transactions: bool) -> MigrationRequest:
         """Return the migration to plan."""
         from eosctl.migrate.plan import MigrationRequest
-        from eosctl.migrate.targets import TopicSize
+        from eosctl.migrate.stores import TopicSize
 
         return MigrationRequest(
             sources=self.sources or ("global",),
@@ -237,8 +237,7 @@ def verify(app: App, where: EngineOptions, *, plan_file: Path, before: bool, str
 
     Needs Java 17+, eosctl[spark] for a plan; any Kafka with transactions (0.11+).
     """
-    from eosctl.migrate.run import verify_plan
-    from eosctl.migrate.verify import is_backup, verify_backup
+    from eosctl.migrate.run import is_backup, verify_backup, verify_plan
 
     if is_backup(plan_file):
         return verify_backup(app, plan_file, before=before, strict=strict)

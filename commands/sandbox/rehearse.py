@@ -155,9 +155,9 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
 
     Example: eosctl rehearse --config orders.json --plugin-path plugins --sequence id --report rehearsal.html
     """
-    from eosctl.rehearse.audited import audit_connector
-    from eosctl.rehearse.page import write_page
     from eosctl.rehearse.plan import plan_rehearsal
+    from eosctl.rehearse.proof import audit_connector
+    from eosctl.rehearse.report import write_page
     from eosctl.rehearse.run import prepare_rehearsal
 
     session = ctx.ensure_object(Session)

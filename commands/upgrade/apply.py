@@ -95,7 +95,7 @@ def _flag(option: str) -> str:
 
 
 def _print_driver(_options: DriverOptions, _app: App) -> Driver:
-    from eosctl.upgrade.drivers.by_hand import PrintDriver
+    from eosctl.upgrade.drivers.commands import PrintDriver
 
     return PrintDriver()
 
@@ -117,7 +117,7 @@ def _kubernetes_driver(options: DriverOptions, app: App) -> Driver | None:
 
 
 def _sandbox_driver(options: DriverOptions, app: App) -> Driver:
-    from eosctl.upgrade.drivers.sandboxes import SandboxDriver
+    from eosctl.upgrade.drivers.commands import SandboxDriver
 
     return SandboxDriver(app.state_dir / "sandbox" / (options.sandbox or "default"))
 
@@ -238,7 +238,7 @@ def apply_command(
     Needs Kafka Connect 3.3 or newer.
     """
     from eosctl.core.workers.modes import Mode
-    from eosctl.upgrade.plan_file import read_plan
+    from eosctl.upgrade.plan import read_plan
     from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
     from eosctl.upgrade.roll.roll import prepare_upgrade
 
@@ -256,7 +256,7 @@ def apply_command(
     )
     roll = prepare_roll(app, request, by.driver(app))
     if by.print_patch:
-        from eosctl.upgrade.roll.patches import patch_report
+        from eosctl.upgrade.roll.undo import patch_report
 
         return patch_report(app, roll, with_secrets=by.with_secrets)
     return run_plan(prepare_upgrade(app, roll, watching=bool(by.no_write)), yes=yes, dry_run=dry_run)

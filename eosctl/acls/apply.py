@@ -24,10 +24,9 @@ from eosctl.acls.rows import (
 from eosctl.acls.rules import AclIndex, RightJudgement, RightVerdict, acl_of
 from eosctl.acls.wanted import gather_wanted
 from eosctl.app import App
-from eosctl.core.acls.binding import Acl
-from eosctl.core.acls.lines import kafka_acls_lines
-from eosctl.core.acls.request import AclRequest
+from eosctl.core.acls.lines import Acl, AclRequest, kafka_acls_lines
 from eosctl.core.wording import counted
+from eosctl.deadline import Event
 from eosctl.errors import (
     DeadlineError,
     EosctlError,
@@ -37,7 +36,6 @@ from eosctl.errors import (
     UnconfirmedError,
     UnreachableError,
 )
-from eosctl.events import Event
 from eosctl.foreign import Lines
 from eosctl.output.rows import Kind
 from eosctl.plan import Plan

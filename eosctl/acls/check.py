@@ -23,15 +23,13 @@ from eosctl.acls.rows import (
 from eosctl.acls.rules import AclIndex, RightJudgement, RightVerdict, acl_of, is_certain, judge
 from eosctl.acls.wanted import WantedRights, gather_wanted
 from eosctl.app import App
-from eosctl.core.acls.binding import Acl
-from eosctl.core.acls.lines import kafka_acls_lines, terraform_yaml
-from eosctl.core.acls.request import AclRequest
+from eosctl.core.acls.lines import Acl, AclRequest, kafka_acls_lines, terraform_yaml
 from eosctl.core.acls.table import Right
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from eosctl.errors import EosctlError, UnauthorizedError, UnsupportedError
 from eosctl.foreign import Lines
-from eosctl.output.parts import finding_row, unseen_parts
+from eosctl.output.rows import finding_row, unseen_parts
 from eosctl.report import Problem, Report, check_exit_code, plain
 
 SUPER_USERS, OPEN_TO_ALL = "super.users", "allow.everyone.if.no.acl.found"

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from eosctl.acls.rules import RightVerdict
 from eosctl.foreign import lines_of, printable
 from eosctl.output.cells import format_cell, summary_lines
-from eosctl.output.parts import Counts, FindingRow, UnseenParts
-from eosctl.output.rows import Header, Kind, Printed, Schema, Text
+from eosctl.output.rows import Counts, FindingRow, Header, Kind, Printed, Schema, Text, UnseenParts
 from eosctl.report import Report
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum, unique
 
 from msgspec import Struct
 
-from eosctl.core.acls.binding import Acl
+from eosctl.core.acls.lines import Acl
 from eosctl.core.acls.table import CLUSTER, Right
 
 ANY_PRINCIPAL = "User:*"

@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.audit import codes
-from eosctl.audit.causes import with_causes
-from eosctl.audit.identity import UNKNOWN, former_connectors, identify
-from eosctl.audit.log.source_partitions import SourcePartition
+from eosctl.audit.log.ledger import SourcePartition
 from eosctl.audit.log.tallies import PlaceTally, WrittenBy
 from eosctl.audit.reading.gather import JUDGED, read_logs
+from eosctl.audit.reading.places import compare_with_source
 from eosctl.audit.rows import (
     AUDIT,
     AuditData,
@@ -28,13 +27,20 @@ from eosctl.audit.rows import (
     severity_of,
 )
 from eosctl.audit.rules import LogRead
-from eosctl.audit.scope import AuditRequest, Scope, find_scope, output_window
-from eosctl.audit.source_topics import compare_with_source
+from eosctl.audit.scope import UNKNOWN, AuditRequest, Scope, find_scope, former_connectors, identify, output_window
 from eosctl.audit.value_checks import Fields, check_values, wanted_fields
-from eosctl.audit.verdict import KnownProducer, OwnerKind, findings, judge, known_producer, shared_source_partitions
-from eosctl.core.batches import Unseen, UnseenReason, Window
+from eosctl.audit.verdict import (
+    KnownProducer,
+    OwnerKind,
+    findings,
+    judge,
+    known_producer,
+    shared_source_partitions,
+    with_causes,
+)
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.offsets.records import OffsetKey, decode_key
+from eosctl.core.records import Unseen, UnseenReason, Window
 from eosctl.core.wording import counted
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, InterruptedByUserError, UsageError
 from eosctl.report import Problem, Report

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
-from eosctl.audit.log.timeline import ABORTED, COMMITTED, OPEN, TORN, Timeline
+from eosctl.audit.log.tallies import ABORTED, COMMITTED, OPEN, TORN, Timeline
 from eosctl.audit.rows import AuditedConnector, AuditRow, Verdict, proven_text
 from eosctl.audit.verdict import KnownProducer, OwnerKind
 from eosctl.core.findings import SEVERITIES

@@ -8,9 +8,8 @@ from typing import Annotated
 
 from eosctl.foreign import printable
 from eosctl.output.cells import summary_lines
-from eosctl.output.findings import finding_lines
-from eosctl.output.parts import Counts
-from eosctl.output.rows import Kind, Printed, Text, Time
+from eosctl.output.rows import Counts, Kind, Printed, Text, Time
+from eosctl.output.text import finding_lines
 from eosctl.report import Report
 
 

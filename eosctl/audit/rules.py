@@ -15,15 +15,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum, unique
 
 from eosctl.audit import codes
-from eosctl.audit.log.ledger import Has, Ledger
+from eosctl.audit.log.ledger import Has, Ledger, SourcePartitions
 from eosctl.audit.log.mirror import Mirror, MirrorOffset
 from eosctl.audit.log.segments import Part, PartitionFold
-from eosctl.audit.log.source_partitions import SourcePartitions
-from eosctl.audit.log.tallies import Tallies, WrittenBy
-from eosctl.audit.log.timeline import TORN
-from eosctl.core.batches import Batch, Place, ScanPlan, Span, Unseen, Window
+from eosctl.audit.log.tallies import TORN, Tallies, WrittenBy
 from eosctl.core.findings import WARNING
 from eosctl.core.ids import ProducerId
+from eosctl.core.records import Batch, Place, ScanPlan, Span, Unseen, Window
 from eosctl.errors import EosctlError
 
 

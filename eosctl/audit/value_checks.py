@@ -10,17 +10,14 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.audit import codes
-from eosctl.audit.fields import OPEN_S, FieldRead, Take, read_field
-from eosctl.audit.known_fields import auto_fields, is_debezium, topics_without_rows
-from eosctl.audit.log.debezium import ChangeEvents
-from eosctl.audit.log.field_paths import NamedFields, parse_field_path
-from eosctl.audit.log.values import Found, PartitionSeen, Seen, SequenceValues, UniqueValues
-from eosctl.audit.log.writers import WriterKind, Writers
+from eosctl.audit.fields import OPEN_S, FieldRead, Take, auto_fields, is_debezium, read_field, topics_without_rows
+from eosctl.audit.log.fields import ChangeEvents, NamedFields, parse_field_path
+from eosctl.audit.log.values import Found, PartitionSeen, Seen, SequenceValues, UniqueValues, WriterKind, Writers
 from eosctl.audit.rules import LogRead
 from eosctl.audit.scope import AuditRequest
 from eosctl.audit.verdict import KnownProducer, OwnerKind
-from eosctl.core.batches import Place, ScanPlan, Span, UnseenReason, Window
 from eosctl.core.ids import ProducerId
+from eosctl.core.records import Place, ScanPlan, Span, UnseenReason, Window
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.report import Problem

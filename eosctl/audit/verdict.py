@@ -1,6 +1,10 @@
 """Makes findings and a verdict of a log's tallies, once the owners of the producer ids are known. Pure.
 
 Nothing that is unknown counts for a connector: a producer with an unknown owner leaves it unproven.
+
+Likely causes of duplicate or missing records, from the connector's config and the other findings.
+
+A likely cause is a place to look first, and proves nothing by itself. Pure.
 """
 
 from __future__ import annotations
@@ -9,18 +13,19 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 
+import msgspec
 from msgspec import Struct
 
 from eosctl.audit import codes
-from eosctl.audit.identity import OFFSETS_RECORD
-from eosctl.audit.log.source_partitions import Return
+from eosctl.audit.log.ledger import Return
 from eosctl.audit.log.tallies import PlaceTally, WrittenBy
 from eosctl.audit.rows import AuditRow, ProducerPart, Verdict
 from eosctl.audit.rules import OutputPartitions, Unjudged, successors_overtaken
+from eosctl.audit.scope import OFFSETS_RECORD
 from eosctl.codes import Code
-from eosctl.core.batches import Place
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING
 from eosctl.core.ids import Owner, ProducerId, TransactionalId, task_of
+from eosctl.core.records import Place
 from eosctl.core.wording import counted, rfc3339
 
 
@@ -367,3 +372,62 @@ def _unjudged(outputs: OutputPartitions, own: Collection[ProducerId]) -> Iterato
 
 def _time(at_ms: int) -> int | None:
     return at_ms if at_ms >= 0 else None
+
+
+_DROPS = (codes.GAP, codes.MIRROR_GAP)
+_REPEATS = (codes.DUPLICATE, codes.MIRROR_DUPLICATE)
+_LOSES = (codes.TRANSACTION_TORN, codes.OFFSETS_WITHOUT_RECORDS, codes.COMMIT_MARKERS_MISSING, codes.CRC_WRONG)
+_REPEATING = (
+    codes.SOURCE_PARTITION_SHARED, codes.FOREIGN_OFFSETS, codes.ZOMBIE_WROTE, codes.SOURCE_OFFSET_WENT_BACK,
+    codes.OFFSETS_WITHOUT_TRANSACTION, codes.BATCH_NOT_TRANSACTIONAL, codes.TRANSACTION_WITHOUT_OFFSETS,
+)  # fmt: skip
+
+
+def with_causes(
+    rows: Sequence[AuditRow], config: Mapping[str, str], producers: Collection[KnownProducer]
+) -> list[AuditRow]:
+    """Return the rows, those about records that are missing or twice with what to look at before their own next step.
+
+    `config` is the connector's as it is now.
+    """
+    codes_found = {row.code for row in rows}
+    others = sorted({each.transactional_id or "" for each in producers if each.is_used_by_others} - {""})
+    explained = []
+    for row in rows:
+        if row.code in _DROPS:
+            dropped = _dropping(config) if row.code == codes.GAP else ()
+            causes = [*_explained(codes_found, _LOSES), *dropped, *_shared(others)]
+        elif row.code in _REPEATS:
+            causes = [*_explained(codes_found, _REPEATING), *_shared(others)]
+        else:
+            causes = []
+        explained.append(msgspec.structs.replace(row, fix=" ".join([*causes, row.fix])) if causes else row)
+    return explained
+
+
+def _dropping(config: Mapping[str, str]) -> Iterator[str]:
+    """Yield causes of dropped records: a source has no dead letter queue, and the offset behind a dropped one is
+    committed.
+    """
+    if config.get("errors.tolerance", "").strip().lower() == "all":
+        yield (
+            "errors.tolerance=all drops each record at which a converter or transformation fails; the worker's log has "
+            "them where errors.log.enable=true."
+        )
+    else:
+        yield (
+            "Workers before Kafka 4.0 drop a record after a RetriableException of a converter or transformation, with "
+            "errors.tolerance=none too (KAFKA-18073)."
+        )
+    if config.get("transforms", "").strip():
+        yield "A transformation may filter records out."
+
+
+def _explained(there: Collection[str], by: Sequence[str]) -> Iterator[str]:
+    if found := [str(code) for code in by if code in there]:
+        yield f"See {', '.join(found)} of this audit first."
+
+
+def _shared(ids: Sequence[str]) -> Iterator[str]:
+    if ids:
+        yield f"Another producer may use {', '.join(ids[:3])}: `eosctl txn log` shows each time that an id was taken."

@@ -18,7 +18,7 @@ from eosctl.group.gather import NO_REST, NO_REST_HINT, no_answer, observe_worker
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors.rules import connector_findings, group_findings
 from eosctl.observation.gather import observe_connectors
-from eosctl.output.parts import finding_row, unseen_parts
+from eosctl.output.rows import finding_row, unseen_parts
 from eosctl.report import Problem, Report, check_exit_code
 from eosctl.upgrade import codes as gate_codes
 from eosctl.upgrade.gates import evaluate_gates

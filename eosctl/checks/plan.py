@@ -14,12 +14,10 @@ from eosctl.acls import codes as acl_codes
 from eosctl.acls.check import judge_acls
 from eosctl.app import App
 from eosctl.checks import codes
-from eosctl.checks.causes import KAFKA, kafka_findings, kafka_unreachable, under_causes
-from eosctl.checks.cluster.versions import broker_findings
-from eosctl.checks.group.failed_parts import with_proofs
-from eosctl.checks.group.members import member_findings
-from eosctl.checks.group.plain_groups import needless_codes, plain_findings, uses_exactly_once
-from eosctl.checks.group.repeats import find_repeats, under_repeats
+from eosctl.checks.causes import KAFKA, IgnoredFinding, kafka_findings, kafka_unreachable, split_ignored, under_causes
+from eosctl.checks.cluster import broker_findings
+from eosctl.checks.group.members import member_findings, needless_codes, plain_findings, uses_exactly_once
+from eosctl.checks.group.repeats import find_repeats, find_shared_offsets, under_repeats
 from eosctl.checks.group.rules import (
     gate_finding,
     hanging_findings,
@@ -29,28 +27,22 @@ from eosctl.checks.group.rules import (
     transaction_topic_findings,
     unread_findings,
 )
-from eosctl.checks.group.shared_offsets import find_shared_offsets
-from eosctl.checks.group.state import expectation_findings
-from eosctl.checks.group.without_tasks import find_without_tasks
-from eosctl.checks.held_topics import find_held_topics
-from eosctl.checks.ignored import IgnoredFinding, split_ignored
+from eosctl.checks.group.state import expectation_findings, find_without_tasks, with_proofs
 from eosctl.checks.report import CheckResults, doctor_report
-from eosctl.checks.standstill import at_rest, long_transactions, standstill_findings
-from eosctl.checks.statuses import status_findings
+from eosctl.checks.standstill import at_rest, find_held_topics, long_transactions, standstill_findings
 from eosctl.checks.unfinished import unfinished_work
-from eosctl.checks.visit import Visit
+from eosctl.checks.visit import Visit, status_findings
 from eosctl.connectors.codes import OTHER_CLUSTER
-from eosctl.connectors.failures import failure_findings
-from eosctl.core.acls.request import AclRequest
+from eosctl.connectors.look import failure_findings
+from eosctl.core.acls.lines import AclRequest
 from eosctl.core.findings import INFO, WARNING, Finding
 from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Event
 from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
-from eosctl.events import Event
 from eosctl.foreign import Lines
-from eosctl.observation.connectors.commit_age import by_worker
-from eosctl.observation.connectors.folds import fold_alike
+from eosctl.observation.connectors.commit_age import by_worker, fold_alike
 from eosctl.observation.connectors.rules import connector_findings, group_findings
 from eosctl.offsets.lint.lint import offset_findings
 from eosctl.offsets.lint.past_writes import with_past_fences
@@ -58,7 +50,7 @@ from eosctl.ports import TopicReader
 from eosctl.report import Problem, Report, plain
 from eosctl.task_counts.gather import find_task_count_problems
 from eosctl.txn import codes as txn_codes
-from eosctl.txn.faults import NOT_CHECKED
+from eosctl.txn.owners import NOT_CHECKED
 from eosctl.txn.partitions import find_hanging_transactions
 from eosctl.txn.rows import HangingRow, HangingSummary
 

@@ -14,7 +14,7 @@ from eosctl.core.findings import SEVERITIES, Finding, severity_counts, worst_fir
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.offsets.lint.rules import BEFORE_RESTARTS
-from eosctl.output.parts import unseen_parts
+from eosctl.output.rows import unseen_parts
 from eosctl.report import Problem, Report, check_exit_code
 from eosctl.txn import codes as txn_codes
 

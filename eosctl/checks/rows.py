@@ -13,8 +13,7 @@ from msgspec.structs import asdict
 from eosctl.core.findings import Finding
 from eosctl.foreign import printable
 from eosctl.output.cells import summary_lines
-from eosctl.output.findings import finding_lines, findings_text
-from eosctl.output.parts import (
+from eosctl.output.rows import (
     Counts,
     FindingCode,
     FindingEvidence,
@@ -23,11 +22,16 @@ from eosctl.output.parts import (
     FindingRow,
     FindingSeverity,
     FindingSubject,
+    Header,
+    Kind,
+    Printed,
+    ShownAs,
+    Text,
     UnseenParts,
     about_subject,
     finding_row,
 )
-from eosctl.output.rows import Header, Kind, Printed, ShownAs, Text
+from eosctl.output.text import finding_lines, findings_text
 from eosctl.report import Report
 
 CheckStatus = Literal["checked", "not_checked"]

@@ -14,17 +14,17 @@ from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.wording import rfc3339
 from eosctl.foreign import arguments, shell_word
 from eosctl.group.observation.rules import ObservedConnector
-from eosctl.offsets.switch import codes as switch_codes
+from eosctl.offsets import codes as switch_codes
 from eosctl.offsets.switch.journal import newest_target, unfinished_switch
 from eosctl.offsets.switch.traces import begun_before_the_config
 from eosctl.rescue import codes as rescue_codes
-from eosctl.rescue.journal import unfinished_rescue
+from eosctl.rescue.plan import unfinished_rescue
 from eosctl.state.journal import journal_of
 from eosctl.task_counts import codes as task_count_codes
 from eosctl.task_counts.clean import clean_journal, unfinished_clean
 from eosctl.upgrade import codes as upgrade_codes
-from eosctl.upgrade.memory import describe_roll
-from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
+from eosctl.upgrade.look import describe_roll
+from eosctl.upgrade.roll.owned import newest_roll, upgrade_journal
 from eosctl.upgrade.roll.undo import command_to_resume
 
 

@@ -14,11 +14,9 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.collect.followed import FollowedConfigs, following
-from eosctl.collect.overview import Collected, Overview
-from eosctl.collect.source import FactSource
-from eosctl.deadline import Deadline
+from eosctl.collect.overview import Collected, FactSource, Overview
+from eosctl.deadline import Deadline, Event, ignore_events, unfailing
 from eosctl.errors import EosctlError
-from eosctl.events import Event, ignore_events, unfailing
 from eosctl.machine.memory import give_back_memory
 
 _END_PATIENCE_S = 2.0

@@ -24,8 +24,7 @@ from eosctl.ports import TopicReader
 if TYPE_CHECKING:
     from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
-    from eosctl.engine.reading.ranges import OffsetRange
-    from eosctl.engine.reading.stretches import RecordRun
+    from eosctl.engine.reading.ranges import OffsetRange, RecordRun
 
 
 class TooLargeError(UnsupportedError):

@@ -13,11 +13,9 @@ from http import HTTPStatus
 import urllib3
 from msgspec import Struct
 
-from eosctl.connect.answers import reason_of
-from eosctl.connect.pools import open_pool, resolve_url
-from eosctl.connect.rest import CONNECT_TIMEOUT_S
-from eosctl.connect.tls import make_rest_context
-from eosctl.core.kept.typed_json import json_of
+from eosctl.connect.pools import make_rest_context, open_pool, resolve_url
+from eosctl.connect.rest import CONNECT_TIMEOUT_S, reason_of
+from eosctl.core.kept.plan_file import json_of
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.metrics import MBEANS, SIZES, TaskMetrics, attribute_of, metrics_of_mbeans, metrics_of_samples
 from eosctl.deadline import Deadline

@@ -1,22 +1,43 @@
-"""Connections to a worker or an exporter: direct, or through the proxy that the environment names for its URL."""
+"""Connections to a worker or an exporter: direct, or through the proxy that the environment names for its URL.
+
+The addresses of a worker's host.
+
+TLS to Connect workers: the context made from a ConnectAccess. Certificates and host names are always verified.
+
+Signatures of requests between Connect workers, made with the session key in the config topic.
+
+It does no I/O; the key comes from the newest `session-key` record (KIP-507, `InternalRequestSignature` 4.3).
+"""
 
 from __future__ import annotations
 
+import base64
 import ssl
 import warnings
 from http.client import HTTPResponse
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
 
+from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.proxies import Proxy
 from eosctl.core.workers.url import basic_authorization
 from eosctl.deadline import Deadline
-from eosctl.errors import UnreachableError, UnsupportedError
+from eosctl.errors import EosctlError, InputFileError, UnreachableError, UnsupportedError
 from eosctl.machine.answers import response_within
 from eosctl.machine.packages import install_hint
 from eosctl.machine.resolving import resolve
+
+
+def addresses_of(host: str, deadline: Deadline) -> frozenset[str]:
+    """Resolve the host name to all of its addresses; empty where it can't be resolved in time."""
+    try:
+        return frozenset(str(info[4][0]) for info in resolve(host, 0, deadline))
+    except EosctlError:
+        return frozenset()
+
 
 _DEFAULT_PROXY_PORTS = {"http": 80, "https": 443}
 _SOCKS_PORT = 1080
@@ -90,3 +111,69 @@ def resolve_url(url: str, proxy: Proxy | None, deadline: Deadline) -> None:
         resolve(parts.hostname or "", parts.port or _DEFAULT_PROXY_PORTS.get(parts.scheme, _SOCKS_PORT), deadline)
     except UnreachableError as exc:
         raise OSError(exc.message) from exc
+
+
+_PEM_HINT = "Only PEM is read; openssl pkcs12 -in STORE -nodes -out store.pem converts a PKCS12 store."
+
+
+def make_rest_context(access: ConnectAccess, *, with_certificate: bool) -> ssl.SSLContext:
+    """Make the TLS context of one worker's connections. Raises InputFileError for files that can't be used."""
+    context = (
+        ssl.create_default_context(cafile=None) if access.ca is None else _context_of(Path(access.ca).expanduser())
+    )
+    if with_certificate and access.certificate is not None:
+        _load_certificate(context, access.certificate, access)
+    return context
+
+
+def _context_of(authorities: Path) -> ssl.SSLContext:
+    is_directory = authorities.is_dir()
+    try:
+        return ssl.create_default_context(
+            cafile=None if is_directory else str(authorities), capath=str(authorities) if is_directory else None
+        )
+    except (OSError, ValueError) as exc:
+        raise InputFileError(
+            f"can't read certificates of authorities from {authorities}: {exc}", hint=_PEM_HINT
+        ) from exc
+
+
+def _load_certificate(context: ssl.SSLContext, certificate: str, access: ConnectAccess) -> None:
+    chain = Path(certificate).expanduser()
+    key = Path(access.key).expanduser() if access.key else None
+    password = access.key_password.reveal() if access.key_password else ""
+    try:
+        context.load_cert_chain(chain, key, password=password)  # an empty one: OpenSSL would ask on the terminal
+    except (OSError, ValueError) as exc:
+        raise InputFileError(
+            f"can't load the client certificate {chain}: {exc}",
+            hint="Certificate and key must belong together, and an encrypted key needs its password "
+            f"(EOSCTL_CONNECT_KEY_PASSWORD). {_PEM_HINT}",
+        ) from exc
+
+
+SIGNATURE_HEADER = "X-Connect-Authorization"
+ALGORITHM_HEADER = "X-Connect-Request-Signature-Algorithm"
+
+# Java's Mac names, of those that hashlib has too; Connect's default is HmacSHA256
+_DIGESTS = {
+    "hmacsha1": "sha1",
+    "hmacsha224": "sha224",
+    "hmacsha256": "sha256",
+    "hmacsha384": "sha384",
+    "hmacsha512": "sha512",
+}
+
+
+def signature_headers(session_key: bytes, body: bytes = b"", *, algorithm: str = "HmacSHA256") -> dict[str, str]:
+    """Return the two headers that sign the raw request `body`. Raises UnsupportedError for a MAC that Python lacks."""
+    digest = _DIGESTS.get(algorithm.lower())
+    if digest is None:
+        raise UnsupportedError(
+            f"requests can't be signed with {algorithm}",
+            hint="eosctl knows " + ", ".join(name.replace("hmacsha", "HmacSHA") for name in _DIGESTS) + ".",
+        )
+    import hmac
+
+    signature = hmac.new(session_key, body, digest).digest()
+    return {SIGNATURE_HEADER: base64.b64encode(signature).decode("ascii"), ALGORITHM_HEADER: algorithm}

@@ -2,11 +2,15 @@
 
 Connect answers before anything has happened; here the outcome is the state that the worker and the group's members
 finally show, with the failure of a FAILED part.
+
+Waits until one worker shows a connector in a state: the one loop of all commands that change a state.
+
+`connectors trace`: the failure of each FAILED part of a connector. Reads only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -14,14 +18,15 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors import codes
-from eosctl.connectors.failures import FAILED, failures_of
-from eosctl.connectors.holders import is_at_rest
+from eosctl.connectors.holders import TaskHolders, holders_of_shown, is_at_rest
 from eosctl.connectors.look import (
+    FAILED,
     PAUSED,
     RUNNING,
     STATE_AFTER,
     STOPPED,
     ConnectorNow,
+    failures_of,
     look_at,
     named_cluster_id,
     reach_worker,
@@ -29,22 +34,110 @@ from eosctl.connectors.look import (
 from eosctl.connectors.rows import (
     CONNECTORS_CHANGE_PLAN,
     CONNECTORS_CHANGE_RESULT,
+    CONNECTORS_TRACE,
     ChangeData,
     ChangeOutcome,
     ChangeRow,
     ChangeSummary,
+    TraceRow,
+    TraceSummary,
     Verb,
 )
-from eosctl.connectors.wait import await_connector, await_stopped
 from eosctl.core.versions import is_older, shown_version
 from eosctl.core.wording import counted
-from eosctl.deadline import Deadline
-from eosctl.errors import ExitCode, RefusedError, StalePlanError, UnsupportedError
+from eosctl.deadline import Deadline, Event
+from eosctl.errors import (
+    DeadlineError,
+    EosctlError,
+    ExitCode,
+    RefusedError,
+    StalePlanError,
+    UnauthorizedError,
+    UnsupportedError,
+)
+from eosctl.failures.reading import causes_of
 from eosctl.foreign import arguments
-from eosctl.group.workers import refuse_unreachable
+from eosctl.group.modes import refuse_unreachable
+from eosctl.group.observation.rules import observed_connector
 from eosctl.output.rows import Kind
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report
+
+POLL_S = 0.25
+_TOLD_AFTER_S = 10.0
+_LOOK_AGAIN_S = 5.0
+
+
+def await_connector(
+    app: App,
+    connector: str,
+    url: str,
+    arrived: Callable[[ConnectorNow], bool],
+    *,
+    doing: str,
+    hint: str,
+    told: Callable[[], str] = str,
+) -> ConnectorNow:
+    """Poll until `arrived`. Raises DeadlineError with the state that was last seen, and the text of `told`.
+
+    After a while that state is an event, too, so that users do not wait for a minute without a message.
+    Only one request of a worker's reports config and state of one moment, and it reports all connectors: it is sent
+    when the connector's own status has changed, and from time to time.
+    """
+    silent: Deadline | None = Deadline.after(_TOLD_AFTER_S, app.clock)
+    now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
+    for _ in app.deadline.rounds(POLL_S, least_s=POLL_S):  # another look would fail, and report less
+        if again.expired() or _has_changed(app, connector, now):
+            now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
+        if arrived(now):
+            return now
+        if silent is not None and silent.expired():
+            app.on_event(Event(f"{doing}; now: {_seen(now)}{told()}"))
+            silent = None
+    raise DeadlineError(f"timed out while {doing}; last seen: {_seen(now)}{told()}", hint=hint)
+
+
+def _seen(now: ConnectorNow) -> str:
+    return f"{now.state}, tasks {', '.join(now.tasks) or 'none'}"
+
+
+def _has_changed(app: App, connector: str, seen: ConnectorNow) -> bool:
+    """Check whether the connector's status differs from the one seen; True where it is unknown."""
+    try:
+        status = app.worker(seen.url).connector_status(connector)
+    except EosctlError:
+        return True
+    now, then = observed_connector(connector, status), seen.parts
+    return (now.states, now.workers, now.traces) != (then.states, then.workers, then.traces)
+
+
+def await_stopped(app: App, connector: str, url: str, *, hint: str, rest_suffices: bool = False) -> ConnectorNow:
+    """Wait until it is STOPPED and no member of the stable group holds a task; raises as `await_connector`.
+
+    Tasks that REST may still show then have ended, and are not returned. With `rest_suffices`, a group that may not be
+    described is an event, and REST alone decides.
+    """
+    held = TaskHolders()
+
+    def over(now: ConnectorNow) -> bool:
+        nonlocal held
+        if now.state != STOPPED:
+            return False
+        held = holders_of_shown(app, [connector], {connector: now.entry})
+        if rest_suffices and isinstance(held.doubt, UnauthorizedError) and not held.left(connector):
+            message = f"whether a member still ends a task of {connector} is not known: {held.doubt.message}"
+            app.on_event(Event(message, warning=True))
+            return True
+        return held.is_at_rest(connector) and look_at(app, connector, url).state == STOPPED
+
+    def told() -> str:
+        doubt = "" if held.doubt is None else f"; {held.doubt.message}"
+        return doubt + "".join(f"; {each.url} has not let go of task {each.task} yet" for each in held.ending())
+
+    doing = f"waiting for {connector} to be STOPPED without tasks"
+    now = await_connector(app, connector, url, over, doing=doing, hint=hint, told=told)
+    return replace(now, tasks=(), parts=replace(now.parts, states={"connector": now.state}))
+
 
 _STOPPABLE_SINCE = (3, 5)
 _SHOWS_S = 10.0  # REST shows a restart, and the first tasks after a stop, a moment later, and some never
@@ -266,4 +359,34 @@ def _report(
         data=ChangeData(undo=plan.undo if plan.moved else None),
         target={"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id},
         problems=problems,
+    )
+
+
+def show_traces(app: App, connector: str) -> Report:
+    """Report the chain of causes of each FAILED part, and its trace as the worker has it.
+
+    Raises NotFoundError for an unknown connector, what `no_answer` makes where no worker answers, and RefusedError for
+    a worker of another Kafka cluster.
+    """
+    url, root = reach_worker(app, named_cluster_id(app))
+    now = look_at(app, connector, url)
+    parts = now.parts
+    rows = [
+        TraceRow(
+            connector=connector,
+            part=part,
+            worker=parts.workers.get(part),
+            code=str(finding.code),
+            message=finding.message,
+            causes=[cause.text for cause in causes_of(parts.traces.get(part, ""))],
+            fix=finding.fix,
+            trace=parts.traces.get(part),
+        )
+        for part, finding in failures_of(parts).items()
+    ]
+    return Report(
+        kind=CONNECTORS_TRACE,
+        rows=rows,
+        summary=TraceSummary(connector=connector, state=now.state, tasks=len(now.tasks), failed=len(rows)),
+        target={"kafka_cluster_id": root["kafka_cluster_id"], "group_id": app.target.group_id},
     )

@@ -2,24 +2,133 @@
 
 The members of the group report which tasks they may run, and REST which of those run or have failed. What neither
 reports is not known, and never a no.
+
+Decides whether a worker holds a task: what the group's members report, compared with REST. Pure.
+
+REST's list of tasks proves nothing of a connector that is STOPPED. The leader deletes the status of its tasks at once,
+while a follower still waits for their last commit (`AbstractHerder`, `DistributedHerder.RebalanceListener`, Kafka 4.3;
+seen on 4.3.1: up to a second, and up to `task.shutdown.graceful.timeout.ms` by the code); and what the follower then
+says of them comes back to REST, where it stays until the next rebalance (seen for more than a minute).
+
+Connectors and their tasks as the workers' REST interface reports them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum, unique
 
 from msgspec import Struct
 
 from eosctl.app import App
-from eosctl.connectors.holder_rules import Holding, judge_task
-from eosctl.connectors.statuses import connector_statuses
 from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import ConnectorEntry, TaskStatus
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, RefusedError
-from eosctl.group.gather import read_group, worker_id_of
+from eosctl.errors import DeadlineError, EosctlError, RefusedError
+from eosctl.group.gather import discover_urls, in_turn, no_answer, read_group, worker_id_of
 from eosctl.group.members import STABLE, ConnectGroup, ConnectMember
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
+from eosctl.ports import ConnectWorker
+
+# what REST shows until a task has started, which takes a Debezium minutes: it has its producer by then
+BEFORE_ITS_START = "UNASSIGNED"
+# states of a task that has no producer; a PAUSED task keeps its own, and so its id
+_NOT_HOLDING = frozenset({"FAILED", BEFORE_ITS_START, "DESTROYED", "STOPPED"})
+
+
+@unique
+class Holding(StrEnum):
+    """The state of one task; only FREE and FAILED mean that it does not run."""
+
+    RUNS = "runs"
+    """REST shows that it runs, at a member."""
+    HELD = "held"
+    """A member may still run it, and REST does not show that it does."""
+    FAILED = "failed"
+    """A member has it, and REST shows that it ended there."""
+    UNKNOWN = "unknown"
+    """REST shows it at a worker that is no member, or the members are not known."""
+    FREE = "free"
+    """No member has it."""
+
+
+def judge_task(
+    status: TaskStatus | None,
+    *,
+    stopped: bool,
+    holders: Collection[WorkerId],
+    members: Collection[WorkerId] | None,
+) -> Holding:
+    """Judge one task: REST shows `status` of it, and its connector as STOPPED if `stopped`; `holders` may run it.
+
+    `status` is None where REST does not know the task, and `members` where the group does not report who is in it.
+    """
+    runs = is_live(status) and not stopped
+    if holders:
+        if status is not None and status.worker_id in holders and _has_ended(status):
+            return Holding.FAILED
+        at_member = members is None or (status is not None and status.worker_id in members)
+        return Holding.RUNS if runs and at_member else Holding.HELD
+    if members is None:
+        return Holding.RUNS if is_live(status) else Holding.UNKNOWN
+    if status is None:
+        return Holding.FREE
+    if status.worker_id not in members:
+        return Holding.UNKNOWN
+    return Holding.RUNS if runs else Holding.FREE
+
+
+def is_live(status: TaskStatus | None) -> bool:
+    """Check whether REST shows a task that has a producer."""
+    return status is not None and status.state not in _NOT_HOLDING
+
+
+def _has_ended(status: TaskStatus) -> bool:
+    return status.state in _NOT_HOLDING and status.state != BEFORE_ITS_START
+
+
+def connector_statuses(app: App) -> Mapping[str, ConnectorEntry]:
+    """Return every connector, from the first worker that answers; empty when the group has no member.
+
+    A worker that died a moment ago may still be named as running a task, never the other way round for long: callers
+    that must not hit a live task take every state but FAILED for live. Raises what `no_answer` makes when no worker
+    answers, RefusedError when a given URL belongs to another Kafka cluster, and as `discover_urls`.
+    """
+    failures: list[EosctlError] = []
+    for _url, worker in in_turn(app, discover_urls(app)):
+        try:
+            _check_cluster(app, worker)
+            connectors = worker.connectors()
+        except RefusedError:
+            raise
+        except EosctlError as exc:
+            if isinstance(exc, DeadlineError) and app.deadline.expired():
+                raise
+            failures.append(exc)
+        else:
+            return dict(sorted(connectors.items()))
+    if failures:
+        raise no_answer("no worker says which tasks run", failures)
+    return {}
+
+
+def _check_cluster(app: App, worker: ConnectWorker) -> None:
+    """Check the cluster of a URL given by hand: another installation's silence about a task proves nothing."""
+    if app.target.client is None or not app.target.connect_urls:
+        return
+    theirs = worker.root().get("kafka_cluster_id")
+    with app.transactions() as admin:
+        refuse_other_cluster(worker, theirs, admin.cluster_id())
+
+
+def refuse_other_cluster(worker: ConnectWorker, theirs: str | None, ours: str | None) -> None:
+    """Raise RefusedError where a worker uses another Kafka cluster; any is right where none is known."""
+    if ours is not None and theirs != ours:
+        raise RefusedError(
+            f"the worker at {worker.url} uses Kafka cluster {theirs}, not {ours}",
+            hint="Compare -u and -b; nothing was written.",
+        )
+
 
 _ENDING_PATIENCE_S = 15.0  # 5 s by default for a task to end, and the rebalance after it
 _POLL_S = 0.25

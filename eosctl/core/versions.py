@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from eosctl.core.java.numbers import whole_number
+from eosctl.core.java.properties import whole_number
 
 Version = tuple[int, int]
 

@@ -1,8 +1,12 @@
-"""Wording that messages share: counts (never "1 tasks" or "1 partition(s)"), times, and hints about wrong names."""
+"""Wording that messages share: counts (never "1 tasks" or "1 partition(s)"), times, and hints about wrong names.
+
+Valid names of topics (`Topic.validate`, Kafka 4.3).
+"""
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
@@ -56,3 +60,12 @@ def _second(seconds: int) -> str:
     moment = _EPOCH + timedelta(milliseconds=within_ms)
     text = moment.isoformat(timespec="seconds").removesuffix("+00:00")
     return f"+{moment.year + later * _CALENDAR_YEARS}{text[4:]}" if later else text
+
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+RULE = "letters, digits, dots, underscores and hyphens, at most 249 of them"
+
+
+def is_topic_name(text: str) -> bool:
+    """Return whether a topic can have that name."""
+    return _LEGAL.fullmatch(text) is not None and text not in (".", "..")

@@ -3,6 +3,12 @@
 Records that were read are kept in a folder by the part of the work that each key belongs to (`places`): every task
 finds all records of its keys, whichever reader has read them. Each reader writes one file, however much it reads, whose
 last batch says where in it each part is: every part looks into every file.
+
+The part of the work that a key belongs to, where all records of the key come together, wherever they were read.
+
+Rows that do not fit into memory, in parts that do: all rows of a group are in one part.
+
+The parts wait on the disk.
 """
 
 from __future__ import annotations
@@ -13,20 +19,81 @@ import tempfile
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
-from eosctl.core.offsets.migration_results import Snapshot
-from eosctl.engine.columns import RECORDS, VALUES
-from eosctl.engine.keys.places import KeyParts
+from eosctl.core.offsets import migration
+from eosctl.core.offsets.migration import Parts, Snapshot
+from eosctl.engine.columns import RECORDS, VALUES, dictionary_of, in_one_piece, row_numbers, row_sizes
+from eosctl.engine.keys import hash_column, homes_by, renamed
 from eosctl.engine.reading.newest import Fold
 from eosctl.machine.files import make_folder, write_whole
+from eosctl.machine.side_by_side import two_at_a_time
+
+_ROWS_AT_ONCE = 100_000
+
+
+class KeyParts(Struct, frozen=True):
+    """The assignment of keys to parts of the work.
+
+    A key belongs to the part that has its partition, in a topic of as many partitions as there are numbers in `parts`,
+    under the new name of its connector, if `renames` has one. Of a topic with that many partitions, a part has whole
+    partitions, as far as their keys are where they should be.
+    """
+
+    parts: Parts
+    renames: Mapping[str, str] = {}
+
+    def size(self) -> int:
+        """Return the number of partitions that keys are distributed over."""
+        return sum(map(len, self.parts))
+
+    def split(self, fold: Fold) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield each part with records of it, which are not copied more than needed; a part may come several times."""
+        for batch in fold.records.to_batches(max_chunksize=_ROWS_AT_ONCE):
+            yield from self._split(batch, fold.sizes)
+
+    def _split(self, records: pa.RecordBatch, sizes: Mapping[str, int]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        numbers = self._numbers(records, sizes) if len(self.parts) > 1 else pa.array([0] * len(records))
+        found = sorted(pc.unique(numbers).to_pylist())
+        if len(found) < 2:
+            yield from ((number, records) for number in found)
+            return
+        counts = {row["values"]: row["counts"] for row in pc.value_counts(numbers).to_pylist()}
+        in_order, begin = records.take(pc.sort_indices(numbers)), 0
+        for number in found:
+            yield number, in_order.slice(begin, counts[number])
+            begin += counts[number]
+
+    def _numbers(self, records: pa.RecordBatch, sizes: Mapping[str, int]) -> pa.Array:
+        """Return the part of each record; a record without a key belongs to the first part."""
+        topics, keys, connectors = (records[name] for name in ("topic", "key", "connector"))
+        size = self.size()
+        found, partitions = records["at_home"], records["partition"]
+        if set(sizes.values()) != {size}:
+            found = pc.and_(found, pc.equal(dictionary_of(topics, dict(sizes), pa.int32()), size))
+        if self.renames:
+            changed = pc.is_in(connectors, value_set=pa.array(list(self.renames), pa.string()))
+            found = pc.and_(found, pc.invert(changed))
+        places = partitions
+        if not pc.all(found).as_py():
+            other = pc.invert(found)
+            given = keys.filter(other)
+            final = renamed(given, connectors.filter(other), self.renames)
+            hashes = records["hash"].filter(other) if final is given else hash_column(final)
+            homes = homes_by(hashes, size).fill_null(0)
+            places = pc.replace_with_mask(partitions, other, homes)
+        number_of = {place: number for number, part in enumerate(self.parts) for place in part}
+        return pa.array([number_of[place] for place in range(size)], pa.int32()).take(places)
+
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 """Columns repeat themselves: compressing them takes less time than writing all their bytes to a disk."""
@@ -253,3 +320,107 @@ class _FileIndex:
 def _read_index(reader: pa.ipc.RecordBatchFileReader) -> _FileIndex:
     found = json.loads(reader.get_batch(reader.num_record_batches - 1)["value"][0].as_py())
     return _FileIndex(dict(found["parts"]), found["older"])
+
+
+PART_RECORDS, PART_BYTES = migration.PART_RECORDS // 2, migration.PART_BYTES // 2
+"""The limits of a part: two parts are in memory at a time."""
+
+
+def in_large_pieces(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Join tables until each has as many rows as a part, or a few more; the last one may have fewer."""
+    held, rows, size = list[pa.Table](), 0, 0
+    for piece in pieces:
+        held.append(piece)
+        rows, size = rows + len(piece), size + piece.nbytes
+        if rows >= PART_RECORDS or size >= PART_BYTES:
+            yield pa.concat_tables(held)
+            held, rows, size = [], 0, 0
+    if rows:
+        yield pa.concat_tables(held)
+
+
+class _Slice(NamedTuple):
+    """Neighbouring rows of table `number` on the disk, and about how many bytes they have."""
+
+    number: int
+    spilled: SpilledTable
+    first: int
+    rows: int
+    size: int
+
+    def table(self) -> pa.Table:
+        """Read the rows."""
+        return self.spilled.table().slice(self.first, self.rows)
+
+
+_OnDisk = tuple[SpilledTable, Sequence[tuple[Any, ...]]]
+"""A table group by group, with the key of each group, its first row, the number of its rows, and their size."""
+
+
+class Grouped:
+    """Many rows in parts: all rows of a group are in one part, and a part fits into memory.
+
+    A group with more than PART_RECORDS, or PART_BYTES, is a part by itself.
+    """
+
+    def __init__(
+        self,
+        tables: Iterable[pa.Table],
+        spool: SpillFile,
+        *,
+        by: Sequence[str],
+        in_order: Callable[[pa.Table], pa.Table],
+    ) -> None:
+        """Sort several `tables` (`in_large_pieces`) into the spool; raises OSError if it can't be written.
+
+        Rows with the same values in the columns `by` are a group; `in_order` brings the rows of a group together.
+        """
+        self._by, self._in_order = list(by), in_order
+        self._small, several = one_or_several(tables)
+        on_disk = list(two_at_a_time(partial(self._spilled, spool=spool), several))
+        self._parts = list(_parts_of(on_disk))
+
+    def _spilled(self, table: pa.Table, spool: SpillFile) -> _OnDisk:
+        table = in_one_piece(self._in_order(table))
+        groups = table.select(self._by)
+        groups = groups.append_column("row", row_numbers(len(table))).append_column("size", row_sizes(table))
+        found = groups.group_by(self._by).aggregate([("row", "min"), ([], "count_all"), ("size", "sum")])
+        return spool.put(table), list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the parts; a single one keeps the order of its rows."""
+        if self._small is not None:
+            yield self._small
+        for part in self._parts:
+            yield pa.concat_tables(each.table() for each in part)
+
+    def count_parts(self) -> int:
+        """Return the number of `tables`."""
+        return len(self._parts) or 1
+
+    def is_large(self) -> bool:
+        """Tell whether there are parts that wait on the disk."""
+        return bool(self._parts)
+
+
+def _parts_of(tables: Sequence[_OnDisk]) -> Iterator[Sequence[_Slice]]:
+    """Yield the groups in order, as many together as fit into a part.
+
+    Rows of them that are neighbours in one table stay neighbours.
+    """
+    groups: dict[tuple[Any, ...], list[_Slice]] = {}
+    for number, (spilled, found) in enumerate(tables):
+        for *group, first, rows, size in found:
+            groups.setdefault(tuple(group), []).append(_Slice(number, spilled, first, rows, size))
+    part, rows, size = dict[int, _Slice](), 0, 0
+    for _group, slices in sorted(groups.items()):
+        more_rows, more_size = sum(each.rows for each in slices), sum(each.size for each in slices)
+        if part and (rows + more_rows > PART_RECORDS or size + more_size > PART_BYTES):
+            yield sorted(part.values())
+            part, rows, size = {}, 0, 0
+        rows, size = rows + more_rows, size + more_size
+        for each in slices:
+            before = part.get(each.number, each._replace(rows=0, size=0))
+            part[each.number] = before._replace(rows=before.rows + each.rows, size=before.size + each.size)
+    if part:
+        yield sorted(part.values())

@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import IgnoredKey, decode_key
-from eosctl.core.record_file import UNKNOWN
+from eosctl.core.offsets.views import KeyAction
+from eosctl.core.records import UNKNOWN
 from eosctl.engine.columns import arrow_schema, batch_of_columns, filter_rows, one_array, row_numbers, same
-from eosctl.engine.keys.homes import homes_by, homes_of
-from eosctl.engine.keys.matching import places_of, rows_of
-from eosctl.engine.keys.owners import owners_of
+from eosctl.engine.keys import homes_by, homes_of, owners_of, places_of, rows_of
 from eosctl.engine.planned import writes_of
-from eosctl.engine.reading.headers import headers_text
+from eosctl.engine.reading.heads import headers_text
 from eosctl.engine.rule import first_of, is_sent, newest_per_key
 from eosctl.engine.stores import ColumnStore
 

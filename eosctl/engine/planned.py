@@ -16,16 +16,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import decode_key
-from eosctl.core.offsets.views import PlannedWrite
+from eosctl.core.offsets.views import KeyAction, PlannedWrite
 from eosctl.core.records import Record
 from eosctl.core.wording import encodable
-from eosctl.engine.backups.lines import AT_ONCE
+from eosctl.engine.backups.file import AT_ONCE
 from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, filter_rows, one_array
 from eosctl.engine.files import SpilledTable, tables_of
-from eosctl.engine.keys.homes import homes_of
-from eosctl.engine.reading.headers import headers_of, headers_text, headers_texts
+from eosctl.engine.keys import homes_of
+from eosctl.engine.reading.heads import headers_of, headers_text, headers_texts
 from eosctl.engine.rule import sent
 
 WRITES = arrow_schema(

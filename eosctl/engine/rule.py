@@ -18,12 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import ConnectorRoute
+from eosctl.core.offsets.views import KeyAction, Policy
 from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, filter_rows, meaning, one_array, row_numbers, same
-from eosctl.engine.keys.homes import hash_column
-from eosctl.engine.keys.matching import are_repeated, rows_of
-from eosctl.engine.keys.owners import renamed
+from eosctl.engine.keys import are_repeated, hash_column, renamed, rows_of
 
 _SENDS = pa.array([KeyAction.WRITE.value, KeyAction.DELETE.value], pa.string())
 

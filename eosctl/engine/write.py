@@ -2,13 +2,26 @@
 
 `kafka.topics.writer` sends them, in transactions. A commit fails if one record of its transaction failed: only the last
 record of each partition reports its delivery, for its offset.
+
+The size of one transaction of offset writes: everything, unless that is very much.
+
+Brokers abort a transaction that is open for minutes, workers that read the topic to its end wait as long, and the
+records of one transaction are in memory here. The coordinator keeps the topics and partitions of a transaction in one
+record, which may have 1 MiB (`max.message.bytes` of __transaction_state; TransactionLogValue, Kafka 4.3).
+
+Tables in files sorted by target partition: a reader of some partitions reads little else.
+
+The schema has the partitions at the ends of each batch.
 """
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice, pairwise
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, pairwise, starmap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +29,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.record_file import sendable_headers
-from eosctl.core.records import Record
-from eosctl.engine.columns import SENT, batch_of_columns, filter_rows, one_array, row_numbers
-from eosctl.engine.keys.homes import homes_by
-from eosctl.engine.reading.headers import headers_of
+from eosctl.core.records import Record, sendable_headers
+from eosctl.engine.columns import SENT, batch_of_columns, filter_rows, in_one_piece, one_array, row_numbers
+from eosctl.engine.files import ROWS_AT_ONCE, metadata_of, write_batches
+from eosctl.engine.keys import homes_by
+from eosctl.engine.reading.heads import headers_of
+from eosctl.engine.reading.ranges import Place
 
 OnDelivery = Callable[[Any, Any], None]
 """A callback with confluent-kafka's error, or None, and its message."""
@@ -179,3 +193,116 @@ def first_rows_of(rows: pa.Table) -> list[tuple[int, str, int]]:
     grouped = places.append_column("row", row_numbers(len(rows))).group_by(places.column_names)
     firsts = grouped.aggregate([("row", "min")]).select(["row_min", *places.column_names])
     return sorted(zip(*(column.to_pylist() for column in firsts.columns), strict=True))
+
+
+MOST_RECORDS, MOST_BYTES, MOST_PARTITION_BYTES = 200_000, 1 << 28, 1 << 19
+_AROUND_TOPIC, _OF_PARTITION = 10, 4
+
+
+def in_transactions(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows (SENT) of one transaction after the other, in order."""
+    some, room = list[pa.Table](), _TransactionSize()
+    for table in tables:
+        while len(table):
+            if count := room.take(table):
+                some.append(table.slice(0, count))
+            table = table.slice(count)
+            if len(table):
+                yield pa.concat_tables(some)
+                some, room = [], _TransactionSize()
+    if some:
+        yield pa.concat_tables(some)
+
+
+def are_several(tables: Iterable[pa.Table]) -> bool:
+    """Tell whether the rows are too many for one transaction."""
+    return any(True for _second in islice(in_transactions(tables), 1, 2))
+
+
+@dataclass(slots=True)
+class _TransactionSize:
+    """The contents of the current transaction, by number and size."""
+
+    records: int = 0
+    size: int = 0
+    places_size: int = 0
+    places: set[object] = field(default_factory=set)
+
+    def take(self, table: pa.Table) -> int:
+        """Add as many of the first rows as fit, and return their number; an empty transaction takes at least one."""
+        rows = table.slice(0, MOST_RECORDS - self.records)
+        ends = pc.cumulative_sum(record_sizes(rows)).to_pylist()
+        count = bisect_right(ends, MOST_BYTES - self.size)
+        if not self.records:
+            count = max(count, 1)
+        count = self._take_places(rows.slice(0, count))
+        if count:
+            self.records, self.size = self.records + count, self.size + ends[count - 1]
+        return count
+
+    def _take_places(self, rows: pa.Table) -> int:
+        """Add partitions in order, and return the number of rows before the first one whose partition does not fit."""
+        for first, topic, partition in first_rows_of(rows):
+            if (topic, partition) in self.places:
+                continue
+            more = _OF_PARTITION + (0 if topic in self.places else _AROUND_TOPIC + len(topic))
+            if self.places and self.places_size + more > MOST_PARTITION_BYTES:
+                return first
+            self.places |= {topic, (topic, partition)}
+            self.places_size += more
+        return len(rows)
+
+
+_BATCHES = b"batches"
+_FEW_ROWS = 1_000
+"""The fewest rows of a batch, except for the last one: partitions with fewer rows share one."""
+
+
+def write_by_place(file: Path, rows: pa.Table, places: pa.Table, *, readers: int) -> None:
+    """Write `rows` into a file for `readers` readers, sorted by the (topic, partition) of each row in `places`.
+
+    Each batch costs a millisecond. A reader of some partitions also gets the rows that share a batch with the first and
+    the last of them.
+    """
+    numbers, rows = place_numbers(places), in_one_piece(rows)
+    order = sorting(numbers)
+
+    def some(first: int, end: int) -> pa.Table:
+        return rows.slice(first, end - first) if order is None else rows.take(pa.array(order[first:end]))
+
+    def place(row: int) -> list[object]:
+        number = row if order is None else int(order[row])
+        return [places["topic"][number].as_py(), places["partition"][number].as_py()]
+
+    few = max(_FEW_ROWS, len(rows) // (4 * readers))
+    cuts = _cuts(numbers if order is None else numbers[order], few)
+    ends = json.dumps([[*place(first), *place(end - 1)] for first, end in cuts])
+    write_batches(file, rows.schema.with_metadata({_BATCHES: ends}), starmap(some, cuts))
+
+
+def _cuts(numbers: npt.NDArray[np.int64], few: int) -> list[tuple[int, int]]:
+    """Return (first row, end row) of each batch, given the sorted numbers of the rows' places.
+
+    A batch ends with a place, once it has at least `few` rows; one place may have several batches.
+    """
+    cuts = [0]
+    for begin in [*(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]:
+        if begin - cuts[-1] >= few or begin == len(numbers):
+            cuts += [*range(cuts[-1] + ROWS_AT_ONCE, begin, ROWS_AT_ONCE), begin]
+    return list(pairwise(dict.fromkeys(cuts)))
+
+
+def batches_to(file: Path, places: Collection[Place]) -> Sequence[int] | None:
+    """Return the numbers of the batches that may have rows for one of `places`.
+
+    None if the file does not say, as files of earlier versions of eosctl don't.
+    """
+    ends = metadata_of(file).get(_BATCHES)
+    if ends is None:
+        return None
+    wanted = sorted(places)
+    return [
+        number
+        for number, (topic, partition, last_topic, last_partition) in enumerate(json.loads(ends))
+        if bisect_left(wanted, (topic, partition)) < bisect_right(wanted, (last_topic, last_partition))
+    ]

@@ -14,8 +14,7 @@ from msgspec import UNSET
 from eosctl.codes import Code
 from eosctl.core.wording import did_you_mean
 from eosctl.errors import InputFileError, NotFoundError
-from eosctl.explain.entries import known_entries
-from eosctl.explain.kinds import all_kinds, declared_kinds, schema_of
+from eosctl.explain.entries import all_kinds, declared_kinds, known_entries, schema_of
 from eosctl.explain.rows import (
     EXPLAIN,
     SCHEMA,
@@ -27,11 +26,10 @@ from eosctl.explain.rows import (
     KindSummary,
     SchemaData,
 )
-from eosctl.failures.recognise import lines_of, recognise
 from eosctl.failures.rows import entry_part
-from eosctl.failures.rules import entries_named, nearest_name
-from eosctl.failures.table import BY_CODE
-from eosctl.output.columns import words_of_columns
+from eosctl.failures.rules import BY_CODE, entries_named, nearest_name
+from eosctl.failures.tally import lines_of, recognise
+from eosctl.output.rows import words_of_columns
 from eosctl.report import Report
 
 

@@ -19,10 +19,10 @@ from eosctl.collect.facts import (
     TransactionFacts,
     unseen_parts,
 )
+from eosctl.collect.looks import KAFKA
 from eosctl.collect.overview import Collected, Overview
-from eosctl.collect.sources import KAFKA
-from eosctl.core.fencing_rounds import ROUND_S
-from eosctl.fence.pace import FORWARD_S
+from eosctl.core.transactions import ROUND_S
+from eosctl.fence.connect import FORWARD_S
 
 OTHER = "other"
 Sample = tuple[Sequence[str], float]

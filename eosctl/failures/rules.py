@@ -1,6 +1,10 @@
 """Matches the exceptions of a trace with the table of failures. Pure.
 
 The deepest exception that an entry fits decides; those above it only noticed it.
+
+The dictionary of failures: every entry, in the order in which a text is compared with them.
+
+Connect's entries come before those of producers, and those about ids before those about rights in general.
 """
 
 from __future__ import annotations
@@ -12,9 +16,17 @@ from functools import cache
 from msgspec import Struct
 
 from eosctl.core.wording import did_you_mean
+from eosctl.failures.entries.clients import APPLICATIONS, CLIENTS
+from eosctl.failures.entries.coordinators import COORDINATORS
+from eosctl.failures.entries.fencing import FENCING, PRODUCERS
+from eosctl.failures.entries.tasks import TASKS, WORKERS
 from eosctl.failures.failure import Failure, Family, Sign
-from eosctl.failures.stack_trace import Cause
-from eosctl.failures.table import FAILURES
+from eosctl.failures.reading import Cause
+
+FAILURES: tuple[Failure, ...] = (*FENCING, *WORKERS, *TASKS, *APPLICATIONS, *COORDINATORS, *PRODUCERS, *CLIENTS)
+BY_CODE: Mapping[str, Failure] = {each.code: each for each in FAILURES}
+"""Code -> entry; what doctor and `connectors trace` name, and the anchor in docs/failures.md."""
+
 
 _EVERYBODYS = (Family.COORDINATOR, Family.PRODUCER, Family.READER, Family.BROKER)
 _OF_A_CLASS = re.compile(r"\w*(?:Exception|Error)")

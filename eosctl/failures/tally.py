@@ -1,19 +1,72 @@
-"""The failures of a text: how often, when, and which are only consequences. Memory does not grow with the text."""
+"""The failures of a text: how often, when, and which are only consequences. Memory does not grow with the text.
+
+The names in a trace that a command needs: transactional ids, tasks and partitions. Pure.
+
+Only text at the places where Kafka prints a name is taken; nothing else of a foreign text is printed again.
+
+`eosctl explain` of a stack trace or a log: its failures, as a report.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import codecs
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from msgspec import Struct
 
+from eosctl.core.wording import counted
+from eosctl.errors import ExitCode
+from eosctl.failures import codes
 from eosctl.failures.failure import Failure, Family
-from eosctl.failures.named_things import NameKind, add_name, names_in
-from eosctl.failures.reading import LogEvent, events_in
-from eosctl.failures.rules import Match, matches_of, root_causes
-from eosctl.failures.stack_trace import Cause
-from eosctl.failures.table import FAILURES
+from eosctl.failures.reading import Cause, LogEvent, events_in
+from eosctl.failures.rows import FAILURES as FAILURES_KIND
+from eosctl.failures.rows import FailureRow, FailuresData, FailuresSummary, UnknownPart, entry_part
+from eosctl.failures.rules import FAILURES, Match, matches_of, root_causes
+from eosctl.report import Problem, Report
+
+NameKind = Literal["transactional_id", "task", "topic_partition"]
+_ID = r"[\w.:-]{1,249}"
+_PATTERNS: tuple[tuple[NameKind, re.Pattern[str]], ...] = (
+    ("transactional_id", re.compile(rf"transactionalId(?: ['`]|=')({_ID})['`]")),
+    ("transactional_id", re.compile(rf"transactionalId(?:=| (?!'))({_ID})(?=[,\])]| due to)")),
+    ("task", re.compile(rf"Worker(?:Source|Sink)Task\{{id=({_ID}-\d{{1,6}})\}}")),
+    ("task", re.compile(rf"for task ({_ID}-\d{{1,6}})\b")),
+    ("task", re.compile(rf"[Tt]he task ({_ID}-\d{{1,6}}) was unable to finish")),
+    ("topic_partition", re.compile(r"topic-partition ([\w.-]{1,249}-\d{1,6})\b")),
+    ("topic_partition", re.compile(r"in partition ([\w.-]{1,249}-\d{1,6})\b")),
+    ("topic_partition", re.compile(r"record\(s\) for ([\w.-]{1,249}-\d{1,6})\b")),
+)
+MOST_NAMES = 5
+"""So many of a kind are kept."""
+
+
+def names_in(texts: Iterable[str]) -> dict[NameKind, list[str]]:
+    """Return the names of each kind, in the order of the texts."""
+    found: dict[NameKind, list[str]] = {}
+    for text in texts:
+        for kind, pattern in _PATTERNS:
+            for name in pattern.findall(text):
+                add_name(found, kind, name.rstrip("."))
+    return found
+
+
+def add_name(found: dict[NameKind, list[str]], kind: NameKind, name: str) -> None:
+    """Add a name once, and only the first few."""
+    names = found.setdefault(kind, [])
+    if name not in names and len(names) < MOST_NAMES:
+        names.append(name)
+
+
+def for_commands(found: Mapping[NameKind, list[str]]) -> dict[str, str]:
+    """Return the values for {name}, {c}, {id} and {topic} in a command: the first of each kind."""
+    ids, tasks, partitions = (found.get(kind, []) for kind in ("transactional_id", "task", "topic_partition"))
+    connector = tasks[0].rpartition("-")[0] if tasks else ""
+    topic = partitions[0].rpartition("-")[0] if partitions else ""
+    return {"name": connector, "c": connector, "id": ids[0] if ids else "", "topic": topic}
+
 
 Role = Literal["cause", "consequence", "suppressed"]
 _ROLES: tuple[Role, ...] = ("cause", "consequence", "suppressed")
@@ -157,3 +210,90 @@ def _counted(lines: Iterable[str], tally: FailureTally) -> Iterator[str]:
     for line in lines:
         tally.lines += 1
         yield line
+
+
+_LONGEST_LINE = 1 << 20
+"""In bytes: a longer line is read in parts."""
+_PART = 1 << 16
+
+
+def recognise(lines: Iterable[str], *, source: str) -> Report:
+    """Report the failures in a text; exit code 1 where it has no known one."""
+    tally = read_all(lines)
+    rows = [_row(each) for each in judged(tally)]
+    return Report(
+        kind=FAILURES_KIND,
+        rows=rows,
+        summary=FailuresSummary(failures=len(rows), lines=tally.lines, traces=tally.traces),
+        data=FailuresData(
+            source=source,
+            unknown=[
+                UnknownPart(outermost=each.outermost, deepest=each.deepest, count=each.count, line=each.line)
+                for each in tally.unknown.values()
+            ],
+            more_unknown=tally.more_unknown,
+        ),
+        problems=[] if rows else [_nothing(tally, source)],
+        exit_code=ExitCode.OK if rows else ExitCode.FAILED,
+    )
+
+
+def lines_of(stream: BinaryIO) -> Iterator[str]:
+    """Read the lines of a file or stdin one by one, replacing what is not UTF-8; a byte order mark shows UTF-16."""
+    first = stream.readline(_LONGEST_LINE)
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # what PowerShell redirects
+        yield from _lines_of_utf16(first, stream)
+        return
+    line = first.removeprefix(codecs.BOM_UTF8)
+    while line:
+        yield line.decode("utf-8", errors="replace")
+        line = stream.readline(_LONGEST_LINE)
+
+
+def _lines_of_utf16(first: bytes, stream: BinaryIO) -> Iterator[str]:
+    """Read in parts: a line end is two bytes, one of which may be part of other characters, too."""
+    decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+    part, rest = first, ""
+    while part:
+        *whole, rest = (rest + decoder.decode(part)).split("\n")
+        yield from whole
+        if len(rest) > _LONGEST_LINE:
+            yield rest
+            rest = ""
+        part = stream.read(_PART)
+    if rest := rest + decoder.decode(b"", final=True):
+        yield rest
+
+
+def _row(each: Judged) -> FailureRow:
+    found = each.found
+    names = found.names
+    return FailureRow(
+        code=found.failure.code,
+        role=each.role,
+        explained_by=list(each.explained_by),
+        meaning=_sentence(found.match.sign.means) or found.failure.code.meaning,
+        count=found.count,
+        first_line=found.line,
+        last_line=found.last_line,
+        first_time=found.first_time or None,
+        last_time=found.last_time or None,
+        transactional_ids=names.get("transactional_id", []),
+        tasks=names.get("task", []),
+        topic_partitions=names.get("topic_partition", []),
+        entry=entry_part(found.failure, for_commands(names), fix=found.match.fix),
+    )
+
+
+def _sentence(clause: str) -> str:
+    """Make a clause a sentence; empty where it is empty."""
+    return f"{clause[:1].upper()}{clause[1:]}." if clause else ""
+
+
+def _nothing(tally: FailureTally, source: str) -> Problem:
+    looked = f"{counted(tally.lines, 'line')} of {source}, {counted(tally.traces, 'stack trace')}"
+    return Problem(
+        codes.FAILURE_NOT_KNOWN,
+        f"no failure is known in {looked}",
+        "Give the whole trace, down to the last `Caused by`. `eosctl explain` lists all that is known.",
+    )

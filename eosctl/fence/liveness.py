@@ -3,6 +3,8 @@
 The members of a group report which tasks they may run, and REST which of those have failed. Flags limit the questions:
 with --live no worker is asked, as all tasks that members may run count as running; with --unknown-liveness nothing is
 waited for; with both, nothing is asked.
+
+The owners of the ids that are to be fenced.
 """
 
 from __future__ import annotations
@@ -16,18 +18,19 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
-from eosctl.core.ids import TransactionalId, groups_of_task, may_be_task, task_of
+from eosctl.core.ids import Owner, TransactionalId, groups_of_task, may_be_task, task_of
 from eosctl.core.transactions import KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
-from eosctl.fence.checks import liveness_unknown
-from eosctl.fence.gather import FenceRequest
+from eosctl.fence.gather import FenceRequest, Gathered, liveness_unknown
 from eosctl.fence.rules import LiveTask
 from eosctl.group.listing import list_connect_groups
 from eosctl.report import Problem
+from eosctl.txn.owners import owners_of_ids
 
 if TYPE_CHECKING:
     from eosctl.group.members import ConnectGroup
+
 
 _QUICK_S = 5.0
 
@@ -146,3 +149,13 @@ def _if_other(app: App, group_id: str) -> str | None:
 _NO_GROUP = liveness_unknown(
     "no Connect group was named, and none can be seen on this Kafka cluster", "Give -g GROUP_ID."
 )
+
+
+def owners_of(app: App, gathered: Gathered, liveness: Liveness) -> Mapping[TransactionalId, Owner]:
+    """Return the owner of each id: as given by `--connector`, else as known, else as the id's form suggests."""
+    given = {each: owner for each, owner in gathered.connector_of.items() if owner}
+    asked = [each for each in gathered.ids if each not in given]
+    found = owners_of_ids(
+        app, asked, connectors=gathered.connectors, running=liveness.connectors, groups=liveness.groups
+    )
+    return {**found, **given}

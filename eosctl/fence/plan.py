@@ -19,7 +19,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.ids import TransactionalId, task_of
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import (
     EosctlError,
     ExitCode,
@@ -29,21 +29,22 @@ from eosctl.errors import (
     StalePlanError,
     UnsupportedError,
 )
-from eosctl.events import Event
-from eosctl.fence.checks import (
+from eosctl.fence.gather import (
     PREPARED,
+    FenceRequest,
+    Gathered,
     cautions,
+    gather_ids,
+    recorded_connectors,
+    recorded_count,
     refuse_leaders,
     refuse_live,
     refuse_prepared,
     refuse_unknown,
     tasks_text,
 )
-from eosctl.fence.gather import FenceRequest, Gathered, gather_ids, recorded_connectors, recorded_count
-from eosctl.fence.liveness import Liveness, find_liveness
-from eosctl.fence.owners import owners_of
-from eosctl.fence.report import fence_report
-from eosctl.fence.rows import FENCE_PLAN, FENCE_RESULT
+from eosctl.fence.liveness import Liveness, find_liveness, owners_of
+from eosctl.fence.rows import FENCE_PLAN, FENCE_RESULT, fence_report
 from eosctl.fence.rules import (
     FENCE_TRANSACTION_TIMEOUT_MS,
     Described,
@@ -124,7 +125,7 @@ def plan_fence(app: App, request: FenceRequest, known: Mapping[str, ConnectorSta
     cluster_id, described = _describe(_where(app, gathered), request, gathered.ids)
     home_id, elsewhere = cluster_id, list[Problem]()
     if gathered.at is not None and request.connector is not None:
-        from eosctl.connectors.elsewhere import note_other_cluster
+        from eosctl.connectors.dedicated import note_other_cluster
 
         home_id, elsewhere = _cluster_id(app), [note_other_cluster(request.connector, gathered.at, cluster_id)]
     liveness = find_liveness(app, request, gathered.ids)

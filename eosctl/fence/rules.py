@@ -12,7 +12,6 @@ from enum import StrEnum, unique
 
 from msgspec import Struct
 
-from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
 from eosctl.core.ids import (
     FLINK_SINK,
     Owner,
@@ -24,6 +23,7 @@ from eosctl.core.ids import (
     may_be_task,
 )
 from eosctl.core.transactions import (
+    ROUND_TIMEOUTS_MS,
     TRANSACTIONAL_ID_NOT_FOUND,
     Coordinator,
     FenceAnswer,

@@ -11,13 +11,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.holder_rules import BEFORE_ITS_START, Holding, is_live
 from eosctl.connectors.holders import (
+    BEFORE_ITS_START,
     HeldTask,
+    Holding,
     TaskHolders,
     await_ending,
     group_or_doubt,
     holders_by_task,
+    is_live,
     judge_holders,
     shown_connectors,
 )
@@ -25,13 +27,12 @@ from eosctl.core.ids import WorkerId, worker_id_of_url
 from eosctl.core.workers.connector_entry import ConnectorEntry, TaskStatus
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import EosctlError
-from eosctl.fence.checks import liveness_unknown
-from eosctl.fence.gather import FenceRequest
+from eosctl.fence.gather import FenceRequest, liveness_unknown
 from eosctl.fence.rules import LiveTask
 from eosctl.group.gather import NO_REST, urls_of, worker_id_of
 from eosctl.group.members import ConnectGroup
+from eosctl.group.modes import silences_of
 from eosctl.group.protocol import Work
-from eosctl.group.workers import silences_of
 from eosctl.report import Problem
 
 

@@ -2,24 +2,40 @@
 
 The workers of a group that is gone run nothing, and need no waiver; but a mistyped group looks the same to its
 coordinator.
+
+The group's config topic, and the records that an open transaction hides in it. Reads only.
+
+The leader of a Connect group: its REST interface, and the signature that identifies a member to it.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 from collections.abc import Collection
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
+from eosctl.connect.pools import signature_headers
+from eosctl.core.configs.fold import fold_config_topic
 from eosctl.core.ids import TransactionalId
+from eosctl.core.open_transactions import OPEN_TRANSACTION
+from eosctl.core.records import TopicRead
 from eosctl.core.transactions import PROTOCOL_TYPE
+from eosctl.core.wording import counted
+from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, NotFoundError, RefusedError
+from eosctl.errors import ConnectError, EosctlError, NotFoundError, RefusedError
 from eosctl.group.gather import answering_url, read_group
 from eosctl.group.listing import with_existing_groups
 from eosctl.group.members import DEAD, EMPTY, ConnectGroup, connect_group
 from eosctl.group.observation.absence import GroupEvidence, OtherGroup, Recorded, judge_absence
+from eosctl.group.topics import ConfigTopic, find_config_topic
+from eosctl.ports import ConnectWorker, TopicReader
+from eosctl.report import Problem
 
 _ANSWER_S = 5.0
 
@@ -178,7 +194,7 @@ def recorded_of(app: App) -> Recorded | None:
 
 def _recorded(app: App) -> Recorded | None:
     """Read the connectors of the config topic; return None if there is none, raise if it can't be read."""
-    from eosctl.group.topics.config_reader import find_config_topic  # rarely needed
+    from eosctl.group.topics import find_config_topic  # rarely needed
 
     with app.topics() as store:
         found = find_config_topic(app, store)
@@ -201,3 +217,71 @@ def _other(group: ConnectGroup) -> OtherGroup:
     held = frozenset(connector for member in group.members for connector, _task in member.held)
     offsets = [member.config_offset for member in group.members if member.config_offset is not None]
     return OtherGroup(held, max(offsets, default=None))
+
+
+def read_config_topic(app: App, store: TopicReader, *, isolation: str = "read_committed") -> ConfigTopic:
+    """Read and fold the target's config topic; raise NotFoundError, or EosctlError if it can't be a config topic."""
+    found = find_config_topic(app, store, isolation=isolation, strict=True)
+    if found is None:
+        require_ever_there(app)
+        raise NotFoundError(
+            f"there is no topic {app.target.config_topic}",
+            hint="Name the worker's config.storage.topic with --config-topic, or give -w.",
+        )
+    return found
+
+
+def read_both_views(app: App, store: TopicReader) -> tuple[ConfigTopic, ConfigTopic]:
+    """Read the config topic as committed, and as a worker that takes aborted records sees it, up to the same offset.
+
+    Both end where the first read ended: a record that came in between is neither aborted nor missing.
+    Raises what `read_config_topic` raises.
+    """
+    committed = read_config_topic(app, store)
+    ends = {bound.partition: bound.end for bound in committed.read.bounds}
+    later = read_config_topic(app, store, isolation="read_uncommitted").read
+    records = tuple(record for record in later.records if record.offset < ends[record.partition])
+    return committed, replace(committed, read=replace(later, records=records), state=fold_config_topic(records))
+
+
+def blocked_problems(read: TopicRead) -> list[Problem]:
+    """Return a warning per partition where an open transaction hides later records."""
+    return [
+        Problem(
+            OPEN_TRANSACTION,
+            f"topic {read.topic}, partition {bound.partition}: a transaction is open since offset {bound.lso}; "
+            f"{counted(bound.end - bound.lso, 'offset behind it is', 'offsets behind it are')} not visible",
+            hint="If it stays open, workers hang on it too: see `eosctl txn hanging`.",
+            unseen=True,
+        ).as_warning()
+        for bound in read.blocked()
+    ]
+
+
+_SESSION_KEY = b"session-key"
+
+
+def leader_worker(app: App) -> ConnectWorker:
+    """Return the leader's REST interface, as a follower would forward without the signature; raise ConnectError."""
+    group, _cluster_id = read_group(app)
+    if group.leader_url is None:
+        raise ConnectError(f"group {group.group_id} has no leader now", hint="A rebalance is going on; run again.")
+    leader = parse_worker_url(group.leader_url).text
+    given = {parse_worker_url(url).text: url for url in app.target.connect_urls}  # may carry credentials
+    return app.worker(given.get(leader, leader))
+
+
+def session_headers(app: App) -> dict[str, str]:
+    """Return the headers that sign an empty body with the group's newest session key; return none without a key."""
+    with app.topics() as store:
+        records = store.read(app.target.config_topic, newest_per_key=True).records
+    value = next((record.value for record in reversed(records) if record.key == _SESSION_KEY), None)
+    if value is None:
+        return {}
+    try:
+        return signature_headers(base64.b64decode(json.loads(value)["key"], validate=True))
+    except (ValueError, KeyError, TypeError, RecursionError, binascii.Error) as exc:
+        raise ConnectError(
+            f"the session key in topic {app.target.config_topic} can't be read",
+            hint="Is it the config topic of this group?",
+        ) from exc

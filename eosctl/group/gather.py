@@ -16,21 +16,34 @@ from eosctl.core.ids import WorkerId, worker_id_of_url
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.url import is_loopback_url, is_this_machine, normalised, parse_worker_url
 from eosctl.deadline import Deadline
-from eosctl.errors import (
-    EosctlError,
-    NotFoundError,
-    UnauthorizedError,
-    UnreachableError,
-)
+from eosctl.errors import EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.group import codes
-from eosctl.group.addresses import Routes, routes_of
+from eosctl.group.addresses import (
+    HEALTHY,
+    UNHEALTHY,
+    Destination,
+    Routes,
+    classify_url,
+    explain_separate_worker,
+    routes_of,
+    running_workers,
+)
 from eosctl.group.listing import with_existing_groups
-from eosctl.group.members import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
-from eosctl.group.mirror_makers import KnownNodes
-from eosctl.group.modes import RefinedMode, files_of, mode_of_files, read_worker_file, refine_mode
+from eosctl.group.members import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, KnownNodes, connect_group
+from eosctl.group.modes import (
+    PARALLEL_WORKERS,
+    STANDALONE,
+    WORKER_PATIENCE_S,
+    RefinedMode,
+    WorkerView,
+    connectors_at,
+    files_of,
+    mode_of_files,
+    read_worker_file,
+    refine_mode,
+    view_worker,
+)
 from eosctl.group.observed import GroupObservation, WorkerObservation
-from eosctl.group.ways import HEALTHY, UNHEALTHY, Destination, classify_url, explain_separate_worker, running_workers
-from eosctl.group.workers import PARALLEL_WORKERS, STANDALONE, WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
 from eosctl.machine.side_by_side import side_by_side
 from eosctl.report import Problem
 

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
 from eosctl.group import codes
-from eosctl.group.members import STABLE
-from eosctl.group.mirror_makers import KnownNodes, NodeMember, name_nodes
+from eosctl.group.members import STABLE, KnownNodes, NodeMember, name_nodes
 from eosctl.group.protocol import Work
 from eosctl.group.rows import AssignedPart, TaskPart, WorkerMode, WorkerRow
 from eosctl.report import Problem

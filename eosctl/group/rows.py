@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from eosctl.output.cells import format_cell
-from eosctl.output.parts import Counts
-from eosctl.output.rows import Header, Kind, Printed, Text
+from eosctl.output.rows import Counts, Header, Kind, Printed, Text
 from eosctl.report import Report
 
 WorkerMode = Literal["enabled", "not_enabled", "preparing", "disabled", "unknown"]

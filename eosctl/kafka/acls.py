@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
     ResourceType,
 )
 
-from eosctl.core.acls.binding import Acl
+from eosctl.core.acls.lines import Acl
 from eosctl.core.acls.table import CLUSTER
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline

@@ -30,7 +30,7 @@ from eosctl.kafka.access import Access
 from eosctl.kafka.faults import LEADER_PATIENCE_S
 from eosctl.kafka.native.admin_connection import AdminConnection
 from eosctl.kafka.topics.librdkafka import error_of, translate
-from eosctl.kafka.topics.spread import TopicSpread
+from eosctl.kafka.topics.partition_leaders import TopicSpread
 
 _POLL_S = 0.1
 _NO_LEADER_HINT = "Bring the broker back that has it, then run again."

@@ -11,8 +11,8 @@ from typing import TypeVar
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ProtocolError, UnreachableError, UsageError
-from eosctl.kafka.connections import Connections
 from eosctl.kafka.native.connection import Connection
+from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, parse_address
 from eosctl.wire.api import Api
 from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResponse, TopicQuery

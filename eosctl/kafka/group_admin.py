@@ -13,9 +13,8 @@ from confluent_kafka import KafkaException
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.transactions import KafkaFault, RawGroup, RawGroupMember
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, OnEvent, ignore_events
 from eosctl.errors import UnauthorizedError
-from eosctl.events import OnEvent, ignore_events
 from eosctl.kafka.access import Access
 from eosctl.kafka.native.admin_connection import AdminConnection
 from eosctl.kafka.topics.librdkafka import translate

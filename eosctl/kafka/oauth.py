@@ -14,8 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.clients.tokens import checked_token, is_token, seconds_of, token_end_s
+from eosctl.core.clients.settings import ClientSettings, checked_token, is_token, seconds_of, token_end_s
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     DeadlineError,
@@ -28,8 +27,8 @@ from eosctl.errors import (
 )
 from eosctl.kafka.tls import make_tls_context
 from eosctl.machine.answers import response_within
+from eosctl.machine.children import SECRET_COMMAND_TIMEOUT_S, output_of
 from eosctl.machine.resolving import resolve
-from eosctl.machine.secret_commands import SECRET_COMMAND_TIMEOUT_S, output_of
 
 _LARGEST_ANSWER_BYTES = 1 << 20
 _UNKNOWN_LIFETIME_S = 300.0  # a token that does not say when it ends is asked for again after that

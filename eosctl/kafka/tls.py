@@ -12,7 +12,7 @@ import ssl
 from pathlib import Path
 
 from eosctl.core.clients.settings import ClientSettings, Secret
-from eosctl.core.java.pem import anchors_pem
+from eosctl.core.java.keystores import anchors_pem
 from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, UnreachableError
 from eosctl.machine.files import file_in_memory
 

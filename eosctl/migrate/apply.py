@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING
 from eosctl.app import App
 from eosctl.core.allowances import Allowances
 from eosctl.core.ids import TransactionalId
-from eosctl.core.offsets.migration import MigrationPlan
-from eosctl.core.offsets.migration_results import Comparison, SentCounts
+from eosctl.core.offsets.migration import Comparison, MigrationPlan, SentCounts
 from eosctl.core.wording import counted
+from eosctl.deadline import Event
 from eosctl.errors import EosctlError, RefusedError
-from eosctl.events import Event
 from eosctl.foreign import arguments
-from eosctl.migrate.clean import delete_copies
 from eosctl.migrate.journal import (
     BACKUP_NAME,
     EarlierRuns,
@@ -35,16 +33,14 @@ from eosctl.migrate.journal import (
 )
 from eosctl.migrate.plan import Migration, existing_snapshot
 from eosctl.migrate.report import Applied
-from eosctl.migrate.stale import drift_error
-from eosctl.migrate.targets import create_missing
-from eosctl.migrate.topics import app_of, moved_topics, present_topics, some
+from eosctl.migrate.stores import create_missing
+from eosctl.migrate.topics import app_of, delete_copies, drift_error, moved_topics, present_topics, some
 from eosctl.offsets.guard import refuse_running, refuse_running_source
-from eosctl.offsets.journal import offsets_journal
-from eosctl.offsets.stores.new_topics import TopicsMade
+from eosctl.offsets.stores.columns import TopicsMade
+from eosctl.offsets.writes import offsets_journal
 from eosctl.report import Json, Problem
 from eosctl.state.backups import write_columns
-from eosctl.state.journal import Journal
-from eosctl.state.steps import Note, Progress, Step, Work, carry_out
+from eosctl.state.journal import Journal, Note, Progress, Step, Work, carry_out
 from eosctl.state.work_folders import work_folder
 
 if TYPE_CHECKING:

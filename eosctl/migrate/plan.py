@@ -17,15 +17,18 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
-from eosctl.core.configs.selection import Selection
-from eosctl.core.offsets.decision import Policy
+from eosctl.core.configs.records import Selection
 from eosctl.core.offsets.migration import (
     ONE_PART,
     PART_BYTES,
+    Comparison,
     ConnectorRoute,
+    DecidedKey,
     MigrationPlan,
     Parts,
     PlannedTopic,
+    SentCounts,
+    Snapshot,
     Tally,
     check_renames,
     parts_of,
@@ -33,15 +36,14 @@ from eosctl.core.offsets.migration import (
     plan_routes,
     with_sample,
 )
-from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
+from eosctl.core.offsets.views import Policy
 from eosctl.core.records import Record
 from eosctl.core.wording import rfc3339
+from eosctl.deadline import Event
 from eosctl.errors import NotFoundError, RefusedError
-from eosctl.events import Event
 from eosctl.machine.files import own_folder, sync_directory
 from eosctl.migrate.report import plan_row
-from eosctl.migrate.stores import target_name_of
-from eosctl.migrate.targets import AS_SOURCE, TopicSize, planned_targets, refuse_reading_what_is_written
+from eosctl.migrate.stores import AS_SOURCE, TopicSize, planned_targets, refuse_reading_what_is_written, target_name_of
 from eosctl.migrate.topics import (
     NOTHING_SENT,
     LastOffsets,

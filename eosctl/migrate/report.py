@@ -9,11 +9,18 @@ from typing import Any
 from msgspec import Struct, convert, field
 from msgspec.structs import asdict
 
-from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of
-from eosctl.core.offsets.migration_results import Comparison, DecidedKey, Mismatch, SentCounts
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.migration import (
+    Comparison,
+    DecidedKey,
+    MigrationPlan,
+    Mismatch,
+    PlannedTopic,
+    SentCounts,
+    topic_of,
+)
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.offsets.records import OffsetKey, decode_key
+from eosctl.core.offsets.views import KeyAction
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, RefusedError
 from eosctl.foreign import shell_word
@@ -42,15 +49,14 @@ from eosctl.migrate.rows import (
     VerifyData,
     WrittenPart,
 )
-from eosctl.offsets.comparison import comparison_exit_code, hidden_problem
+from eosctl.offsets.listing import comparison_exit_code, hidden_problem
 from eosctl.offsets.rows import MOST_ROWS, partition_json, value_json
-from eosctl.offsets.stores.new_topics import TopicsMade
+from eosctl.offsets.stores.columns import TopicsMade
 from eosctl.offsets.write_rows import ActionCounts
-from eosctl.output.parts import Counts, Place
-from eosctl.output.rows import Kind, Printed
+from eosctl.output.rows import Counts, Kind, Place, Printed
 from eosctl.report import Json, Problem, Report, Row, json_bytes
 from eosctl.state.backups import undo_command
-from eosctl.state.steps import Progress
+from eosctl.state.journal import Progress
 
 _MOST_REASONS = 5
 """Hundreds of topics are mostly refused for the same reason."""

@@ -7,13 +7,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, UnsetType
 
-from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.views import KeyAction
 from eosctl.migrate.journal import Stage
 from eosctl.offsets.rows import Key, SourcePartition
 from eosctl.offsets.write_rows import ActionCounts, TopicPart, new_topic_lines
 from eosctl.output.cells import format_cell, summary_lines
-from eosctl.output.parts import Counts, Place
-from eosctl.output.rows import Header, Kind, Printed, Text
+from eosctl.output.rows import Counts, Header, Kind, Place, Printed, Text
 from eosctl.report import Report
 
 StageOutcome = Literal["done_before", "done", "failed", "not_reached"]

@@ -1,4 +1,9 @@
-"""The topics and files of a migration: their present state, and whether they moved since a plan."""
+"""The topics and files of a migration: their present state, and whether they moved since a plan.
+
+A check without Spark whether a plan of `offsets migrate` still holds: only records since the plan are read.
+
+Tombstones over copies of keys on partitions other than the one that a migration writes them to.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +16,15 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
-from eosctl.core.offsets.migration import FILE_PREFIX, PlannedTopic, topic_of
-from eosctl.core.offsets.migration_results import Mismatch
-from eosctl.core.offsets.records import OffsetKey, decode_key
-from eosctl.core.records import Bounds, TopicDescription, hidden_of
+from eosctl.core.offsets.migration import FILE_PREFIX, MigrationPlan, Mismatch, PlannedTopic, topic_of
+from eosctl.core.offsets.records import OffsetKey, decode_key, key_owner
+from eosctl.core.records import Bounds, Record, TopicDescription, hidden_of
 from eosctl.deadline import Deadline
+from eosctl.engine.write import in_transactions, tombstones
 from eosctl.errors import InputFileError, NotFoundError, RefusedError, StalePlanError
-from eosctl.offsets.comparison import HIDDEN
-from eosctl.offsets.stores.targets import other_partitions, refuse_unfit_sources
+from eosctl.migrate.journal import EarlierRuns
+from eosctl.offsets.listing import HIDDEN
+from eosctl.offsets.stores.own import other_partitions, refuse_unfit_sources
 from eosctl.ports import TopicReader
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
@@ -279,3 +285,61 @@ def hidden_offsets(
                     side, HIDDEN, key.connector, topic.name, record.partition, key.raw, None, None
                 )
     return tuple(hidden for _place, hidden in sorted(found.items()))
+
+
+_ACCEPTED = {
+    "source": "writes what the plan has read, not what came since: a connector that goes on from the target reads "
+    "again what it has read since then",
+    "target": "puts what the plan has read over what came since",
+}
+
+
+def drift_error(side: str, drifted: Sequence[str]) -> StalePlanError:
+    """Return the refusal of a plan whose `side` has new offsets of these connectors."""
+    return StalePlanError(
+        f"the {side} has new offsets of {some(drifted)} since the plan was made; nothing was written",
+        hint=f"Stop these connectors and plan again. {Waiver.ACCEPT_DRIFT} {side} {_ACCEPTED[side]}.",
+    )
+
+
+def refuse_stale(
+    app: App, plan: MigrationPlan, *, accepted: Collection[str], past: EarlierRuns, allow_open_transactions: bool
+) -> None:
+    """Raise StalePlanError, or RefusedError for an open transaction, before anything that takes long begins.
+
+    The writes of a run of the plan that was cut off are no drift: then only the source is checked.
+    """
+    sides = {"source": plan.sources} if past.begun else {"source": plan.sources, "target": plan.targets}
+    for side, topics in sides.items():
+        moved = moved_topics(app, topics, allow_open_transactions=allow_open_transactions)
+        if side in accepted:
+            continue
+        there = {name for topic in moved for name in _connectors_since(app, topic)}
+        drifted = sorted(there & plan.connectors_of(side))
+        if drifted:
+            raise drift_error(side, drifted)
+
+
+def _connectors_since(app: App, moved: PlannedTopic) -> set[str]:
+    """Return the connectors that have offsets within the new bounds of a topic, if they are taken from it."""
+    since = {bound.partition: bound.begin for bound in moved.bounds}
+    with app_of(app, moved).topics() as topics:
+        records = topics.read(moved.topic, newest_per_key=True, since=since).records
+    owners = (key_owner(record.key) for record in records if record.partition in since)
+    return {owner.connector for owner in owners if owner is not None and moved.gives(owner.connector)}
+
+
+def delete_copies(app: App, plan: MigrationPlan, copies: Iterable[Record], *, timestamp_ms: int) -> int:
+    """Put a tombstone over each copy, in transactions under `plan.cleaning_id()`, and return their number.
+
+    They come before the values, and so do their timestamps: across partitions the younger record counts for readers
+    that go by time.
+    """
+    here, count = app_of(app, plan.targets[0]), 0
+    for rows in in_transactions(tombstones(copies, timestamp_ms=timestamp_ms)):
+        with here.with_whole_timeout().topic_writer() as topics:
+            last_offsets = topics.write_columns([rows], total=len(rows), transactional_id=plan.cleaning_id())
+        with (waiting := here.with_whole_timeout()).topics() as topics:
+            visible_bounds(waiting, topics, last_offsets)
+        count += len(rows)
+    return count

@@ -1,27 +1,34 @@
 """Gathers the input of gates and connector checks: workers, topics, transactions, connectors. Reads only.
 
 A part that can't be read is left out of the observation, with the reason; it never stops the rest.
+
+Validates each source connector's config on a worker, to learn what the connector itself declares of exactly-once.
+
+A validation may log in to the connector's database and take seconds: they run in parallel, and after all faster
+requests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.configs.records import OFFSETS_TOPIC, RecordKind, decode_key_text, parse_key
 from eosctl.core.configs.view import differing_connectors
-from eosctl.core.offsets.aborted import aborted_offsets
+from eosctl.core.offsets.findings import aborted_offsets
 from eosctl.core.offsets.records import newest_commits
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import Bounds, Record
-from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import is_older
-from eosctl.core.workers.connector_entry import ConnectorEntry
+from eosctl.core.wording import is_topic_name
+from eosctl.core.workers.connector_entry import ConnectorEntry, mapping_of
 from eosctl.core.workers.modes import CONNECT_SETTING, MIRROR_MAKER_SETTING, Mode, UpgradeWorker
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UnauthorizedError
+from eosctl.group.absent import read_both_views, read_config_topic
 from eosctl.group.gather import NO_REST
 from eosctl.group.modes import files_of, read_worker_file
 from eosctl.group.observation.holders import assigned_work, with_holders
@@ -29,6 +36,7 @@ from eosctl.group.observation.rules import (
     BROKER_SETTINGS,
     CONNECTOR_STATES,
     OLDEST_VERSION,
+    VALIDATION,
     Observation,
     ObservedConnector,
     WorkerFile,
@@ -36,14 +44,95 @@ from eosctl.group.observation.rules import (
 )
 from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
-from eosctl.group.topics.config import read_both_views, read_config_topic
-from eosctl.group.topics.statuses import connectors_as_written, version_at
-from eosctl.observation.own_clusters import with_own_clusters
-from eosctl.observation.own_offsets import with_stale_offsets
+from eosctl.group.topics import connectors_as_written, version_at
+from eosctl.machine.side_by_side import side_by_side
+from eosctl.observation.own_clusters import with_own_clusters, with_stale_offsets, written_connectors
 from eosctl.observation.transactions import MAX_TIMEOUT_SETTING, least_maximum_ms, with_transactions
-from eosctl.observation.validations import with_validations, without_validations
-from eosctl.observation.written_connectors import written_connectors
 from eosctl.ports import ConnectWorker, TopicReader
+
+SUPPORT_PROPERTY = "exactly.once.support"
+BOUNDARY_PROPERTY = "transaction.boundary"
+PARALLEL_VALIDATIONS = 8
+_OFFSETS_TOPIC_DOC = "The name of a separate offsets topic"  # SourceConnectorConfig, 3.3 to 4.3
+
+
+class _Answers(Struct, frozen=True):
+    """The objections by property; `redefines_offsets_topic` as in ObservedConnector."""
+
+    errors: Mapping[str, tuple[str, ...]]
+    redefines_offsets_topic: bool
+
+
+def with_validations(app: App, observation: Observation) -> Observation:
+    """Add the objections of the first worker that answers; leave half of the remaining time for later steps.
+
+    A worker that was not named gets no more of the connectors' configs than it reports itself.
+    """
+    if observation.mirror_maker:
+        return observation.without((VALIDATION,), f"each {NO_REST}")
+    trusted = [url for url in observation.cluster_ids if app.target.trusts(url)]
+    url, is_trusted = next(iter([*trusted, *observation.cluster_ids]), None), bool(trusted)
+    sources = observation.sources()
+    if url is None or observation.connectors is None or not sources:
+        return observation
+    worker = replace(app, deadline=app.deadline.half()).worker(url)
+    configs = {each.name: each.config for each in sources} if is_trusted else _own_configs(worker)
+    results = side_by_side(
+        lambda each: _validate(worker, configs.get(each.name, {})), sources, most=PARALLEL_VALIDATIONS
+    )
+    answers = {each.name: answer for each, answer in zip(sources, results, strict=True)}
+    connectors = tuple(_with_answers(each, answers.get(each.name)) for each in observation.connectors)
+    return replace(observation, connectors=connectors)
+
+
+def _own_configs(worker: ConnectWorker) -> Mapping[str, Mapping[str, str]]:
+    """Return the configs of all connectors as this worker reports them; none if it does not."""
+    try:
+        return {name: entry.config for name, entry in worker.connectors().items()}
+    except EosctlError:
+        return {}
+
+
+def without_validations(observation: Observation) -> Observation:
+    """Mark the validation as unseen, as it was not requested."""
+    return observation.without((VALIDATION,), "no connector was validated (--no-validate)")
+
+
+def _with_answers(connector: ObservedConnector, answers: _Answers | None) -> ObservedConnector:
+    if answers is None:
+        return connector
+    return replace(
+        connector,
+        support_errors=answers.errors.get(SUPPORT_PROPERTY),
+        boundary_errors=answers.errors.get(BOUNDARY_PROPERTY, ()),
+        redefines_offsets_topic=answers.redefines_offsets_topic,
+    )
+
+
+def _validate(worker: ConnectWorker, config: Mapping[str, str]) -> _Answers | None:
+    """Return a worker's objections if the connector required exactly-once; None if it can't be asked."""
+    try:
+        answer = worker.validate(config["connector.class"], {**config, SUPPORT_PROPERTY: "required"})
+    except (EosctlError, KeyError):
+        return None
+    configs = answer.get("configs")
+    entries = [mapping_of(each) for each in (configs if isinstance(configs, list) else [])]
+    values = [mapping_of(each.get("value")) for each in entries]
+    errors = {str(value.get("name")): _texts(value.get("errors")) for value in values}
+    return _Answers(errors, redefines_offsets_topic=any(map(_redefines, entries)))
+
+
+def _redefines(entry: Mapping[str, object]) -> bool:
+    """Decide whether the connector defines an `offsets.storage.topic` of its own, which replaces Connect's."""
+    definition = mapping_of(entry.get("definition"))
+    documentation = definition.get("documentation")
+    of_another = isinstance(documentation, str) and not documentation.startswith(_OFFSETS_TOPIC_DOC)
+    return definition.get("name") == OFFSETS_TOPIC and of_another
+
+
+def _texts(errors: object) -> tuple[str, ...]:
+    return tuple(str(text) for text in (errors if isinstance(errors, list) else []))
+
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
 _POLL_S = 0.5

@@ -1,27 +1,38 @@
 """Observes the Kafka clusters that connectors' configs name, for gates and checks: their ids and offsets there.
 
 Reads only. A cluster that can't be asked leaves its connectors unseen, with the reason; it is asked once.
+
+Reads connectors' own offsets topics, for the gate on the effects of a hard downgrade.
+
+The connectors of a group that no request reaches (a dedicated MirrorMaker), from its config and status topics.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.dedicated import TOPIC_PROPERTY
-from eosctl.connectors.elsewhere import OtherCluster, patient, servers_of
-from eosctl.core.clients.own_brokers import brokers_of_ids, own_brokers
+from eosctl.connectors.dedicated import TOPIC_PROPERTY, OtherCluster, patient, servers_of
+from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY, brokers_of_ids, own_brokers
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.configs.fold import ConfigState
+from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.offsets.names import GLOBAL
-from eosctl.core.offsets.views import AnyStore
+from eosctl.core.offsets.views import AnyStore, KeyAction, fold_store
+from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.modes import Mode
-from eosctl.errors import EosctlError
-from eosctl.group.observation.rules import Observation, ObservedConnector, OwnCluster
-from eosctl.observation.connectors.own_clusters import all_enabled
+from eosctl.errors import EosctlError, NotFoundError
+from eosctl.group.absent import read_config_topic
+from eosctl.group.observation.rules import Observation, ObservedConnector, OwnCluster, stale_offsets
+from eosctl.group.protocol import Work
+from eosctl.group.topics import connectors_as_written, read_statuses
+from eosctl.observation.connectors.exactly_once import all_enabled
 from eosctl.offsets.switch.elsewhere import stores_elsewhere
 from eosctl.offsets.switch.takeover import plan_takeover
+from eosctl.ports import TopicReader
 
 
 def with_own_clusters(app: App, observation: Observation) -> Observation:
@@ -88,3 +99,52 @@ class _Topics:
         except EosctlError as exc:
             return exc
         return _Stores(found.stores[topic], bool(found.bounds[topic]), here)
+
+
+def with_stale_offsets(app: App, store: TopicReader, observation: Observation) -> Observation:
+    """Add the connectors whose own topic is older than the global one; read nothing if none has one.
+
+    Topics that do not exist, or are on another cluster, are judged elsewhere. If a worker is enabled it is too late:
+    tasks have continued from their own topics.
+    """
+    own = {
+        each.name: topic
+        for each in observation.sources()
+        if (topic := each.config.get(OFFSETS_TOPIC, "")) in (observation.topics or {})
+        and topic != app.target.offset_topic
+        and CLUSTER_PROPERTY not in each.config
+    }
+    if not own or any(worker.mode is Mode.ENABLED for worker in observation.workers):
+        return replace(observation, stale_offsets=())
+    common = fold_store(store.read(app.target.offset_topic, newest_per_key=True))
+    stores = {topic: fold_store(store.read(topic, newest_per_key=True)) for topic in sorted({*own.values()})}
+    found = (stale_offsets(name, stores[topic], common) for name, topic in sorted(own.items()))
+    return replace(observation, stale_offsets=tuple(each for each in found if each is not None))
+
+
+class WrittenConnectors(Struct, frozen=True):
+    """The `entries` as a worker's REST interface shows them; `statuses` are the records of the status topic."""
+
+    entries: Mapping[str, ConnectorEntry]
+    statuses: Mapping[Work, Mapping[str, object]]
+
+
+def written_connectors(
+    app: App, store: TopicReader | None = None, state: ConfigState | None = None
+) -> WrittenConnectors:
+    """Read the topics' current content; `state` is that of the config topic, if it has just been read.
+
+    Raises NotFoundError if there is no such topic, and what reading raises.
+    """
+    if store is None:
+        with app.topics() as opened:
+            return written_connectors(app, opened)
+    state = read_config_topic(app, store).state if state is None else state
+    topic = app.target.status_topic
+    if topic not in store.describe([topic]):
+        raise NotFoundError(
+            f"there is no topic {topic}, so the states of connectors are not known",
+            hint="Give MirrorMaker's file with -w: it names the status.storage.topic.",
+        )
+    statuses = read_statuses(store.read(topic, isolation="read_uncommitted", newest_per_key=True).records)
+    return WrittenConnectors(connectors_as_written(state, statuses), statuses)

@@ -20,27 +20,33 @@ from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.core.records import Record
 from eosctl.core.wording import counted
-from eosctl.deadline import Deadline
-from eosctl.engine.compare import RecordsSince, WriteCheck, aborted, all_written, check_writes, counts_of, outcomes
+from eosctl.deadline import Deadline, Event
+from eosctl.engine.compare import (
+    RecordsSince,
+    WriteCheck,
+    aborted,
+    all_written,
+    check_writes,
+    counts_of,
+    is_all_there,
+    outcomes,
+)
 from eosctl.engine.planned import in_order_of_sending, places_in
 from eosctl.engine.reading.newest import TopicColumns, all_records
 from eosctl.engine.reading.ranges import OffsetRange
-from eosctl.engine.transactions import in_transactions
-from eosctl.engine.written import is_all_there
+from eosctl.engine.write import in_transactions
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, UnreachableError
-from eosctl.events import Event
 from eosctl.offsets import codes
-from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.listing import report_target
 from eosctl.offsets.rows import MOST_ROWS
-from eosctl.offsets.stores.columns import by_parts, read_stable_columns
+from eosctl.offsets.stores.columns import by_parts, create_topics, read_stable_columns
 from eosctl.offsets.stores.gather import OffsetStores, away_bounds
-from eosctl.offsets.stores.new_topics import create_topics
-from eosctl.offsets.stores.targets import other_partitions
+from eosctl.offsets.stores.own import other_partitions
 from eosctl.offsets.write_rows import AS_PLANNED, ResultData, ResultSummary
 from eosctl.offsets.writes import (
     OffsetWritePlan,
     check_writable,
+    offsets_journal,
     plan_data,
     plan_summary,
     refusal_of,

@@ -1,8 +1,17 @@
-"""The codes of problems with offsets that are listed, compared and written."""
+"""The codes of problems with offsets that are listed, compared and written.
+
+The codes of warnings of `offsets set` and `offsets reset`.
+
+The codes of warnings about files of offsets.
+
+The codes of findings about lost offsets.
+
+The codes of warnings about a switch between offsets topics.
+"""
 
 from __future__ import annotations
 
-from eosctl.codes import error, warning
+from eosctl.codes import error, finding, warning
 
 NOT_AS_PLANNED = error(
     "not_as_planned",
@@ -55,3 +64,111 @@ IGNORED_KEYS = warning(
     "Keys that no connector ever finds are written as they are.",
     "`eosctl offsets lint` says what is wrong with them.",
 )
+
+
+GOES_FORWARD = warning(
+    "goes_forward",
+    "An offset is set further on: what the source has in between is not read.",
+    "Leave it, unless those records are not wanted.",
+)
+SOURCE_KEEPS = warning(
+    "source_keeps",
+    "The source of a well-known connector delivers only what it still has, whatever the offset says.",
+    "Look there whether it still has the records; Debezium's signal table asks for rows again.",
+)
+NEW_KEY = warning(
+    "new_key",
+    "No record has this source partition: its key had to be made up.",
+    "Be sure that the connector spells it the same.",
+)
+SEVERAL_SPELLINGS = warning(
+    "several_spellings", "A source partition has keys in several spellings; all that have a value are written."
+)
+
+
+ABSENT_BEFORE = warning(
+    "absent_before", "Keys that had no record before get a tombstone, which Connect reads as no offset."
+)
+DELETES = warning("deletes", "The file holds deletions, and they will be written.")
+NO_KEY = warning("no_key", "Records without a key are not imported, as a compacted topic takes none.")
+OVER_NEWER = warning("over_newer", "Values that are newer than the file's are overwritten.")
+SUPERSEDED = warning("superseded", "Of several records for one key the newer counts; the others are not imported.")
+UNCHECKED = warning("unchecked", "The file does not have what was written, so that a later write would go unnoticed.")
+SECRETS_HIDDEN = warning(
+    "secrets_hidden",
+    "Values that may be secrets are not written or printed: *** stands in their place, or the patch is left out.",
+    "Where it must be exact: --with-secrets, and keep it safe.",
+)
+NULL_PARTITION = warning(
+    "null_partition", "Offsets with a null source partition can't be part of a REST body.", "--format ndjson."
+)
+NOT_AN_OFFSET = warning("not_an_offset", "Values that are no offsets can't be part of a REST body.", "--format ndjson.")
+OTHER_SPELLING = warning("other_spelling", "Older spellings of a key can't be part of a REST body.", "--format ndjson.")
+
+
+OFFSETS_HIDDEN = finding(
+    "offsets_hidden",
+    "A connector has an offsets topic of its own, and some of its offsets are in the global topic only; or its "
+    "config names none any more, and they are in the one that it named before. Tasks that start do not see these, "
+    "and read that part of their source from the beginning.",
+    "Before any restart: `eosctl connectors stop`, `eosctl offsets merge --into dedicated` (or global), "
+    "`eosctl connectors resume`.",
+)
+OFFSETS_TOPIC_EMPTY = finding(
+    "offsets_topic_empty",
+    "A connector's own offsets topic never had a record, though the global topic has offsets of it: it was deleted "
+    "and made anew by a worker, or never filled.",
+    "Before any restart: `eosctl connectors stop`, `eosctl offsets merge --into dedicated`, `eosctl connectors "
+    "resume`.",
+)
+OFFSETS_DELETED = finding(
+    "offsets_deleted",
+    "A source connector's tasks have committed before, it has no offset anywhere, not even a deleted one, and records "
+    "were deleted from the start of its offsets topic: its next start reads the source from the beginning. A warning "
+    "where its task-count record alone shows that its tasks ran.",
+    "Do not resume or restart it before `eosctl offsets restore` or `import` has put its offsets back. If somebody "
+    "reset them long ago: `eosctl doctor --ignore offsets_deleted:NAME`.",
+)
+OFFSETS_WENT_BACK = finding(
+    "offsets_went_back",
+    "An offset lies before a former one that the log still has, with no deletion (reset) in between: the source is "
+    "read again from there. Reported for FileStream, JDBC, MirrorMaker 2 and Debezium if their order is certain "
+    "(GTIDs: of the same servers or domains), and not for offsets that an `eosctl offsets` command of this machine "
+    "wrote. A PATCH of /connectors/NAME/offsets can't be distinguished from an accident.",
+    "Before any restart: `eosctl connectors stop`, `eosctl offsets set --as-of`, `eosctl connectors resume`; "
+    "`eosctl offsets log` shows every version. If it was meant: `eosctl doctor --ignore offsets_went_back:NAME`.",
+)
+
+
+SWITCH_UNFINISHED = error(
+    "switch_unfinished",
+    "A switch between offsets topics is not finished.",
+    "Run it again to go on; the hint also has the way back.",
+)
+SWITCH_BEGUN_ELSEWHERE = finding(
+    "switch_begun_elsewhere",
+    "A connector was stopped and not started since; meanwhile it got another offsets topic, or its offsets were "
+    "copied to one that its config does not name; and no journal here has the reason.",
+    "See whether the new topic has all offsets (the fix has the command), then resume it, or go back.",
+)
+RIGHTS_UNKNOWN = warning(
+    "rights_unknown",
+    "Whether the connector may use its new offsets topic could not be checked: ACLs or principals are not known.",
+    "Name the worker's file with -w, or compare with `eosctl acls generate`.",
+)
+RIGHTS_UNSURE = warning(
+    "rights_unsure",
+    "An ACL on the connector's new offsets topic seems to be lacking; a super user needs none.",
+    "The hint has the kafka-acls line.",
+)
+REST_FINDS_OTHER_KEYS = warning(
+    "rest_finds_other_keys",
+    "REST shows null where the task finds an offset: its keys are spelled in another order.",
+)
+NOTHING_COMMITTED_YET = warning(
+    "nothing_committed_yet",
+    "The tasks are RUNNING and have committed nothing since they were started: the source is idle, or they can't "
+    "get at it.",
+    "If the source is not idle, see the worker's log.",
+)
+ONLY_IN_TARGET = warning("only_in_target", "The target has offsets that the source lacks; they will count.")

@@ -14,7 +14,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import DeadlineError, NotFoundError, RefusedError
 from eosctl.group.absent import KnownEvidence, refuse_never_there, require_ever_there
 from eosctl.group.gather import discover_urls, read_group
-from eosctl.group.topics.config_reader import find_config_topic
+from eosctl.group.topics import find_config_topic
 from eosctl.offsets import codes
 from eosctl.report import Problem
 

@@ -1,19 +1,31 @@
-"""`offsets list | get | diff`: reads source offsets across their stores; writes nothing."""
+"""`offsets list | get | diff`: reads source offsets across their stores; writes nothing.
+
+Compares a worker's answer for a connector's offsets (KIP-875) with the topics.
+
+The worker finds an offset by the key bytes that it would write itself. It lists a key in another spelling with null,
+and changes it under its own spelling. So the report shows both, and where they differ.
+
+The exit code of a comparison of offsets, and its report of keys that were not compared.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum, unique
 from itertools import chain
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
+from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.offsets.findings import open_transaction_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
-from eosctl.core.offsets.typed import typed_partition
+from eosctl.core.offsets.records import OffsetKey, decode_key, shown_json, typed_partition
 from eosctl.core.offsets.views import (
     DiffStatus,
     IgnoredOffsetRecord,
@@ -22,33 +34,148 @@ from eosctl.core.offsets.views import (
     diff_status,
     offset_views,
 )
-from eosctl.errors import NotFoundError, RefusedError, UsageError
-from eosctl.events import Event
+from eosctl.core.open_transactions import OPEN_TRANSACTION
+from eosctl.core.records import Record
+from eosctl.core.wording import counted
+from eosctl.deadline import Event
+from eosctl.errors import ExitCode, NotFoundError, RefusedError, UsageError
 from eosctl.foreign import shell_word
 from eosctl.group.absent import KnownEvidence, require_ever_there
+from eosctl.group.gather import discover_urls
 from eosctl.offsets import codes
-from eosctl.offsets.comparison import comparison_exit_code, hidden_problem
-from eosctl.offsets.rest import compare_with_rest
 from eosctl.offsets.rows import (
     OFFSETS_DIFF,
     OFFSETS_GET,
+    OFFSETS_GET_REST,
     OFFSETS_LIST,
     DiffData,
     DiffRow,
     DiffSummary,
+    Effective,
     GetData,
     GetRow,
     GetSummary,
     ListData,
     OffsetsSummary,
+    PlainViews,
+    RestPart,
+    ViewRows,
     cell_of,
     ignored_parts,
+    plain_views,
     view_members,
 )
 from eosctl.offsets.stores.gather import OffsetStores, gather_stores
-from eosctl.offsets.view_rows import PlainViews, ViewRows, plain_views
 from eosctl.report import Problem, Report, Row
 from eosctl.txn.open_transactions import find_open_transactions
+
+
+@unique
+class RestStatus(StrEnum):
+    """The relation of a worker's answer to the runtime view of a key."""
+
+    SAME = "same"
+    NULL = "null"
+    DIFFERS = "differs"
+    NOT_LISTED = "not_listed"
+    ONLY_REST = "only_rest"
+
+
+def compare_with_rest(
+    app: App, report: Report, views: Sequence[OffsetView], connectors: Sequence[str], *, whole: bool
+) -> Report:
+    """Add a `rest` member to each row of `report`: the worker's offset, and its relation to the runtime view.
+
+    With `whole`, source partitions that only the worker knows become rows too, without a key. Raises NotFoundError for
+    a connector that the worker does not know; needs Kafka 3.5.
+    """
+    worker = app.worker((app.target.connect_urls or tuple(discover_urls(app)))[0])
+    listed = {
+        _identity(connector, entry.get("partition")): (connector, entry)
+        for connector in dict.fromkeys(connectors)
+        for entry in worker.offsets(connector)
+    }
+    rows: list[GetRow] = []
+    for view, row in zip(views, report.rows_of(GetRow), strict=True):
+        entry = listed.get(view.key.identity, (None, None))[1]
+        rows.append(replace(row, rest=_member(_status(view.runtime, entry), entry)))
+    known = {view.key.identity for view in views}
+    unknown = [pair for identity, pair in listed.items() if whole and identity not in known]
+    rows += [_only_rest(connector, entry) for connector, entry in unknown]
+    differing = sum(row.rest is not UNSET and row.rest.status != RestStatus.SAME for row in rows)
+    return replace(
+        report,
+        kind=OFFSETS_GET_REST,
+        rows=rows,
+        summary=replace(report.summary_of(GetSummary), rest_differing=differing),
+        data=replace(report.data_of(GetData), rest_url=worker.url),
+        problems=[*report.problems, *_problems(differing, worker.url)],
+    )
+
+
+def _identity(connector: str, partition: object) -> str:
+    key = decode_key(json.dumps([connector, partition]).encode())
+    return key.identity if isinstance(key, OffsetKey) else json.dumps([connector, partition], sort_keys=True)
+
+
+def _status(runtime: Record | None, entry: Mapping[str, object] | None) -> RestStatus:
+    if runtime is None:
+        return RestStatus.SAME if entry is None or entry.get("offset") is None else RestStatus.DIFFERS
+    if entry is None:
+        return RestStatus.NOT_LISTED
+    if entry.get("offset") is None:
+        return RestStatus.NULL
+    try:
+        return RestStatus.SAME if decode_value(runtime.value) == entry["offset"] else RestStatus.DIFFERS
+    except UnparsableValueError:
+        return RestStatus.DIFFERS
+
+
+def _member(status: RestStatus, entry: Mapping[str, object] | None) -> RestPart:
+    return RestPart(status=status.value, offset=shown_json(entry.get("offset")) if entry else None)
+
+
+def _only_rest(connector: str, entry: Mapping[str, object]) -> GetRow:
+    return GetRow(
+        connector=connector,
+        source_partition=shown_json(entry.get("partition")),
+        key=None,
+        stores={"global": None, "dedicated": None},
+        effective=Effective(documented=None, runtime=None),
+        age_ms=None,
+        flags=[],
+        rest=_member(RestStatus.ONLY_REST, entry),
+    )
+
+
+def _problems(differing: int, url: str) -> list[Problem]:
+    if not differing:
+        return []
+    message = (
+        f"the worker at {url} answers something else than the topics hold for {counted(differing, 'source partition')}"
+    )
+    hint = "null: it looks under another spelling of the key, so PATCH and DELETE would change the wrong one."
+    return [Problem(codes.REST_DIFFERS, message, hint=hint)]
+
+
+HIDDEN = DiffStatus.HIDDEN.value
+"""The status of a key that an open transaction hides, in every comparison."""
+
+
+def comparison_exit_code(*, differing: bool, hidden: bool, strict: bool) -> ExitCode:
+    """Return 3 if keys differ; else 7, or 3 if `strict`, if some could not be compared."""
+    if differing or (hidden and strict):
+        return ExitCode.FINDINGS
+    return ExitCode.PARTIAL if hidden else ExitCode.OK
+
+
+def hidden_problem(hidden: int, compared: int, *, where: str = "") -> Problem:
+    """Return the problem that says how many keys were not compared; `where` begins with a space."""
+    message = f"{hidden} of {compared} keys{where} can't be compared: an open transaction hides newer records of them"
+    return Problem(
+        OPEN_TRANSACTION, message, hint="`eosctl txn hanging` shows its producer; run again when it has ended."
+    )
+
 
 _MOST_NAMED = 10
 
@@ -136,7 +263,7 @@ def diff_offsets(
         summary=DiffSummary(differing=differing, counts={status.value: counts[status] for status in DiffStatus}),
         data=DiffData(left=left, right=right, clusters={side: cluster_of(found, side) for side in (left, right)}),
         target=report_target(app, found),
-        problems=[*_problems(app, found), *([hidden_problem(hidden, len(statuses))] if hidden else [])],
+        problems=[*_listing_problems(app, found), *([hidden_problem(hidden, len(statuses))] if hidden else [])],
         exit_code=comparison_exit_code(differing=bool(differing), hidden=bool(hidden), strict=strict),
     )
 
@@ -262,7 +389,7 @@ def _summary(found: OffsetStores, views: Sequence[OffsetViews | PlainViews]) -> 
 
 
 def _all_problems(app: App, found: OffsetStores, views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
-    return [*_problems(app, found), *_gone_problems(views)]
+    return [*_listing_problems(app, found), *_gone_problems(views)]
 
 
 def _gone_problems(views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
@@ -280,7 +407,7 @@ def _gone_problems(views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
     return [Problem(codes.CONNECTOR_GONE, message, hint=hint)]
 
 
-def _problems(app: App, found: OffsetStores) -> list[Problem]:
+def _listing_problems(app: App, found: OffsetStores) -> list[Problem]:
     """Return what could not be seen, and the open transactions that hide it."""
     open_ones, unknown = find_open_transactions(app, found.stuck())
     named = [open_transaction_finding(transaction, now_ms=app.clock.now_ms()) for transaction in open_ones]

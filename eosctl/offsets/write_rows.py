@@ -8,19 +8,17 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.views import PlannedWrite
+from eosctl.core.offsets.views import KeyAction, PlannedWrite
 from eosctl.core.records import NewTopic
 from eosctl.foreign import printable
-from eosctl.offsets.history.changes import Change
+from eosctl.offsets.history.events import Change
 from eosctl.offsets.history.rows import VersionRow
 from eosctl.offsets.history.sources import lsn_texts
 from eosctl.offsets.rows import Key, Lsns, SourcePartition, key_members, value_json
 from eosctl.output.cells import format_cell, summary_lines
-from eosctl.output.parts import Place
-from eosctl.output.rows import Header, Kind, Printed, Text, Time
+from eosctl.output.rows import Header, Kind, Place, Printed, Text, Time
 from eosctl.report import Report
-from eosctl.txn.parts import OwnerPart
+from eosctl.txn.owners import OwnerPart
 
 _MOST_NEW_TOPICS = 3
 """The most topics that are named one by one; hundreds would hide the rest of a plan."""

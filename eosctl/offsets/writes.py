@@ -1,11 +1,19 @@
 """Plans of offset writes: their common parts, their reports, their refusals; and the plan of `merge`.
 
 `apply` applies them.
+
+The journal of offset writes, one per cluster: the last write that was begun, and whether its end was seen.
+
+It is also the lock that keeps two eosctl of one machine from writing offsets of a cluster at the same time.
+
+The warning of copies of keys on partitions other than the one that is written to.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -14,28 +22,25 @@ from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.offsets import codes as offset_topic_codes
-from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.keys import can_be_a_name
+from eosctl.core.offsets.findings import STALE_COPY
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
-from eosctl.core.offsets.stale_copies import STALE_COPY
-from eosctl.core.offsets.views import AnyStore, Hidden, PlannedWrite, Prefer, Store, policy_of
+from eosctl.core.offsets.records import can_be_a_name
+from eosctl.core.offsets.views import AnyStore, Hidden, KeyAction, PlannedWrite, Prefer, Store, policy_of
 from eosctl.core.records import NewTopic
-from eosctl.core.wording import counted
+from eosctl.core.wording import counted, rfc3339
 from eosctl.engine.files import spilled_if_several
 from eosctl.engine.planned import PlannedWrites
 from eosctl.engine.stores import merge_stores
-from eosctl.engine.transactions import are_several
+from eosctl.engine.write import are_several
 from eosctl.errors import RefusedError, UsageError
 from eosctl.foreign import arguments, shell_word
 from eosctl.offsets import codes
 from eosctl.offsets.guard import refuse_running, refuse_running_source, source_problem
-from eosctl.offsets.journal import cut_off_problems
 from eosctl.offsets.listing import refuse_same, report_target, require_store
 from eosctl.offsets.rows import MOST_ROWS
-from eosctl.offsets.stale_copies import stale_problem
 from eosctl.offsets.stores.gather import OffsetStores, gather_stores
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
-from eosctl.offsets.stores.targets import refuse_unfit_targets
+from eosctl.offsets.stores.own import refuse_unfit_targets
 from eosctl.offsets.write_rows import (
     MERGE,
     ActionCounts,
@@ -48,9 +53,51 @@ from eosctl.offsets.write_rows import (
     write_members,
 )
 from eosctl.report import Problem, Report
+from eosctl.state.backups import undo_command
+from eosctl.state.journal import EndEntry, Journal
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
+
+
+def offsets_journal(app: App, cluster_id: str) -> Journal:
+    """Return the journal of the writes to `cluster_id`."""
+    digest = hashlib.sha256(cluster_id.encode()).hexdigest()[:8]
+    return Journal(app.state_dir / "journals" / f"offsets-writes-{digest}.ndjson", app.clock)
+
+
+class _Begin(Struct, frozen=True):
+    name: str
+    backup: str
+    time_ms: int
+    offsets: int = 0
+
+
+_ENTRIES: Mapping[str, type[_Begin | EndEntry]] = {"begin": _Begin, "end": EndEntry}
+
+
+def cut_off_problems(app: App, cluster_id: str) -> list[Problem]:
+    """Warn of the last write if its run ended before the write was known to be done; raise EosctlError."""
+    entries = offsets_journal(app, cluster_id).read(_ENTRIES)
+    last = entries[-1] if entries else None
+    if not isinstance(last, _Begin):
+        return []
+    offsets, when = counted(last.offsets, "offset"), rfc3339(last.time_ms)
+    message = f"{last.name} of {when} ({offsets}) was cut off before its end was seen"
+    undo = undo_command(Path(last.backup))
+    hint = f"`eosctl offsets verify {arguments(last.backup)}` shows how much of it was written; `{undo}` takes it back."
+    return [Problem(codes.WRITE_CUT_OFF, message, hint=hint)]
+
+
+def stale_problem(copies: int, *, where: str = "") -> Problem:
+    """Warn that so many copies get tombstones; `where` begins with a comma."""
+    return Problem(
+        codes.STALE_COPIES,
+        f"{counted(copies, 'older copy', 'older copies')} of keys that are written lie on other partitions{where}, and "
+        "get tombstones",
+        hint="Until compaction has removed those (delete.retention.ms) a worker that starts may read one last: "
+        "restart none before, or look at its offsets afterwards.",
+    )
 
 
 class MergeRequest(Struct, frozen=True):

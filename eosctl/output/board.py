@@ -14,8 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from eosctl.deadline import Clock
-from eosctl.events import Event
+from eosctl.deadline import Clock, Event
 from eosctl.foreign import printable
 from eosctl.output.cells import duration
 

@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
 
 import msgspec
 
-from eosctl.output.columns import annotations_of
-from eosctl.output.rows import Kind, Members, Schema
+from eosctl.output.rows import Kind, Members, Schema, annotations_of
 
 Json = dict[str, Any]
 

@@ -9,9 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from eosctl.core.wording import rfc3339
-from eosctl.deadline import Clock
+from eosctl.deadline import Clock, Event, OnEvent
 from eosctl.errors import EosctlError
-from eosctl.events import Event, OnEvent
 from eosctl.foreign import printable
 from eosctl.machine.files import open_own
 

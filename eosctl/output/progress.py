@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import IO, TYPE_CHECKING, Any
 
-from eosctl.deadline import Clock
-from eosctl.events import Event
+from eosctl.deadline import Clock, Event
 from eosctl.foreign import lines_of, printable
 from eosctl.output.cells import duration
 

@@ -3,18 +3,75 @@
 On a terminal a table folds its cells; where that would leave too little of a column, or break an id, each row becomes a
 block of lines. Sentences fold between words, JSON behind commas. Words are never broken or cut there, so that paths and
 commands can be copied. JSON that the column before has too is `same`.
+
+Breaks lines: between words, and in JSON behind commas; never within a word or a number.
+
+The text of findings, in the order in which to act, each with its fix.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from typing import IO
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, Protocol
 
-from eosctl.foreign import printable
-from eosctl.output.cells import Column, View, format_cell
-from eosctl.output.folding import fold, fold_hard, is_json, longest_piece
+from eosctl.foreign import lines_of, printable
+from eosctl.output.cells import Column, View, format_cell, summary_lines
+from eosctl.output.rows import Text
 from eosctl.report import Report, Row
+
+_PIECE = re.compile(r"[^,]*,+|[^,]+")
+
+
+def fold(line: str, width: int | None, *, hanging: str = "  ") -> list[str]:
+    """Break `line` into lines of `width`, the further ones behind `hanging`; keep a longer piece whole.
+
+    A line to be pasted into a shell stays one line: an undo command, an assignment.
+    """
+    if width is None or len(line) <= width or line.startswith(("undo: ", "export ")):
+        return [line]
+    import textwrap  # for terminals that are too narrow
+
+    own = line[: len(line) - len(line.lstrip())]
+    folded = textwrap.wrap(
+        line, width, subsequent_indent=own + hanging, break_long_words=False, break_on_hyphens=False, tabsize=1
+    )
+    return [part for long in folded for part in _at_commas(long, width, own + hanging)]
+
+
+def fold_hard(text: str, width: int) -> list[str]:
+    """Break `text` like `fold`, but let nothing exceed `width`: break long pieces anywhere."""
+    lines = fold(text, width, hanging="")
+    return [line[start : start + width] for line in lines for start in range(0, max(len(line), 1), width)]
+
+
+def longest_piece(text: str) -> int:
+    """Return the minimum width at which `fold` keeps all lines within it."""
+    return max((len(piece) for word in text.split() for piece in _pieces(word)), default=0)
+
+
+def _pieces(word: str) -> list[str]:
+    """Split a word where it may be broken: JSON behind its commas, anything else not at all."""
+    return _PIECE.findall(word) if is_json(word) else [word]
+
+
+def is_json(word: str) -> bool:
+    """Decide whether a word is JSON, or a part of it: its commas are no part of a name."""
+    return word.startswith(("{", "[", '"')) or '":' in word
+
+
+def _at_commas(line: str, width: int, indent: str) -> Iterator[str]:
+    """Yield a line that is still too long in parts: as much as fits, then the rest behind `indent`."""
+    room = line[: len(line) - len(line.lstrip())]
+    for number, piece in enumerate(_pieces(line.strip())):
+        if number and len(room) + len(piece) > width:
+            yield room
+            room = indent
+        room += piece
+    yield room
+
 
 _GAP = "  "
 _FOLD_BEYOND = 20  # characters: a cell folded tighter than this can't be read
@@ -51,7 +108,7 @@ def _view(report: Report) -> View:
 
     if not isinstance(report.kind, Kind):
         return View(())  # of what failed before it had rows
-    from eosctl.output.columns import columns_of, wide_columns_of
+    from eosctl.output.rows import columns_of, wide_columns_of
 
     text = report.kind.text
     return View(
@@ -174,3 +231,55 @@ def blocks(columns: Sequence[Column], rows: Sequence[Row], width: int | None = N
             yield column.header.ljust(indent) + first
             yield from (" " * indent + part for part in more)
         yield ""
+
+
+_MOST_FOLLOWING = 6
+"""The largest number of consequences that are shown in full; of more, only the codes are."""
+
+
+class ShownFinding(Protocol):
+    """A row that is a finding."""
+
+    @property
+    def severity(self) -> str:
+        """The severity."""
+
+    @property
+    def fix(self) -> str:
+        """The remedy."""
+
+    @property
+    def evidence(self) -> Mapping[str, object]:
+        """The facts that prove the finding."""
+
+    def headline(self) -> str:
+        """Format code, subject and message in one line."""
+
+
+def finding_lines(report: Report) -> Iterable[str]:
+    """Yield each finding with its fix right below, then the summary."""
+    rows: Sequence[ShownFinding] = report.rows
+    width = max((len(row.severity) for row in rows), default=0)
+    for row in rows:
+        yield f"{row.severity:<{width}}  {row.headline()}"
+        for number, line in enumerate(lines_of(row.fix)):
+            yield f"{'':<{width}}  {'     ' if number else 'fix: '}{line}"
+        yield from (f"{'':<{width}}  follows: {printable(text)}" for text in _following(row))
+    yield from ("", *summary_lines(report))
+
+
+def _following(row: ShownFinding) -> Iterable[str]:
+    """Yield the consequences of this finding, which are no findings of their own."""
+    follows = row.evidence.get("follows")
+    rows: list[Mapping[str, object]] = follows if isinstance(follows, list) else []
+    if len(rows) <= _MOST_FOLLOWING:
+        yield from (f"{each['code']}: {each['message']}" for each in rows)
+        return
+    codes = Counter(str(each["code"]) for each in rows)
+    names = ", ".join(f"{count} {code}" if count > 1 else code for code, count in codes.items())
+    yield f"{len(rows)} findings, which -o json has: {names}"
+
+
+def findings_text(empty: str) -> Text:
+    """Return a text with two lines per finding, as sentences are too long for a table; `empty` is for none."""
+    return Text(columns=(), lines=finding_lines, empty=empty, prose=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from eosctl.output.parts import Counts
-from eosctl.output.rows import Header, Kind, Printed, Text
+from eosctl.output.rows import Counts, Header, Kind, Printed, Text
 
 Check = Literal["kafka", "group", "worker"]
 CheckStatus = Literal["ok", "wrong", "failed"]

@@ -1,40 +1,122 @@
-"""The sandbox in which faults happen, its connector, and whether both are well."""
+"""The sandbox in which faults happen, its connector, and whether both are well.
+
+A forwarder between the workers and a broker, which can delay or cut connections.
+"""
 
 from __future__ import annotations
 
 import random
 import re
 import signal
+import socket
+import struct
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.failures import FAILED
-from eosctl.connectors.look import RUNNING
-from eosctl.core.batches import Place
+from eosctl.connectors.look import FAILED, RUNNING
 from eosctl.core.ids import WorkerId, task_transactional_id, worker_id_of_url
+from eosctl.core.records import Place
 from eosctl.core.transactions import KafkaFault, TransactionState
 from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import ConnectorEntry
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import DeadlineError, EosctlError, InterruptedByUserError, NotFoundError
-from eosctl.events import Event
 from eosctl.group.gather import read_group
 from eosctl.group.members import STABLE
 from eosctl.ports import TransactionAdmin
-from eosctl.rehearse.log.internal_topics import (
-    SourceOffsets,
-    TransactionCounts,
-    read_source_offsets,
-    read_transaction_counts,
-)
-from eosctl.rehearse.network import Forwarder
+from eosctl.rehearse.log import SourceOffsets, TransactionCounts, read_source_offsets, read_transaction_counts
 from eosctl.sandbox.servers import process
+from eosctl.sandbox.servers.process import Node
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.state import Node
+
+_CHUNK = 1 << 16
+_RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+
+
+class Forwarder:
+    """A forwarder from a loopback port of its own to `upstream`, once that is set.
+
+    While nothing listens there, a connection is accepted and closed. `delay_s` delays all traffic.
+    """
+
+    def __init__(self) -> None:
+        self.upstream: tuple[str, int] | None = None
+        self.delay_s = 0.0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._open = set[socket.socket]()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        """The port on which it listens."""
+        return int(self._listener.getsockname()[1])
+
+    def lead_to(self, address: str) -> None:
+        """Forward connections to `host:port` from now on."""
+        host, _colon, port = address.rpartition(":")
+        self.upstream = (host, int(port))
+
+    def cut(self) -> int:
+        """Reset every connection; return how many there were."""
+        with self._lock:
+            cut = list(self._open)
+        for each in cut:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        return len(cut) // 2
+
+    def close(self) -> None:
+        """Stop listening, and reset open connections."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept
+        self._listener.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, suppress(OSError):
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
+            if self.upstream is None:
+                return
+            with socket.create_connection(self.upstream, timeout=10) as broker:
+                broker.settimeout(None)
+                for each in (client, broker):
+                    each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                with self._lock:
+                    self._open |= {client, broker}
+                back = threading.Thread(target=self._pass_on, args=(broker, client), daemon=True)
+                back.start()
+                self._pass_on(client, broker)
+                back.join()
+        with self._lock:
+            self._open -= {each for each in self._open if each.fileno() == -1}
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        """Forward one direction until either side ends, then end the other direction."""
+        with suppress(OSError):
+            while data := source.recv(_CHUNK):
+                if self.delay_s:
+                    time.sleep(self.delay_s)
+                target.sendall(data)
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
 
 GROUP = "rehearse"
 _POLL_S = 0.25

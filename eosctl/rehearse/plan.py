@@ -1,27 +1,31 @@
-"""rehearse: plans what to start, and the order of the faults; starts nothing."""
+"""rehearse: plans what to start, and the order of the faults; starts nothing.
+
+The source of a rehearsal without a config: a growing file of numbered lines.
+"""
 
 from __future__ import annotations
 
+import json
 import random
 import secrets
+import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eosctl.audit.scope import AuditRequest, copies_topics
 from eosctl.audit.value_checks import wanted_fields
-from eosctl.core.configs.classes import pruned_class
+from eosctl.core.configs.records import pruned_class
 from eosctl.core.versions import kafka_version
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import UsageError
 from eosctl.foreign import shell_words
-from eosctl.observation.validations import SUPPORT_PROPERTY
-from eosctl.rehearse import feed
+from eosctl.observation.gather import SUPPORT_PROPERTY
 from eosctl.rehearse.faults import ALL_FAULTS
-from eosctl.rehearse.faults.brokers import SlowNetwork
 from eosctl.rehearse.faults.connectors import Upgrade
-from eosctl.rehearse.faults.fault import Fault, Setup
+from eosctl.rehearse.faults.fault import Fault, Setup, SlowNetwork
 from eosctl.rehearse.rules import (
     FitConnector,
     FitWorker,
@@ -30,7 +34,60 @@ from eosctl.rehearse.rules import (
     has_single_replicas,
     requires_exactly_once,
 )
-from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
+from eosctl.sandbox.settings import DEFAULT_VERSION, read_lock
+
+CONNECTOR = "lines"
+CLASS = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+TOPIC = "rehearsed-lines"
+FIELD = "n"
+_TICK_S = 0.1
+_MOST_LINES = 20
+
+
+class GrowingFile:
+    """A file that gets some lines ten times a second, from `start` to `stop`: `{"n": 0}`, `{"n": 1}` and so on."""
+
+    def __init__(self, path: Path, *, seed: int) -> None:
+        self.path, self._chosen = path, random.Random(seed)  # noqa: S311 - no secret
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._grow, daemon=True)
+        self.lines = 0
+
+    def start(self) -> None:
+        """Make the file and begin to write."""
+        self.path.touch()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop writing."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _grow(self) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            while not self._ended.wait(_TICK_S):
+                count = self._chosen.randint(1, _MOST_LINES)
+                numbers = range(self.lines, self.lines + count)
+                file.writelines(json.dumps({FIELD: number}) + "\n" for number in numbers)
+                file.flush()
+                self.lines += count
+
+
+def built_in_config(path: Path) -> dict[str, str]:
+    """Return the config of the connector that reads the file; its transactions are long, so that faults hit them."""
+    text = "org.apache.kafka.connect.storage.StringConverter"
+    return {
+        "connector.class": CLASS,
+        "tasks.max": "1",
+        "file": str(path),
+        "topic": TOPIC,
+        "transaction.boundary": "interval",
+        "transaction.boundary.interval.ms": "500",
+        "key.converter": text,
+        "value.converter": text,
+    }
+
 
 TRANSACTIONS, DUPLICATES, LOSS = "transactions", "duplicates", "loss"
 _LONGEST_PAUSE_S = 3.0
@@ -80,17 +137,17 @@ class RehearsalPlan(Struct, frozen=True):
     @property
     def connector_name(self) -> str:
         """The name of the connector."""
-        return self.connector.name if self.connector else feed.CONNECTOR
+        return self.connector.name if self.connector else CONNECTOR
 
     @property
     def unique(self) -> str | None:
         """The field that no two records share."""
-        return self.request.unique or (None if self.connector else feed.FIELD)
+        return self.request.unique or (None if self.connector else FIELD)
 
     @property
     def sequence(self) -> str | None:
         """The field that counts."""
-        return self.request.sequence or (None if self.connector else feed.FIELD)
+        return self.request.sequence or (None if self.connector else FIELD)
 
     @property
     def has_fields(self) -> bool:
@@ -148,7 +205,7 @@ def plan_rehearsal(request: RehearsalRequest) -> RehearsalPlan:
     setup = Setup(
         request.brokers, request.workers, number,
         knows_tasks=tasks.strip().isdecimal(),
-        has_one_task=fit is None or pruned_class(fit.config) == pruned_class({"connector.class": feed.CLASS}),
+        has_one_task=fit is None or pruned_class(fit.config) == pruned_class({"connector.class": CLASS}),
         single_replicas=fit is not None and has_single_replicas(fit.config),
     )  # fmt: skip
     kinds, left_out = choose_faults(request.faults, setup)

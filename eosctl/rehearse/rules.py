@@ -9,12 +9,11 @@ from collections.abc import Container, Iterator, Mapping
 from msgspec import Struct
 
 from eosctl.core.clients.hidden_secrets import shown_address, shown_value
-from eosctl.core.configs.classes import MIRROR_SOURCE, is_class
-from eosctl.core.java.numbers import java_number
-from eosctl.core.java.properties import Properties
-from eosctl.core.kept.typed_json import json_of
+from eosctl.core.configs.records import MIRROR_SOURCE, is_class
+from eosctl.core.java.properties import Properties, java_number
+from eosctl.core.kept.plan_file import json_of
 from eosctl.errors import InputFileError, RefusedError
-from eosctl.observation.validations import SUPPORT_PROPERTY
+from eosctl.observation.gather import SUPPORT_PROPERTY
 
 DEFAULT_NAME = "rehearsal"
 BOOTSTRAP = "bootstrap.servers"

@@ -9,9 +9,8 @@ from functools import partial
 from typing import Protocol
 
 from eosctl.app import App
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event, Standing
 from eosctl.errors import EosctlError
-from eosctl.events import Event, Standing
 from eosctl.foreign import shell_word
 from eosctl.plan import Plan
 from eosctl.rehearse import codes
@@ -24,7 +23,7 @@ from eosctl.rehearse.report import result_report, show_plan
 from eosctl.rehearse.rows import FaultRow, FaultVerdict, FoundPart
 from eosctl.rehearse.stage import RehearsalStage
 from eosctl.report import Problem, Report
-from eosctl.state.steps import Step, Work, carry_out
+from eosctl.state.journal import Step, Work, carry_out
 
 OnRow = Callable[[FaultRow], None]
 _MS = 1000

@@ -8,14 +8,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.core.java.property_edit import set_property
+from eosctl.core.java.properties import set_property
+from eosctl.deadline import Event
 from eosctl.errors import EosctlError, RefusedError
-from eosctl.events import Event
 from eosctl.foreign import shell_word
-from eosctl.rehearse.feed import GrowingFile, built_in_config
-from eosctl.rehearse.ground import GROUP, Ground
-from eosctl.rehearse.network import Forwarder
-from eosctl.rehearse.plan import RehearsalPlan
+from eosctl.rehearse.ground import GROUP, Forwarder, Ground
+from eosctl.rehearse.plan import GrowingFile, RehearsalPlan, built_in_config
 from eosctl.rehearse.rules import BOOTSTRAP, without_requirement
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import START_TIMEOUT_S, Stack

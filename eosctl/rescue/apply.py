@@ -8,35 +8,34 @@ from functools import partial
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.statuses import connector_statuses
-from eosctl.core.fencing_rounds import ROUND_S
+from eosctl.connectors.holders import connector_statuses
 from eosctl.core.ids import ProducerId, TransactionalId, task_transactional_ids
-from eosctl.core.transactions import KafkaFault, TransactionDescription
+from eosctl.core.transactions import ROUND_S, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
-from eosctl.events import Event
 from eosctl.fence.plan import apply_fence
 from eosctl.fence.rows import fence_part
-from eosctl.group.leader import leader_worker
+from eosctl.group.absent import leader_worker
 from eosctl.plan import Plan
 from eosctl.report import Json, Report
-from eosctl.rescue.journal import IdStates, unfinished_rescue
 from eosctl.rescue.plan import (
     FENCE,
     RESTART,
     WAIT,
     WATCH,
     WRITE,
+    IdStates,
     RescuePlan,
     describe_step,
     plan_rescue,
     recorded_count,
     require_unchanged,
+    unfinished_rescue,
 )
-from eosctl.rescue.report import RescueOutput, result_report, show_rescue
-from eosctl.state.steps import Note, Step, Work, carry_out
-from eosctl.task_counts.record import write_record
+from eosctl.rescue.rows import RescueOutput, result_report, show_rescue
+from eosctl.state.journal import Note, Step, Work, carry_out
+from eosctl.task_counts.guards import write_record
 from eosctl.task_counts.write import differs_problem
 
 _STILL_S = 5.0  # Connect's round fences one id a second and coordinator

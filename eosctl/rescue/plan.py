@@ -2,36 +2,102 @@
 
 Only for the one case that `rules` recognises. Observes and decides; `apply` executes. The steps follow from the current
 state of the cluster and from the journal of an interrupted run.
+
+Reads from the journal of `rescue` what the cluster can't show: restarted tasks, and their epochs before.
+
+REST reports a task RUNNING before it runs, so after a kill only the epochs noted before the restart show which tasks
+have taken their ids since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.elsewhere import OtherCluster, cluster_of_ids
-from eosctl.connectors.holder_rules import Holding
-from eosctl.connectors.holders import holders_now
-from eosctl.core.fencing_rounds import ROUND_S
-from eosctl.core.ids import worker_id_of_url
+from eosctl.connectors.dedicated import OtherCluster, cluster_of_ids
+from eosctl.connectors.holders import Holding, holders_now
+from eosctl.core.configs.fold import ConnectorState
+from eosctl.core.ids import ProducerId, TransactionalId, worker_id_of_url
+from eosctl.core.transactions import ROUND_S
 from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.fence.plan import FencePlan, plan_recorded
 from eosctl.foreign import arguments, shell_word
-from eosctl.group.absent import refuse_never_there
+from eosctl.group.absent import leader_worker, read_config_topic, refuse_never_there
 from eosctl.group.gather import read_group
-from eosctl.group.leader import leader_worker
 from eosctl.group.members import STABLE
-from eosctl.group.topics.config import read_config_topic
-from eosctl.group.workers import refuse_unreachable
-from eosctl.rescue.journal import UnfinishedRescue, unfinished_rescue
+from eosctl.group.modes import refuse_unreachable
 from eosctl.rescue.rules import Diagnosis, RescueVerdict, diagnose, stopped_instead
-from eosctl.state.journal import Journal, journal_of
-from eosctl.task_counts.record import Scene, find_connector, scene_of
+from eosctl.state.journal import EndEntry, Journal, journal_of
+from eosctl.task_counts.guards import Scene, find_connector, scene_of
+
+IdStates = Mapping[TransactionalId, tuple[ProducerId, int] | None]
+"""Transactional id -> producer id and epoch; None for an id that no coordinator knows."""
+
+
+class UnfinishedRescue(Struct, frozen=True):
+    """A rescue that was begun and never ended: `done` maps steps to their details, in order.
+
+    `commit_offset` identifies the task set; `restarted` holds the ids of the tasks to restart, with their state before.
+    """
+
+    commit_offset: int | None
+    began_ms: int
+    done: Mapping[str, str] = {}
+    restarted: IdStates | None = None
+
+
+class _Begin(Struct, frozen=True):
+    time_ms: int
+    commit_offset: int | None = None
+
+
+class _Start(Struct, frozen=True):
+    restarted: IdStates | None = None
+
+
+class _Done(Struct, frozen=True):
+    step: str
+    detail: str
+
+
+_ENTRIES: Mapping[str, type[_Begin | _Start | _Done | EndEntry]] = {
+    "begin": _Begin,
+    "start": _Start,
+    "done": _Done,
+    "end": EndEntry,
+}
+
+
+def unfinished_rescue(journal: Journal, connector: ConnectorState) -> UnfinishedRescue | None:
+    """Return the unfinished rescue of the connector's newest task set, by the journal; raise EosctlError.
+
+    A run that continues an earlier one adds to it.
+    """
+    begun: UnfinishedRescue | None = None
+    for entry in journal.read(_ENTRIES):
+        match entry:
+            case _Begin():
+                begun = _begun(entry, begun)
+            case _Start(restarted) if begun is not None and restarted is not None:
+                begun = replace(begun, restarted={**(begun.restarted or {}), **restarted})
+            case _Done(step, detail) if begun is not None:
+                begun = replace(begun, done={**begun.done, step: detail})
+            case EndEntry():
+                begun = None
+    return begun if begun is not None and begun.commit_offset == connector.commit_offset else None
+
+
+def _begun(entry: _Begin, earlier: UnfinishedRescue | None) -> UnfinishedRescue:
+    if earlier is not None and earlier.commit_offset == entry.commit_offset:
+        return earlier
+    return UnfinishedRescue(entry.commit_offset, entry.time_ms)
+
 
 WAIT, FENCE, WRITE, RESTART, WATCH = STEPS = ("wait", "fence", "write", "restart", "watch")
 

@@ -1,16 +1,28 @@
-"""The rows of `rescue`: the steps that heal a connector, and their outcomes."""
+"""The rows of `rescue`: the steps that heal a connector, and their outcomes.
+
+The report of a rescue: plan and result as rows of steps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
+from msgspec.structs import replace
 
+from eosctl.app import App
+from eosctl.core.wording import rfc3339
+from eosctl.fence.connect import cure_of
 from eosctl.fence.rows import FencePart
+from eosctl.group.observation.holders import override_policy
 from eosctl.output.cells import format_cell, summary_lines
-from eosctl.output.rows import Printed, Text, plan_and_result
-from eosctl.report import Report
+from eosctl.output.rows import Kind, Printed, Text, plan_and_result
+from eosctl.report import Problem, Report
+from eosctl.rescue import codes
+from eosctl.rescue.plan import STEPS, RescuePlan, describe_step
+from eosctl.state.journal import Progress
 
 
 class RescueRow(Printed):
@@ -70,3 +82,84 @@ RESCUE_PLAN, RESCUE_RESULT = plan_and_result(
     text=_TEXT,
     result={"data": RescueResultData},
 )
+
+
+@dataclass(slots=True)
+class RescueOutput:
+    """The files and fenced ids that steps leave behind, even failed ones."""
+
+    fence: FencePart | UnsetType = UNSET
+    backup: str | UnsetType | None = UNSET
+
+
+def show_rescue(app: App, plan: RescuePlan) -> Report:
+    """Report the steps to come, and what an earlier run has done."""
+    outcomes = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
+    problems = [*_earlier(plan), *(plan.fence.problems if plan.fence else ())]
+    return _report(app, RESCUE_PLAN, plan, outcomes, data=_data(app, plan), problems=problems)
+
+
+def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, output: RescueOutput) -> Report:
+    """Report the outcome of every step."""
+    outcomes = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
+    outcomes |= {step: ("done", detail) for step, detail in progress.done.items()}
+    problems, error = _earlier(plan), progress.error
+    if progress.failed is not None:
+        outcomes[progress.failed] = ("failed", describe_step(plan, progress.failed))
+    if error is not None:
+        during = f"{progress.failed}: " if progress.failed else ""
+        problems.append(Problem(error.code, during + error.message, error.hint))
+        problems.append(Problem(codes.RESCUE_AGAIN, "the steps after it were not done", codes.RESCUE_AGAIN.next))
+    problems += progress.problems
+    data = RescueResultData(**structs.asdict(_data(app, plan)), fence=output.fence, backup=output.backup)
+    report = _report(app, RESCUE_RESULT, plan, outcomes, data=data, problems=problems)
+    return replace(report, exit_code=progress.exit_code(touched=bool(progress.done)))
+
+
+def _earlier(plan: RescuePlan) -> list[Problem]:
+    """Return the problem that an earlier run was interrupted, if there is still something to do."""
+    begun = plan.state.begun
+    if begun is None or not plan.steps:
+        return []
+    message = (
+        f"a rescue of {plan.connector} was begun at {rfc3339(begun.began_ms)} and not finished; "
+        f"done then: {', '.join(begun.done) or 'nothing'}"
+    )
+    return [Problem(codes.RESCUE_UNFINISHED, message)]
+
+
+def _rows(plan: RescuePlan, outcomes: Mapping[str, tuple[str, str]]) -> Sequence[RescueRow]:
+    """Return the steps in order, including an earlier run's; the numbers are the same in plan and result."""
+    before = plan.state.begun.done if plan.state.begun and plan.steps else {}
+    known = {**{step: ("done_before", detail) for step, detail in before.items()}, **outcomes}
+    steps = [step for step in STEPS if step in known]
+    return [
+        RescueRow(step=number, action=step, detail=known[step][1], outcome=known[step][0])
+        for number, step in enumerate(steps, start=1)
+    ]
+
+
+def _report(
+    app: App,
+    kind: Kind,
+    plan: RescuePlan,
+    outcomes: Mapping[str, tuple[str, str]],
+    *,
+    data: RescueData,
+    problems: Sequence[Problem],
+) -> Report:
+    return Report(
+        kind=kind,
+        rows=_rows(plan, outcomes),
+        summary=RescueSummary(connector=plan.connector, verdict=plan.verdict.value, tasks=len(plan.state.tasks)),
+        data=data,
+        target={"kafka_cluster_id": plan.state.scene.cluster_id, "group_id": app.target.group_id},
+        problems=problems,
+    )
+
+
+def _data(app: App, plan: RescuePlan) -> RescueData:
+    config = plan.state.scene.connector.config or {}
+    policy = override_policy([worker.properties.values for worker in app.target.worker_configs])
+    cure = {name: value for name, value in cure_of(policy).items() if plan.steps and str(config.get(name)) != value}
+    return RescueData(seen=plan.state.diagnosis.seen, cure=cure, journal=str(plan.state.journal.path))

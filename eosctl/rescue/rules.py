@@ -12,9 +12,9 @@ from enum import StrEnum, unique
 
 from msgspec import Struct
 
-from eosctl.connectors.failures import FAILED, failed_in_fencing
+from eosctl.connectors.look import FAILED, failed_in_fencing
 from eosctl.core.configs.fold import ConnectorState
-from eosctl.core.fencing_rounds import FENCING_FAILED, ROUND_S
+from eosctl.core.transactions import FENCING_FAILED, ROUND_S
 from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.foreign import arguments, shell_word

@@ -1,23 +1,35 @@
-"""`eosctl sandbox`: up, status, logs, down of a named stack below the state directory."""
+"""`eosctl sandbox`: up, status, logs, down of a named stack below the state directory.
+
+The secured sandbox: a user per role, named like it, and the rights that each of them needs before any connector.
+
+What a connector needs is granted by `eosctl acls apply`, as on any cluster.
+
+A zombie to practise on: a real producer that holds a transactional id and an open transaction.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType, TracebackType
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
+from eosctl.acls.rules import acl_of
+from eosctl.core.acls.table import CONNECT_ROLES, ROLES, GroupScope, required_rights
 from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Deadline, Event, OnEvent
 from eosctl.errors import EosctlError, NotFoundError, RefusedError
-from eosctl.events import Event, OnEvent
 from eosctl.foreign import shell_word
 from eosctl.machine.files import open_own, own_folder
 from eosctl.output.rows import Kind
 from eosctl.report import Report
-from eosctl.sandbox.lock import DEFAULT_VERSION, connect_version, supported_versions
+from eosctl.sandbox.login import SUPER_USER, SecureListener
 from eosctl.sandbox.rows import (
     SANDBOX_DOWN,
     SANDBOX_LOGS,
@@ -31,13 +43,41 @@ from eosctl.sandbox.rows import (
     PrincipalPart,
     StatusSummary,
 )
-from eosctl.sandbox.secure import SUPER_USER
-from eosctl.sandbox.security import grant_roles, secured
-from eosctl.sandbox.servers.readiness import log_tail
-from eosctl.sandbox.settings import GroupSpec, StackSpec
+from eosctl.sandbox.servers.launcher import log_tail
+from eosctl.sandbox.servers.process import Node
+from eosctl.sandbox.settings import DEFAULT_VERSION, GroupSpec, StackSpec, connect_version, supported_versions
 from eosctl.sandbox.stack import START_TIMEOUT_S, Stack
-from eosctl.sandbox.state import Node
 from eosctl.state.audit_file import lock_now
+
+_GRANT_TIMEOUT_S = 30.0
+# the worker's properties that begin so are of its connectors' clients
+_USERS = {"" if role == "worker" else f"{role}.": role for role in CONNECT_ROLES}
+
+
+def secured(spec: StackSpec, listener: SecureListener | None = None) -> StackSpec:
+    """Put the stack behind TLS, SCRAM and an authorizer: every Connect client logs in as the user of its role."""
+    groups = tuple(replace(group, users=_USERS) for group in spec.groups)
+    return replace(spec, groups=groups, secure=listener or SecureListener.with_users(ROLES))
+
+
+def grant_roles(stack: Stack, groups: tuple[GroupSpec, ...]) -> None:
+    """Grant every role the rights that the groups alone need, without connectors. Wait until the brokers know them."""
+    from eosctl.kafka.acls import KafkaAclClient
+
+    acls = {acl_of(right, f"User:{right.role}") for group in groups for right in required_rights(_scope(group), ROLES)}
+    deadline = Deadline.after(_GRANT_TIMEOUT_S)
+    with KafkaAclClient(stack.client_settings(), deadline=deadline) as store:
+        for error in store.create(acls).values():
+            raise error
+        for _ in deadline.rounds(0.1):
+            if acls <= set(store.describe()):
+                return
+    raise deadline.passed("waiting for the brokers to know the sandbox's ACLs")
+
+
+def _scope(group: GroupSpec) -> GroupScope:
+    topics = group.topics()
+    return GroupScope(group.group_id, topics["config"], topics["offset"], topics["status"])
 
 
 def up_sandbox(
@@ -190,3 +230,68 @@ def _row(node: Node) -> NodeRow:
         log=node.log,
         metrics_url=node.metrics_url,
     )
+
+
+_PATIENCE_S = 120  # of a loaded machine
+_NO_LOGIN: Mapping[str, str] = MappingProxyType({})
+
+
+class Zombie:
+    """A librdkafka producer under `transactional_id` that has written `record` to `topic` and not committed.
+
+    A context manager; `commit()` says how the commit ended, and leaving closes the producer. Sandbox only: taking a
+    transactional id over fences whoever holds it.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        transactional_id: str,
+        *,
+        topic: str,
+        record: bytes,
+        timeout_ms: int = 600_000,
+        login: Mapping[str, str] = _NO_LOGIN,
+    ) -> None:
+        import logging
+
+        from confluent_kafka import Producer
+
+        silent = logging.Logger("zombie")
+        silent.addHandler(logging.NullHandler())
+        settings = {
+            "bootstrap.servers": bootstrap_servers,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": timeout_ms,
+            "enable.metrics.push": False,
+            **login,
+        }
+        self._producer = Producer(settings, logger=silent)
+        self._producer.init_transactions(_PATIENCE_S)
+        self._producer.begin_transaction()
+        self._producer.produce(topic, record, partition=0)
+        self._producer.flush(_PATIENCE_S)
+
+    def commit(self) -> str:
+        """Try to commit; return `committed` or the name of the error (`_FENCED` once the id was fenced)."""
+        from confluent_kafka import KafkaException
+
+        try:
+            self._producer.commit_transaction(_PATIENCE_S)
+        except KafkaException as exc:
+            return str(exc.args[0].name())
+        return "committed"
+
+    def __enter__(self) -> Zombie:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _exc: BaseException | None, _tb: TracebackType | None
+    ) -> None:
+        import warnings
+
+        from confluent_kafka import KafkaException
+
+        with warnings.catch_warnings(), contextlib.suppress(KafkaException):
+            warnings.simplefilter("ignore")  # closing a fenced producer complains that it could not abort
+            self._producer.close()

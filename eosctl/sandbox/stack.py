@@ -9,26 +9,20 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.java.property_edit import set_property
+from eosctl.core.java.properties import set_property
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.modes import CONNECT_SETTING, Mode
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event, OnEvent, ignore_events
 from eosctl.errors import EosctlError, NotFoundError
-from eosctl.events import Event, OnEvent, ignore_events
+from eosctl.machine.class_archive import KeptFile
 from eosctl.machine.java import require_java
-from eosctl.machine.kept_file import KeptFile
-from eosctl.sandbox import state
 from eosctl.sandbox.downloads.jars import ca_file, cache_dir, ensure_jars, proxy_options
-from eosctl.sandbox.lock import connect_version, read_agent_lock, read_lock
-from eosctl.sandbox.login import SandboxLogin
-from eosctl.sandbox.secure import SecureListener
+from eosctl.sandbox.login import SandboxLogin, SecureListener
 from eosctl.sandbox.servers import process
-from eosctl.sandbox.servers.launcher import Launcher
-from eosctl.sandbox.servers.ports import TakePorts, take_ports
-from eosctl.sandbox.servers.readiness import PortTakenError, answers, wait_ready
-from eosctl.sandbox.servers.storage import kafka_uuid, storage_template
-from eosctl.sandbox.settings import GroupSpec, StackSpec
-from eosctl.sandbox.state import Node, StackState
+from eosctl.sandbox.servers import process as state
+from eosctl.sandbox.servers.launcher import Launcher, PortTakenError, answers, wait_ready
+from eosctl.sandbox.servers.process import Node, StackState, TakePorts, kafka_uuid, storage_template, take_ports
+from eosctl.sandbox.settings import GroupSpec, StackSpec, connect_version, read_agent_lock, read_lock
 
 START_TIMEOUT_S = 300.0  # slow machines need it; a process that ends is told of at once
 _PORT_ATTEMPTS = 4

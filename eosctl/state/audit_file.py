@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from eosctl.core.kept.typed_json import json_of
+from eosctl.core.kept.plan_file import json_of
 from eosctl.machine.files import make_folder, open_own, sync_directory
 from eosctl.report import Json
 

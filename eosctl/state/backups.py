@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, TypeVar
 from eosctl.app import App
 from eosctl.core.configs.view import is_config_key
 from eosctl.core.kept.record_lines import BackupEntry, read_backup_lines
-from eosctl.core.record_file import encode_bytes, record_line
-from eosctl.core.records import Record
+from eosctl.core.records import Record, encode_bytes, record_line
 from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.foreign import arguments
-from eosctl.machine.ahead import ahead
 from eosctl.machine.files import own_folder, write_steadily, write_whole
+from eosctl.machine.side_by_side import ahead
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
@@ -43,7 +42,7 @@ def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) 
 
     More than MOST_LINES records are stored in a Parquet file, as for a migration.
     """
-    from eosctl.engine.backups.lines import backup_lines, few_at_once
+    from eosctl.engine.backups.file import backup_lines, few_at_once
     from eosctl.engine.planned import replaced
 
     if len(writes) > MOST_LINES:

@@ -13,34 +13,31 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors import codes as connector_codes
-from eosctl.connectors.elsewhere import task_clusters
+from eosctl.connectors.dedicated import task_clusters
 from eosctl.core.configs.fold import fold_config_topic
 from eosctl.core.configs.view import aborted_records, differing_connectors
 from eosctl.core.findings import Finding
-from eosctl.core.record_file import UNKNOWN, read_records
-from eosctl.core.records import Record
+from eosctl.core.records import UNKNOWN, Record, read_records
 from eosctl.core.transactions import TransactionListing
 from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
-from eosctl.group.absent import KnownEvidence, doubt_about
+from eosctl.group.absent import KnownEvidence, blocked_problems, doubt_about, read_both_views, read_config_topic
 from eosctl.group.gather import discover_urls, in_turn, read_group
 from eosctl.group.observation.absence import Recorded
-from eosctl.group.topics.config import blocked_problems, read_both_views, read_config_topic
-from eosctl.group.topics.config_reader import ConfigTopic
-from eosctl.output.parts import unseen_parts
-from eosctl.output.rows import Kind
+from eosctl.group.topics import ConfigTopic
+from eosctl.output.rows import Kind, unseen_parts
 from eosctl.report import Problem, Report, check_exit_code
 from eosctl.task_counts import codes
-from eosctl.task_counts.findings import Case, find_problems
-from eosctl.task_counts.report import case_row, replay_report
 from eosctl.task_counts.rows import (
     TASK_COUNTS_LIST,
     TASK_COUNTS_SHOW,
     TASK_COUNTS_VALIDATE,
     TaskCountsSummary,
     ValidateData,
+    case_row,
+    replay_report,
 )
-from eosctl.task_counts.rules import cases
+from eosctl.task_counts.rules import Case, cases, find_problems
 
 
 def list_task_counts(app: App) -> Report:

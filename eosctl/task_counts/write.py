@@ -15,11 +15,11 @@ from msgspec import Struct, structs
 from msgspec.structs import asdict, replace
 
 from eosctl.app import App
-from eosctl.connectors.elsewhere import cluster_of_ids
+from eosctl.connectors.dedicated import cluster_of_ids
 from eosctl.core.allowances import Waiver
-from eosctl.core.configs.cleaning import stop_and_resume
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.configs.records import task_count_key
+from eosctl.core.configs.view import stop_and_resume
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, StalePlanError
 from eosctl.fence.plan import FencePlan, apply_fence, plan_recorded
@@ -28,16 +28,18 @@ from eosctl.foreign import arguments, shell_word
 from eosctl.output.rows import Kind
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report
-from eosctl.state.steps import Progress, Step, Work, carry_out
+from eosctl.state.journal import Progress, Step, Work, carry_out
 from eosctl.task_counts import codes
 from eosctl.task_counts.guards import (
+    RecordWrite,
+    Scene,
     is_recorded,
     observe_for_write,
     refuse_implausible,
     refuse_left_out,
     refuse_running_round,
+    write_record,
 )
-from eosctl.task_counts.record import RecordWrite, Scene, write_record
 from eosctl.task_counts.rules import fencing_decision
 from eosctl.task_counts.write_rows import (
     TASK_COUNTS_WRITE_PLAN,
@@ -49,8 +51,9 @@ from eosctl.task_counts.write_rows import (
     WriteData,
     WriteResultData,
     WriteSummary,
+    decisions,
+    with_record,
 )
-from eosctl.task_counts.writes import decisions, with_record
 
 _Record = TypeVar("_Record", RecordBefore, RecordAfter)
 

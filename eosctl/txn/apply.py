@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 from eosctl.app import App
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.transactions import ActiveProducer, KafkaFault
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import (
     EosctlError,
     ExitCode,
@@ -21,14 +21,13 @@ from eosctl.errors import (
     UnauthorizedError,
     UnconfirmedError,
 )
-from eosctl.events import Event
 from eosctl.foreign import Lines
 from eosctl.plan import Plan
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem, Report
 from eosctl.state.backups import keep_removed
 from eosctl.txn import codes
-from eosctl.txn.faults import AUTHORIZATION_CODES, LOST_ANSWER_CODES, NOT_CHECKED, error_cell, exit_code_of_faults
+from eosctl.txn.owners import AUTHORIZATION_CODES, LOST_ANSWER_CODES, NOT_CHECKED, error_cell, exit_code_of_faults
 from eosctl.txn.partitions import ask_coordinators
 from eosctl.txn.plan import (
     EndPlan,

@@ -27,13 +27,11 @@ from eosctl.core.transactions import (
 )
 from eosctl.core.wording import rfc3339
 from eosctl.errors import UnauthorizedError, UnsupportedError, UsageError
-from eosctl.output.parts import Place
+from eosctl.output.rows import Place
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem, Report
-from eosctl.txn.faults import NOT_CHECKED
 from eosctl.txn.hanging import unjudged
-from eosctl.txn.owners import owners_of_ids
-from eosctl.txn.parts import owner_part
+from eosctl.txn.owners import NOT_CHECKED, owner_part, owners_of_ids
 from eosctl.txn.report import hidden_ids_warning, id_problem, missing_ids_problems, txn_report
 from eosctl.txn.rows import (
     TXN_COORDINATOR,

@@ -15,12 +15,10 @@ from eosctl.core.transaction_log import TOPIC, LoggedTransaction, coordinator_pa
 from eosctl.core.transactions import TransactionState
 from eosctl.core.wording import counted, rfc3339
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, ProtocolError
-from eosctl.output.parts import Place
+from eosctl.output.rows import Place
 from eosctl.report import Problem, Report
 from eosctl.txn import codes
-from eosctl.txn.faults import NOT_CHECKED
-from eosctl.txn.owners import owners_of_ids
-from eosctl.txn.parts import owner_part
+from eosctl.txn.owners import NOT_CHECKED, owner_part, owners_of_ids
 from eosctl.txn.rows import TXN_LOG, LogRow, LogSummary
 from eosctl.txn.rules import LogEntry, LogLook
 

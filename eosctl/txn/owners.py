@@ -1,14 +1,23 @@
-"""The owners of transactional ids: by known connectors and groups, else by the form of the id."""
+"""The owners of transactional ids: by known connectors and groups, else by the form of the id.
+
+Parts of rows about transactional ids, of `txn` and other features; `fence` loads no more than this.
+
+Converts refusals and missing answers of brokers to rows, counts and exit codes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Annotated
 
 from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.ids import (
+    Application,
     Owner,
+    OwnerKind,
+    ProducerId,
     TransactionalId,
     groups_of_task,
     leader_transactional_id,
@@ -16,7 +25,11 @@ from eosctl.core.ids import (
     owner_of,
     task_of,
 )
+from eosctl.core.transactions import OPEN_STATES, KafkaFault
+from eosctl.errors import ExitCode
 from eosctl.group.listing import list_connect_groups
+from eosctl.output.cells import duration
+from eosctl.output.rows import Header, KafkaError, Printed
 
 _LEADS = leader_transactional_id("")
 
@@ -79,3 +92,58 @@ def _reads_in_several_ways(
 def _readers(transactional_id: TransactionalId, group_id: str | None, groups: Collection[str]) -> list[str]:
     """Return the existing groups, including the named one, to which this may be the id of a task."""
     return [each for each in groups_of_task(transactional_id) if each == group_id or each in groups]
+
+
+ShownId = Annotated[TransactionalId, "The transactional id."]
+ShownProducerId = Annotated[ProducerId, "The producer id that the coordinator has for the transactional id."]
+ShownEpoch = Annotated[int, "The producer's epoch; brokers refuse a producer with a lower one.", Header("EPOCH")]
+ShownTimeout = Annotated[int, "Its transaction timeout in milliseconds.", Header("TIMEOUT-MS")]
+ShownCoordinator = Annotated[int, "The node id of the broker that coordinates the transactional id."]
+
+
+class OwnerPart(Printed):
+    """The owner of a transactional id."""
+
+    kind: Annotated[OwnerKind, "What uses the id: a task, the leader of a group, eosctl itself, or something else."]
+    connector: Annotated[str | None, "The connector of the task."]
+    task: Annotated[int | None, "The number of the task."]
+    application: Annotated[
+        Application | None, "Of `other`: what makes ids of this shape. A guess, for any client may use such an id."
+    ]
+
+    def cell(self) -> str:
+        """Format the owner: `orders/0` for a task; `flink-sink?` if only the form of the id is known."""
+        if self.kind == "task":
+            return f"{self.connector}/{self.task}"
+        return f"{self.application}?" if self.application else self.kind
+
+
+def owner_part(owner: Owner) -> OwnerPart:
+    """Return the `owner` member of a row."""
+    return OwnerPart(kind=owner.kind, connector=owner.connector, task=owner.task, application=owner.application)
+
+
+def open_for(state: str | None, age_ms: int | None) -> str | None:
+    """Return how long a transaction has been open; None if it is not, as a coordinator keeps the last one's start."""
+    return duration(age_ms) if age_ms is not None and (state is None or state in OPEN_STATES) else None
+
+
+# TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_AUTHORIZATION_FAILED and SASL_AUTHENTICATION_FAILED
+AUTHORIZATION_CODES = frozenset({29, 30, 31, 53, 58})
+# no answer: no leader, timed out, connection lost, coordinator loading, unknown or moving, transaction still ending
+UNREACHABLE_CODES = frozenset({5, 6, 7, 13, 14, 15, 16, 51})
+LOST_ANSWER_CODES = frozenset({7, 13})  # timed out, connection lost: the request may have been done all the same
+NOT_CHECKED, NO_ANSWER = "not_checked", 7
+
+
+def error_cell(fault: KafkaFault) -> KafkaError:
+    """Return the `error` member of a row."""
+    return KafkaError(code=fault.name, kafka_code=fault.code, message=fault.message or fault.name)
+
+
+def exit_code_of_faults(faults: Iterable[KafkaFault | None]) -> ExitCode:
+    """Return the exit code if everything failed: not authorised, unreachable, or unclassified if causes differ."""
+    codes = {fault.code if fault is not None else 0 for fault in faults}
+    if codes <= AUTHORIZATION_CODES:
+        return ExitCode.UNAUTHORIZED
+    return ExitCode.UNREACHABLE if codes <= UNREACHABLE_CODES else ExitCode.FAILED

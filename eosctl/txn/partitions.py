@@ -15,7 +15,6 @@ from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, NotFoundError, UnauthorizedError, UnreachableError, UnsupportedError
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem, Report
-from eosctl.txn.faults import NO_ANSWER, NOT_CHECKED
 from eosctl.txn.hanging import (
     MAX_TRANSACTION_TIMEOUT_MS,
     HangingTransaction,
@@ -24,8 +23,7 @@ from eosctl.txn.hanging import (
     unjudged,
     without_owner,
 )
-from eosctl.txn.owners import owners_of_ids
-from eosctl.txn.parts import owner_part
+from eosctl.txn.owners import NO_ANSWER, NOT_CHECKED, owner_part, owners_of_ids
 from eosctl.txn.report import (
     Partition,
     id_problem,
@@ -35,14 +33,7 @@ from eosctl.txn.report import (
     unseen_ids_warning,
     writer_of,
 )
-from eosctl.txn.rows import (
-    TXN_HANGING,
-    TXN_PRODUCERS,
-    HangingRow,
-    HangingSummary,
-    ProducerRow,
-    ProducersSummary,
-)
+from eosctl.txn.rows import TXN_HANGING, TXN_PRODUCERS, HangingRow, HangingSummary, ProducerRow, ProducersSummary
 from eosctl.txn.rules import LogLook, Writer, decision_in_log, identity, writer_of_part
 from eosctl.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 

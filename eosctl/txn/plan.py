@@ -25,9 +25,9 @@ from eosctl.foreign import arguments, shell_word
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem, Report
 from eosctl.txn import codes
-from eosctl.txn.faults import AUTHORIZATION_CODES, exit_code_of_faults
 from eosctl.txn.hanging import MAX_TRANSACTION_TIMEOUT_MS, Reason
 from eosctl.txn.log import read_log_about
+from eosctl.txn.owners import AUTHORIZATION_CODES, exit_code_of_faults
 from eosctl.txn.partitions import HangingLook, ask_coordinators, look_for_hanging, look_for_parts, partitions_of
 from eosctl.txn.report import Partition, writer_of
 from eosctl.txn.rows import TXN_ABORT_PLAN, TXN_COMPLETE_PLAN, AbortSummary, CompleteSummary, EndRow

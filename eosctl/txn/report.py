@@ -15,8 +15,8 @@ from eosctl.foreign import Lines
 from eosctl.output.rows import Kind
 from eosctl.report import Problem, Report
 from eosctl.txn import codes
-from eosctl.txn.faults import AUTHORIZATION_CODES, exit_code_of_faults
 from eosctl.txn.hanging import Reason
+from eosctl.txn.owners import AUTHORIZATION_CODES, exit_code_of_faults
 from eosctl.txn.rows import WriterRow
 
 Partition = tuple[str, int]

@@ -7,9 +7,8 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 
 from eosctl.output.cells import duration
-from eosctl.output.parts import Counts, Place
-from eosctl.output.rows import Header, Kind, Printed, Text, Time
-from eosctl.txn.parts import OwnerPart, ShownCoordinator, ShownEpoch, ShownId, ShownProducerId, ShownTimeout, open_for
+from eosctl.output.rows import Counts, Header, Kind, Place, Printed, Text, Time
+from eosctl.txn.owners import OwnerPart, ShownCoordinator, ShownEpoch, ShownId, ShownProducerId, ShownTimeout, open_for
 
 OwnerOfId = Annotated[OwnerPart, "The owner of the transactional id."]
 State = Annotated[

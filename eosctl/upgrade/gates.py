@@ -10,23 +10,22 @@ from collections.abc import Callable, Collection, Sequence
 from msgspec import Struct
 
 from eosctl.codes import Code
-from eosctl.core.clients.kafka_scripts import one_partition, only_compacted
+from eosctl.core.clients.own_brokers import one_partition, only_compacted
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import TopicDescription
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.foreign import shell_words
-from eosctl.group.observation.rules import BROKER_SETTINGS, CONNECTOR_STATES, OTHER_GROUPS, Observation
-from eosctl.group.observation.stale import StaleOffsets
+from eosctl.group.observation.rules import BROKER_SETTINGS, CONNECTOR_STATES, OTHER_GROUPS, Observation, StaleOffsets
 from eosctl.observation.connectors import rules as connectors
-from eosctl.observation.connectors.client_overrides import client_overrides
-from eosctl.observation.connectors.collisions import collisions, leader_collisions
-from eosctl.observation.connectors.exactly_once import task_audit
-from eosctl.observation.connectors.own_clusters import own_cluster
+from eosctl.observation.connectors.exactly_once import collisions, leader_collisions, own_cluster, task_audit
+from eosctl.observation.connectors.settings import client_overrides
 from eosctl.upgrade import codes
-from eosctl.upgrade.gate import Gate, GateStatus, GateVerdict
-from eosctl.upgrade.worker_gates import (
+from eosctl.upgrade.gate import (
+    Gate,
+    GateStatus,
+    GateVerdict,
     group_stable,
     internal_rest,
     members_known,

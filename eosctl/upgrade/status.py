@@ -16,17 +16,25 @@ from eosctl.errors import ExitCode
 from eosctl.group import codes as group_codes
 from eosctl.group.observation.rules import STARTING, Observation
 from eosctl.group.rows import WorkersSummary
-from eosctl.output.parts import finding_row
+from eosctl.output.rows import finding_row
 from eosctl.report import Problem, Report
 from eosctl.state.journal import Journal
 from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import OwnsWorkers
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.gates import FORBIDDABLE_GATES
-from eosctl.upgrade.look import NOTHING_KNOWN, AcceptedRisks, GroupLook, accepted_risks, look
-from eosctl.upgrade.memory import Brought, Memory, Roll, describe_roll
-from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
-from eosctl.upgrade.roll.owned import match_gates
+from eosctl.upgrade.look import (
+    NOTHING_KNOWN,
+    AcceptedRisks,
+    Brought,
+    GroupLook,
+    Memory,
+    Roll,
+    accepted_risks,
+    describe_roll,
+    look,
+)
+from eosctl.upgrade.roll.owned import match_gates, newest_roll, upgrade_journal
 from eosctl.upgrade.rows import (
     UPGRADE_STATUS,
     UPGRADE_VERIFY,

@@ -15,8 +15,8 @@ from eosctl.core.findings import SEVERITIES, Finding
 from eosctl.core.wording import counted
 from eosctl.foreign import lines_of
 from eosctl.output.cells import duration
-from eosctl.output.parts import about_subject
-from eosctl.output.screen.rows import (
+from eosctl.output.rows import about_subject
+from eosctl.output.screen import (
     ScreenRow,
     TextSpan,
     copyable_rows,

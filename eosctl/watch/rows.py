@@ -9,8 +9,7 @@ from msgspec import structs
 
 from eosctl.core.wording import rfc3339
 from eosctl.foreign import printable
-from eosctl.output.findings import finding_lines
-from eosctl.output.parts import (
+from eosctl.output.rows import (
     Counts,
     FindingCode,
     FindingEvidence,
@@ -18,10 +17,14 @@ from eosctl.output.parts import (
     FindingMessage,
     FindingSeverity,
     FindingSubject,
+    Kind,
+    Printed,
+    Text,
+    Time,
     about_subject,
     finding_row,
 )
-from eosctl.output.rows import Kind, Printed, Text, Time
+from eosctl.output.text import finding_lines
 from eosctl.report import Report
 from eosctl.watch.rules import ChangeWord, WatchLine
 

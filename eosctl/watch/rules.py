@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from eosctl.collect.facts import unproven
 from eosctl.core.findings import ERROR, SEVERITIES, WARNING, Finding
 from eosctl.foreign import arguments, lines_of
-from eosctl.observation.connectors.folds import fold_alike
+from eosctl.observation.connectors.commit_age import fold_alike
 from eosctl.offsets.lint.rules import BEFORE_RESTARTS
 from eosctl.txn.codes import NOT_CHECKED
 

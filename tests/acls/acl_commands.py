@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eosctl.core.acls.binding import Acl
+from eosctl.core.acls.lines import Acl
 from tests.conftest import Invoke, Outcome
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.config_topic import config_records, created

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.acls.rules import AclIndex, RightVerdict, acl_of, is_certain, judge
-from eosctl.core.acls.binding import Acl
+from eosctl.core.acls.lines import Acl
 from eosctl.core.acls.table import Right
 
 W = "User:w"

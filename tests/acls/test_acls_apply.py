@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from eosctl.core.acls.binding import Acl
+from eosctl.core.acls.lines import Acl
 from eosctl.errors import BrokerError, UnauthorizedError, UnreachableError
 from tests.acls.acl_commands import WHERE, doors
 from tests.conftest import Invoke, Outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.acls.binding import Acl
+from eosctl.core.acls.lines import Acl
 from eosctl.core.acls.table import CONNECT_ROLES
 from eosctl.errors import UnauthorizedError, UnsupportedError
 from tests.acls.acl_commands import WHERE, check, codes, doors, needed

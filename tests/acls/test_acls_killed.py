@@ -6,7 +6,7 @@ from pathlib import Path
 
 from eosctl.acls.apply import apply_acls, plan_acls
 from eosctl.app import App
-from eosctl.core.acls.request import AclRequest
+from eosctl.core.acls.lines import AclRequest
 from eosctl.errors import ExitCode
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.config_topic import config_records, created

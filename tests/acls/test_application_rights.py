@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.acls.applications import ApplicationScope, application_rights
+from eosctl.core.acls.table import ApplicationScope, application_rights
 
 Invoke = Callable[..., Any]
 

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
     ResourceType,
 )
 
-from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
+from eosctl.sandbox.settings import DEFAULT_VERSION, read_lock
 from tests.applications.flink import LineServer, start_flink
 from tests.applications.jvm import jvm, locked
 from tests.conftest import Invoke

@@ -17,10 +17,10 @@ from typing import Any
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway  # type: ignore[import-untyped]
 
-from eosctl.events import ignore_events
+from eosctl.deadline import ignore_events
 from eosctl.machine.java import require_java
 from eosctl.sandbox.downloads.jars import ca_file, cache_dir, ensure_jars, proxy_options
-from eosctl.sandbox.lock import Jar, parse_lock
+from eosctl.sandbox.settings import Jar, parse_lock
 from tests.sandbox_fixtures import wait_until
 
 _LOCKS = Path(__file__).parent

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from itertools import pairwise
 
-from eosctl.core.batches import Place
+from eosctl.core.records import Place
 from tests.audit.histories import OFFSETS, OUT, UNREAD, Entry, History, Producer, Task, Transaction
 
 Cheat = Callable[[History], bool]

@@ -12,7 +12,7 @@ import random
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from eosctl.core.batches import Place
+from eosctl.core.records import Place
 from tests.audit.history_settings import Setting, any_setting
 
 OUT, OFFSETS, UNREAD = "out", "connect-offsets", "unread"

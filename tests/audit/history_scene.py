@@ -10,8 +10,7 @@ from eosctl.audit.audit import Audited, audit_of
 from eosctl.audit.reading.gather import read_logs
 from eosctl.audit.scope import Scope
 from eosctl.audit.value_checks import Fields
-from eosctl.core.batches import Place, Window
-from eosctl.core.records import Record
+from eosctl.core.records import Place, Record, Window
 from tests.audit.histories import OFFSETS, OUT, START_MS, UNREAD, Entry, History
 from tests.audit.log_scene import LogScene
 from tests.fakes.broker_state import FakeTransaction

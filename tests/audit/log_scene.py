@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from eosctl.core.batches import Batch
 from eosctl.core.ids import ProducerId
-from eosctl.core.records import OutRecord, Record
+from eosctl.core.records import Batch, OutRecord, Record
 from tests.conftest import Invoke, Outcome
 from tests.fakes.clock import FakeTime
 from tests.fakes.world import OFFSETS, World

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
-from eosctl.core.batches import ScanPlan, Window
+from eosctl.core.records import ScanPlan, Window
 from tests.audit.happenings import (
     codes,
     connector,

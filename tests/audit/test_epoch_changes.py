@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from eosctl.audit.log.ledger import Has, Ledger, Transaction
-from eosctl.audit.log.segments import Part
-from eosctl.audit.log.shared_epochs import SharedEpoch
-from eosctl.audit.log.source_partitions import SourcePartition
-from eosctl.core.batches import Batch
+from eosctl.audit.log.ledger import Has, Ledger, SourcePartition, Transaction
+from eosctl.audit.log.segments import Part, SharedEpoch
 from eosctl.core.ids import ProducerId
+from eosctl.core.records import Batch
 from tests.audit.log_scene import batch
 from tests.audit.test_shared_epochs import judged, part
 from tests.fakes.world import OFFSETS

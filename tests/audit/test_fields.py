@@ -7,11 +7,9 @@ from decimal import Decimal
 import pytest
 
 from eosctl.audit.fields import FieldRead, WriterOf, read_field
-from eosctl.audit.log.field_paths import FieldPath, NamedFields, parse_field_path
-from eosctl.audit.log.values import FieldValue
-from eosctl.audit.log.writers import WriterKind
-from eosctl.core.batches import Place, Window
-from eosctl.core.records import OutRecord, Record
+from eosctl.audit.log.fields import FieldPath, NamedFields, parse_field_path
+from eosctl.audit.log.values import FieldValue, WriterKind
+from eosctl.core.records import OutRecord, Place, Record, Window
 from eosctl.errors import DeadlineError, UsageError
 from tests.fakes.world import World
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from eosctl.audit.identity import COORDINATOR, TRANSACTION_LOG, identify, logged_ids, make_filter
+from eosctl.audit.scope import COORDINATOR, TRANSACTION_LOG, identify, logged_ids, make_filter
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.records import Record
 from eosctl.core.transaction_log import TOPIC

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from eosctl.audit.known_fields import auto_fields, topics_without_rows
-from eosctl.audit.log.debezium import ChangeEvents, Database
-from eosctl.audit.log.exact import encoded
-from eosctl.audit.log.field_paths import ReadValue
+from eosctl.audit.fields import auto_fields, topics_without_rows
+from eosctl.audit.log.fields import ChangeEvents, Database, ReadValue, encoded
 from eosctl.core.records import Record
 from eosctl.errors import UsageError
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eosctl.audit.audit import audit
 from eosctl.audit.rows import AuditRow
 from eosctl.audit.scope import AuditRequest
-from eosctl.core.batches import ScanPlan, Window
+from eosctl.core.records import ScanPlan, Window
 from tests.audit.happenings import codes, connector
 from tests.audit.log_scene import MIRRORED, OWN, SOURCE, LogScene, Task, mirror, mirror_scene, run_on
 from tests.conftest import Invoke

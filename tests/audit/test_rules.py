@@ -9,12 +9,11 @@ import pytest
 from eosctl.audit import codes
 from eosctl.audit.log.ledger import Ledger
 from eosctl.audit.log.segments import PartitionFold
-from eosctl.audit.log.tallies import Tallies, WrittenBy
-from eosctl.audit.log.timeline import ABORTED, COMMITTED, Timeline
+from eosctl.audit.log.tallies import ABORTED, COMMITTED, Tallies, Timeline, WrittenBy
 from eosctl.audit.rules import OutputPartitions
 from eosctl.audit.verdict import KnownProducer, OwnerKind, findings, known_producer
-from eosctl.core.batches import Batch
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
+from eosctl.core.records import Batch
 from tests.audit.log_scene import START_MS, batch
 
 TASK = TransactionalId("g-c-0")

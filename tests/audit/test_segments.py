@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eosctl.audit.log.segments import Part, PartitionFold
-from eosctl.core.batches import Batch
+from eosctl.core.records import Batch
 from tests.audit.log_scene import batch
 
 

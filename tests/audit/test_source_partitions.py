@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from eosctl.audit.log.ledger import SourcePartitions
 from eosctl.audit.log.segments import Part
-from eosctl.audit.log.source_partitions import SourcePartitions
 from eosctl.core.ids import ProducerId, TransactionalId
 from tests.audit.happenings import codes, connector
 from tests.audit.log_scene import OUT, OWN, LogScene, Task, mirror, mirror_scene, run_on

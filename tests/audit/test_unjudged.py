@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.audit.log.segments import PartitionFold
-from eosctl.core.batches import Unseen, UnseenReason
 from eosctl.core.configs.records import OFFSETS_TOPIC
+from eosctl.core.records import Unseen, UnseenReason
 from tests.audit.happenings import a_disabled_worker, codes, connector, honest
 from tests.audit.log_scene import KEY, MIRRORED, OUT, OWN, SOURCE, LogScene, mirror, mirror_scene, run_on
 from tests.audit.test_segments import Told, marker

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.audit.log.exact import encoded, number_in
+from eosctl.audit.log.fields import encoded, number_in
 from eosctl.audit.log.values import MOST_GAPS, FieldValue, Found, PartitionSeen, SequenceValues, UniqueValues
 
 Rows = list[tuple[str, int, str]]

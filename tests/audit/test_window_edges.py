@@ -13,8 +13,7 @@ from eosctl.audit.reading.window import (
     first_marker_ms,
     read_past_the_stop,
 )
-from eosctl.core.batches import ScanPlan, Span, Window
-from eosctl.core.records import OutRecord
+from eosctl.core.records import OutRecord, ScanPlan, Span, Window
 from tests.audit.log_scene import OUT, START_MS, LogScene
 from tests.audit.test_segments import Told, marker
 

@@ -6,7 +6,7 @@ import pytest
 
 from eosctl.audit.log.segments import PartitionFold
 from eosctl.audit.reading.window import WindowGate, begin_behind_a_marker, first_marker_ms
-from eosctl.core.batches import Batch, Place, ScanPlan, Span
+from eosctl.core.records import Batch, Place, ScanPlan, Span
 from tests.audit.happenings import codes, connector
 from tests.audit.log_scene import OUT, LogScene, batch, run_on
 from tests.audit.test_segments import Told, marker, plain

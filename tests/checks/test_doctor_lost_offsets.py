@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.records import OutRecord, Record
 from tests.conftest import Invoke
 from tests.envelope import envelope_of

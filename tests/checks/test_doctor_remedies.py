@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.connectors.failures import known_failure, remedy
+from eosctl.connectors.look import known_failure, remedy
 from eosctl.core.records import Record
-from eosctl.failures.rules import Match
-from eosctl.failures.table import FAILURES
+from eosctl.failures.rules import FAILURES, Match
 from eosctl.upgrade.gates import SUMMING_GATES
 from tests.conftest import Invoke
 from tests.fakes.acls import FakeAclStore

@@ -8,13 +8,7 @@ from typing import Any, cast
 import pytest
 
 from eosctl.checks.standstill import LEAST_LONG_MS
-from eosctl.errors import (
-    ConnectError,
-    EosctlError,
-    NotFoundError,
-    UnauthorizedError,
-    UnsupportedError,
-)
+from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnauthorizedError, UnsupportedError
 from tests.conftest import Invoke
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted

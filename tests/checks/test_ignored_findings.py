@@ -6,11 +6,11 @@ import time
 
 import pytest
 
+from eosctl.checks.causes import IgnoredFinding, parse_ignored, split_ignored
 from eosctl.checks.codes import FEW_REPLICAS
-from eosctl.checks.ignored import IgnoredFinding, parse_ignored, split_ignored
 from eosctl.codes import Code
 from eosctl.core.findings import WARNING, Finding
-from eosctl.observation.connectors.folds import fold_alike
+from eosctl.observation.connectors.commit_age import fold_alike
 
 CODES = ("few_replicas", "worker_unreachable")
 

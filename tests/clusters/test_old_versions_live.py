@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not listed as re-exported
 
-from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
+from eosctl.core.transactions import ROUND_TIMEOUTS_MS
 from eosctl.core.workers.modes import Mode
+from eosctl.sandbox.operations import Zombie
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.zombie import Zombie
 from tests.conftest import Invoke, Outcome
 from tests.hanging_transactions import (
     offsets,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]  # not listed as re-exported
 
-from eosctl.sandbox.secure import SecureListener
+from eosctl.sandbox.login import SecureListener
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.sandbox_fixtures import GROUP

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from eosctl.app import App
 from eosctl.collect.collector import Collector
-from eosctl.collect.source import FactSource
-from eosctl.collect.sources import sources
+from eosctl.collect.looks import sources
+from eosctl.collect.overview import FactSource
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld
 from tests.fakes.doctor_scene import W1, cluster

@@ -13,13 +13,11 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.collect.collector import Collector, pause_s
 from eosctl.collect.facts import DoctorFacts, GroupFacts, KafkaFacts, LsoFacts, OffsetFacts, TransactionFacts
-from eosctl.collect.overview import Overview
-from eosctl.collect.source import FactSource
-from eosctl.collect.sources import SOURCE_NAMES, sources
+from eosctl.collect.looks import SOURCE_NAMES, sources
+from eosctl.collect.overview import FactSource, Overview
 from eosctl.core.transactions import RawGroup
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import UnauthorizedError, UnreachableError
-from eosctl.events import Event
 from tests.collect.scene import app_of, collector_of, group, source_of
 from tests.fakes.world import World
 

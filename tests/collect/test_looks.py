@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from eosctl.checks import codes
-from eosctl.checks.ignored import IgnoredFinding
+from eosctl.checks.causes import IgnoredFinding
+from eosctl.collect import looks as transactions
+from eosctl.collect import topics as offsets
 from eosctl.collect.facts import (
     ConnectorFacts,
     DoctorFacts,
@@ -19,12 +21,9 @@ from eosctl.collect.facts import (
     TopicFacts,
     TransactionFacts,
 )
-from eosctl.collect.looks import offsets, transactions
-from eosctl.collect.looks.doctor import DoctorLook
-from eosctl.collect.looks.offsets import connector_of
-from eosctl.collect.looks.topics import NAMES_EVERY
-from eosctl.collect.looks.transactions import prefix_of
+from eosctl.collect.looks import DoctorLook, prefix_of
 from eosctl.collect.overview import Collected, Overview
+from eosctl.collect.topics import NAMES_EVERY, connector_of
 from eosctl.core.findings import Finding
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.records import OffsetKey, decode_key

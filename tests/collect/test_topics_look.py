@@ -7,11 +7,9 @@ from typing import cast
 
 import pytest
 
-from eosctl.collect.facts import (
-    LsoFacts,
-)
-from eosctl.collect.looks import topics
-from eosctl.collect.looks.topics import NAMES_EVERY
+from eosctl.collect import topics
+from eosctl.collect.facts import LsoFacts
+from eosctl.collect.topics import NAMES_EVERY
 from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
 from tests.collect.scene import CONFIG_TOPIC, source_of
 from tests.collect.watched import Watched

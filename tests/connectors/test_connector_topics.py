@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.connectors.topic_rules import ConfiguredTopics, configured_topics
+from eosctl.connectors.topics import ConfiguredTopics, configured_topics
 
 DEBEZIUM = {"connector.class": "io.debezium.connector.postgresql.PostgresConnector", "topic.prefix": "shop"}
 MYSQL = {**DEBEZIUM, "connector.class": "io.debezium.connector.mysql.MySqlConnector"}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from eosctl.connectors.change import await_connector
 from eosctl.connectors.look import ConnectorNow
-from eosctl.connectors.wait import await_connector
-from eosctl.core.fencing_rounds import FENCING_FAILED
+from eosctl.core.transactions import FENCING_FAILED
 from eosctl.errors import UnauthorizedError
 from tests.conftest import Invoke, Outcome
 from tests.fakes.faults import EVERY, Call

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.records import Record
+from eosctl.core.transactions import FENCING_FAILED
 from tests.conftest import Invoke, Outcome
 from tests.failures.manifest import FOLDER
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from eosctl.connectors.failures import failed_in_fencing, failure_findings
+from eosctl.connectors.look import failed_in_fencing, failure_findings
 from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import TaskStatus
-from eosctl.failures.table import FAILURES
+from eosctl.failures.rules import FAILURES
 from eosctl.group.observation.rules import ObservedConnector
 
 ZOMBIE = "org.apache.kafka.connect.errors.ConnectException: Failed to perform zombie fencing\n"

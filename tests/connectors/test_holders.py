@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.connectors.holder_rules import Holding, judge_task
-from eosctl.connectors.holders import holders_now, who_holds
+from eosctl.connectors.holders import Holding, holders_now, judge_task, who_holds
 from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.errors import EosctlError, RefusedError, StalePlanError

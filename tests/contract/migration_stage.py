@@ -8,9 +8,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
+from eosctl.core.offsets.views import Policy
 from eosctl.core.records import Bounds, OutRecord
 from eosctl.migrate.plan import MigrationStages
 from eosctl.ports import TopicClient

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eosctl.core.acls.binding import Acl
+from eosctl.core.acls.lines import Acl
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.kafka.acls import KafkaAclClient

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import astuple
 
-from eosctl.core.batches import NO_PRODUCER, Batch, Unseen, UnseenReason, Window
-from eosctl.core.records import OutRecord
+from eosctl.core.records import NO_PRODUCER, Batch, OutRecord, Unseen, UnseenReason, Window
 from eosctl.errors import NotFoundError
 from eosctl.ports import BatchLog, TopicClient
 from tests.contract.clusters import Subject, on

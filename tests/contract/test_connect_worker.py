@@ -13,15 +13,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from eosctl.connect.pools import signature_headers
 from eosctl.connect.rest import RestConnectWorker
-from eosctl.connect.signing import signature_headers
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnauthorizedError, UnsupportedError
-from eosctl.group.modes import probe_config
-from eosctl.group.workers import probe_mode
+from eosctl.group.modes import probe_config, probe_mode
 from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.ports import ConnectWorker
 from eosctl.sandbox.stack import Stack

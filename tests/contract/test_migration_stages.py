@@ -14,13 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic
-from eosctl.core.offsets.migration_results import Mismatch
-from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.record_file import read_records, record_line
-from eosctl.core.records import Record
-from eosctl.engine.backups.lines import backup_lines
+from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, Mismatch, Parts, PlannedTopic
+from eosctl.core.offsets.names import partition_for
+from eosctl.core.offsets.views import Policy
+from eosctl.core.records import Record, read_records, record_line
+from eosctl.engine.backups.file import backup_lines
 from eosctl.migrate.plan import MigrationStages
 from tests.contract.clusters import FakeSubject, Subject
 from tests.contract.migration_stage import AWAY, PARTITIONS, Shuffled, Stage, T, key

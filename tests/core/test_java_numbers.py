@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.java.numbers import LONG_BITS, MOST_PORT, java_number, whole_number
+from eosctl.core.java.properties import LONG_BITS, MOST_PORT, java_number, whole_number
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.record_file import numbered_documents, read_records, record_line
-from eosctl.core.records import Record
+from eosctl.core.records import Record, numbered_documents, read_records, record_line
 from eosctl.errors import InputFileError
 
 NAMES = st.text() | st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape"))

@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from eosctl.core.record_file import encode_bytes, record_line
-from eosctl.core.records import Headers, Record
+from eosctl.core.records import Headers, Record, encode_bytes, record_line
 from eosctl.engine.backups.file import BACKUP, is_columnar, open_backup, write_tables
 from eosctl.engine.columns import batch_of_rows
-from eosctl.engine.reading.headers import headers_text
+from eosctl.engine.reading.heads import headers_text
 from eosctl.errors import InputFileError
 
 ANY = st.one_of(

@@ -17,9 +17,7 @@ from hypothesis import strategies as st
 
 from eosctl.core.records import Headers
 from eosctl.engine.reading.batches import BatchDecoder, Piece
-from eosctl.engine.reading.compression import decompressed
-from eosctl.engine.reading.headers import headers_in
-from eosctl.engine.reading.heads import HEAD, batches_in
+from eosctl.engine.reading.heads import HEAD, batches_in, decompressed, headers_in
 from eosctl.errors import ProtocolError
 
 with warnings.catch_warnings():

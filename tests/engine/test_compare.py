@@ -8,9 +8,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import decode_key, is_nothing
-from eosctl.core.offsets.views import PlannedWrite
+from eosctl.core.offsets.views import KeyAction, PlannedWrite
 from eosctl.core.records import Record
 from eosctl.engine.columns import DECISIONS
 from eosctl.engine.compare import RecordsSince, check_writes, compare, expected_in_target

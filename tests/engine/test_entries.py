@@ -10,7 +10,7 @@ from time import process_time
 import pyarrow as pa
 import pytest
 
-from eosctl.engine import grouped
+from eosctl.engine import files as grouped
 from eosctl.engine.backups.entries import ENTRIES, BackupEntries
 from eosctl.engine.columns import batch_of_rows, row_sizes
 from eosctl.engine.files import SpillFile

@@ -10,8 +10,7 @@ import pytest
 from eosctl.core.offsets.migration import ONE_PART
 from eosctl.core.records import Record
 from eosctl.engine.columns import RECORDS
-from eosctl.engine.files import land, read_part, read_table, tables_in, write_table
-from eosctl.engine.keys.places import KeyParts
+from eosctl.engine.files import KeyParts, land, read_part, read_table, tables_in, write_table
 from eosctl.engine.reading.newest import Fold, records_table
 
 

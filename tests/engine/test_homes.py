@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.murmur2 import murmur2, partition_for
-from eosctl.engine.keys.homes import hashes_of, homes_of
+from eosctl.core.offsets.names import murmur2, partition_for
+from eosctl.engine.keys import hashes_of, homes_of
 
 _KEYS = st.lists(st.none() | st.binary(max_size=40) | st.integers(1020, 1030).map(bytes), max_size=30)
 

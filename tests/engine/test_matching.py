@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.engine.keys.homes import hash_column
-from eosctl.engine.keys.matching import places_of, rows_of
+from eosctl.engine.keys import hash_column, places_of, rows_of
 
 Row = tuple[str, int, bytes | None]
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ConnectorRoute
-from eosctl.core.offsets.views import Prefer, Store, fold_store
+from eosctl.core.offsets.views import Policy, Prefer, Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.engine import rule
 from eosctl.engine.write import placed

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ConnectorRoute
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.offsets.records import is_nothing
-from eosctl.core.offsets.views import Prefer, fold_store
+from eosctl.core.offsets.views import Policy, Prefer, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.engine import rule
 from eosctl.engine.reading.newest import records_table

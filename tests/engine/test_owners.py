@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.keys import key_owner, renamed_key
+from eosctl.core.offsets.records import key_owner, renamed_key
 from eosctl.engine.columns import cut_column
-from eosctl.engine.keys.owners import owners_of, renamed
+from eosctl.engine.keys import owners_of, renamed
 
 TOKENS = (
     b"[", b"]", b'"', b"{", b"}", b":", b",", b" ", b"\\", b"\n", b"\x00", b"\x7f", b"\xff", "ü".encode(), b"null",

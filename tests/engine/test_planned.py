@@ -13,15 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import decode_key
-from eosctl.core.offsets.views import PlannedWrite
-from eosctl.core.record_file import encode_bytes, record_line
-from eosctl.core.records import Headers, Record
-from eosctl.engine.backups.lines import backup_lines
+from eosctl.core.offsets.views import KeyAction, PlannedWrite
+from eosctl.core.records import Headers, Record, encode_bytes, record_line
+from eosctl.engine.backups.file import backup_lines
 from eosctl.engine.files import SpilledTable, SpillFile, spilled_if_several
 from eosctl.engine.planned import PlannedWrites, replaced
-from eosctl.engine.reading.headers import headers_text
+from eosctl.engine.reading.heads import headers_text
 from tests.engine.test_rule import table
 
 KEYS = [b'["a",{"p":1}]', b'["\xc3\xbc", {"q":2}]', b"\xff\x00", b"", b'["b",null]', b'["\\ud800",{}]']

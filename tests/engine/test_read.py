@@ -10,14 +10,14 @@ from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.records import Record
 from eosctl.engine.backups.entries import ENTRIES
 from eosctl.engine.columns import DECISIONS, RECORDS, batch_of_rows, meaning
-from eosctl.engine.keys.homes import hashes_of
+from eosctl.engine.keys import hashes_of
 from eosctl.engine.planned import WRITES
 from eosctl.engine.reading.batches import PIECE
-from eosctl.engine.reading.headers import headers_in, raw_headers
+from eosctl.engine.reading.heads import headers_in, raw_headers
 from eosctl.engine.reading.newest import KEYS_AT_ONCE, Fold, Folding, folded, piece_of, records_table
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.kafka.topics.runs import runs_of

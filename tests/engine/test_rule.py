@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.keys import key_owner, renamed_key
 from eosctl.core.offsets.migration import ConnectorRoute
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
+from eosctl.core.offsets.records import key_owner, renamed_key
+from eosctl.core.offsets.views import Policy
 from eosctl.core.records import Record
 from eosctl.engine import rule
 from eosctl.engine.columns import RECORDS

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.engine import transactions
+from eosctl.engine import write as transactions
 from eosctl.engine.columns import SENT, Table, batch_of_columns
-from eosctl.engine.transactions import are_several, in_transactions
+from eosctl.engine.write import are_several, in_transactions
 
 Row = tuple[str, int, bytes | None, bytes | None, None]
 RECORDS = st.tuples(

@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.records import Record
 from eosctl.engine.columns import SENT, batch_of_rows
-from eosctl.engine.keys.homes import hash_column
-from eosctl.engine.reading.headers import headers_text
+from eosctl.engine.keys import hash_column
+from eosctl.engine.reading.heads import headers_text
 from eosctl.engine.write import placed, produce_rows, stamped, tombstones
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from eosctl.core.records import Headers
 from eosctl.engine.columns import VALUES
+from eosctl.engine.compare import SentInOrder, is_all_there
 from eosctl.engine.reading.batches import PIECE, Piece
-from eosctl.engine.reading.headers import headers_text, raw_headers
+from eosctl.engine.reading.heads import headers_text, raw_headers
 from eosctl.engine.reading.ranges import OffsetRange
-from eosctl.engine.written import SentInOrder, is_all_there
 
 Sent = tuple[int, bytes | None, bytes | None]
 """Partition, key and value."""

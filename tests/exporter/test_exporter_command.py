@@ -17,7 +17,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as read_plain
 
 from eosctl.errors import EosctlError
-from eosctl.exporter import serve
+from eosctl.exporter import server as serve
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.fakes.config_topic import config_records, created

@@ -10,10 +10,10 @@ import pytest
 
 from eosctl.app import App
 from eosctl.collect.collector import Collector
-from eosctl.collect.sources import sources
+from eosctl.collect.looks import sources
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Clock, Deadline
-from eosctl.exporter.exposition import expose
+from eosctl.exporter.metrics import expose
 from eosctl.sandbox.stack import Stack
 from eosctl.target import Target
 from tests.sandbox_fixtures import GROUP, FileSource, frozen, wait_until

@@ -26,8 +26,7 @@ from eosctl.collect.facts import (
 from eosctl.collect.overview import Collected, Overview
 from eosctl.core.findings import INFO, WARNING, Finding
 from eosctl.core.ids import Owner, TransactionalId
-from eosctl.exporter.exposition import expose
-from eosctl.exporter.metrics import METRICS, Metric, metric
+from eosctl.exporter.metrics import METRICS, Metric, expose, metric
 from eosctl.observation.connectors import codes
 from tests.collect.scene import app_of, collector_of, group
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.collect.sources import sources
+from eosctl.collect.looks import sources
 from eosctl.exporter.alerts import ALERTS, Series
 from eosctl.exporter.metrics import METRICS
 

@@ -18,14 +18,12 @@ import urllib3
 import yaml
 
 from eosctl.collect.overview import Overview
-from eosctl.deadline import Clock
+from eosctl.deadline import Clock, Event
 from eosctl.errors import InputFileError, RefusedError
-from eosctl.events import Event
 from eosctl.exporter import server as server_module
 from eosctl.exporter.server import open_server
-from eosctl.exporter.web.access import WebAccess
-from eosctl.exporter.web.passwords import Passwords
-from eosctl.exporter.web.tls import openssl_name
+from eosctl.exporter.web.access import Passwords, WebAccess
+from eosctl.exporter.web.config import openssl_name
 from tests.conftest import Invoke
 from tests.exporter.slow_clients import is_cut_off
 from tests.prometheus.promtool import Promtool

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from eosctl.checks.cluster.bugs import KNOWN_BUGS
+from eosctl.checks.cluster import KNOWN_BUGS
 from eosctl.failures.failure import filled_in
-from eosctl.failures.table import FAILURES
+from eosctl.failures.rules import FAILURES
 from tests.command_tree import leaf_of, leaves
 
 _NAMES = {"name": "orders", "c": "orders", "id": "pay-1", "topic": "t"}

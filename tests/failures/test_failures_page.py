@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.failures.failure import Failure, Family, filled_in
-from eosctl.failures.table import FAILURES
+from eosctl.failures.rules import FAILURES
 
 PAGE = Path(__file__).parents[2] / "docs" / "failures.md"
 HEAD = """\

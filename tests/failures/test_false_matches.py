@@ -7,10 +7,9 @@ import json
 import pytest
 from confluent_kafka import KafkaError
 
-from eosctl.connectors.failures import known_failure
-from eosctl.failures.recognise import recognise
+from eosctl.connectors.look import known_failure
 from eosctl.failures.rows import FailureRow
-from eosctl.failures.tally import judged, read_all
+from eosctl.failures.tally import judged, read_all, recognise
 
 _AT = "[2026-11-23 00:51:36,120] INFO "
 _FRAME = "\n\tat a.B.c(D.java:1)"

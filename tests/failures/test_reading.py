@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from eosctl.failures.log_lines import log_lines
-from eosctl.failures.recognise import lines_of, recognise
+from eosctl.failures.reading import log_lines
 from eosctl.failures.rows import FailureRow
-from eosctl.failures.tally import Judged, judged, read_all
+from eosctl.failures.tally import Judged, judged, lines_of, read_all, recognise
 from eosctl.report import Report
 from tests.failures.manifest import FOLDER
 

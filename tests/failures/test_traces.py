@@ -7,12 +7,10 @@ import re
 import pytest
 from confluent_kafka import KafkaError
 
-from eosctl.connectors.failures import known_failure
+from eosctl.connectors.look import known_failure
 from eosctl.failures.failure import Family
-from eosctl.failures.recognise import recognise
-from eosctl.failures.rules import entries_named, names_of
-from eosctl.failures.table import BY_CODE, FAILURES
-from eosctl.failures.tally import judged, read_all
+from eosctl.failures.rules import BY_CODE, FAILURES, entries_named, names_of
+from eosctl.failures.tally import judged, read_all, recognise
 from tests.conftest import Invoke
 from tests.failures.manifest import FOLDER, TRACES, Trace
 

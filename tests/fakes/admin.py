@@ -15,9 +15,9 @@ from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, UnreachableError
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.connections import Connections
 from eosctl.kafka.faults import COORDINATOR_RETRIES, ask_until_settled, fault, fault_of
 from eosctl.kafka.native.coordinators import find_coordinators
+from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, Stream
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.kafka.transactions.fencing import NO_COORDINATORS

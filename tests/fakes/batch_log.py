@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from eosctl.app import App
-from eosctl.core.batches import Batch, Place, ScanPlan, Span, Unseen, UnseenReason, Window
+from eosctl.core.records import Batch, Place, ScanPlan, Span, Unseen, UnseenReason, Window
 from eosctl.errors import NotFoundError
 from tests.fakes.broker_state import BrokerState
 from tests.fakes.faults import Faults

@@ -15,9 +15,9 @@ from typing import Any
 import yaml
 
 from eosctl.app import open_transactions
-from eosctl.core.acls.binding import Acl
-from eosctl.core.fencing_rounds import FENCING_FAILED, ROUND_TIMEOUTS_MS
+from eosctl.core.acls.lines import Acl
 from eosctl.core.transaction_log import TOPIC
+from eosctl.core.transactions import FENCING_FAILED, ROUND_TIMEOUTS_MS
 from eosctl.target import Target
 from tests.fakes import world as fakes
 from tests.fakes.acls import FakeAclStore

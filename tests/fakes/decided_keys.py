@@ -9,14 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from eosctl.core.offsets.decision import KeyAction, mismatch
-from eosctl.core.offsets.keys import key_owner, renamed_key
-from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, topic_of
-from eosctl.core.offsets.migration_results import DecidedKey, Mismatch
-from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.records import is_nothing
-from eosctl.core.record_file import UNKNOWN
-from eosctl.core.records import Record
+from eosctl.core.offsets.migration import ConnectorRoute, DecidedKey, MigrationPlan, Mismatch, topic_of
+from eosctl.core.offsets.names import partition_for
+from eosctl.core.offsets.records import is_nothing, key_owner, renamed_key
+from eosctl.core.offsets.views import KeyAction, mismatch
+from eosctl.core.records import UNKNOWN, Record
 from eosctl.engine.backups.file import BACKUP
 from eosctl.engine.columns import Table, batch_of_rows
 from tests.fakes.decision import Cell, KeyClaim, decide_claims

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.records import is_nothing
+from eosctl.core.offsets.views import KeyAction, Policy
 
 
 class Cell(NamedTuple):

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.allowances import Allowances
-from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
+from eosctl.core.offsets.views import Policy
 from eosctl.core.records import Record
 from eosctl.engine.backups.file import open_backup
 from eosctl.report import Report

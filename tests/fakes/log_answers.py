@@ -7,11 +7,11 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from eosctl.core.batches import Batch
+from eosctl.core.records import Batch
 from eosctl.wire import error_codes as codes
 from eosctl.wire.log import fetch_messages as fetching
-from eosctl.wire.log import offset_messages as offsets
-from eosctl.wire.log.crc32c import crc32c
+from eosctl.wire.log import fetch_messages as offsets
+from eosctl.wire.log.batches import crc32c
 from tests.fakes.partitions import FakePartition, FakeTopic
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from typing import Any
 
 from eosctl.app import App
 from eosctl.core.allowances import Allowances
-from eosctl.core.configs.selection import Selection
+from eosctl.core.configs.records import Selection
 from eosctl.core.offsets.migration import MigrationPlan, read_plan
-from eosctl.deadline import Deadline
-from eosctl.events import Event
+from eosctl.deadline import Deadline, Event
 from eosctl.migrate.plan import MigrationRequest, snapshot_folder
 from eosctl.migrate.run import Engine, migration_from_file, prepared_migration
 from eosctl.plan import Plan

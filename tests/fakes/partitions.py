@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eosctl.core.batches import Batch
 from eosctl.core.ids import ProducerId
-from eosctl.core.records import Record
+from eosctl.core.records import Batch, Record
 from eosctl.wire import error_codes as codes
 
 DEFAULT_CONFIG = {"cleanup.policy": "delete", "retention.ms": "604800000", "min.insync.replicas": "1"}

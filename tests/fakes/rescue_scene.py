@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eosctl.app import App
-from eosctl.core.fencing_rounds import FENCING_FAILED
+from eosctl.core.transactions import FENCING_FAILED
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_topic import created
 from tests.fakes.connectors import FakeConnector

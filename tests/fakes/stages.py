@@ -10,14 +10,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.keys import key_owner, renamed_key
-from eosctl.core.offsets.migration import ONE_PART, MigrationPlan, Parts, PlannedTopic, Tally, topic_of
-from eosctl.core.offsets.migration_results import Comparison, DecidedKey, Mismatch, SentCounts, Snapshot
-from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.records import is_nothing
-from eosctl.core.record_file import UNKNOWN, read_records, record_line
-from eosctl.core.records import OutRecord, Record
+from eosctl.core.offsets.migration import (
+    ONE_PART,
+    Comparison,
+    DecidedKey,
+    MigrationPlan,
+    Mismatch,
+    Parts,
+    PlannedTopic,
+    SentCounts,
+    Snapshot,
+    Tally,
+    topic_of,
+)
+from eosctl.core.offsets.names import partition_for
+from eosctl.core.offsets.records import is_nothing, key_owner, renamed_key
+from eosctl.core.offsets.views import KeyAction
+from eosctl.core.records import UNKNOWN, OutRecord, Record, read_records, record_line
 from eosctl.engine.columns import Table
 from eosctl.errors import EosctlError
 from eosctl.wire import error_codes as codes

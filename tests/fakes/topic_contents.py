@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.records import OutRecord, Record
 from eosctl.core.wording import counted
 from eosctl.errors import DeadlineError, NotFoundError, UsageError

@@ -19,7 +19,7 @@ from eosctl.core.records import (
     TopicRead,
     Written,
 )
-from eosctl.core.topic_names import is_topic_name
+from eosctl.core.wording import is_topic_name
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnreachableError
 from eosctl.kafka.topics.store import last_offsets
 from eosctl.wire import error_codes as codes
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
     from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
-    from eosctl.engine.reading.ranges import OffsetRange
-    from eosctl.engine.reading.stretches import RecordRun
+    from eosctl.engine.reading.ranges import OffsetRange, RecordRun
 
 KNOWN_SETTINGS = frozenset(
     {"cleanup.policy", "min.cleanable.dirty.ratio", "min.compaction.lag.ms", "min.insync.replicas", "retention.ms"}
@@ -175,7 +174,7 @@ class FakeTopicStore(FakeTopics):
     def pieces(self, ranges: Sequence[OffsetRange]) -> Iterator[Piece]:
         from eosctl.engine.columns import batch_of_rows
         from eosctl.engine.reading.batches import PIECE, Piece
-        from eosctl.engine.reading.headers import raw_headers
+        from eosctl.engine.reading.heads import raw_headers
 
         with self.call("pieces", {one.topic for one in ranges}):
             for number, one in enumerate(ranges):
@@ -188,7 +187,7 @@ class FakeTopicStore(FakeTopics):
                 yield Piece(batch_of_rows(rows, PIECE), np.array(writers, np.int64))
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[RecordRun]:
-        from eosctl.engine.reading.stretches import run_of_records
+        from eosctl.engine.reading.ranges import run_of_records
 
         with self.call("stream", topic):
             self._bounds(topic)
@@ -228,7 +227,7 @@ class FakeTopicStore(FakeTopics):
     def write_columns(
         self, transactions: Iterable[Table], *, total: int, transactional_id: str
     ) -> Mapping[tuple[str, int], int]:
-        from eosctl.engine.reading.headers import headers_of
+        from eosctl.engine.reading.heads import headers_of
 
         last = dict[tuple[str, int], int]()
         for rows in transactions:

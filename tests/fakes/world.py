@@ -14,9 +14,8 @@ from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.url import parse_worker_url
-from eosctl.deadline import Clock, Deadline
+from eosctl.deadline import Clock, Deadline, Event
 from eosctl.errors import UnsupportedError
-from eosctl.events import Event
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.target import Target
 from tests.fakes.acls import FakeAclStore

@@ -11,13 +11,8 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import FenceAnswer
-from eosctl.errors import (
-    ExitCode,
-    RefusedError,
-    StalePlanError,
-    UnreachableError,
-)
-from eosctl.events import Event
+from eosctl.deadline import Event
+from eosctl.errors import ExitCode, RefusedError, StalePlanError, UnreachableError
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
 from eosctl.ports import TransactionAdmin

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
+from eosctl.core.transactions import ROUND_TIMEOUTS_MS
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.errors import (
     ConnectError,
@@ -23,7 +23,7 @@ from eosctl.errors import (
 )
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
-from eosctl.group.leader import leader_worker
+from eosctl.group.absent import leader_worker
 from eosctl.report import Report
 from tests.fakes.connectors import FakeTask
 from tests.fakes.faults import Call

@@ -14,11 +14,10 @@ from eosctl.app import App
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import RawGroup, RawGroupMember
 from eosctl.errors import ExitCode, RefusedError, UnauthorizedError, UnreachableError
-from eosctl.fence.checks import restart_commands
-from eosctl.fence.gather import FenceRequest
+from eosctl.fence.gather import FenceRequest, restart_commands
 from eosctl.fence.plan import apply_fence, plan_fence
+from eosctl.group.modes import silences_of
 from eosctl.group.protocol import Assignment, Metadata, encode_assignment, encode_metadata
-from eosctl.group.workers import silences_of
 from eosctl.wire import error_codes
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.connect_worker import FakeConnectWorker

@@ -10,15 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.ids import TransactionalId
-from eosctl.errors import (
-    ExitCode,
-    NotFoundError,
-    RefusedError,
-    UnsupportedError,
-    UsageError,
-)
-from eosctl.fence.checks import restart_commands
-from eosctl.fence.gather import FenceRequest
+from eosctl.errors import ExitCode, NotFoundError, RefusedError, UnsupportedError, UsageError
+from eosctl.fence.gather import FenceRequest, restart_commands
 from eosctl.fence.plan import plan_fence
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from tests.fakes.broker_state import FakeTransaction

@@ -13,14 +13,12 @@ from eosctl.core.ids import Owner, ProducerId, TransactionalId, WorkerId
 from eosctl.core.transactions import Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import ExitCode
-from eosctl.fence.report import fence_report, fence_row
-from eosctl.fence.rows import FENCE_PLAN, FENCE_RESULT, FenceSummary
+from eosctl.fence.rows import FENCE_PLAN, FENCE_RESULT, FenceSummary, fence_report, fence_row
 from eosctl.fence.rules import FenceItem, FenceOutcome, LiveTask
-from eosctl.output.parts import KafkaError
-from eosctl.output.rows import Kind
+from eosctl.output.rows import KafkaError, Kind
 from eosctl.report import Report, plain
 from eosctl.target import Target
-from eosctl.txn.faults import AUTHORIZATION_CODES, UNREACHABLE_CODES, exit_code_of_faults
+from eosctl.txn.owners import AUTHORIZATION_CODES, UNREACHABLE_CODES, exit_code_of_faults
 
 BROKER = Coordinator(3, "b3", 9092)
 DENIED = KafkaFault(53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED")

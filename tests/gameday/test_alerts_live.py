@@ -15,13 +15,13 @@ from contextlib import ExitStack
 import pytest
 from confluent_kafka import Producer
 
-from eosctl.collect.looks.transactions import prefix_of
+from eosctl.collect.looks import prefix_of
 from eosctl.core.ids import TransactionalId, task_transactional_id
 from eosctl.core.workers.modes import Mode
 from eosctl.sandbox.downloads.jars import cache_dir
+from eosctl.sandbox.operations import Zombie
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.zombie import Zombie
 from tests.gameday.ground import Ground
 from tests.gameday.test_workers_live import last_worker
 from tests.gameday.watching import Watching, watched

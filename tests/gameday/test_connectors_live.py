@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not listed as re-exported
 
 from eosctl.core.ids import task_transactional_id
-from eosctl.sandbox.zombie import Zombie
+from eosctl.sandbox.operations import Zombie
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, play
 from tests.sandbox_fixtures import PATIENCE_S, rest, wait_until

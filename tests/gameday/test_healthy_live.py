@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.findings import WARNING
-from eosctl.core.java.property_edit import set_property
+from eosctl.core.java.properties import set_property
 from eosctl.core.workers.modes import Mode
 from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack

@@ -13,10 +13,10 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from eosctl.core.workers.modes import Mode
-from eosctl.rehearse.network import Forwarder
+from eosctl.rehearse.ground import Forwarder
+from eosctl.sandbox.servers.process import Node
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.state import Node
 from tests.conftest import Invoke
 from tests.gameday.ground import ONE_BROKER, Ground
 from tests.gameday.incident import Incident, Named, play

@@ -21,7 +21,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import WARNING
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicClient
-from eosctl.sandbox.zombie import Zombie
+from eosctl.sandbox.operations import Zombie
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, Saboteur, play
 from tests.hanging_transactions import unverified_transactions, write_in_a_transaction_that_no_coordinator_knows

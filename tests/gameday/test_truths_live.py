@@ -15,9 +15,9 @@ from confluent_kafka import Producer
 from eosctl.core.findings import ERROR, WARNING
 from eosctl.core.ids import task_transactional_id
 from eosctl.deadline import Clock
+from eosctl.sandbox.operations import Zombie
 from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.zombie import Zombie
 from tests.envelope import envelope_of
 from tests.gameday.ground import Ground, loud
 from tests.gameday.incident import Incident, Named, Saboteur, play

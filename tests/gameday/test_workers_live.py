@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from eosctl.sandbox.servers import process
-from eosctl.sandbox.state import Node
+from eosctl.sandbox.servers.process import Node
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, play
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.sandbox.servers.ports import take_ports
+from eosctl.sandbox.servers.process import take_ports
 from tests.gameday.ground import Ground
 from tests.prometheus.server import Prometheus
 from tests.sandbox_fixtures import PATIENCE_S, wait_until

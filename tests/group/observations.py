@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from eosctl.core.configs.fold import ConfigState, ConnectorState
-from eosctl.core.offsets.aborted import AbortedOffset
+from eosctl.core.offsets.findings import AbortedOffset
 from eosctl.core.records import Record, TopicDescription
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.group.observation.rules import Observation, ObservedConnector, RightsSeen, WorkerFile

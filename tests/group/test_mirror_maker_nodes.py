@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.group.mirror_makers import KnownNodes, NodeMember, NodeName, is_flow, name_nodes
+from eosctl.group.members import KnownNodes, NodeMember, NodeName, is_flow, name_nodes
 
 
 def member(member_id: str, host: str = "h", client_id: str = "a->b") -> NodeMember:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eosctl.fence.pace import cure_of
-from eosctl.group.observation.override_policy import ALLOWLIST, POLICY, override_policy, policy_of, refused_overrides
+from eosctl.fence.connect import cure_of
+from eosctl.group.observation.holders import ALLOWLIST, POLICY, override_policy, policy_of, refused_overrides
 from eosctl.group.observation.rules import Observation, WorkerFile
 from eosctl.observation.connectors.rules import fencing_pace, group_findings, interval
 from eosctl.upgrade.gates import evaluate_gates

@@ -9,7 +9,7 @@ from eosctl.core.ids import WorkerId
 from eosctl.core.records import Record
 from eosctl.core.workers.connector_entry import PartStatus, read_part, read_task
 from eosctl.group.protocol import CONNECTOR_ITSELF
-from eosctl.group.topics.statuses import WrittenStatus, connectors_as_written, read_statuses, status_history, version_at
+from eosctl.group.topics import WrittenStatus, connectors_as_written, read_statuses, status_history, version_at
 from tests.fakes.config_topic import config_records, created
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from eosctl.group.addresses import Destination, classify_url, urls_by_address
 from eosctl.group.members import ConnectMember
-from eosctl.group.ways import Destination, classify_url, urls_by_address
 
 MEMBERS = {"w0:8083", "w1:8083"}
 

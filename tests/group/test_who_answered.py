@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eosctl.group.ways import Route, explain_doubt, shared_routes
+from eosctl.group.addresses import Route, explain_doubt, shared_routes
 from tests.conftest import Invoke
 from tests.fakes.config_topic import config_records, created
 from tests.fakes.config_world import ConfigWorld

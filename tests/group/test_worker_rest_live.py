@@ -22,7 +22,7 @@ from eosctl.core.java.properties import properties_text
 from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicClient
-from eosctl.sandbox.secure import SecureFiles, SecureListener, write_private
+from eosctl.sandbox.login import SecureFiles, SecureListener, write_private
 from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome

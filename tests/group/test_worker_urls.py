@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks.workers import list_workers, probe_workers
-from eosctl.connectors.statuses import connector_statuses
+from eosctl.connectors.holders import connector_statuses
 from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.core.workers.url import NOT_REACHED_HINT

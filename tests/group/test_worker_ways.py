@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eosctl.checks.workers import list_workers
-from eosctl.connectors.statuses import connector_statuses
-from eosctl.core.workers.connect_map import parse_connect_map
+from eosctl.connectors.holders import connector_statuses
+from eosctl.core.workers.config import parse_connect_map
 from eosctl.core.workers.modes import Mode
 from eosctl.report import Report
 from eosctl.upgrade.plan import plan_upgrade

@@ -13,20 +13,13 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks.workers import group_problems, list_workers, probe_workers
-from eosctl.connectors.statuses import connector_statuses
+from eosctl.connectors.holders import connector_statuses
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.core.transactions import RawGroup
 from eosctl.core.workers.config import WorkerConfig, parse_worker_config
 from eosctl.deadline import Deadline
-from eosctl.errors import (
-    ConnectError,
-    EosctlError,
-    ExitCode,
-    NotFoundError,
-    UnauthorizedError,
-    UnreachableError,
-)
+from eosctl.errors import ConnectError, EosctlError, ExitCode, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.group.gather import observe_workers
 from eosctl.group.rows import TaskPart
 from eosctl.report import plain

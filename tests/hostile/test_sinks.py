@@ -17,25 +17,15 @@ from hypothesis import strategies as st
 
 from eosctl.codes import error
 from eosctl.core.findings import Finding
-from eosctl.deadline import Clock
+from eosctl.deadline import Clock, Event
 from eosctl.errors import EosctlError
-from eosctl.events import Event
-from eosctl.foreign import (
-    Lines,
-    arguments,
-    html_text,
-    json_text,
-    lines_of,
-    printable,
-    shell_word,
-    shell_words,
-)
+from eosctl.foreign import Lines, arguments, html_text, json_text, lines_of, printable, shell_word, shell_words
 from eosctl.output import render_problems
 from eosctl.output.documents import yaml_text
-from eosctl.output.findings import finding_lines
 from eosctl.output.log_file import LogFile
-from eosctl.output.parts import finding_row
 from eosctl.output.progress import ProgressMessages
+from eosctl.output.rows import finding_row
+from eosctl.output.text import finding_lines
 from eosctl.report import Problem, Report
 from eosctl.watch.rules import command_of
 from tests.conftest import Invoke

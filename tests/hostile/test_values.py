@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from eosctl.core.acls.binding import Acl
+from eosctl.core.acls.lines import Acl
 from tests.command_lines import LINES, WITHOUT_LINE, Line, prepare, run_line
 from tests.command_tree import leaf_of, leaves
 from tests.conftest import Invoke, Outcome

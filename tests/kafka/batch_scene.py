@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from eosctl.core.batches import ScanPlan, Window
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.records import OutRecord
+from eosctl.core.records import OutRecord, ScanPlan, Window
 from eosctl.deadline import Deadline
 from eosctl.kafka.batches.log import NativeBatchLog
 from eosctl.kafka.batches.source import PARTITION_BYTES
-from eosctl.kafka.connections import Connections
+from eosctl.kafka.session import Connections
 from tests.fakes.admin import MemoryStream
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import FakeTime

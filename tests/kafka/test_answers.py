@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.core.transactions import Coordinator, TransactionDescription
-from eosctl.kafka.native.answers import transaction_of
+from eosctl.kafka.native.coordinators import transaction_of
 from eosctl.wire.transaction_messages import DescribedTransaction
 
 

@@ -14,7 +14,7 @@ import pytest
 import trustme
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.java.pem import anchors_pem
+from eosctl.core.java.keystores import anchors_pem
 from eosctl.errors import UnauthorizedError
 from eosctl.kafka.topics.librdkafka import client_properties
 from tests.fakes.broker import FakeCluster

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from eosctl.core.batches import Batch, Unseen, UnseenReason
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.ids import ProducerId
-from eosctl.core.records import OutRecord
+from eosctl.core.records import Batch, OutRecord, Unseen, UnseenReason
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import BrokerError, DeadlineError, ProtocolError, UnauthorizedError
 from eosctl.kafka.batches.log import NativeBatchLog

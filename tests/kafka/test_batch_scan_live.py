@@ -6,11 +6,10 @@ import pytest
 from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]  # not listed as re-exported
 from msgspec.structs import replace
 
-from eosctl.core.batches import Batch, Window
 from eosctl.core.clients.properties import client_from_properties
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.java.properties import parse_properties
-from eosctl.core.records import OutRecord
+from eosctl.core.records import Batch, OutRecord, Window
 from eosctl.deadline import Deadline
 from eosctl.errors import UnauthorizedError
 from eosctl.kafka.batches.log import NativeBatchLog

@@ -10,14 +10,7 @@ import pytest
 
 from eosctl.connect.rest import RestConnectWorker
 from eosctl.deadline import Deadline
-from eosctl.errors import (
-    DeadlineError,
-    EosctlError,
-    ProtocolError,
-    UnreachableError,
-    UnsupportedError,
-    UsageError,
-)
+from eosctl.errors import DeadlineError, EosctlError, ProtocolError, UnreachableError, UnsupportedError, UsageError
 from eosctl.kafka.topics.stream import Address, parse_address
 from tests.fakes.broker import FakeCluster
 from tests.fakes.clock import PLENTY_S

@@ -9,13 +9,9 @@ from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC
 from eosctl.core.transactions import RawGroup, RawGroupMember
 from eosctl.deadline import Deadline
-from eosctl.errors import (
-    UnauthorizedError,
-    UnsupportedError,
-    UsageError,
-)
+from eosctl.errors import UnauthorizedError, UnsupportedError, UsageError
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.native.coordinator_loads import find_coordinating_brokers
+from eosctl.kafka.native.coordinators import find_coordinating_brokers
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker import FakeCluster
 from tests.fakes.clock import PLENTY_S

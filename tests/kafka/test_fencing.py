@@ -13,9 +13,8 @@ import pytest
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.transactions import Coordinator, FenceAnswer
-from eosctl.deadline import Clock, Deadline
+from eosctl.deadline import Clock, Deadline, Event
 from eosctl.errors import UnreachableError
-from eosctl.events import Event
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.kafka.transactions.fencing import CONNECTIONS_PER_COORDINATOR
 from eosctl.wire import error_codes as codes

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.java.jks import decrypt_key, read_jks
+from eosctl.core.java.keystores import decrypt_key, read_jks
 from eosctl.errors import InputFileError, UnauthorizedError, UnreachableError
 from tests.conftest import Invoke
 from tests.fakes.broker import FakeCluster

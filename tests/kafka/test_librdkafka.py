@@ -15,14 +15,7 @@ from eosctl.core.clients.properties import client_from_properties
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.ids import TransactionalId
 from eosctl.core.java.properties import parse_properties
-from eosctl.errors import (
-    BrokerError,
-    EosctlError,
-    InputFileError,
-    NotFoundError,
-    UnauthorizedError,
-    UnreachableError,
-)
+from eosctl.errors import BrokerError, EosctlError, InputFileError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.kafka.access import Access
 from eosctl.kafka.native import admin_connection
 from eosctl.kafka.native.admin_connection import InterruptibleAdmin, interruptible

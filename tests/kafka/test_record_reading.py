@@ -14,10 +14,10 @@ from eosctl.deadline import Deadline
 from eosctl.engine.reading.batches import Piece
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import DeadlineError, ProtocolError, UnauthorizedError, UnreachableError
-from eosctl.kafka.batches.records import RecordReading, _Records
+from eosctl.kafka.batches.log import RecordReading, _Records
 from eosctl.kafka.batches.source import PartitionReading
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.connections import Connections
+from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.partition_leaders import Leader
 from eosctl.kafka.topics.stream import Address
 from eosctl.wire import error_codes as codes

@@ -8,7 +8,7 @@ import pytest
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topics.spread import TopicSpread
+from eosctl.kafka.topics.partition_leaders import TopicSpread
 from tests.fakes.broker import FakeCluster
 from tests.fakes.clock import PLENTY_S
 

@@ -12,10 +12,9 @@ from pyarrow import concat_tables
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event, ignore_events
 from eosctl.engine.columns import SENT, Table, batch_of_columns
 from eosctl.errors import BrokerError
-from eosctl.events import Event, ignore_events
 from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.kafka.topics.writer import KafkaTopicWriter
 from eosctl.sandbox.stack import Stack

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.core.records import OutRecord
-from eosctl.deadline import Deadline
-from eosctl.events import Event
+from eosctl.deadline import Deadline, Event
 from eosctl.kafka.topics.store import wait_for_markers
 from tests.fakes.broker_state import BrokerState
 from tests.fakes.clock import FakeTime

@@ -13,7 +13,7 @@ from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Headers, OutRecord
 from eosctl.deadline import Deadline
 from eosctl.engine.columns import SENT, batch_of_rows
-from eosctl.engine.reading.headers import headers_text
+from eosctl.engine.reading.heads import headers_text
 from eosctl.errors import BrokerError, RefusedError
 from eosctl.kafka.topics.writer import KafkaTopicWriter
 

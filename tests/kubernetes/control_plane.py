@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from eosctl.sandbox.servers import process
-from eosctl.sandbox.servers.ports import take_ports
+from eosctl.sandbox.servers.process import take_ports
 
 ADMIN, OBSERVER = "admin", "observer"
 _CONTROLLERS = (

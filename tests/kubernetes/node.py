@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 from eosctl.core.java.properties import parse_properties, properties_text
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.servers.launcher import Launcher
+from eosctl.sandbox.servers.process import Node as Process
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.state import Node as Process
 from tests.kubernetes.control_plane import ApiError, ControlPlane
 from tests.kubernetes.programs import file_in, is_program, start_program
 

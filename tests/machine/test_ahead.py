@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from eosctl.machine.ahead import ahead
+from eosctl.machine.side_by_side import ahead
 from tests.fakes.clock import PLENTY_S
 
 

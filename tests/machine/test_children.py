@@ -9,8 +9,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.deadline import Deadline
-from eosctl.machine.children import child_environ
-from eosctl.machine.secret_commands import output_of
+from eosctl.machine.children import child_environ, output_of
 from eosctl.target import Target
 from eosctl.upgrade.drivers.programs import run_program
 from tests.fakes.clock import PLENTY_S

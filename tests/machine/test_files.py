@@ -13,6 +13,7 @@ from typing import IO
 import pytest
 
 from eosctl.errors import RefusedError
+from eosctl.machine.class_archive import KeptFile
 from eosctl.machine.files import (
     NamedFiles,
     NotOursError,
@@ -25,7 +26,6 @@ from eosctl.machine.files import (
     why_not_ours,
     write_whole,
 )
-from eosctl.machine.kept_file import KeptFile
 from tests.fakes.other_users import NOBODY, OTHER, as_user, link_for, make_for, shared_folder
 
 pytestmark = pytest.mark.root

@@ -17,11 +17,10 @@ from msgspec.structs import replace
 from msgspec.structs import replace as replaced
 
 from eosctl.core.allowances import Allowances
-from eosctl.core.configs.selection import Selection
-from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute, PlannedTopic, Tally
-from eosctl.core.offsets.migration_results import Comparison, Snapshot
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.configs.records import Selection
+from eosctl.core.offsets.migration import PART_BYTES, Comparison, ConnectorRoute, PlannedTopic, Snapshot, Tally
+from eosctl.core.offsets.names import partition_for
+from eosctl.core.offsets.views import Policy
 from eosctl.engine.backups.file import open_backup
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError
 from eosctl.migrate.plan import snapshot_folder

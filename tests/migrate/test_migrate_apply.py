@@ -12,15 +12,15 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.allowances import Allowances
-from eosctl.core.configs.selection import Selection
-from eosctl.core.offsets.decision import Policy
+from eosctl.core.configs.records import Selection
 from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic
+from eosctl.core.offsets.views import Policy
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.migrate.apply import apply_plan
 from eosctl.migrate.journal import migration_journal
 from eosctl.migrate.plan import Migration, MigrationRequest
 from eosctl.migrate.run import Engine, migration_from_file, prepared_migration
-from eosctl.offsets.journal import offsets_journal
+from eosctl.offsets.writes import offsets_journal
 from eosctl.wire.error_codes import CONCURRENT_TRANSACTIONS
 from tests.fakes.decided_keys import keep_rows
 from tests.fakes.faults import KilledError

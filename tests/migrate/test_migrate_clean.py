@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore
 from tests.fakes.killed_migration import COPIES, GONE, KEPT, KEYS, OLD, PARTITIONS, KillableScene, backup_rows

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.allowances import Allowances
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally
+from eosctl.core.offsets.views import Policy
 from eosctl.errors import RefusedError
 from eosctl.migrate.apply import refuse
 from eosctl.migrate.run import Engine, migration_from_file

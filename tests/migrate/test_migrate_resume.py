@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from eosctl.core.allowances import Allowances
-from eosctl.core.configs.selection import Selection
+from eosctl.core.configs.records import Selection
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.migrate.journal import Stage, migration_journal, read_earlier_runs

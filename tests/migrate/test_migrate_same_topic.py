@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eosctl.core.configs.selection import Selection
-from eosctl.core.offsets.decision import Policy
+from eosctl.core.configs.records import Selection
 from eosctl.core.offsets.migration import MigrationPlan
-from eosctl.core.record_file import record_line
+from eosctl.core.offsets.views import Policy
+from eosctl.core.records import record_line
 from eosctl.errors import EosctlError, ExitCode, RefusedError
 from eosctl.migrate.run import verify_plan
 from tests.fakes.faults import Call

@@ -10,13 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.allowances import Allowances
-from eosctl.core.configs.selection import Selection
-from eosctl.core.offsets.decision import Policy
+from eosctl.core.configs.records import Selection
 from eosctl.core.offsets.migration import PlannedTopic
-from eosctl.core.record_file import read_records
+from eosctl.core.offsets.views import Policy
+from eosctl.core.records import read_records
 from eosctl.errors import ExitCode, InputFileError, RefusedError, StalePlanError, UsageError
-from eosctl.migrate.stores import profile_of, source_stores, target_name_of
-from eosctl.migrate.targets import planned_targets
+from eosctl.migrate.stores import planned_targets, profile_of, source_stores, target_name_of
 from eosctl.output import render_report
 from eosctl.target import Target
 from tests.fakes.migration import KEY, SOURCE, Scene, connector, key_of, plan_of

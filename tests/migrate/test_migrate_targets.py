@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from eosctl.app import App
-from eosctl.core.configs.selection import Selection
+from eosctl.core.configs.records import Selection
 from eosctl.core.offsets.migration import PlannedTopic
 from eosctl.core.records import Bounds, OutRecord
 from eosctl.deadline import Clock, Deadline
@@ -22,7 +22,7 @@ from eosctl.errors import (
     UnauthorizedError,
     UsageError,
 )
-from eosctl.migrate.targets import TopicSize
+from eosctl.migrate.stores import TopicSize
 from eosctl.migrate.topics import grown_since, present_topics
 from eosctl.report import plain
 from eosctl.target import Target

@@ -9,11 +9,11 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, Tally
+from eosctl.core.offsets.views import Policy
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, StalePlanError
-from eosctl.migrate.targets import TopicSize, create_missing, planned_targets
+from eosctl.migrate.stores import TopicSize, create_missing, planned_targets
 from eosctl.target import Target
 
 pytestmark = pytest.mark.live

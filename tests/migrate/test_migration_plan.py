@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
-from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import (
     ConnectorRoute,
     MigrationPlan,
@@ -22,6 +21,7 @@ from eosctl.core.offsets.migration import (
     with_sample,
     writers_of,
 )
+from eosctl.core.offsets.views import Policy
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError
 

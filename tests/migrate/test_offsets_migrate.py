@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally, plan_file_text
+from eosctl.core.offsets.views import Policy
 
 PLAN = MigrationPlan(
     cluster_id="cluster",

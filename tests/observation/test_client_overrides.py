@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.group.observation.rules import WorkerFile
-from eosctl.observation.connectors.client_overrides import client_overrides
+from eosctl.observation.connectors.settings import client_overrides
 from tests.group.observations import good, source
 
 FLIGHT = "max.in.flight.requests.per.connection"

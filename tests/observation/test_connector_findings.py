@@ -13,9 +13,8 @@ from eosctl.core.ids import TransactionalId
 from eosctl.core.records import TopicDescription
 from eosctl.group.modes import NOT_ENABLED_TEXT
 from eosctl.group.observation.rules import BROKER_SETTINGS, OTHER_GROUPS, OwnCluster, QuietTask, WorkerFile
-from eosctl.observation.connectors.collisions import collisions, leader_collisions
 from eosctl.observation.connectors.commit_age import commit_age
-from eosctl.observation.connectors.exactly_once import task_audit
+from eosctl.observation.connectors.exactly_once import collisions, leader_collisions, task_audit
 from eosctl.observation.connectors.rules import (
     RULES,
     Rule,

@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.ids import TransactionalId
-from eosctl.core.offsets.aborted import aborted_offsets
+from eosctl.core.offsets.findings import aborted_offsets
 from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.fence.pace import Pace, pace_of, pause_ms, round_s
-from eosctl.group.observation.id_collisions import our_ids, readings, rival_groups
-from eosctl.observation.connectors.property_names import idle_connector_names, idle_worker_names
+from eosctl.fence.connect import Pace, pace_of, pause_ms, round_s
+from eosctl.group.observation.rules import our_ids, readings, rival_groups
+from eosctl.observation.connectors.settings import idle_connector_names, idle_worker_names
 from tests.group.observations import SOURCE, good
 
 MS, MAX_MS = "retry.backoff.ms", "retry.backoff.max.ms"

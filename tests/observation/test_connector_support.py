@@ -9,12 +9,8 @@ from msgspec.structs import replace
 
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.group.observation.rules import VALIDATION, ObservedConnector
-from eosctl.observation.connectors.rules import (
-    Rule,
-    boundary,
-    support,
-)
-from eosctl.observation.validations import with_validations
+from eosctl.observation.connectors.rules import Rule, boundary, support
+from eosctl.observation.gather import with_validations
 from tests.fakes.rescue_scene import Scene
 from tests.group.observations import good, source
 from tests.observation.rule_cases import MIRRORED, REFUSED, UNDECLARED, found, required

@@ -10,7 +10,7 @@ from eosctl.core.offsets.codes import KEY_NULL
 from eosctl.fence.codes import FENCING_SLOW
 from eosctl.group.codes import WORKER_UNREACHABLE
 from eosctl.observation.connectors.codes import NOTHING_COMMITTED
-from eosctl.observation.connectors.folds import fold_alike, under_cause
+from eosctl.observation.connectors.commit_age import fold_alike, under_cause
 from eosctl.task_counts.codes import ORPHAN
 
 

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.group.observation.rules import WorkerFile
-from eosctl.observation.connectors.number_settings import transaction_timeout
 from eosctl.observation.connectors.rules import interval
+from eosctl.observation.connectors.settings import transaction_timeout
 from tests.group.observations import FLUSHED, SOURCE, good
 from tests.observation.rule_cases import TIMEOUT, configured, file, found
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from eosctl.app import App
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.offsets.views import Prefer
 from eosctl.core.records import OutRecord
-from eosctl.engine import grouped
+from eosctl.engine import files as grouped
 from eosctl.errors import EosctlError, RefusedError
-from eosctl.migrate.verify import verify_backup
+from eosctl.migrate.run import verify_backup
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.files.importing import ImportRequest, plan_offsets_import
 from eosctl.offsets.files.offsets_file import parse_offsets_file

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.records import Bounds
-from eosctl.events import Event
+from eosctl.deadline import Event
 from eosctl.offsets.files.backup import earliest
 from eosctl.offsets.stores.columns import by_parts
 from eosctl.ports import TopicReader

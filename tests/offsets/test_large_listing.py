@@ -9,17 +9,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eosctl.app import App
-from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.names import GLOBAL
+from eosctl.core.offsets.names import GLOBAL, partition_for
 from eosctl.core.offsets.views import OffsetViews, fold_store, offset_views
 from eosctl.core.records import Bounds, OutRecord, Record, TopicRead
 from eosctl.engine.columns import Table
 from eosctl.engine.files import SpilledTable, SpillFile
-from eosctl.engine.listed import in_order
 from eosctl.engine.reading.newest import records_table
-from eosctl.engine.stores import ColumnStore, column_store
+from eosctl.engine.stores import ColumnStore, column_store, in_order
+from eosctl.offsets.rows import PlainViews, ViewRows
 from eosctl.offsets.stores.gather import read_store
-from eosctl.offsets.view_rows import PlainViews, ViewRows
 from tests.conftest import Outcome
 from tests.fakes.offset_topics import IN_OWN, OWN, OffsetWorld
 from tests.fakes.world import OFFSETS
@@ -144,7 +142,7 @@ def test_a_large_topic_is_looked_at_as_a_small_one(
     world.time.now_s = now_s  # a while of it was waited for what is hidden
     monkeypatch.setattr("eosctl.offsets.stores.gather.MANY_OFFSETS", 1)
     monkeypatch.setattr("eosctl.offsets.stores.gather.AT_ONCE", at_once)
-    monkeypatch.setattr("eosctl.engine.listed._USED_AT_ONCE", at_once)
+    monkeypatch.setattr("eosctl.engine.stores._USED_AT_ONCE", at_once)
     large = run(*words)
     assert (large.stdout, large.stderr, large.exit_code) == (small.stdout, small.stderr, small.exit_code)
     assert small.exit_code in (0, 3, 6, 7), small.stderr

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.offsets.views import Prefer
 from eosctl.deadline import Deadline
-from eosctl.engine import transactions
+from eosctl.engine import write as transactions
 from eosctl.errors import (
     BrokerError,
     DeadlineError,
@@ -29,8 +29,7 @@ from eosctl.offsets.edit.edit import ResetRequest, SetRequest, plan_offsets_rese
 from eosctl.offsets.files.importing import ImportRequest, plan_offsets_import
 from eosctl.offsets.files.offsets_file import parse_offsets_file
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore
-from eosctl.offsets.journal import offsets_journal
-from eosctl.offsets.writes import MergeRequest, OffsetWritePlan, plan_offsets_merge, show_plan
+from eosctl.offsets.writes import MergeRequest, OffsetWritePlan, offsets_journal, plan_offsets_merge, show_plan
 from eosctl.ports import TopicClient
 from eosctl.report import Report
 from tests.core.offsets.stores import NO_SPOOL

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from eosctl.core.ids import TransactionalId
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.records import OutRecord
 from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.sandbox.stack import Stack

@@ -12,12 +12,12 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.offsets.views import Prefer
-from eosctl.engine import grouped
+from eosctl.engine import files as grouped
 from eosctl.errors import EosctlError, InputFileError, RefusedError, StalePlanError
 from eosctl.migrate.rows import MismatchRow
-from eosctl.migrate.verify import verify_backup
+from eosctl.migrate.run import verify_backup
 from eosctl.offsets.apply import apply_plan, prepare_writes
 from eosctl.offsets.edit.edit import ResetRequest, plan_offsets_reset
 from eosctl.offsets.files import backup

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.app import App
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.deadline import Clock
 from tests.conftest import Outcome
 from tests.fakes.offset_topics import WORKER, OffsetWorld

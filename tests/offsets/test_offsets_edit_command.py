@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.errors import ConnectError, EosctlError, UnreachableError
 from tests.conftest import Invoke, Outcome
 from tests.fakes.offset_topics import OffsetWorld

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from confluent_kafka.admin import AdminClient
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke

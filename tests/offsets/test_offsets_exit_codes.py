@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.transactions import RawGroup
 from eosctl.errors import DeadlineError, EosctlError, UnauthorizedError, UnreachableError
 from tests.conftest import Invoke, Outcome

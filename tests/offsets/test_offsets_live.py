@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.records import OutRecord
 from eosctl.kafka.topics.store import KafkaTopicClient
 from tests.conftest import Invoke

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.records import OutRecord
 from eosctl.errors import UnreachableError
 from tests.conftest import Outcome

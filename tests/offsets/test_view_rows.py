@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.offsets.records import OffsetKey, decode_key, duplicate_spellings
 from eosctl.core.offsets.views import fold_store, offset_views
 from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.offsets.view_rows import ViewRows
+from eosctl.offsets.rows import ViewRows
 from eosctl.report import plain
 
 NUMBERS = st.integers() | st.floats(allow_nan=False) | st.sampled_from([2**64, -(2**70), 1e16, 1e-7, 10**30])

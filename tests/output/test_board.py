@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.deadline import Clock
-from eosctl.events import Event, Standing
+from eosctl.deadline import Clock, Event, Standing
 from eosctl.output.board import Board
 from eosctl.output.progress import ProgressMessages
 from tests.fakes.clock import FakeTime

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from eosctl.explain.kinds import ROW_MODULES, all_kinds, declared_kinds, schema_of
-from eosctl.output.columns import words_of_columns
-from eosctl.output.rows import Kind
+from eosctl.explain.entries import ROW_MODULES, all_kinds, declared_kinds, schema_of
+from eosctl.output.rows import Kind, words_of_columns
 from tests.source_trees import nodes_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.deadline import Clock
-from eosctl.events import Event
+from eosctl.deadline import Clock, Event
 from tests.conftest import Invoke
 
 CLOCK = Clock(now_s=lambda: 1_795_000_000.0)

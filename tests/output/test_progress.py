@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from eosctl.events import Event
+from eosctl.deadline import Event
 from eosctl.output.progress import ProgressMessages
 from tests.fakes.clock import FakeTime
 

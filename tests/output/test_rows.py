@@ -10,9 +10,20 @@ from jsonschema import Draft202012Validator
 from msgspec import UNSET, UnsetType
 
 from eosctl.output import render_report
-from eosctl.output.columns import columns_of, field_at, words_of_columns
 from eosctl.output.json_schema import schema_of_type
-from eosctl.output.rows import BytesText, Header, Kind, Members, Printed, ShownAs, Text, Time
+from eosctl.output.rows import (
+    BytesText,
+    Header,
+    Kind,
+    Members,
+    Printed,
+    ShownAs,
+    Text,
+    Time,
+    columns_of,
+    field_at,
+    words_of_columns,
+)
 from eosctl.report import Report, json_bytes, plain
 
 

@@ -32,7 +32,7 @@ render_report(report, output=sys.argv[1], stream=sys.stdout, color=session.color
 WORKING = """
 import sys
 from eosctl.deadline import Clock
-from eosctl.events import Event
+from eosctl.deadline import Event
 from eosctl.output.progress import ProgressMessages
 now_s = iter([0.0, 5.0])
 messages = ProgressMessages(sys.stderr, Clock(monotonic_s=lambda: next(now_s)), live=True)

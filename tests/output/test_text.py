@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.ids import TransactionalId
-from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.views import KeyAction
 from eosctl.group.rows import WORKERS_LIST, AssignedPart, GroupData, GroupPart, TaskPart, WorkerRow, WorkersSummary
 from eosctl.migrate.rows import (
     MIGRATED_OTHERWISE,
@@ -22,10 +22,9 @@ from eosctl.migrate.rows import (
 from eosctl.offsets.rows import OFFSETS_LIST, Effective, ListData, OffsetsSummary, StoredRecord, ViewRow
 from eosctl.output import render_report
 from eosctl.output.cells import duration, format_cell
-from eosctl.output.columns import columns_of
-from eosctl.output.parts import Place
+from eosctl.output.rows import Place, columns_of
 from eosctl.report import Report
-from eosctl.txn.parts import OwnerPart
+from eosctl.txn.owners import OwnerPart
 from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow
 
 HOUSE = Path(__file__).resolve().parents[2] / "eosctl"

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from eosctl.explain.kinds import declared_kinds
+from eosctl.explain.entries import declared_kinds
 from eosctl.output import render_report
-from eosctl.output.columns import classes_in
-from eosctl.output.folding import fold, fold_hard, longest_piece
+from eosctl.output.rows import classes_in
+from eosctl.output.text import fold, fold_hard, longest_piece
 from eosctl.report import Report, Row
 from tests.output.test_text import Terminal
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eosctl.errors import InputFileError
-from eosctl.profiles.edits import edit_yaml
+from eosctl.profiles.operations import edit_yaml
 from tests.conftest import Invoke, Outcome
 from tests.fakes.transactions import Scene
 

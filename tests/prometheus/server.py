@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from eosctl.sandbox.servers import process
-from eosctl.sandbox.servers.ports import take_ports
+from eosctl.sandbox.servers.process import take_ports
 from tests.prometheus.programs import Programs
 
 _START_S = 60.0

@@ -13,10 +13,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from eosctl.events import ignore_events
+from eosctl.deadline import ignore_events
 from eosctl.machine.java import require_java
 from eosctl.sandbox.downloads.jars import ca_file, cache_dir, ensure_jars, proxy_options
-from eosctl.sandbox.lock import parse_lock
+from eosctl.sandbox.settings import parse_lock
 from tests.conftest import Invoke, Outcome
 
 HERE = Path(__file__).parent

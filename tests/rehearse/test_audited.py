@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.errors import UnauthorizedError
-from eosctl.rehearse.audited import audit_connector
-from eosctl.rehearse.proof import FaultAudit, FaultAuditRequest
+from eosctl.rehearse.proof import FaultAudit, FaultAuditRequest, audit_connector
 from eosctl.rehearse.rows import AuditedWindow, FaultVerdict
 from tests.audit.log_scene import LogScene
 from tests.fakes.world import OFFSETS

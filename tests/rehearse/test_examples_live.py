@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from eosctl.rehearse.feed import GrowingFile
+from eosctl.rehearse.plan import GrowingFile
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
 from tests.rehearse.rehearsing import (

@@ -13,20 +13,11 @@ from typing import Any
 
 import pytest
 
-from eosctl.rehearse.faults.brokers import BrokerKill, SlowNetwork
-from eosctl.rehearse.faults.connectors import (
-    Reconfigure,
-    RestartTasks,
-    RollWorkers,
-    StopResume,
-    SwitchOffsets,
-    Upgrade,
-)
-from eosctl.rehearse.faults.fault import SimpleFault
-from eosctl.rehearse.faults.workers import FreezeWorker, KillWorker, Rebalance
-from eosctl.rehearse.network import Forwarder
+from eosctl.rehearse.faults.connectors import Reconfigure, RestartTasks, RollWorkers, StopResume, SwitchOffsets, Upgrade
+from eosctl.rehearse.faults.fault import BrokerKill, FreezeWorker, KillWorker, Rebalance, SimpleFault, SlowNetwork
+from eosctl.rehearse.ground import Forwarder
 from eosctl.sandbox.servers import process
-from eosctl.sandbox.state import Node
+from eosctl.sandbox.servers.process import Node
 from tests.audit.log_scene import OUT, LogScene
 from tests.fakes.clock import FakeTime
 from tests.fakes.world import World

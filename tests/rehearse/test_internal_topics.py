@@ -15,8 +15,8 @@ from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import ConnectorEntry, PartStatus, TaskStatus
 from eosctl.errors import DeadlineError, EosctlError
 from eosctl.rehearse.ground import Ground
-from eosctl.rehearse.log.internal_topics import read_source_offsets, read_transaction_counts
-from eosctl.sandbox.state import Node
+from eosctl.rehearse.log import read_source_offsets, read_transaction_counts
+from eosctl.sandbox.servers.process import Node
 from tests.audit.log_scene import LogScene, Task
 from tests.fakes.world import OFFSETS
 

@@ -15,11 +15,10 @@ import yaml
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode
-from eosctl.rehearse.audited import audit_connector
 from eosctl.rehearse.faults.fault import SimpleFault
 from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.plan import RehearsalPlan, RehearsalRequest
-from eosctl.rehearse.proof import FaultAudit, FaultAuditRequest
+from eosctl.rehearse.proof import FaultAudit, FaultAuditRequest, audit_connector
 from eosctl.rehearse.rows import FaultRow, FaultVerdict, RehearsalSummary
 from eosctl.rehearse.rules import FitConnector
 from eosctl.rehearse.run import rehearse_on

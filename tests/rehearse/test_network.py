@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.rehearse.feed import GrowingFile
-from eosctl.rehearse.network import Forwarder
+from eosctl.rehearse.ground import Forwarder
+from eosctl.rehearse.plan import GrowingFile
 from tests.sandbox_fixtures import wait_until
 
 

@@ -10,12 +10,11 @@ import pytest
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.workers.modes import Mode
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import ExitCode
-from eosctl.events import Event
-from eosctl.rehearse.audited import audit_connector
 from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.plan import RehearsalRequest, plan_rehearsal
+from eosctl.rehearse.proof import audit_connector
 from eosctl.rehearse.rows import FaultRow, FaultVerdict
 from eosctl.rehearse.rules import GivenConnector
 from eosctl.rehearse.run import rehearse_on

@@ -16,21 +16,13 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import DeadlineError, EosctlError, ExitCode
-from eosctl.events import Event
 from eosctl.rehearse.faults.fault import SimpleFault
-from eosctl.rehearse.page import page_of
 from eosctl.rehearse.plan import RehearsalPlan, RehearsalRequest
 from eosctl.rehearse.proof import FaultAudit, FaultAuditRequest
-from eosctl.rehearse.rows import (
-    REHEARSE_RESULT,
-    FaultRow,
-    FaultVerdict,
-    FoundPart,
-    RehearsalSummary,
-    Surroundings,
-)
+from eosctl.rehearse.report import page_of
+from eosctl.rehearse.rows import REHEARSE_RESULT, FaultRow, FaultVerdict, FoundPart, RehearsalSummary, Surroundings
 from eosctl.rehearse.run import rehearse_on
 from eosctl.report import Problem, Report
 from eosctl.target import Target

@@ -12,9 +12,9 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.rehearse.plan import RehearsalPlan, RehearsalRequest, plan_rehearsal
 from eosctl.rehearse.stage import RehearsalStage
-from eosctl.sandbox import state
+from eosctl.sandbox.servers import process as state
+from eosctl.sandbox.servers.process import StackState
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.state import StackState
 from eosctl.target import Target
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.rehearse.log.values import Phase, comes_in_a_run, duplicates, held_against
+from eosctl.rehearse.log import Phase, comes_in_a_run, duplicates, held_against
 from eosctl.rehearse.rows import FoundPart
 
 UP, DOWN = Phase(True), Phase(False)

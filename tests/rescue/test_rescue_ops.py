@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import ConnectError, ExitCode, NotFoundError, RefusedError, StalePlanError
-from eosctl.events import Event
 from eosctl.fence.rules import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.report import Report
 from eosctl.rescue.apply import apply_rescue
 from eosctl.rescue.plan import plan_rescue
-from eosctl.rescue.report import show_rescue
+from eosctl.rescue.rows import show_rescue
 from eosctl.rescue.rules import RescueVerdict
 from tests.fakes.config_topic import created
 from tests.fakes.faults import KilledError, worth_a_kill

@@ -8,15 +8,13 @@ import pytest
 
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.configs.records import task_count_value
-from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.ids import TransactionalId, WorkerId
-from eosctl.core.transactions import TransactionState
+from eosctl.core.transactions import FENCING_FAILED, TransactionState
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.report import plain
 from eosctl.rescue.rules import RescueVerdict, diagnose
-from eosctl.task_counts.findings import AliveTask
-from eosctl.task_counts.rules import decision_after_commit
-from eosctl.task_counts.writes import decisions, left_out, with_record
+from eosctl.task_counts.rules import AliveTask, decision_after_commit
+from eosctl.task_counts.write_rows import decisions, left_out, with_record
 
 TRACE = f"org.apache.kafka.connect.errors.ConnectException: {FENCING_FAILED}\n\tat org.apache..."
 FORWARD = "ConnectRestException: IO Error trying to forward REST request: Idle timeout expired: 30000/30000 ms"

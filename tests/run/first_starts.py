@@ -13,8 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from eosctl.sandbox.downloads.jars import cache_dir
-from eosctl.sandbox.lock import DEFAULT_VERSION
-from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.settings import DEFAULT_VERSION, StackSpec
 from eosctl.sandbox.stack import Stack
 
 
@@ -32,8 +31,8 @@ def start_kafka(folder: Path) -> None:
 def start_spark(folder: Path) -> None:
     """Starts Spark and has it rehearse a migration."""
     from eosctl.migrate.spark.job import MigrationJob
-    from eosctl.migrate.spark.rehearsal import rehearse
     from eosctl.migrate.spark.session import spark_context
+    from eosctl.migrate.spark.start import rehearse
     from tests.quick_spark import quick_settings
 
     settings = quick_settings(folder, master="local[1]")

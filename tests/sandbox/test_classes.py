@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from eosctl.errors import DeadlineError
 from eosctl.sandbox.servers.launcher import Launcher
-from eosctl.sandbox.servers.ports import take_ports
+from eosctl.sandbox.servers.process import Node, StackState, take_ports
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.state import Node, StackState
 from tests.fakes.clock import PLENTY_S
 
 # a worker's JVM as far as it matters here: answers, and writes the archive that it was asked for when it is stopped

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.sandbox import state
+from eosctl.sandbox.servers import process as state
 from eosctl.upgrade.gates import GATE_IDS
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 

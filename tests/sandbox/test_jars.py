@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.deadline import Event, ignore_events
 from eosctl.errors import EosctlError, UnreachableError, UsageError
-from eosctl.events import Event, ignore_events
 from eosctl.machine.java import Java, require_java
 from eosctl.sandbox.downloads.jars import cache_dir, ensure_jars, proxy_options
 from eosctl.sandbox.downloads.relock import lock_text, root_coordinates
-from eosctl.sandbox.lock import DEFAULT_VERSION, Jar, connect_version, parse_lock, read_lock, supported_versions
+from eosctl.sandbox.settings import DEFAULT_VERSION, Jar, connect_version, parse_lock, read_lock, supported_versions
 
 
 def test_every_supported_version_has_a_complete_lock() -> None:

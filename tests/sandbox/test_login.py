@@ -12,8 +12,7 @@ import pytest
 
 from eosctl.core.java.properties import parse_properties
 from eosctl.core.workers.modes import Mode
-from eosctl.sandbox.login import SandboxLogin
-from eosctl.sandbox.secure import SecureFiles, SecureListener
+from eosctl.sandbox.login import SandboxLogin, SecureFiles, SecureListener
 from eosctl.sandbox.settings import BrokerPorts, GroupSpec, StackSpec, broker_properties
 from tests.sandbox_fixtures import GROUP, PATIENCE_S, FileSource, sandbox
 

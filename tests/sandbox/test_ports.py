@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.errors import EosctlError
-from eosctl.sandbox.servers.ports import from_anywhere, take_ports, usable_ports
+from eosctl.sandbox.servers.process import from_anywhere, take_ports, usable_ports
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from confluent_kafka import Producer
 
-from eosctl.sandbox.servers.readiness import broker_answers, worker_answers
+from eosctl.sandbox.servers.launcher import broker_answers, worker_answers
 from tests.fakes.clock import PLENTY_S
 from tests.fakes.http_server import serving
 from tests.sandbox_fixtures import wait_until

@@ -16,13 +16,12 @@ import pytest
 from eosctl.core.java.properties import properties_text
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
-from eosctl.sandbox import state
-from eosctl.sandbox.login import SandboxLogin
+from eosctl.sandbox.login import SandboxLogin, SecureFiles
 from eosctl.sandbox.operations import sandbox_status
 from eosctl.sandbox.rows import FoundSandbox
-from eosctl.sandbox.secure import SecureFiles
 from eosctl.sandbox.servers import process
-from eosctl.sandbox.servers.ports import take_ports
+from eosctl.sandbox.servers import process as state
+from eosctl.sandbox.servers.process import take_ports
 from eosctl.sandbox.settings import BrokerPorts, GroupSpec, StackSpec, broker_properties, worker_properties
 from eosctl.sandbox.stack import Stack
 from eosctl.target import DEFAULT_TOPICS

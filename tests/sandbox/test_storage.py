@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from eosctl.errors import EosctlError
-from eosctl.machine.kept_file import KeptFile
-from eosctl.sandbox.secure import SecureListener
+from eosctl.machine.class_archive import KeptFile
+from eosctl.sandbox.login import SecureListener
 from eosctl.sandbox.servers.launcher import Launcher
-from eosctl.sandbox.servers.storage import storage_template
+from eosctl.sandbox.servers.process import storage_template
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 

@@ -10,8 +10,7 @@ import pytest
 import trustme
 
 from eosctl.machine.java import require_java
-from eosctl.sandbox.downloads.jars import ca_file
-from eosctl.sandbox.downloads.truststore import read_pem, trust_options
+from eosctl.sandbox.downloads.jars import ca_file, read_pem, trust_options
 
 
 def _bundle(path: Path, count: int) -> Path:

@@ -26,7 +26,7 @@ from eosctl.state.audit_file import is_locked, lock_now
 from eosctl.state.backups import keep_record_backup
 from eosctl.state.journal import Journal
 from eosctl.target import Target
-from eosctl.txn.applications.seen import Seen, keep_seen, read_seen
+from eosctl.txn.applications.report import Seen, keep_seen, read_seen
 from tests.conftest import Invoke
 from tests.fakes.other_users import NOBODY, link_for, make_for, shared_folder
 from tests.state.audit_scene import lines

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
-from eosctl.state.journal import Journal
-from eosctl.state.steps import Note, Progress, Step, Work, carry_out
+from eosctl.state.journal import Journal, Note, Progress, Step, Work, carry_out
 from tests.fakes.clock import FakeTime
 from tests.fakes.faults import KilledError
 

@@ -8,9 +8,8 @@ from eosctl.core.configs.fold import ConnectorState, fold_config_topic
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Record
 from eosctl.core.transactions import TransactionListing, TransactionState
-from eosctl.task_counts.findings import AliveTask
-from eosctl.task_counts.report import case_row
-from eosctl.task_counts.rules import cases
+from eosctl.task_counts.rows import case_row
+from eosctl.task_counts.rules import AliveTask, cases
 
 OPEN = TransactionState.ONGOING
 CONFIG = b'{"properties":{"connector.class":"FileStreamSource"}}'

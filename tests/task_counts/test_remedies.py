@@ -8,8 +8,7 @@ import pytest
 
 from eosctl.core.configs.fold import fold_config_topic
 from eosctl.core.records import Record
-from eosctl.task_counts.findings import AliveTask, Case, find_problems
-from eosctl.task_counts.rules import cases
+from eosctl.task_counts.rules import AliveTask, Case, cases, find_problems
 from tests.task_counts.connectors import CONFIG, OPEN, known, rows, state
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks.unfinished import unfinished_work
+from eosctl.deadline import Event
 from eosctl.errors import (
     BrokerError,
     EosctlError,
@@ -20,10 +21,8 @@ from eosctl.errors import (
     StalePlanError,
     UnreachableError,
 )
-from eosctl.events import Event
 from eosctl.report import Report
-from eosctl.task_counts.clean import plan_clean, show_clean
-from eosctl.task_counts.clean_steps import apply_clean
+from eosctl.task_counts.clean import apply_clean, plan_clean, show_clean
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_topic import created
 from tests.fakes.faults import EVERY, Call, Kill, KilledError

@@ -13,17 +13,10 @@ from msgspec.structs import replace
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.deadline import Deadline
-from eosctl.errors import (
-    ExitCode,
-    NotFoundError,
-    RefusedError,
-    StalePlanError,
-    UnauthorizedError,
-    UnreachableError,
-)
+from eosctl.errors import ExitCode, NotFoundError, RefusedError, StalePlanError, UnauthorizedError, UnreachableError
 from eosctl.fence.rules import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.report import Report, plain
-from eosctl.task_counts.findings import MAX_PLAUSIBLE_TASKS
+from eosctl.task_counts.rules import MAX_PLAUSIBLE_TASKS
 from eosctl.task_counts.write import TaskCountWritePlan, WriteRequest, apply_write, plan_write, show_write
 from tests.fakes.connectors import FILE_SINK
 from tests.fakes.faults import KilledError, worth_a_kill

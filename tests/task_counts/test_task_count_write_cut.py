@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from eosctl.errors import (
-    ExitCode,
-)
-from eosctl.events import Event
+from eosctl.deadline import Event
+from eosctl.errors import ExitCode
 from eosctl.task_counts.write import WriteRequest, apply_write, plan_write
 from tests.fakes.broker import Seen
 from tests.fakes.rescue_scene import Scene, stop

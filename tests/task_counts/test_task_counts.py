@@ -14,9 +14,17 @@ from eosctl.core.records import Record
 from eosctl.core.transactions import TransactionListing, TransactionState
 from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.report import plain
-from eosctl.task_counts.findings import AliveTask, Case, find_problems
-from eosctl.task_counts.report import case_row
-from eosctl.task_counts.rules import MAX_LISTED_IDS, alive_tasks, cases, fencing_decision, other_groups
+from eosctl.task_counts.rows import case_row
+from eosctl.task_counts.rules import (
+    MAX_LISTED_IDS,
+    AliveTask,
+    Case,
+    alive_tasks,
+    cases,
+    fencing_decision,
+    find_problems,
+    other_groups,
+)
 from tests.task_counts.connectors import CONFIG, OPEN, known, state
 
 PENDING = {"pending_fencing": True, "record_offset": 8}

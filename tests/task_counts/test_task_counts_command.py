@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.record_file import record_line
+from eosctl.core.records import record_line
 from eosctl.errors import UnauthorizedError
 from tests.fakes.config_topic import config_records, created
 from tests.fakes.config_world import ConfigWorld

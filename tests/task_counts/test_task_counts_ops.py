@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from eosctl.app import App
-from eosctl.core.record_file import record_line
-from eosctl.core.records import Record
+from eosctl.core.records import Record, record_line
 from eosctl.core.transactions import RawGroup
 from eosctl.errors import (
     EosctlError,

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.fencing_rounds import CURE
 from eosctl.core.records import OutRecord
+from eosctl.core.transactions import CURE
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicClient
+from eosctl.sandbox.operations import Zombie
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.zombie import Zombie
 from tests.sandbox_fixtures import PATIENCE_S, has_ended, mirror_config, rest, wait_until
 
 pytestmark = pytest.mark.live

@@ -15,14 +15,7 @@ from eosctl.core.transactions import (
     TransactionListings,
     TransactionState,
 )
-from eosctl.txn.hanging import (
-    HangingTransaction,
-    Reason,
-    find_hanging,
-    is_silent,
-    unjudged,
-    without_owner,
-)
+from eosctl.txn.hanging import HangingTransaction, Reason, find_hanging, is_silent, unjudged, without_owner
 
 NOW_MS = 10_000_000
 LISTED = TransactionListings([TransactionListing(TransactionalId("x"), TransactionState.ONGOING, ProducerId(7), 1)])

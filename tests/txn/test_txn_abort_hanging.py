@@ -16,11 +16,7 @@ from eosctl.plan import Plan
 from eosctl.report import Report
 from eosctl.txn.apply import prepare_abort_hanging
 from eosctl.txn.plan import HangingRequest
-from eosctl.wire.error_codes import (
-    CLUSTER_AUTHORIZATION_FAILED,
-    REQUEST_TIMED_OUT,
-    TOPIC_AUTHORIZATION_FAILED,
-)
+from eosctl.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, REQUEST_TIMED_OUT, TOPIC_AUTHORIZATION_FAILED
 from tests.fakes.broker import Seen
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.txn_stage import HOUR_MS, Stage

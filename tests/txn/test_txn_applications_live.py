@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
+from eosctl.sandbox.settings import DEFAULT_VERSION, read_lock
 from eosctl.sandbox.stack import Stack
 from tests.applications.flink import LineServer, start_flink
 from tests.applications.jvm import jvm, locked, properties

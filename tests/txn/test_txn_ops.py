@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transaction_log import TOPIC
 from eosctl.errors import ExitCode, NotFoundError, UnsupportedError, UsageError
-from eosctl.output.parts import Place
+from eosctl.output.rows import Place
 from eosctl.report import Report
 from eosctl.txn.list import ListFilter, describe_transactions, find_coordinators, list_transactions
 from eosctl.txn.log import LogRequest, read_transaction_log
+from eosctl.txn.owners import OwnerPart
 from eosctl.txn.partitions import find_hanging_transactions, list_producers
-from eosctl.txn.parts import OwnerPart
 from eosctl.txn.plan import EndRequest, plan_end
 from eosctl.txn.rows import HangingSummary, ListSummary, ProducersSummary
 from tests.fakes.txn_stage import HOUR_MS, Stage

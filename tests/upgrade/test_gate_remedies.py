@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eosctl.core.clients.kafka_scripts import one_partition, only_compacted
+from eosctl.core.clients.own_brokers import one_partition, only_compacted
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.group.observation.rules import CONNECTOR_STATES, Observation
 from eosctl.upgrade.gate import Gate

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.offsets.aborted import aborted_offsets
+from eosctl.core.offsets.findings import aborted_offsets
 from eosctl.core.offsets.views import fold_store
 from eosctl.core.records import Record
 from eosctl.engine.stores import as_columns

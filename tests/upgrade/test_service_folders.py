@@ -15,7 +15,7 @@ from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import EosctlError
 from eosctl.target import Target
-from eosctl.upgrade.drivers.properties_files import edit_mode, stamp
+from eosctl.upgrade.drivers.programs import edit_mode, stamp
 from eosctl.upgrade.drivers.systemd import SystemdDriver
 from tests.fakes.clock import FakeTime
 from tests.fakes.other_users import NOBODY, OTHER, link_for, make_for, shared_folder

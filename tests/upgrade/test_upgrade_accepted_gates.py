@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import DeadlineError, ExitCode, UsageError
-from eosctl.observation.validations import PARALLEL_VALIDATIONS
+from eosctl.observation.gather import PARALLEL_VALIDATIONS
 from eosctl.upgrade.apply_rows import ApplyData
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.report import plan_report

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.ids import TransactionalId
 from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Event
 from eosctl.errors import ExitCode, RefusedError, StalePlanError, UnauthorizedError
-from eosctl.events import Event
 from eosctl.upgrade.drivers import DriverResult
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.roll import apply_roll
-from eosctl.upgrade.roll.task_ids import describe_ids, ids_of_tasks, without_ids
+from eosctl.upgrade.roll.states import describe_ids, ids_of_tasks, without_ids
 from eosctl.upgrade.status import verify_upgrade
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.faults import KilledError

@@ -11,20 +11,15 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
-from eosctl.deadline import Clock, Deadline
+from eosctl.deadline import Clock, Deadline, Event
 from eosctl.errors import DeadlineError, EosctlError, InputFileError, NotFoundError, RefusedError, UsageError
-from eosctl.events import Event
 from eosctl.target import Target
 from eosctl.upgrade.drivers import Driver, SetsAlone
-from eosctl.upgrade.drivers.by_hand import PrintDriver
-from eosctl.upgrade.drivers.commands import CommandDriver
+from eosctl.upgrade.drivers.commands import CommandDriver, PrintDriver, SandboxDriver
 from eosctl.upgrade.drivers.kubernetes.driver import KubernetesDriver
 from eosctl.upgrade.drivers.kubernetes.workloads import parse_workload
-from eosctl.upgrade.drivers.programs import run_program
-from eosctl.upgrade.drivers.properties_files import edit_mode
-from eosctl.upgrade.drivers.sandboxes import SandboxDriver
+from eosctl.upgrade.drivers.programs import edit_mode, run_program, worker_values
 from eosctl.upgrade.drivers.systemd import SystemdDriver
-from eosctl.upgrade.drivers.templates import worker_values
 from tests.synced_files import SyncedFiles
 
 WORKER = "http://w1.example:8083"

@@ -11,8 +11,7 @@ from eosctl.core.configs.fold import ConfigState, ConnectorState, fold_config_to
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import Bounds, Record
 from eosctl.core.workers.modes import Mode, UpgradeWorker, plan_passes
-from eosctl.group.observation.rules import VALIDATION, Observation, RightsSeen, WorkerFile
-from eosctl.group.observation.stale import StaleOffsets
+from eosctl.group.observation.rules import VALIDATION, Observation, RightsSeen, StaleOffsets, WorkerFile
 from eosctl.report import plain
 from eosctl.upgrade.codes import MODES_PROVEN
 from eosctl.upgrade.gate import Gate, GateStatus

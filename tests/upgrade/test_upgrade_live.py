@@ -25,10 +25,9 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
-from eosctl.sandbox.servers.process import signal_group
+from eosctl.sandbox.servers.process import Node, signal_group
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.state import Node
 from eosctl.target import Target
 from tests.audit.proven import assert_exactly_once
 from tests.conftest import Invoke, Outcome

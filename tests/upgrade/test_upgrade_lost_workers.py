@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Event, Standing
 from eosctl.errors import ConnectError, EosctlError, ExitCode, UnreachableError
-from eosctl.events import Event, Standing
 from eosctl.report import Report
 from eosctl.upgrade.drivers import DriverResult
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll

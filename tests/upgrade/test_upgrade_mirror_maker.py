@@ -18,8 +18,7 @@ from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode, RefusedError, UnsupportedError, UsageError
 from eosctl.report import Report
 from eosctl.upgrade.drivers import Driver, DriverResult
-from eosctl.upgrade.drivers.by_hand import PrintDriver
-from eosctl.upgrade.drivers.commands import CommandDriver
+from eosctl.upgrade.drivers.commands import CommandDriver, PrintDriver
 from eosctl.upgrade.drivers.systemd import SystemdDriver
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.roll import apply_roll

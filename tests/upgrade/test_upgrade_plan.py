@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.errors import InputFileError
-from eosctl.upgrade.plan_file import PlannedPass, PlannedWorker, UpgradePlan, make_plan, plan_file_text, read_plan
+from eosctl.upgrade.plan import PlannedPass, PlannedWorker, UpgradePlan, make_plan, plan_file_text, read_plan
 
 W0 = UpgradeWorker("w0", Mode.NOT_ENABLED, version="3.9.1", leader=True)
 W1 = UpgradeWorker("w1", Mode.ENABLED, version="3.9.1")

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from eosctl.acls.rules import acl_of
 from eosctl.acls.wanted import gather_wanted
 from eosctl.app import App
-from eosctl.core.acls.binding import Acl
-from eosctl.core.acls.request import AclRequest
+from eosctl.core.acls.lines import Acl, AclRequest
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnreachableError

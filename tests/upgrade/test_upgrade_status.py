@@ -8,7 +8,7 @@ import pytest
 
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.errors import ExitCode
-from eosctl.upgrade.memory import Brought, with_brought
+from eosctl.upgrade.look import Brought, with_brought
 from eosctl.upgrade.status import upgrade_status, verify_upgrade
 from tests.fakes.rolling import W2, world
 

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Event
 from eosctl.errors import EosctlError, ExitCode, RefusedError, UsageError
-from eosctl.events import Event
 from eosctl.report import Report
 from eosctl.upgrade.drivers import DriverResult
-from eosctl.upgrade.drivers.by_hand import PrintDriver
+from eosctl.upgrade.drivers.commands import PrintDriver
 from eosctl.upgrade.plan import plan_upgrade
 from eosctl.upgrade.roll.prepare import PreparedRoll, RollRequest, prepare_roll
 from eosctl.upgrade.roll.report import plan_report

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from eosctl.core.workers.modes import Mode
 from eosctl.group.observation.rules import Observation, WorkerFile
-from eosctl.upgrade.gate import GateVerdict
-from eosctl.upgrade.worker_gates import (
+from eosctl.upgrade.gate import (
+    GateVerdict,
     internal_rest,
     members_known,
     modes_proven,

@@ -10,8 +10,8 @@ from eosctl.collect.collector import Collector
 from eosctl.collect.facts import DoctorFacts, GroupFacts, HangingFacts, KafkaFacts
 from eosctl.collect.overview import Collected, Overview
 from eosctl.errors import UnauthorizedError
-from eosctl.watch.gather import DOCTOR, looks_of, watched_sources
 from eosctl.watch.rules import WatchState, next_state
+from eosctl.watch.run import DOCTOR, looks_of, watched_sources
 from tests.collect.scene import app_of, group
 
 NOW_MS = 60_000

@@ -6,11 +6,11 @@ import pytest
 
 from eosctl.checks import codes
 from eosctl.core.findings import ERROR, INFO, Finding
-from eosctl.output.screen import keys
-from eosctl.output.screen.rows import ScreenRow, width_of
+from eosctl.output import screen as keys
+from eosctl.output.screen import ScreenRow, width_of
+from eosctl.watch.display import WatchView, follow_lines, press_key, render
 from eosctl.watch.layout import Heading, Size
 from eosctl.watch.rules import SourceLook, WatchState, next_state
-from eosctl.watch.screen import WatchView, follow_lines, press_key, render
 
 HEADING = Heading("group g: 3 of 3 workers enabled; 12 source tasks, exactly-once", "01:02:03Z")
 HANGING = Finding(

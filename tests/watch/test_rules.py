@@ -10,7 +10,7 @@ from eosctl.checks import codes
 from eosctl.codes import finding as declare
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.foreign import Lines
-from eosctl.offsets.lint.codes import OFFSETS_WENT_BACK
+from eosctl.offsets.codes import OFFSETS_WENT_BACK
 from eosctl.watch.rules import GONE_FOR_S, SourceLook, WatchState, changes, command_of, next_state
 
 ODD = declare("odd", "Something is odd.")

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.batches import NO_PRODUCER, Batch
+from eosctl.core.records import NO_PRODUCER, Batch
 from eosctl.errors import ProtocolError
 from eosctl.wire.api import decode_response
-from eosctl.wire.log.batches import decode_batches
-from eosctl.wire.log.crc32c import crc32c
+from eosctl.wire.log.batches import crc32c, decode_batches
 from eosctl.wire.log.fetch_messages import FETCH, TOPIC_IDS_FROM, FetchResponse
 from tests.fakes.log_answers import batch_bytes
 from tests.wire.test_captured import exchanges

@@ -23,7 +23,6 @@ from eosctl.wire.api import (
     encode_response,
 )
 from eosctl.wire.cluster_messages import API_VERSIONS, FIND_COORDINATOR, METADATA, FindCoordinatorRequest, KeyType
-from eosctl.wire.init_producer_id import decode_fence_answer, fence_encoder
 from eosctl.wire.primitives import NULLABLE_STRING, STRING
 from eosctl.wire.sasl_messages import SASL_HANDSHAKE, SaslHandshakeRequest
 from eosctl.wire.schema import Struct
@@ -34,6 +33,8 @@ from eosctl.wire.transaction_messages import (
     DescribeTransactionsRequest,
     InitProducerIdRequest,
     InitProducerIdResponse,
+    decode_fence_answer,
+    fence_encoder,
 )
 from tests.wire.samples import APIS, VERSIONS, messages
 

@@ -18,8 +18,8 @@ from eosctl.audit import codes
 from eosctl.audit.log.segments import Part
 from eosctl.audit.log.tallies import PlaceTally
 from eosctl.codes import Code
-from eosctl.core.batches import Batch, Place
 from eosctl.core.ids import ProducerId
+from eosctl.core.records import Batch, Place
 from eosctl.core.wording import counted
 
 _TOGETHER_MS = 20

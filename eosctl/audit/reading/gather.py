@@ -11,14 +11,13 @@ from msgspec.structs import replace
 
 from eosctl.audit.log.mirror import Mirror
 from eosctl.audit.log.segments import PartitionFold, Sink
-from eosctl.audit.reading.offset_places import OffsetPlaces, find_places
-from eosctl.audit.reading.settle import settle
-from eosctl.audit.reading.window import WindowGate, begin_behind_a_marker, first_marker_ms, read_past_the_stop
+from eosctl.audit.reading.places import OffsetPlaces, find_places
+from eosctl.audit.reading.window import WindowGate, begin_behind_a_marker, first_marker_ms, read_past_the_stop, settle
 from eosctl.audit.rules import ConnectorOffsets, LogRead, OffsetsPartition
 from eosctl.audit.scope import Scope, offsets_window
-from eosctl.core.batches import Batch, Place, ScanPlan, Span, Unseen, UnseenReason, Window
+from eosctl.core.records import Batch, Place, ScanPlan, Span, Unseen, UnseenReason, Window
+from eosctl.deadline import Event
 from eosctl.errors import DeadlineError, InterruptedByUserError
-from eosctl.events import Event
 from eosctl.ports import BatchLog, BatchScan
 
 JUDGED = "what was read until then was judged"

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from eosctl.checks import codes
 from eosctl.codes import Code
-from eosctl.core.clients.kafka_scripts import only_compacted
+from eosctl.core.clients.own_brokers import only_compacted
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
-from eosctl.core.java.numbers import whole_number
+from eosctl.core.java.properties import whole_number
 from eosctl.core.open_transactions import orphan_hint
 from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.wording import counted
 from eosctl.group.observation.rules import Observation
-from eosctl.observation.connectors.folds import MOST_ALIKE
+from eosctl.observation.connectors.commit_age import MOST_ALIKE
 from eosctl.report import Problem
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.gates import SAFE_REPLICATION

@@ -1,6 +1,10 @@
 """ACLs as text for other tools: lines of `kafka-acls`, and YAML for Terraform.
 
 A line is printed to be pasted: only unknown values are placeholders, quoted so that no shell interprets them.
+
+One ACL as a value of its own: code that prints or carries one need not load the table of rights.
+
+The options of the `eosctl acls` commands: the principals and applications whose rights they report.
 """
 
 from __future__ import annotations
@@ -8,12 +12,32 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from eosctl.core.acls.binding import Acl
-from eosctl.core.clients.kafka_scripts import kafka_script
+from eosctl.core.clients.own_brokers import kafka_script
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.foreign import Lines, shell_words, yaml_text_of
+
+
+class Acl(Struct, frozen=True):
+    """One ACL of the cluster, in Kafka's words: `User:orders`, `*`, WRITE, ALLOW, Topic, `orders`, LITERAL."""
+
+    principal: str
+    operation: str
+    resource_type: str
+    name: str
+    pattern_type: str = "LITERAL"
+    permission: str = "ALLOW"
+    host: str = "*"
+
+    def __str__(self) -> str:
+        where = "" if self.host == "*" else f" from host {self.host}"
+        pattern = f" ({self.pattern_type.lower()})" if self.pattern_type != "LITERAL" else ""
+        return (
+            f"{self.permission} {self.principal} {self.operation} on {self.resource_type} {self.name}{pattern}{where}"
+        )
+
 
 _RESOURCE_FLAGS = {"TransactionalId": "--transactional-id", "Topic": "--topic", "Group": "--group"}
 _KAFKA_NAMES = {"TransactionalId": "TRANSACTIONAL_ID", "Topic": "TOPIC", "Group": "GROUP", "Cluster": "CLUSTER"}
@@ -93,3 +117,27 @@ def grant_hint(
     more = [f"... and for {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
     needed = f"{operation} on {resource_type}" + (f" (and then {then})" if then else "")
     return Lines.of(f"Missing: {needed}. Grant it with:", *lines, *more)
+
+
+class AclRequest(Struct, frozen=True):
+    """The options of an `eosctl acls` command.
+
+    Empty `roles` mean Connect's four; a single number in `tasks` applies to all connectors. With a `product` the rights
+    are those of `applications` of Kafka Streams or Flink, without roles and connectors. `principals` are
+    `role=User:name`, or `User:name` for every role that has no other.
+    """
+
+    roles: tuple[str, ...] = ()
+    connectors: tuple[str, ...] = ()
+    tasks: tuple[int, ...] = ()
+    every: bool = False
+    mode: str = "enabled"
+    principals: tuple[str, ...] = ()
+    output_topics: tuple[str, ...] = ()
+    dedicated_topic: str | None = None
+    prefixed: bool = False
+    old_brokers: bool = False
+    product: str | None = None
+    applications: tuple[str, ...] = ()
+    input_topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()

@@ -2,17 +2,27 @@
 
 Only bytes to values; `fold` decides what the records add up to. Keys are tried in the order in which
 `KafkaConfigBackingStore` (Kafka 3.3 to 4.3) tries them.
+
+The connector class that a config names, in any of the spellings that Connect accepts. Pure.
+
+Connect accepts the full name, its last part, and the last part without its ending: `PluginUtils.aliases` of Apache
+Kafka 4.3.
+
+The connectors that a command is about.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum, unique
 from functools import lru_cache
 
 from msgspec import Struct
+
+from eosctl.errors import NotFoundError, UsageError
 
 MAX_INT = 2**31 - 1
 
@@ -158,3 +168,81 @@ def int_field(value: Mapping[str, object], name: str) -> int | None:
     if not isinstance(number, int) or isinstance(number, bool):
         return None
     return (number + 2**31) % 2**32 - 2**31
+
+
+PROPERTY = "connector.class"
+MIRROR_SOURCE = "MirrorSourceConnector"
+MIRROR_CHECKPOINT = "MirrorCheckpointConnector"
+_END = "Connector"
+
+
+def pruned_class(config: Mapping[str, object]) -> str:
+    """Return the shortest name of the class, which all its spellings share; empty without one."""
+    return str(config.get(PROPERTY, "")).strip().rpartition(".")[2].removesuffix(_END)
+
+
+def is_class(config: Mapping[str, object], name: str) -> bool:
+    """Return whether `connector.class` is the class of this simple name.
+
+    It may be spelled as the full name, the simple name, or the simple name without `Connector` at its end.
+    """
+    return pruned_class(config) == name.removesuffix(_END)
+
+
+def names_one_of(config: Mapping[str, object], classes: Collection[str]) -> bool:
+    """Return whether `connector.class` is one of these full names, or another way to name one of them."""
+    named = str(config.get(PROPERTY, "")).strip()
+    return (
+        named in classes
+        if "." in named
+        else pruned_class(config) in {pruned_class({PROPERTY: each}) for each in classes}
+    )
+
+
+class Selection(Struct, frozen=True):
+    """The connectors that a command is about: names, all, or a pattern (`re:` or a glob)."""
+
+    connectors: tuple[str, ...] = ()
+    all_connectors: bool = False
+    pattern: str | None = None
+
+    def check(self) -> None:
+        """Raise UsageError unless exactly one way of choosing connectors is given."""
+        if sum([bool(self.connectors), self.all_connectors, self.pattern is not None]) != 1:
+            raise UsageError("which connectors?", hint="Give one of --connector (repeatable), --match, or --all.")
+
+    def choose(self, found: Iterable[str]) -> list[str]:
+        """Return the selected connectors among `found`, sorted.
+
+        Raises NotFoundError if a name or the pattern matches none.
+        """
+        names = sorted(found)
+        if self.all_connectors and not names:
+            raise NotFoundError(
+                "the source has no offsets of any connector", hint="Check --from; `eosctl offsets list` shows them."
+            )
+        if self.all_connectors:
+            return names
+        missing = sorted(set(self.connectors) - set(names))
+        if missing:
+            raise NotFoundError(
+                f"no offsets of connector {', '.join(missing)} in the source",
+                hint="`eosctl offsets list` shows the connectors that have offsets.",
+            )
+        matches = self._matcher()
+        chosen = [name for name in names if name in self.connectors or matches(name)]
+        if not chosen:
+            raise NotFoundError(f"no connector in the source matches {self.pattern!r}")
+        return chosen
+
+    def _matcher(self) -> Callable[[str], bool]:
+        if self.pattern is None:
+            return lambda _name: False
+        if not self.pattern.startswith("re:"):
+            glob = self.pattern
+            return lambda name: fnmatch.fnmatchcase(name, glob)
+        try:
+            expression = re.compile(self.pattern[3:])
+        except re.error as exc:
+            raise UsageError(f"{self.pattern!r} is not a regular expression: {exc}") from exc
+        return lambda name: expression.fullmatch(name) is not None

@@ -1,4 +1,15 @@
-"""Java's .properties syntax, both ways; the caller reads and writes the files."""
+"""Java's .properties syntax, both ways; the caller reads and writes the files.
+
+Lists as settings spell them: items with commas between them.
+
+Reads numbers from texts of others: as Kafka reads them in configurations (`ConfigDef.parseType`), and plain digits.
+
+Python itself refuses texts of more than 4,300 digits with a ValueError, which callers do not expect of digits.
+
+Changes one setting in the text of a Java .properties file and leaves every other character as it is. Pure.
+
+The file is taken as ISO-8859-1, as `java.util.Properties` reads it, so that every byte survives the round trip.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +19,12 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from eosctl.errors import InputFileError
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Split a comma-separated list into its items, without blanks around them."""
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
 
 _JOINED = r"\\(?:\r\n?|\n)[ \t\f]*+"  # a setting goes on in the next line
 _SETTING = re.compile(  # possessive: time and memory are those of the text, however many lines a setting has
@@ -119,3 +136,58 @@ def _escaped(value: str) -> str:
     codes = [int.from_bytes(units[index : index + 2], "big") for index in range(0, len(units), 2)]
     text = "".join(chr(code) if 0x20 <= code < 0x7F and code != ord("\\") else f"\\u{code:04x}" for code in codes)
     return f"\\{text}" if text.startswith(" ") else text
+
+
+_NUMBER = re.compile(r"[+-]?\d+")
+INT_BITS, LONG_BITS = 32, 64
+MOST_PORT = 65_535
+_MOST, _MOST_DIGITS = (1 << LONG_BITS - 1) - 1, 19
+
+
+def whole_number(text: str, *, most: int = _MOST) -> int | None:
+    """Return the number that ASCII digits spell; None for any other text, and for a number above `most`."""
+    digits = text.lstrip("0") or text[-1:]
+    if not (text.isascii() and text.isdecimal()) or len(digits) > _MOST_DIGITS:
+        return None
+    number = int(digits)
+    return number if number <= most else None
+
+
+def java_number(text: str, *, bits: int = INT_BITS) -> int | None:
+    """Parse a number, signs included.
+
+    None for what Kafka refuses, and for references that only a worker can resolve.
+    """
+    number = trimmed(text)
+    if len(number) > 100 or not _NUMBER.fullmatch(number):
+        return None
+    value = int(number)
+    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
+
+
+ENCODING = "iso-8859-1"
+_PLAIN = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def set_property(text: str, name: str, value: str) -> str:
+    """Return `text` with `name` set to `value`; of several lines with that name the last, which Java uses, is changed.
+
+    A missing name is added at the end. `name` and `value` must need no escaping: letters, digits, `.`, `_`, `-`. Raises
+    ValueError if they do, InputFileError for a malformed file.
+    """
+    if not (_PLAIN.fullmatch(name) and _PLAIN.fullmatch(value)):
+        raise ValueError(f"{name}={value} would need escapes")
+    if parse_properties(text, source="the file").values.get(name) == value:
+        return text
+    found = [setting for setting in settings_in(text) if unescaped(setting["key"]) == name]
+    if found:
+        last = found[-1]
+        return text[: last.start("value")] + ("" if last["separator"] else "=") + value + text[last.end() :]
+    line_end = found_end[0] if (found_end := re.search(r"\r\n?|\n", text)) else "\n"
+    return text + _gap(text) * line_end + f"{name}={value}{line_end}"
+
+
+def _gap(text: str) -> int:
+    """Return how many line ends a new line needs before it: the last may lack its own, or go on with a backslash."""
+    last = text.removesuffix("\n").removesuffix("\r")
+    return (text != "" and last == text) + (len(last) - len(last.rstrip("\\"))) % 2

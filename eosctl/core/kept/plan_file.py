@@ -2,19 +2,175 @@
 
 The contents of a plan belong to its own module (`core.offsets.migration`, `upgrade.plan_file`), which also defines how
 its file is read; a file holds no secrets.
+
+JSON that others may have written: read as it is, or into typed classes, with errors in plain words.
+
+Reads YAML that a person wrote, and refuses forms that PyYAML accepts and that no settings file needs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Protocol, TypeVar
+import re
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from eosctl.core.kept.typed_json import WrongMemberError, json_of, typed
 from eosctl.errors import InputFileError
+
+if TYPE_CHECKING:
+    import yaml
+
+
+T = TypeVar("T")
+
+_MISSING = re.compile(r"Object missing required field `(?P<member>.+?)`(?: - at `(?P<place>.+)`)?")
+_WRONG = re.compile(r"(?P<what>.+?)(?: - at (?P<key>key in )?`(?P<place>.+)`)?")
+
+
+class WrongMemberError(ValueError):
+    """A member that `is_missing`, or has a wrong value; the text names it: `sources[0] has no 'name'`."""
+
+    def __init__(self, words: str, *, is_missing: bool = False) -> None:
+        super().__init__(words)
+        self.is_missing = is_missing
+
+
+def json_of(text: bytes | str, *, mend: bool = False) -> object:
+    """Return the value of a JSON text in UTF-8.
+
+    Raises ValueError for text that is not JSON, is nested too deep, or spells half of a surrogate pair (`"\\ud800"`),
+    which no name or text of Kafka's, and nothing sent or printed, can hold. With `mend` it becomes a question mark.
+    """
+    text = text if isinstance(text, str) else text.decode("utf-8-sig")
+    try:
+        found = json.loads(text)
+        if _MAY_BE_HALF.search(text):
+            found = _mended(found) if mend else _refuse_half_surrogates(found)
+    except RecursionError as exc:
+        raise ValueError("it is nested too deep") from exc
+    return found
+
+
+_MAY_BE_HALF = re.compile(r"\\u[dD]|[\ud800-\udfff]")
+
+
+def _refuse_half_surrogates(data: T) -> T:
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError as exc:
+        raise WrongMemberError("a text in it has half of a surrogate pair") from exc
+    return data
+
+
+def _mended(data: object) -> object:
+    return json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def typed(data: object, kind: type[T]) -> T:
+    """Convert `data`, as `json.loads` returns it, to a `kind` (a dataclass or a Struct).
+
+    Unknown members are ignored. Raises WrongMemberError.
+    """
+    import msgspec  # only for readers
+
+    try:
+        _refuse_half_surrogates(data)
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as exc:
+        raise _in_words(str(exc)) from None
+    except RecursionError as exc:
+        raise WrongMemberError("it is nested too deep") from exc
+
+
+def _in_words(text: str) -> WrongMemberError:
+    """Translate msgspec's "Expected `int`, got `str` - at `$.tally.keys`" into "tally.keys: expected int, got str"."""
+    missing = _MISSING.fullmatch(text)
+    if missing is not None:
+        return WrongMemberError(f"{_place(missing['place']) or 'it'} has no {missing['member']!r}", is_missing=True)
+    wrong = _WRONG.fullmatch(text)
+    assert wrong is not None  # noqa: S101 - it fits every text of one line
+    what = wrong["what"].replace("`", "").replace(" | ", " or ")
+    what = what[:1].lower() + what[1:]
+    return WrongMemberError(f"{_place(wrong['place'])}: {what}" if _place(wrong["place"]) else what)
+
+
+def _place(path: str | None) -> str:
+    return (path or "").removeprefix("$").removeprefix(".")
+
+
+_MOST_VALUES = 100_000
+"""The limit once aliases are followed: nine lines of nine aliases each become gigabytes (a billion laughs)."""
+_DEEPEST = 100
+"""The limit of nested brackets on a line: PyYAML's time grows with the square of their number (6.0)."""
+
+
+def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = None) -> Any:
+    """Return the value of a YAML document; of two equal keys the later counts, unless `once` forbids duplicates.
+
+    Raises InputFileError, with the line if it is known, for text that is not YAML, or is too large.
+    """
+    import yaml
+
+    class ShallowLoader(yaml.SafeLoader):
+        def fetch_flow_collection_start(self, token: Any) -> None:
+            if self.flow_level == _DEEPEST:
+                raise _TooLargeError(f"it is nested more than {_DEEPEST} deep")
+            super().fetch_flow_collection_start(token)
+
+    try:
+        loader = ShallowLoader(text)
+        try:
+            root = loader.get_single_node()
+            if root is None:
+                return None
+            _measure(root, {})
+            if once:
+                _refuse_double_keys(loader, root)
+            return loader.construct_document(root)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as exc:
+        line = exc.problem_mark.line + 1 if exc.problem_mark else 0
+        raise InputFileError(f"{source}:{line}: not valid YAML: {exc.problem}", hint=hint) from None
+    except _TooLargeError as exc:
+        raise InputFileError(f"{source}: not valid YAML: {exc}", hint=hint) from None
+    except (yaml.YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as exc:
+        # what its constructors raise for `!!timestamp x`, `!!bool x` and such
+        raise InputFileError(f"{source}: not valid YAML: {type(exc).__name__}", hint=hint) from None
+
+
+class _TooLargeError(Exception):
+    """A document larger than any settings file."""
+
+
+def _measure(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """Return how many values a node comes to, each alias counted again; raise _TooLargeError."""
+    if id(node) not in sizes:
+        sizes[id(node)] = _MOST_VALUES  # for one that holds itself
+        below = node.value if isinstance(node.value, list) else []
+        parts = [part for each in below for part in (each if isinstance(each, tuple) else (each,))]
+        sizes[id(node)] = 1 + sum(_measure(part, sizes) for part in parts)
+    if sizes[id(node)] > _MOST_VALUES:
+        raise _TooLargeError(f"its aliases stand for more than {_MOST_VALUES:,} values")
+    return sizes[id(node)]
+
+
+def _refuse_double_keys(loader: yaml.SafeLoader, node: yaml.Node) -> None:
+    """Raise MarkedYAMLError for a key that stands twice in one mapping."""
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        keys = [loader.construct_object(key, deep=True) for key, _value in node.value]
+        twice = next((key for number, key in enumerate(keys) if key in keys[:number]), None)
+        if twice is not None:
+            raise yaml.MarkedYAMLError(None, None, f"{twice} stands there twice", node.start_mark)
+    if isinstance(node, yaml.CollectionNode):
+        for each in node.value:
+            for part in each if isinstance(each, tuple) else (each,):
+                _refuse_double_keys(loader, part)
 
 
 class HasDigest(Protocol):

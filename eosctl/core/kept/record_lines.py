@@ -9,8 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from eosctl.core.record_file import MOST_OFFSET, MOST_PARTITION, UNKNOWN, decode_bytes, numbered_documents
-from eosctl.core.records import Record
+from eosctl.core.records import MOST_OFFSET, MOST_PARTITION, UNKNOWN, Record, decode_bytes, numbered_documents
 from eosctl.errors import InputFileError
 
 _Partition = Annotated[int, msgspec.Meta(ge=0, le=MOST_PARTITION)]

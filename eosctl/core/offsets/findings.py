@@ -2,24 +2,35 @@
 
 Judges records that were read elsewhere; reads and writes nothing. `error` is a problem that costs a connector its
 offsets, or a worker its start, now or at the next restart; `warning` one that may.
+
+Copies of a key on partitions other than the one that is written to: tombstones for them. Pure.
+
+A worker reads the partitions of an offsets topic in no order, so that any copy may be the one that it reads last.
+
+Offsets of aborted transactions that would take effect: a worker that is not `enabled` reads the global topic as is.
+
+`KafkaOffsetBackingStore` reads only committed records in `enabled` (Kafka 3.3 to 4.3). A task that starts from an
+aborted offset skips source records: data loss. Compares two reads; reads nothing itself.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.codes import Code
-from eosctl.core.clients.kafka_scripts import compacted_topic, only_compacted
+from eosctl.core.clients.own_brokers import compacted_topic, only_compacted
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.offsets import codes
-from eosctl.core.offsets.records import KeyFault, OffsetKey, is_nothing
-from eosctl.core.offsets.views import IgnoredOffsetRecord, Store
+from eosctl.core.offsets.records import KeyFault, OffsetKey, decode_key, is_nothing
+from eosctl.core.offsets.views import IgnoredOffsetRecord, KeyAction, PlannedWrite, Store, live
 from eosctl.core.open_transactions import OPEN_TRANSACTION, OpenTransaction, orphan_hint
-from eosctl.core.record_file import encode_bytes
-from eosctl.core.records import Bounds, Record, TopicDescription
+from eosctl.core.records import Bounds, Record, TopicDescription, TopicRead, encode_bytes
 from eosctl.core.wording import counted
 from eosctl.foreign import arguments, shell_word, shell_words
 
@@ -352,3 +363,82 @@ def _cell(key: OffsetKey, record: Record) -> dict[str, object]:
         "timestamp_ms": record.timestamp_ms,
         "value": encode_bytes(record.value),
     }
+
+
+STALE_COPY = "stale_copy"
+
+
+def with_stale_copies(writes: Iterable[PlannedWrite], stores: Mapping[str, Store]) -> list[PlannedWrite]:
+    """Add to `writes`, after each, tombstones for the live copies of its key on other partitions; `stores` by topic.
+
+    Afterwards the key has its value, or none, on one partition only. A value that stays is written once more: otherwise
+    the tombstones would be newer, and count for readers that compare timestamps.
+    """
+    return [each for write in writes for each in _with_tombstones(write, stores[write.topic])]
+
+
+def _with_tombstones(write: PlannedWrite, store: Store) -> Iterator[PlannedWrite]:
+    tombstones = list(_tombstones(write, store))
+    stays = not write.sends() and not is_nothing(write.after)
+    yield replace(write, action=KeyAction.WRITE, reason="rewritten") if tombstones and stays else write
+    yield from tombstones
+
+
+def _tombstones(write: PlannedWrite, store: Store) -> Iterator[PlannedWrite]:
+    newest = store.records.get(write.key.raw)
+    copies = {} if newest is None else store.several.get(write.key.raw, {newest.partition: newest})
+    for partition, record in sorted(copies.items()):
+        if partition != write.partition and live(record) is not None:
+            yield PlannedWrite(
+                KeyAction.DELETE,
+                STALE_COPY,
+                write.key,
+                write.topic,
+                partition,
+                before=record,
+                after=None,
+                replaces=record,
+            )
+
+
+class AbortedOffset(Struct, frozen=True):
+    """A key whose newest record was aborted; `committed` is the valid record, None if none was ever committed."""
+
+    aborted: Record
+    committed: Record | None
+
+    @property
+    def connector(self) -> str | None:
+        """The connector of the offset; None for a key that is no offset key, and that no task reads."""
+        key = decode_key(self.aborted.key)
+        return key.connector if isinstance(key, OffsetKey) else None
+
+    def repair(self) -> Mapping[str, object]:
+        """Return the record to write once more: then it is the newest in both views.
+
+        It is a line for `offsets import`.
+        """
+        value = None if self.committed is None else self.committed.value
+        where = {"topic": self.aborted.topic, "partition": self.aborted.partition}
+        return {**where, "key": encode_bytes(self.aborted.key), "value": encode_bytes(value)}
+
+
+def aborted_offsets(uncommitted: TopicRead, committed: TopicRead) -> tuple[AbortedOffset, ...]:
+    """Return the keys that a reader of aborted records holds differently.
+
+    Both reads have the newest record per key, and `uncommitted` came first. In this order nothing that arrives in
+    between looks aborted: a record below the later read's last stable offset is decided, and if it had been committed,
+    the later read would have it or something newer.
+    """
+    decided = {bound.partition: bound.lso for bound in committed.bounds}
+    counts = {(record.partition, record.key): record for record in committed.records}
+    found = []
+    for record in uncommitted.records:
+        real = counts.get((record.partition, record.key))
+        if record.key is None or record.offset >= decided.get(record.partition, 0):
+            continue
+        if real is None and record.value is None:
+            continue  # a tombstone of a key without records, or with compacted ones
+        if real is None or (real.offset < record.offset and real.value != record.value):
+            found.append(AbortedOffset(record, real))
+    return tuple(found)

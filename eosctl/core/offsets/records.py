@@ -2,6 +2,16 @@
 
 Decoding is for matching and showing only. A key's bytes are its identity: `core.offsets.keys` renames within them,
 nothing here builds a key from a decoded one. Never raises on anything that a topic may hold.
+
+Source-offset keys as bytes: their connector, and how to rename it inside a key without touching the rest.
+
+Connect finds offsets by the raw bytes of their keys, so nothing here parses a key and writes it anew: the partition
+part of a renamed key stays byte for byte as the connector wrote it.
+
+Source partitions and offsets as people type them, or write them into a body: one JSON value and nothing else.
+
+Topics are read as Jackson reads them: it ignores anything after the first value and uses the last of two members with
+one name. Typed input is stricter: a slip of the hand must not become another offset.
 """
 
 from __future__ import annotations
@@ -12,12 +22,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum, unique
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from eosctl.core.configs.records import UnparsableValueError, decode_value
+from eosctl.core.java.json import string_text
 from eosctl.core.records import Record
 from eosctl.core.wording import encodable
+from eosctl.errors import UsageError
 
 _BRACE = ord("{")
 _MAY_BE_NOTHING = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:null|\Z)")
@@ -231,3 +244,137 @@ def _text_of_deep(value: object) -> str:
 
 def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+# `[ "name" ,`: the first element of the key's JSON array, up to and without the comma
+_HEAD = re.compile(rb'(?:\xef\xbb\xbf)?[ \t\r\n]*\[[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\r\n]*,')
+# The form that nearly all keys have, read without parsing: ASCII, no escapes, a flat map.
+_PLAIN_TEXT = "[ !#-\\[\\]-~]*"
+_MEMBER = f'"{_PLAIN_TEXT}":(?:"{_PLAIN_TEXT}"|-?(?:0|[1-9][0-9]{{0,17}})|true|false|null)'
+PLAIN_KEY = f'\\["(?P<connector>{_PLAIN_TEXT})",(?:null|\\{{(?:{_MEMBER}(?:,{_MEMBER})*)?\\}})\\]'
+"""A pattern for such a key as a whole, in the syntax of Python's `re` and of RE2."""
+_PLAIN = re.compile(PLAIN_KEY.encode("ascii"))
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+class KeyOwner(NamedTuple):
+    """The connector that a key names; `start` and `end` bound the quoted name within the key's bytes."""
+
+    connector: str
+    start: int
+    end: int
+
+
+def key_owner(key: bytes | None) -> KeyOwner | None:
+    """Return the connector that a key names; None for keys that Connect itself ignores (`processPartitionKey`, 3.7+).
+
+    Such a key is `["<connector>", <map or null>]`; a null partition is accepted, as the store keeps it. A name that no
+    connector can have (`can_be_a_name`) is nobody's either.
+    """
+    if key is None:
+        return None
+    if plain := _PLAIN.fullmatch(key):
+        return KeyOwner(plain[1].decode("ascii"), plain.start(1) - 1, plain.end(1) + 1)
+    head = _HEAD.match(key)
+    if head is None:
+        return None
+    decoded = decode_key(key)
+    if not isinstance(decoded, OffsetKey) or not can_be_a_name(decoded.connector):
+        return None
+    return KeyOwner(decoded.connector, head.start(1), head.end(1))
+
+
+def can_be_a_name(connector: str) -> bool:
+    """Whether a connector can be called so: not with half a surrogate pair (`"\\ud800"`), for REST is UTF-8."""
+    return not _HALF_A_PAIR.search(connector)
+
+
+def quoted_name(connector: str) -> bytes:
+    """Encode a connector's name as Connect's JsonConverter writes it into a key.
+
+    Raises UsageError for control characters.
+    """
+    if not connector or _CONTROL.search(connector):
+        raise UsageError(f"{connector!r} cannot be a connector's name", hint="Connect refuses control characters too.")
+    return string_text(connector).encode("utf-8")
+
+
+def renamed_key(key: bytes, owner: KeyOwner, connector: str) -> bytes:
+    """Return `key` with its connector's name replaced; every other byte stays."""
+    return key[: owner.start] + quoted_name(connector) + key[owner.end :]
+
+
+_PARTITION_HINT = 'Write JSON, say {"filename":"/tmp/x"}.'
+_OFFSET_HINT = 'Write a JSON object, say {"position":0}; or use reset.'
+
+
+def typed_partition(connector: str, text: str) -> OffsetKey:
+    """Return the key for a source partition typed as JSON, to match with; raises UsageError."""
+    _parse_strictly(text, what="a source partition", hint=_PARTITION_HINT)
+    key = decode_key(f"[{json.dumps(connector)},{text}]".encode())
+    if not isinstance(key, OffsetKey):
+        raise UsageError(f"{text!r} is not a source partition", hint=_PARTITION_HINT)
+    return key
+
+
+def typed_offset(text: str) -> Mapping[str, object]:
+    """Return the members of an offset typed as JSON; raises UsageError unless it is an object."""
+    offset = _parse_strictly(text, what="an offset", hint=_OFFSET_HINT)
+    if not isinstance(offset, dict):
+        raise UsageError(f"{text!r} is not an offset", hint=_OFFSET_HINT)
+    return offset
+
+
+def _parse_strictly(text: str, *, what: str, hint: str) -> object:
+    """Parse `text` strictly as JSON.
+
+    Raises UsageError unless it is a single JSON value that all parsers read alike.
+    """
+    try:
+        text.encode()  # a command line may have bytes that are no text
+        return strict_json(text)
+    except json.JSONDecodeError as exc:
+        more = exc.msg.startswith("Extra data")
+        reason = (
+            f"nothing may follow the JSON value: {text[exc.pos :]!r}"
+            if more
+            else f"{exc.msg} at character {exc.pos + 1}"
+        )
+    except AmbiguousJsonError as exc:
+        reason = str(exc)
+    except (ValueError, RecursionError):
+        reason = "it is no JSON"
+    raise UsageError(f"{text!r} is not {what}: {reason}", hint=hint)
+
+
+class AmbiguousJsonError(ValueError):
+    """JSON that is read differently by different programs."""
+
+
+def strict_json(text: str) -> object:
+    """Parse one JSON text; raises AmbiguousJsonError, and ValueError and RecursionError for text that is not JSON."""
+    return _DECODER.decode(text)
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _value in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise AmbiguousJsonError(f"member {twice!r} is given twice")
+    return members
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise AmbiguousJsonError(f"{text} is beyond every floating-point number")
+    return number
+
+
+def _refuse_constant(name: str) -> object:
+    raise AmbiguousJsonError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_refuse_constant)

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from eosctl.core.clients.settings import Secret
-from eosctl.core.java.lists import split_list
+from eosctl.core.java.properties import split_list
 from eosctl.errors import UsageError
 
 SOCKS = ("socks4", "socks4a", "socks5", "socks5h")

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.views import KeyAction
 from eosctl.core.records import Record
 from eosctl.engine.columns import (
     VALUES,
@@ -28,11 +28,8 @@ from eosctl.engine.columns import (
     one_array,
     same,
 )
-from eosctl.engine.files import SpillFile
-from eosctl.engine.grouped import Grouped, in_large_pieces
-from eosctl.engine.keys.homes import Hashes, hash_column, homes_by
-from eosctl.engine.keys.matching import places_of, rows_of
-from eosctl.engine.keys.owners import owners_of
+from eosctl.engine.files import Grouped, SpillFile, in_large_pieces
+from eosctl.engine.keys import Hashes, hash_column, homes_by, owners_of, places_of, rows_of
 from eosctl.engine.planned import places_in, writes_of
 from eosctl.engine.write import by_partition
 

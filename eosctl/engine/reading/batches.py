@@ -22,8 +22,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from eosctl.engine.columns import VALUES, cut_column, one_batch
-from eosctl.engine.reading.compression import decompressed
-from eosctl.engine.reading.heads import HEAD, Batches, Integers
+from eosctl.engine.reading.heads import HEAD, Batches, Integers, decompressed
 from eosctl.errors import ProtocolError
 from eosctl.wire.log.batches import COMPRESSION, LOG_APPEND_TIME
 

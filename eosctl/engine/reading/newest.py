@@ -21,12 +21,19 @@ from msgspec import Struct
 
 from eosctl.core.records import Bounds, Record
 from eosctl.engine.columns import RECORDS, VALUES, are_nothing, batch_of_columns, one_batch, same
-from eosctl.engine.keys.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
-from eosctl.engine.keys.matching import are_alike, numbers_in, sorted_by_hash
-from eosctl.engine.keys.owners import owners_of
+from eosctl.engine.keys import (
+    Hashes,
+    are_alike,
+    hash_column,
+    hashes_of,
+    homes_by,
+    nulls_of,
+    numbers_in,
+    owners_of,
+    sorted_by_hash,
+)
 from eosctl.engine.reading.batches import PIECE, Piece
-from eosctl.engine.reading.headers import raw_headers
-from eosctl.engine.reading.heads import Integers
+from eosctl.engine.reading.heads import Integers, raw_headers
 from eosctl.engine.reading.ranges import Message, OffsetRange
 
 KEYS_AT_ONCE = 1_000_000

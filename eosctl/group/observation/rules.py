@@ -1,8 +1,19 @@
-"""The observation of a group before its mode is changed: values only, gathered by `eosctl.upgrade.plan`."""
+"""The observation of a group before its mode is changed: values only, gathered by `eosctl.upgrade.plan`.
+
+Finds the Connect groups that may construct our transactional ids: ids are plain joins with `-`. Pure.
+
+Group `a-b` with connector `c` has the ids of group `a` with connector `b-c`, and the leader id of group `x-0` is the id
+of task 0 of connector `cluster-x` in a group `connect`. Two users of one id fence each other for ever.
+
+Connectors' offsets topics that lag behind the global one, which a hard downgrade causes. Pure.
+
+Workers below 3.3 know the global topic only. Once a worker of 3.3 or newer runs the connector again, its own topic
+counts, however old: the connector repeats all that it read since.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,14 +21,102 @@ from msgspec.structs import replace
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.configs.fold import ConfigState
 from eosctl.core.configs.records import RecordKind
-from eosctl.core.ids import TransactionalId
-from eosctl.core.offsets.aborted import AbortedOffset
+from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
+from eosctl.core.java.properties import whole_number
+from eosctl.core.offsets.findings import AbortedOffset
+from eosctl.core.offsets.records import is_nothing
+from eosctl.core.offsets.views import Store
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import TopicDescription, TopicRead
 from eosctl.core.workers.connector_entry import ConnectorEntry, PartStatus, TaskStatus
 from eosctl.core.workers.modes import Mode, UpgradeWorker
-from eosctl.group.observation.id_collisions import GroupWork
-from eosctl.group.observation.stale import StaleOffsets
+from eosctl.group.protocol import Work
+
+GroupWork = Mapping[str, tuple[Work, ...] | None]
+"""Group id -> the work of its members, (connector, task); None if the group exists and its work is unknown now."""
+
+
+class Reading(Struct, frozen=True):
+    """One way to read an id: task `task` of `connector` of group `group_id`, or (None) that group's leader."""
+
+    group_id: str
+    connector: str | None = None
+    task: int | None = None
+
+    def __str__(self) -> str:
+        if self.connector is None:
+            return f"the leader of group {self.group_id}"
+        return f"task {self.task} of connector {self.connector} of group {self.group_id}"
+
+
+def readings(transactional_id: TransactionalId) -> Iterator[Reading]:
+    """Yield every way in which Connect could have constructed this id."""
+    prefix = leader_transactional_id("")
+    if transactional_id.startswith(prefix) and transactional_id != prefix:
+        yield Reading(transactional_id.removeprefix(prefix))
+    head, _dash, tail = transactional_id.rpartition("-")
+    number = whole_number(tail)
+    if number is None or tail != str(number):
+        return
+    at = head.find("-")
+    while at >= 0:
+        if head[:at] and head[at + 1 :]:
+            yield Reading(head[:at], head[at + 1 :], number)
+        at = head.find("-", at + 1)
+
+
+def our_ids(group_id: str, tasks: Iterable[Work]) -> list[TransactionalId]:
+    """Return the ids of our leader and of our tasks."""
+    return [leader_transactional_id(group_id), *(task_transactional_id(group_id, c, t) for c, t in tasks)]
+
+
+def rival_groups(group_id: str, ids: Iterable[TransactionalId]) -> list[str]:
+    """Return the groups that would use one of `ids` if they existed and ran the right connector."""
+    return sorted({reading.group_id for each in ids for reading in readings(each)} - {group_id})
+
+
+def rivals(transactional_id: TransactionalId, group_id: str, others: GroupWork) -> Iterator[tuple[Reading, bool]]:
+    """Yield the users of one of our ids among the existing groups, each with whether it is certain."""
+    for reading in readings(transactional_id):
+        if reading.group_id == group_id or reading.group_id not in others:
+            continue
+        work = others[reading.group_id]
+        if work is None:
+            yield reading, False
+        elif reading.connector is None or (reading.connector, reading.task) in work:
+            yield reading, True
+
+
+SLACK_MS = 60_000
+"""Workers write the global copy after the commit of the own topic, so that it is a little younger."""
+
+
+class StaleOffsets(Struct, frozen=True):
+    """A connector whose own `topic` lacks, or has older, `keys` offsets of the global one; at most `behind_ms` older.
+
+    `behind_ms` None: its own topic has no offset of it.
+    """
+
+    connector: str
+    topic: str
+    keys: int
+    behind_ms: int | None
+
+
+def stale_offsets(connector: str, own: Store, common: Store) -> StaleOffsets | None:
+    """Compare a connector's `own` topic to the `common` one; return None if nothing in `common` is newer."""
+    known = {key.identity: own.records[key.raw] for key in own.connectors.get(connector, ())}
+    newest_ms = max((record.timestamp_ms for record in known.values()), default=None)
+    late = []
+    for key in common.connectors.get(connector, ()):
+        record, mine = common.records[key.raw], known.get(key.identity)
+        is_late = newest_ms is None or record.timestamp_ms > newest_ms + SLACK_MS
+        if is_late and not is_nothing(record.value) and (mine is None or mine.value != record.value):
+            late.append(record.timestamp_ms)
+    if not late:
+        return None
+    return StaleOffsets(connector, own.topic, len(late), None if newest_ms is None else max(late) - newest_ms)
+
 
 OLDEST_VERSION = (3, 3)
 """The first Kafka release with exactly-once source support."""

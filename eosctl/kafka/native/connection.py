@@ -12,15 +12,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.errors import BrokerError, ProtocolError, UnauthorizedError, UnreachableError
 from eosctl.kafka.native.sasl import make_mechanism
 from eosctl.kafka.topics.stream import ConnectionLostError, Stream
-from eosctl.wire.api import (
-    AnyApi,
-    Api,
-    BrokerVersions,
-    decode_body,
-    decode_response,
-    encode_request,
-    response_body,
-)
+from eosctl.wire.api import AnyApi, Api, BrokerVersions, decode_body, decode_response, encode_request, response_body
 from eosctl.wire.cluster_messages import API_VERSIONS, ApiVersionsRequest, ApiVersionsResponse
 from eosctl.wire.error_codes import (
     ILLEGAL_SASL_STATE,

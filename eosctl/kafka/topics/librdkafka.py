@@ -13,7 +13,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from eosctl.core.clients.librdkafka_limits import REQUEST_TIMEOUT, fitted
+from eosctl.core.clients.properties import REQUEST_TIMEOUT, fitted
 from eosctl.core.clients.settings import ClientSettings, revealed
 from eosctl.deadline import Deadline
 from eosctl.errors import (

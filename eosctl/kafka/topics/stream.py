@@ -9,7 +9,7 @@ import select
 import socket
 from typing import TYPE_CHECKING, NamedTuple
 
-from eosctl.core.java.numbers import MOST_PORT, whole_number
+from eosctl.core.java.properties import MOST_PORT, whole_number
 from eosctl.deadline import Deadline
 from eosctl.errors import UnreachableError, UsageError
 from eosctl.machine.resolving import resolve

@@ -19,30 +19,22 @@ from eosctl.core.transactions import (
     TransactionDescription,
     TransactionListings,
 )
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event, OnEvent, ignore_events
 from eosctl.errors import BrokerError, EosctlError, UnauthorizedError, UnreachableError, UsageError
-from eosctl.events import Event, OnEvent, ignore_events
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault, fault_of
-from eosctl.kafka.native.answers import transaction_of
-from eosctl.kafka.native.coordinators import find_coordinators
-from eosctl.kafka.native.each_broker import BATCH, ask_each_broker
+from eosctl.kafka.native.coordinators import BATCH, ask_each_broker, find_coordinators, transaction_of
 from eosctl.kafka.topics.stream import Address
 from eosctl.kafka.transactions.fencing import NO_COORDINATORS, Fencing
 from eosctl.wire.cluster_messages import KeyType
-from eosctl.wire.error_codes import (
-    GROUP_AUTHORIZATION_FAILED,
-    INVALID_REGULAR_EXPRESSION,
-    NONE,
-    REQUEST_TIMED_OUT,
-)
+from eosctl.wire.error_codes import GROUP_AUTHORIZATION_FAILED, INVALID_REGULAR_EXPRESSION, NONE, REQUEST_TIMED_OUT
 from eosctl.wire.group_listing_messages import LIST_GROUPS, ListGroupsRequest
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
 
 if TYPE_CHECKING:
     from eosctl.core.records import LogDir
     from eosctl.core.versions import BrokerFeatures
-    from eosctl.kafka.connections import Connections
+    from eosctl.kafka.session import Connections
     from eosctl.kafka.topics.partition_leaders import Partition
 
 K = TypeVar("K")
@@ -80,7 +72,7 @@ class NativeTransactionAdmin:
 
         All of them are asked concurrently.
         """
-        from eosctl.kafka.silent_brokers import silent_among
+        from eosctl.kafka.brokers import silent_among
 
         return silent_among(self._cluster, self._brokers(), deadline=self._deadline.half(at_most_s=patience_s))
 
@@ -89,7 +81,7 @@ class NativeTransactionAdmin:
 
         Brokers are asked concurrently.
         """
-        from eosctl.kafka.log_dirs import log_dirs_of
+        from eosctl.kafka.brokers import log_dirs_of
 
         asked = {broker: address for broker, address in self._brokers().items() if broker not in besides}
         return log_dirs_of(self._cluster, asked, deadline=self._deadline.half(at_most_s=patience_s))
@@ -99,7 +91,7 @@ class NativeTransactionAdmin:
 
         Raises UnreachableError if none responds.
         """
-        from eosctl.kafka.features import features_of
+        from eosctl.kafka.brokers import features_of
 
         return features_of(self._cluster)
 
@@ -276,7 +268,7 @@ class NativeTransactionAdmin:
         return ask_each_broker(self._cluster, _addresses(found), describe)
 
     def _describe_groups_once(self, pending: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
-        from eosctl.kafka.native.answers import group_of
+        from eosctl.kafka.native.coordinators import group_of
         from eosctl.wire.group_messages import DESCRIBE_GROUPS, DescribeGroupsRequest
 
         def describe(address: Address, batch: list[str]) -> Mapping[str, RawGroup | KafkaFault]:

@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event, OnEvent
 from eosctl.errors import DeadlineError, EosctlError, ProtocolError, UnreachableError
-from eosctl.events import Event, OnEvent
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import COORDINATOR_RETRIES, SAME_BROKER, fault, fault_of, wait_s
 from eosctl.kafka.native.connection import Connection
@@ -36,8 +35,12 @@ from eosctl.wire.error_codes import (
     NOT_COORDINATOR,
     REQUEST_TIMED_OUT,
 )
-from eosctl.wire.init_producer_id import decode_fence_answer, fence_encoder
-from eosctl.wire.transaction_messages import INIT_PRODUCER_ID, InitProducerIdResponse
+from eosctl.wire.transaction_messages import (
+    INIT_PRODUCER_ID,
+    InitProducerIdResponse,
+    decode_fence_answer,
+    fence_encoder,
+)
 
 NO_COORDINATORS: Mapping[TransactionalId, Coordinator] = MappingProxyType({})
 CONNECTIONS_PER_COORDINATOR = 8

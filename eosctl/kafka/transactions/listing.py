@@ -9,8 +9,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, UnreachableError, UnsupportedError
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_PATIENCE_S, WITHOUT_LEADER, fault, fault_of, wait_s
-from eosctl.kafka.native.answers import listing_of
-from eosctl.kafka.native.coordinator_loads import Coordinators, find_coordinating_brokers
+from eosctl.kafka.native.coordinators import Coordinators, find_coordinating_brokers, listing_of
 from eosctl.kafka.topics.stream import Address
 from eosctl.wire.error_codes import NONE
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS, ListTransactionsRequest

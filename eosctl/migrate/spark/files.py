@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eosctl.core.record_file import UNKNOWN, read_records, record_line
-from eosctl.core.records import Record
+from eosctl.core.records import UNKNOWN, Record, read_records, record_line
 from eosctl.engine.columns import batch_of_rows
 from eosctl.engine.reading.newest import Fold, records_table
 from eosctl.errors import EosctlError, InputFileError

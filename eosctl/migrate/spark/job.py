@@ -22,32 +22,38 @@ from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.migration import (
     ONE_PART,
     PART_RECORDS,
+    Comparison,
     ConnectorRoute,
+    DecidedKey,
     MigrationPlan,
     Parts,
     PlannedTopic,
+    SentCounts,
+    Snapshot,
     Tally,
     in_bins,
     in_runs,
 )
-from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
-from eosctl.core.record_file import UNKNOWN
-from eosctl.core.records import Record
+from eosctl.core.records import UNKNOWN, Record
 from eosctl.engine.columns import Table
-from eosctl.engine.files import land, next_reader, older_in, part_files, read_table
-from eosctl.engine.keys.places import KeyParts
+from eosctl.engine.files import KeyParts, land, next_reader, older_in, part_files, read_table
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.write import stamped
 from eosctl.errors import UsageError
-from eosctl.kafka.topics.bulk import Counts, write_in_bulk
+from eosctl.kafka.topics.writer import Counts, write_in_bulk
 from eosctl.machine.files import sync_directory
 from eosctl.migrate.spark import parts as tasks_of
 from eosctl.migrate.spark.files import folds_of, write_file
-from eosctl.migrate.spark.record_counts import RecordCounts
-from eosctl.migrate.spark.replaced import newer_folders, replaced
-from eosctl.migrate.spark.snapshots import fresh_folder, hosts_without, land_bins, sent_in_order
+from eosctl.migrate.spark.parts import newer_folders, replaced
+from eosctl.migrate.spark.snapshots import (
+    RecordCounts,
+    fresh_folder,
+    hosts_without,
+    land_bins,
+    run_tasks,
+    sent_in_order,
+)
 from eosctl.migrate.spark.stages import EXECUTOR_PATIENCE_S, OnProgress, watched_stage
-from eosctl.migrate.spark.tasks import run_tasks
 from eosctl.state.work_folders import work_folder
 from eosctl.target import Target
 

@@ -2,36 +2,36 @@
 
 All records of these keys are in the files of the part. Rows never pass through the JVM: a task reads files, writes
 files and returns counts.
+
+The records that a migration will replace, as the columns of a backup for `offsets restore`.
+
+The driver makes it, a few rows at a time, from files that tasks have left: people can copy one file, and making it from
+columns takes less time than starting tasks for it and joining what they wrote.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of, writers_of
-from eosctl.core.offsets.migration_results import Comparison
-from eosctl.core.records import Record
+from eosctl.core.offsets.migration import Comparison, MigrationPlan, PlannedTopic, topic_of, writers_of
+from eosctl.core.offsets.views import KeyAction
+from eosctl.core.records import UNKNOWN, Record
 from eosctl.engine import compare as comparing
-from eosctl.engine.by_place import batches_to, write_by_place
-from eosctl.engine.columns import SENT, dictionary_of, filter_rows, one_array, row_numbers
-from eosctl.engine.files import (
-    part_file,
-    part_files,
-    read_part,
-    read_table,
-    tables_in,
-    write_table,
-)
+from eosctl.engine.backups.file import few_at_once
+from eosctl.engine.columns import NO_BYTES, SENT, VALUES, dictionary_of, filter_rows, one_array, row_numbers
+from eosctl.engine.files import part_file, part_files, read_part, read_table, tables_in, write_table
+from eosctl.engine.keys import places_of
+from eosctl.engine.reading.heads import headers_texts
 from eosctl.engine.reading.ranges import Place
-from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, newest_per_place, strongest, wanted
-from eosctl.engine.write import placed
+from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, newest_per_place, sent, strongest, wanted
+from eosctl.engine.write import batches_to, placed, write_by_place
 from eosctl.errors import StalePlanError
 from eosctl.machine.files import sync_directory, sync_file, write_whole
 
@@ -304,3 +304,75 @@ def with_topic_names(rows: pa.Table) -> pa.Table:
 def land_in_order(decisions: Path, number: int, into: Path) -> None:
     """Write what decisions send, by key, for a target that is a file."""
     write_table(part_file(into, number), to_write(part_file(decisions, number)).sort_by("key"))
+
+
+_COLUMNS = (
+    *("action", "topic", "key", "hash", "value", "partition", "partitions"),
+    *("target_exists", "target_offset", "target_timestamp_ms", "target_headers", "before"),
+)
+_THERE = ("offset", "timestamp_ms", "value")
+
+
+def replaced(snapshot: Path) -> Iterator[pa.Table]:
+    """Yield the target's present record of each decision that sends something, then the copies that are deleted.
+
+    A few rows at a time. `written` is what replaces a record. A key that the target does not have is a tombstone on the
+    partition where it will be written: writing that undoes the migration. Topics have the names that they have on their
+    cluster.
+    """
+    for file in part_files(snapshot / "decisions"):
+        decisions = map(sent, chain.from_iterable(map(few_at_once, some_decisions(file, _COLUMNS))))
+        yield from _as_it_is_now(snapshot, file, map(of_decisions, decisions))
+    for file in part_files(snapshot / "stale"):
+        yield from _as_it_is_now(snapshot, file, map(_of_copies, few_at_once(read_table(file))))
+
+
+def _as_it_is_now(snapshot: Path, part: Path, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    newer = [read_table(folder / part.name) for folder in newer_folders(snapshot)]
+    for rows in tables:
+        for there in newer:
+            rows = _with_newer(rows, there)
+        yield with_topic_names(rows)
+
+
+def newer_folders(snapshot: Path) -> list[Path]:
+    """Return the folders of records that runs of a plan were allowed to write over, in the order of the runs.
+
+    They hold RECORDS of the target, by parts.
+    """
+    return sorted(snapshot.glob("newer-*"))
+
+
+def of_decisions(rows: pa.Table) -> pa.Table:
+    """Return the target's record for each decision, from when it was made, with `written`, the value to replace it."""
+    exists, unknown = rows["target_exists"], pa.scalar(UNKNOWN, pa.int64())
+    return pa.table(
+        {
+            "topic": rows["topic"],
+            "partition": placed(rows)["partition"],
+            "key": rows["key"],
+            "offset": pc.if_else(exists, rows["target_offset"], unknown),
+            "timestamp_ms": pc.if_else(exists, rows["target_timestamp_ms"], unknown),
+            "value": pc.if_else(exists, rows["before"], NO_BYTES),
+            "headers": headers_texts(rows["target_headers"]),
+            "written": rows["value"],
+        }
+    )
+
+
+def _of_copies(records: pa.Table) -> pa.Table:
+    """Return RECORDS that get tombstones, with the same columns."""
+    columns = {name: records[name] for name in ("topic", "partition", "key", *_THERE)}
+    columns |= {"headers": headers_texts(records["headers"]), "written": pa.nulls(len(records), VALUES)}
+    return pa.table(columns)
+
+
+def _with_newer(rows: pa.Table, newer: pa.Table) -> pa.Table:
+    """Replace rows with the present records of their places, if `newer` (RECORDS, each place once) has them."""
+    there = places_of(rows, newer)
+    found, is_there = newer.take(there), pc.is_valid(there)
+    found = found.set_column(found.column_names.index("headers"), "headers", headers_texts(found["headers"]))
+    for name in (*_THERE, "headers"):
+        column = pc.if_else(is_there, found[name], rows[name])
+        rows = rows.set_column(rows.column_names.index(name), name, column)
+    return rows

@@ -14,8 +14,8 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from eosctl.errors import DeadlineError
-from eosctl.migrate.spark.failures import spark_error
-from eosctl.migrate.spark.record_counts import RecordCounts
+from eosctl.migrate.spark.session import spark_error
+from eosctl.migrate.spark.snapshots import RecordCounts
 
 EXECUTOR_PATIENCE_S = 120.0
 """How long a stage waits for the first executor: a cluster may have to start a machine for it, or never start one."""

@@ -1,4 +1,7 @@
-"""Spark for a migration: finds Java, starts the session, keeps the log; only imported when a migration runs."""
+"""Spark for a migration: finds Java, starts the session, keeps the log; only imported when a migration runs.
+
+A migration of one made-up record without Kafka: it makes the JVM load the classes for its archive.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,60 @@ import importlib.util
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally
+from eosctl.core.offsets.views import Policy
+from eosctl.core.records import Bounds, Record
+from eosctl.engine.files import KeyParts, land
+from eosctl.engine.reading.newest import Fold, records_table
 from eosctl.errors import UnsupportedError
 from eosctl.machine.java import require_java, spark_java_home
 from eosctl.machine.packages import install_hint
+from eosctl.migrate.spark.job import MigrationJob
+from eosctl.migrate.spark.snapshots import fresh_folder
 from eosctl.sandbox.downloads.jars import cache_dir
 from eosctl.state.work_folders import work_folder
 
 if TYPE_CHECKING:
-    from eosctl.migrate.spark.job import MigrationJob
     from eosctl.migrate.spark.stages import OnProgress
+
+
+_KEY = b'["rehearsed",{"file":"x"}]'
+
+
+def rehearse(job: MigrationJob, folder: Path) -> None:
+    """Decide, clean and compare below `folder`; a failure costs no more than slower starts."""
+    source, target = (PlannedTopic(name, name, 1, 1, (Bounds(0, 0, 1, 1),), "") for name in ("from", "to"))
+    route = ConnectorRoute("rehearsed", "rehearsed", target.name)
+    plan = MigrationPlan(
+        "",
+        None,
+        Policy.NEWEST,
+        (source,),
+        (target,),
+        (route,),
+        Tally(0, 0, 0, 0, 0, 0, 0, 0, {}),
+        str(folder),
+        parts=((0,),),
+    )
+    for side, topic, time_ms in (("source", source, 2), ("target", target, 1)):
+        record = Record(topic.name, 0, 0, time_ms, _KEY, b"%d" % time_ms)
+        fold = Fold(records_table(topic.name, [record], partitions=1), 0, 1, {topic.name: 1})
+        land(fresh_folder(folder / side), 0, [fold], KeyParts(plan.parts))
+    with suppress(Py4JError, PySparkException):
+        plan = replace(plan, tally=job.decide(folder, plan))
+        job.sample(folder)
+        job.find_stale(folder)
+        for side in ("source", "target"):
+            job.compare(folder, plan, (), side=side)
 
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
@@ -44,9 +87,8 @@ def spark_job(
             hint=f"{install_hint('spark')}. `eosctl offsets merge` works without, within one cluster.",
         )
     from eosctl.migrate.spark.job import MigrationJob
-    from eosctl.migrate.spark.rehearsal import rehearse
     from eosctl.migrate.spark.session import SPECULATION, SessionSettings, spark_context
-    from eosctl.migrate.spark.tasks import give_back_memory
+    from eosctl.migrate.spark.snapshots import give_back_memory
 
     give_back_memory()
     if conf.get(SPECULATION, "false").lower() == "true":

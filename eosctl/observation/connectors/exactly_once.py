@@ -2,22 +2,33 @@
 
 A worker in another mode than enabled runs no task with transactions, whatever the brokers still know: they keep a
 transactional id for seven days after its last use (transactional.id.expiration.ms).
+
+The effect of exactly-once on a connector whose config names Kafka brokers of its own: its offsets move there. Pure.
+
+An exactly-once task commits its offsets where its producer writes, in a topic named like the worker's unless the config
+names one (`Worker.offsetStoreForExactlyOnceSourceTask`). It reads them with its consumer, and finds their end with its
+admin client; missing offsets are not taken from the global topic.
+
+Transactional ids that are also used outside of the group: the two users fence each other. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
-from eosctl.core.ids import task_transactional_id
+from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
+from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode, UpgradeWorker
-from eosctl.foreign import arguments
+from eosctl.foreign import arguments, shell_word
 from eosctl.group.modes import PROPERTY
-from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector, OwnCluster, rivals
 from eosctl.observation.connectors import codes
+from eosctl.task_counts import codes as task_count_codes
 
 IDS_KEPT_MS = 7 * 24 * 3_600_000
 """Brokers' default of transactional.id.expiration.ms, after which they forget an unused id."""
@@ -156,3 +167,111 @@ def _not_exactly_once(
             "state": state, "worker": worker,
         },
     )  # fmt: skip
+
+
+def own_cluster(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Find clients of the connector that go to different clusters, and offsets that its tasks would not find there."""
+    seen = observation.own_clusters.get(connector.name)
+    if seen is None:
+        return
+    missing = unnamed_clients(connector, observation)
+    if missing:
+        names = " and ".join(f"{kind}.override.bootstrap.servers" for kind in missing)
+        yield Finding(
+            codes.CLIENTS_DISAGREE, ERROR, connector.name,
+            f"{connector.name} writes to other Kafka brokers ({seen.servers}), and its config has no {names}: an "
+            "exactly-once task then looks for its offsets, and Connect for its transactional ids, on two clusters",
+            "Give all three, producer.override, consumer.override and admin.override, the same bootstrap.servers.",
+            {CLUSTER_PROPERTY: seen.servers},
+        )  # fmt: skip
+    if seen.topic is not None and "consumer" not in missing and not all_enabled(observation):
+        yield from _moves(connector, observation, seen)
+
+
+def unnamed_clients(connector: ObservedConnector, observation: Observation) -> Sequence[str]:
+    """Return the clients, except the producer, for which neither the config nor the workers' files name brokers."""
+    return [
+        kind
+        for kind in ("consumer", "admin")
+        if not connector.config.get(f"{kind}.override.bootstrap.servers")
+        and not observation.worker_setting(f"{kind}.bootstrap.servers")
+    ]
+
+
+def all_enabled(observation: Observation) -> bool:
+    """Decide whether all workers are enabled, so that exactly-once tasks have their offsets in place already."""
+    return bool(observation.workers) and all(worker.mode is Mode.ENABLED for worker in observation.workers)
+
+
+def _moves(connector: ObservedConnector, observation: Observation, seen: OwnCluster) -> Iterable[Finding]:
+    where = f"topic {seen.topic} on {seen.servers}"
+    first = (
+        f"Copy them first: `eosctl offsets switch --connector {shell_word(connector.name)} --to TOPIC` makes a topic "
+        "there, fills it, and names it in the config (TOPIC@PROFILE where that refers to secrets)."
+    )
+    evidence = {"topic": seen.topic, "brokers": seen.servers, "lacking": seen.lacking}
+    if seen.lacking is None:
+        yield Finding(
+            codes.OFFSETS_MOVE_UNKNOWN, WARNING, connector.name,
+            f"{connector.name}: with exactly-once its offsets are in {where}; whether they are there is not known: "
+            f"{seen.topic_unseen}",
+            first, evidence, certain=False,
+        )  # fmt: skip
+    elif seen.lacking:
+        only_here = f"{counted(seen.lacking, 'offset')} of topic {observation.offset_topic} here"
+        lacks = (
+            f"which lacks {only_here}" if seen.topic_exists else f"which does not exist yet; {only_here} stay behind"
+        )
+        yield Finding(
+            codes.OFFSETS_MOVE, ERROR, connector.name,
+            f"{connector.name}: with exactly-once its offsets are in {where}, {lacks}: it would read its source again",
+            first, evidence,
+        )  # fmt: skip
+
+
+_NEEDS_GROUPS = "Needs DESCRIBE on the groups whose names begin like this one's."
+
+
+def collisions(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Find ids of this connector that a task or leader of another group uses, too."""
+    if observation.group_id is None or observation.rival_groups is None:
+        yield Finding(
+            codes.ID_COLLISION_UNKNOWN, WARNING, connector.name,
+            f"whether another group has the ids of {connector.name} is not known: "
+            f"{observation.why_unseen(OTHER_GROUPS)}",
+            _NEEDS_GROUPS, certain=False,
+        )  # fmt: skip
+        return
+    if OTHER_GROUPS in observation.forbidden:
+        yield Finding(
+            codes.ID_COLLISION_UNKNOWN, INFO, "connectors",
+            f"whether groups that one may not see have ids of these connectors is not known: "
+            f"{observation.why_unseen(OTHER_GROUPS)}",
+            _NEEDS_GROUPS, certain=False,
+        )  # fmt: skip
+    ids = [task_transactional_id(observation.group_id, connector.name, task) for task in connector.tasks()]
+    yield from _with_rivals(connector.name, ids, observation)
+
+
+def leader_collisions(observation: Observation) -> Iterable[Finding]:
+    """Find tasks of other groups that use the id of this group's leader."""
+    if observation.group_id is not None:
+        yield from _with_rivals("leader", [leader_transactional_id(observation.group_id)], observation)
+
+
+def _with_rivals(subject: str, ids: Iterable[TransactionalId], observation: Observation) -> Iterable[Finding]:
+    """Yield a finding for each other user of one of these ids."""
+    for transactional_id in ids:
+        for rival, sure in rivals(transactional_id, observation.group_id or "", observation.rival_groups or {}):
+            if not sure:
+                words = "whether that runs is not known now; if so, the two fence each other"
+            elif rival.connector is None:
+                words = "the two fence each other"
+            else:
+                words = "unless that is a sink, the two fence each other"
+            yield Finding(
+                task_count_codes.ID_COLLISION if sure else codes.ID_COLLISION_POSSIBLE,
+                ERROR if sure else WARNING, subject,
+                f"{transactional_id} is also the id of {rival}: {words}",
+                "Rename the connector, or the group.", {"transactional_id": transactional_id}, certain=sure,
+            )  # fmt: skip

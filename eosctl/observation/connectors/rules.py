@@ -9,37 +9,42 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from eosctl.connectors.topic_rules import configured_topics
+from eosctl.connectors.topics import configured_topics
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY, own_brokers
-from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
-from eosctl.core.configs.records import OFFSETS_TOPIC
+from eosctl.core.configs.records import MIRROR_SOURCE, OFFSETS_TOPIC, is_class, pruned_class
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding, each_once
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.java.properties import is_reference
 from eosctl.core.offsets.findings import missing_topic_finding, topic_findings
-from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import kafka_version
+from eosctl.core.wording import is_topic_name
 from eosctl.core.workers.config import creates_topics
 from eosctl.fence import codes as fence_codes
-from eosctl.fence.pace import Pace, cure_text, pace_of, pause_ms, round_s
+from eosctl.fence.connect import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.group.modes import NOT_ENABLED_TEXT, PROPERTY
-from eosctl.group.observation.override_policy import flush_timeouts, policy_of, setting_to_change
+from eosctl.group.observation.holders import flush_timeouts, policy_of, setting_to_change
 from eosctl.group.observation.rules import BROKER_SETTINGS, VALIDATION, Observation, ObservedConnector
 from eosctl.observation.connectors import codes
-from eosctl.observation.connectors.client_overrides import client_overrides
-from eosctl.observation.connectors.collisions import collisions, leader_collisions
 from eosctl.observation.connectors.commit_age import commit_age, offset_age
-from eosctl.observation.connectors.error_handling import tolerance
-from eosctl.observation.connectors.exactly_once import ids_unseen, requires_support, task_audit
-from eosctl.observation.connectors.number_settings import (
+from eosctl.observation.connectors.exactly_once import (
+    collisions,
+    ids_unseen,
+    leader_collisions,
+    own_cluster,
+    requires_support,
+    task_audit,
+)
+from eosctl.observation.connectors.settings import (
     backoff,
     boundary_setting,
+    client_overrides,
     commit_interval,
+    idle_connector_names,
+    idle_worker_names,
+    tolerance,
     transaction_timeout,
     unknown_value,
 )
-from eosctl.observation.connectors.own_clusters import own_cluster
-from eosctl.observation.connectors.property_names import idle_connector_names, idle_worker_names
 
 DEFAULT_BROKER_MAXIMUM_MS = 900_000
 

@@ -15,15 +15,14 @@ from eosctl.app import App
 from eosctl.core.configs.records import decode_value
 from eosctl.core.ids import why_unreachable
 from eosctl.core.java.json import encode_key
-from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import IgnoredKey, OffsetKey
-from eosctl.core.offsets.views import PlannedWrite
+from eosctl.core.offsets.views import KeyAction, PlannedWrite
 from eosctl.core.versions import is_older, kafka_version, shown_version
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError, UnsupportedError, UsageError
+from eosctl.group.absent import leader_worker
 from eosctl.group.gather import discover_urls, in_turn
-from eosctl.group.leader import leader_worker
-from eosctl.group.workers import probe_mode
+from eosctl.group.modes import probe_mode
 from eosctl.offsets.writes import OffsetWritePlan
 
 AUTO, REST, TOPIC = "auto", "rest", "topic"

@@ -15,8 +15,7 @@ from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.kept.record_lines import BackupEntry
 from eosctl.core.offsets import codes as topic_codes
 from eosctl.core.offsets.views import Store
-from eosctl.core.record_file import UNKNOWN
-from eosctl.core.records import Bounds, Record, TopicDescription
+from eosctl.core.records import UNKNOWN, Bounds, Record, TopicDescription
 from eosctl.core.wording import counted
 from eosctl.engine.backups.entries import (
     ENTRIES,
@@ -28,16 +27,15 @@ from eosctl.engine.backups.entries import (
     unlisted,
     without_absent,
 )
-from eosctl.engine.backups.file import BackupFile, is_columnar, open_backup
-from eosctl.engine.backups.lines import AT_ONCE
+from eosctl.engine.backups.file import AT_ONCE, BackupFile, is_columnar, open_backup
 from eosctl.engine.columns import RECORDS, batch_of_rows, one_table
 from eosctl.engine.planned import places_in
-from eosctl.engine.reading.headers import headers_text
+from eosctl.engine.reading.heads import headers_text
 from eosctl.engine.reading.newest import TopicColumns, all_records
 from eosctl.engine.rule import newest_per_key
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import shell_word
-from eosctl.machine.ahead import ahead
+from eosctl.machine.side_by_side import ahead
 from eosctl.offsets.stores.columns import by_parts, read_stable_columns
 from eosctl.offsets.stores.gather import OffsetStores, require_topics
 from eosctl.offsets.stores.on_disk import spool_of, writing_to

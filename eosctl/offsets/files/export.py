@@ -19,11 +19,10 @@ from eosctl.core.offsets.views import fold_store
 from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.core.records import Bounds, TopicRead
 from eosctl.core.wording import counted
+from eosctl.deadline import Event
 from eosctl.errors import NotFoundError, RefusedError, UsageError
-from eosctl.events import Event
-from eosctl.machine.ahead import ahead
-from eosctl.machine.side_by_side import two_at_a_time
-from eosctl.offsets.files import codes
+from eosctl.machine.side_by_side import ahead, two_at_a_time
+from eosctl.offsets import codes
 from eosctl.offsets.files.rows import OFFSETS_EXPORT, ExportData, ExportSummary, Format
 from eosctl.offsets.files.rules import rest_body
 from eosctl.offsets.stores.gather import locate, read_stable_bounds
@@ -32,7 +31,7 @@ from eosctl.report import Problem, Report
 from eosctl.state.backups import write_blocks
 
 if TYPE_CHECKING:
-    from eosctl.engine.reading.stretches import RecordRun
+    from eosctl.engine.reading.ranges import RecordRun
 
 NDJSON: Format = "ndjson"
 _LEFT_OUT = {
@@ -77,7 +76,7 @@ class _Export:
         newest = not self._request.all_records
         parts = topics.stream(self.topic, self._bounds, newest_per_key=newest)
         if self._request.format == NDJSON:
-            from eosctl.engine.backups.lines import record_lines
+            from eosctl.engine.backups.file import record_lines
 
             kept = map(self._keep, parts)
             yield from two_at_a_time(record_lines, chain.from_iterable(part.blocks() for part in kept))

@@ -15,14 +15,12 @@ from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.offsets import codes as topic_codes
-from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.views import Store
+from eosctl.core.offsets.views import KeyAction, Store
 from eosctl.core.records import NewTopic, TopicDescription
 from eosctl.core.wording import counted
 from eosctl.engine.backups.entries import unlisted
 from eosctl.engine.backups.file import is_columnar, open_backup
-from eosctl.engine.files import SpillFile, spilled_if_several
-from eosctl.engine.grouped import Grouped
+from eosctl.engine.files import Grouped, SpillFile, spilled_if_several
 from eosctl.engine.incoming import (
     Superseded,
     beyond,
@@ -38,13 +36,13 @@ from eosctl.engine.planned import PlannedWrites
 from eosctl.engine.stores import ColumnStore, as_columns
 from eosctl.errors import InputFileError, NotFoundError
 from eosctl.foreign import shell_word
+from eosctl.offsets import codes
 from eosctl.offsets import codes as offset_codes
-from eosctl.offsets.files import codes
 from eosctl.offsets.files.export import store_topic
 from eosctl.offsets.files.offsets_file import BACKUP, BODY, OffsetsFile, of_tables, parse_offsets_file, spelled
 from eosctl.offsets.stores.gather import OffsetStores, read_store
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
-from eosctl.offsets.stores.targets import refuse_unfit_targets
+from eosctl.offsets.stores.own import refuse_unfit_targets
 from eosctl.offsets.write_rows import IMPORT
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
 from eosctl.report import Problem

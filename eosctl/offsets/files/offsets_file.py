@@ -2,32 +2,83 @@
 
 A record file carries keys as bytes. A KIP-875 body carries only their meaning, so its entries take the spelling that
 the store has, or without one the spelling that Connect's REST interface would write.
+
+`offsets export --backup`: converts a Parquet backup to lines, the format of small backups. Asks no broker.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eosctl.app import App
 from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.core.kept.record_lines import read_columns
-from eosctl.core.offsets.records import OffsetKey, decode_key
-from eosctl.core.offsets.typed import AmbiguousJsonError, strict_json
-from eosctl.core.record_file import UNKNOWN
-from eosctl.core.records import Headers
-from eosctl.engine.files import SpilledTable, SpillFile, spilled_if_several, tables_of
-from eosctl.engine.grouped import in_large_pieces
+from eosctl.core.offsets.records import AmbiguousJsonError, OffsetKey, decode_key, strict_json
+from eosctl.core.records import UNKNOWN, Headers
+from eosctl.engine.backups.file import BackupFile, backup_lines, is_columnar, open_backup
+from eosctl.engine.files import SpilledTable, SpillFile, in_large_pieces, spilled_if_several, tables_of
 from eosctl.engine.incoming import belonging, incoming_table, with_keys, without_keyless
 from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, RefusedError, UsageError
+from eosctl.offsets.files.rows import OFFSETS_EXPORT, ExportData, ExportSummary
+from eosctl.report import Report
+from eosctl.state.backups import write_blocks
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
+
+
+def unpacked_blocks(backup: str, *, connectors: tuple[str, ...] = ()) -> Iterator[bytes]:
+    """Yield the lines of a backup, many at a time; raise InputFileError."""
+    return _unpacking(backup, connectors).blocks()
+
+
+def unpack_backup(app: App, backup: str, *, connectors: tuple[str, ...] = (), path: str) -> Report:
+    """Write the lines of a backup to a file, whole or not at all; raise InputFileError."""
+    unpacking = _unpacking(backup, connectors)
+    write_blocks(path, unpacking.blocks())
+    kept = unpacking.kept
+    return Report(
+        kind=OFFSETS_EXPORT,
+        summary=ExportSummary(records=unpacking.records, tombstones=unpacking.tombstones, records_read=kept.records),
+        data=ExportData(file=path, topic=None, format="ndjson", backup=backup),
+        target={"kafka_cluster_id": kept.cluster_id, "group_id": app.target.group_id},
+    )
+
+
+def _unpacking(backup: str, connectors: tuple[str, ...]) -> _Unpacking:
+    """Open a Parquet backup; raise UsageError for another readable file: backups of a few keys are lines."""
+    file = Path(backup)
+    if file.is_file() and os.access(file, os.R_OK) and not is_columnar(file):
+        raise UsageError(f"{backup} is no Parquet file", hint="Is it NDJSON? Then it holds lines already.")
+    return _Unpacking(open_backup(backup), connectors)
+
+
+@dataclass(slots=True)
+class _Unpacking:
+    """An open backup `kept`, and the numbers of `records` yielded so far and of `tombstones` among them."""
+
+    kept: BackupFile
+    connectors: tuple[str, ...]
+    records: int = 0
+    tombstones: int = 0
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the lines, many at a time."""
+        for rows in self.kept.tables(self.connectors):
+            self.records += len(rows)
+            self.tombstones += rows["value"].null_count
+            yield backup_lines(rows, cluster_id=self.kept.cluster_id)
+
 
 RECORD_FILE, BODY, BACKUP = "line {}", "offsets[{}]", "record {}"
 """The names of places in these files."""

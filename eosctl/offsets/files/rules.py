@@ -12,7 +12,7 @@ from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.offsets.records import OffsetKey, is_nothing
 from eosctl.core.offsets.views import Store, connector_keys
 from eosctl.core.records import Record
-from eosctl.offsets.files import codes
+from eosctl.offsets import codes
 
 
 class RestBody(Struct, frozen=True):

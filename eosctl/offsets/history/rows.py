@@ -11,8 +11,7 @@ from eosctl.core.wording import encodable
 from eosctl.offsets.history.events import State, Version
 from eosctl.offsets.rows import Connector, Key, Lsns, SourcePartition, Value, cell_of, partition_json
 from eosctl.output.cells import summary_lines
-from eosctl.output.parts import Place
-from eosctl.output.rows import Header, Kind, Printed, Text, Time
+from eosctl.output.rows import Header, Kind, Place, Printed, Text, Time
 from eosctl.report import Report, json_bytes
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from eosctl.core.offsets.records import OffsetKey, decode_key, is_nothing
 from eosctl.core.records import Record
-from eosctl.offsets.history.changes import went_back
-from eosctl.offsets.history.events import members_of
+from eosctl.offsets.history.events import members_of, went_back
 from eosctl.offsets.history.sources import KnownSource, known_source, may_be_known
 
 IsMeant = Callable[[str, Record], bool]

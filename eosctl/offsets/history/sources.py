@@ -2,14 +2,138 @@
 
 A source is recognized by the members of its source partitions and offsets, not by the connector's class: forks and
 wrappers have classes of their own, and a deleted connector has none. An unknown offset stays opaque JSON.
+
+Orders offsets by the GTIDs of MySQL and MariaDB, as Debezium stores them. Pure.
+
+MySQL's are sets of transactions, `UUID:1-5:7` (since 8.4 also `UUID:TAG:1-5`): the server sends all others. MariaDB's
+are positions, `DOMAIN-SERVER-SEQUENCE`, one for each replication domain: the server sends all that follows. In a domain
+the sequence grows, also from one server to the next. A smaller one of another server is of another history, or of a
+server that had not received all; the numbers do not show which.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import Enum, auto, unique
 
 from msgspec import Struct
+
+Interval = tuple[int, int]
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
+_INTERVAL = re.compile(r"([1-9][0-9]{0,18})(?:-([1-9][0-9]{0,18}))?")
+_POSITION = re.compile(r"([0-9]{1,10})-([0-9]{1,10})-([0-9]{1,20})")
+
+
+@unique
+class Order(Enum):
+    """The order of the second of two offsets; MIXED skips some transactions and has others read again."""
+
+    SAME = auto()
+    AHEAD = auto()
+    BEHIND = auto()
+    MIXED = auto()
+    UNKNOWN = auto()
+
+
+def compare_gtids(before: str, after: str) -> Order:
+    """Return the order of `after` relative to `before`; UNKNOWN if they are not GTIDs of one kind."""
+    if before == after:
+        return Order.SAME
+    sets = _transactions(before), _transactions(after)
+    if sets[0] is not None and sets[1] is not None:
+        return _order(ahead=not _within(sets[1], sets[0]), behind=not _within(sets[0], sets[1]))
+    positions = _positions(before), _positions(after)
+    if positions[0] is not None and positions[1] is not None:
+        return _order_of_domains(positions[0], positions[1])
+    return Order.UNKNOWN
+
+
+def _order(*, ahead: bool, behind: bool) -> Order:
+    if ahead and behind:
+        return Order.MIXED
+    if ahead or behind:
+        return Order.AHEAD if ahead else Order.BEHIND
+    return Order.SAME
+
+
+def _transactions(text: str) -> Mapping[str, Sequence[Interval]] | None:
+    """Parse a GTID set: map `UUID` or `UUID:TAG` to its transactions' intervals, merged and in order; else None."""
+    found: dict[str, list[Interval]] = {}
+    for entry in "".join(text.split()).lower().split(","):
+        uuid, *parts = entry.split(":")
+        if not _UUID.fullmatch(uuid) or not parts or not _INTERVAL.fullmatch(parts[-1]):
+            return None
+        source = uuid
+        for part in parts:
+            interval = _INTERVAL.fullmatch(part)
+            if interval is None and not _TAG.fullmatch(part):
+                return None
+            if interval is None:
+                source = f"{uuid}:{part}"
+            else:
+                found.setdefault(source, []).append((int(interval[1]), int(interval[2] or interval[1])))
+    if any(first > last for intervals in found.values() for first, last in intervals):
+        return None
+    return {source: list(_merged(sorted(intervals))) for source, intervals in found.items()}
+
+
+def _merged(intervals: Sequence[Interval]) -> Iterator[Interval]:
+    first, last = intervals[0]
+    for begin, end in intervals[1:]:
+        if begin > last + 1:
+            yield first, last
+            first = begin
+        last = max(last, end)
+    yield first, last
+
+
+def _within(some: Mapping[str, Sequence[Interval]], all_: Mapping[str, Sequence[Interval]]) -> bool:
+    """Decide whether every transaction of `some` is in `all_`; both are merged and in order."""
+    for source, intervals in some.items():
+        others = iter(all_.get(source, ()))
+        around = next(others, None)
+        for first, last in intervals:
+            while around is not None and around[1] < last:
+                around = next(others, None)
+            if around is None or around[0] > first:
+                return False
+    return True
+
+
+def _positions(text: str) -> Mapping[int, tuple[int, int]] | None:
+    """Map each domain to its server and sequence; return None for no position, or two of a domain."""
+    found: dict[int, tuple[int, int]] = {}
+    for entry in "".join(text.split()).split(","):
+        position = _POSITION.fullmatch(entry)
+        if position is None or int(position[1]) in found:
+            return None
+        found[int(position[1])] = int(position[2]), int(position[3])
+    return found
+
+
+def _order_of_domains(before: Mapping[int, tuple[int, int]], after: Mapping[int, tuple[int, int]]) -> Order:
+    """Combine the orders of all domains.
+
+    A new domain is skipped up to its position; one that is gone is read from its beginning.
+    """
+    orders = {_order_in_domain(before.get(domain), after.get(domain)) for domain in before.keys() | after.keys()}
+    if Order.UNKNOWN in orders:
+        return Order.MIXED if Order.AHEAD in orders else Order.UNKNOWN
+    return _order(ahead=Order.AHEAD in orders, behind=Order.BEHIND in orders)
+
+
+def _order_in_domain(before: tuple[int, int] | None, after: tuple[int, int] | None) -> Order:
+    if before is None or after is None:
+        return Order.AHEAD if before is None else Order.BEHIND
+    if before == after:
+        return Order.SAME
+    if after[1] > before[1]:
+        return Order.AHEAD
+    return Order.BEHIND if before[0] == after[0] else Order.UNKNOWN
+
 
 _SIGNAL = "To have rows again, insert execute-snapshot into the connector's signal table (signal.data.collection)."
 

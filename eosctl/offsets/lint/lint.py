@@ -28,13 +28,11 @@ from eosctl.core.workers.config import creates_topics
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 from eosctl.offsets.history.rules import OffsetHistory
-from eosctl.offsets.lint.deleted import find_deleted_offsets
-from eosctl.offsets.lint.lost import find_lost_offsets
-from eosctl.offsets.lint.past_writes import offsets_set_on_purpose
+from eosctl.offsets.lint.past_writes import find_deleted_offsets, find_lost_offsets, offsets_set_on_purpose
 from eosctl.offsets.lint.rows import OFFSETS_LINT, LintData, LintSummary
 from eosctl.offsets.lint.rules import WatchedTopic
 from eosctl.offsets.stores.own import OwnTopic, own_topics
-from eosctl.output.parts import finding_row, unseen_parts
+from eosctl.output.rows import finding_row, unseen_parts
 from eosctl.ports import TopicReader
 from eosctl.report import Problem, Report, check_exit_code
 from eosctl.txn.open_transactions import find_open_transactions

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from eosctl.output.cells import format_cell, summary_lines
-from eosctl.output.parts import Counts, FindingRow, UnseenParts
-from eosctl.output.rows import Kind, Printed, Text
+from eosctl.output.rows import Counts, FindingRow, Kind, Printed, Text, UnseenParts
 from eosctl.report import Report
 
 

@@ -17,13 +17,12 @@ from eosctl.core.findings import ERROR, Finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.records import OffsetKey, json_text, shown_partition, shown_value
 from eosctl.core.offsets.views import Flag, OffsetView, Store, live, offset_views
-from eosctl.core.record_file import encode_bytes
-from eosctl.core.records import Record
+from eosctl.core.records import Record, encode_bytes
 from eosctl.core.wording import counted
 from eosctl.foreign import arguments, shell_word, shell_words
+from eosctl.offsets import codes
 from eosctl.offsets.history.events import lies_before
 from eosctl.offsets.history.rules import KeyHistory, OffsetHistory
-from eosctl.offsets.lint import codes
 
 BEFORE_RESTARTS = frozenset(
     {codes.OFFSETS_HIDDEN, codes.OFFSETS_TOPIC_EMPTY, codes.OFFSETS_WENT_BACK, codes.OFFSETS_DELETED}

@@ -11,16 +11,15 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
 from eosctl.core.offsets.findings import CONNECT_DEFAULT_PARTITIONS
-from eosctl.core.offsets.keys import can_be_a_name
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
+from eosctl.core.offsets.records import can_be_a_name
 from eosctl.core.offsets.views import AnyStore, Store, fold_hidden, fold_store
 from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.core.records import Bounds, TopicDescription
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
 from eosctl.group.absent import KnownEvidence, require_ever_there
-from eosctl.offsets.stores.own import own_topics
-from eosctl.offsets.stores.targets import refuse_unfit_sources
+from eosctl.offsets.stores.own import own_topics, refuse_unfit_sources
 from eosctl.ports import TopicReader
 from eosctl.report import Problem
 
@@ -248,9 +247,8 @@ def _read_rows(app: App, topics: TopicReader, topic: str) -> tuple[Store, tuple[
 def _read_columns(
     app: App, topics: TopicReader, topic: str, offsets: Mapping[int, int]
 ) -> tuple[AnyStore, tuple[Bounds, ...]]:
-    from eosctl.engine.listed import in_order
     from eosctl.engine.reading.ranges import partitions_together
-    from eosctl.engine.stores import column_store
+    from eosctl.engine.stores import column_store, in_order
     from eosctl.offsets.stores.on_disk import spool_of
 
     read_stable_bounds(app, topics, topic)

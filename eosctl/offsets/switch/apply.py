@@ -1,6 +1,10 @@
 """The steps of `offsets switch`, each safe to repeat: after a kill the next run reads the state and goes on from there.
 
 A connector that would read its source anew is not resumed.
+
+Checks whether a connector's tasks have committed since their start: REST's RUNNING does not prove that they read.
+
+A task that waits for its source (a replication slot that another client holds) is RUNNING, and commits nothing.
 """
 
 from __future__ import annotations
@@ -8,28 +12,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
+from eosctl.connectors.change import POLL_S, await_connector, await_stopped
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
 from eosctl.connectors.holders import is_at_rest
 from eosctl.connectors.look import PAUSED, RUNNING, ConnectorNow, describe_store, look_at, topic_of
-from eosctl.connectors.wait import POLL_S, await_connector, await_stopped
+from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.java.json import encode_key
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.records import OffsetKey, decode_key
-from eosctl.core.offsets.views import Store, live
+from eosctl.core.offsets.views import Store, fold_store, live
+from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.wording import counted
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import ConnectError, EosctlError, RefusedError, StalePlanError
-from eosctl.events import Event
-from eosctl.fence.former_tasks import fence_former_tasks
+from eosctl.fence.connect import fence_former_tasks
 from eosctl.foreign import shell_word
+from eosctl.offsets import codes
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.stores.gather import gather_topics
-from eosctl.offsets.switch import codes
-from eosctl.offsets.switch.checks import changed_config
-from eosctl.offsets.switch.first_commit import CommitWatch, before_the_start
 from eosctl.offsets.switch.plan import (
     CHECK,
     CONFIGURE,
@@ -45,12 +49,68 @@ from eosctl.offsets.switch.plan import (
     plan_switch_merge,
 )
 from eosctl.offsets.switch.report import result_report, show_switch
+from eosctl.offsets.switch.rights import changed_config
 from eosctl.offsets.write_rows import ResultData, ResultSummary
 from eosctl.offsets.writes import OffsetWritePlan
 from eosctl.plan import Plan
 from eosctl.ports import ConnectWorker
 from eosctl.report import Problem, Report
-from eosctl.state.steps import Note, Step, Work, carry_out
+from eosctl.state.journal import Note, Step, Work, carry_out
+
+_PATIENCE_S, _POLL_S = 3.0, 0.5
+_COMMITTED = (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
+
+Places = Mapping[bytes, tuple[int, int]]
+"""Raw key -> partition and offset of its newest record."""
+
+
+class CommitWatch(Struct, frozen=True):
+    """The newest records before the tasks were started; `topic` is where they commit their offsets to."""
+
+    connector: str
+    topic: str
+    before: Places
+
+    def wait(self, app: App, tasks: int) -> tuple[str, bool]:
+        """Wait for `tasks` running tasks to commit; return the outcome in words, and whether any has committed.
+
+        An idle source commits nothing. A new producer's transactional id has no transaction behind it: a committed one
+        is the task's own.
+        """
+        patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
+        began_s = app.clock.monotonic_s()
+        for _ in patience.rounds(_POLL_S):
+            states = _states(app, task_transactional_ids(app.target.require_group_id(), self.connector, tasks))
+            committed = sum(state in _COMMITTED for state in states)
+            moved = not states and _places(app, self.connector, self.topic) != self.before
+            if moved or (states and committed == tasks):
+                return "offsets are committed", True
+        waited = f"({app.clock.monotonic_s() - began_s:.0f} s)"
+        if committed:
+            return f"{committed} of {counted(tasks, 'task')} committed offsets so far {waited}", True
+        return f"nothing committed yet {waited}", False
+
+
+def before_the_start(app: App, connector: str, topic: str) -> CommitWatch:
+    """Read the committed offsets before tasks are started, or as soon after as possible."""
+    return CommitWatch(connector, topic, _places(app, connector, topic))
+
+
+def _states(app: App, ids: Sequence[TransactionalId]) -> list[TransactionState]:
+    """Return the states of the ids; none if tasks have no ids, or these may not be described."""
+    with app.transactions() as admin:
+        described = admin.describe_transactions(ids)
+    return [description.state for description in described.values() if isinstance(description, TransactionDescription)]
+
+
+def _places(app: App, connector: str, topic: str) -> Places:
+    with app.topics() as topics:
+        if topic not in topics.describe([topic]):
+            return {}
+        store = fold_store(topics.read(topic, newest_per_key=True))
+    keys = [key.raw for key in store.connectors.get(connector, ())]
+    return {raw: (store.records[raw].partition, store.records[raw].offset) for raw in keys}
+
 
 _RESTART_SHOWS_S = 3.0
 _MERGE_ROUNDS = 5

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.elsewhere import OtherCluster
+from eosctl.connectors.dedicated import OtherCluster
 from eosctl.core.clients.own_brokers import own_brokers
 from eosctl.core.offsets.names import GLOBAL, StoreName
 from eosctl.core.offsets.views import AnyStore

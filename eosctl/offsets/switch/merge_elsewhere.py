@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from eosctl.app import App
-from eosctl.connectors.elsewhere import OtherCluster
+from eosctl.connectors.dedicated import OtherCluster
 from eosctl.core.allowances import NOTHING_WAIVED
 from eosctl.core.offsets.names import GLOBAL
-from eosctl.offsets.stores.targets import refuse_unfit_targets
+from eosctl.offsets.stores.own import refuse_unfit_targets
 from eosctl.offsets.switch.elsewhere import stores_elsewhere
 from eosctl.offsets.switch.takeover import plan_takeover
 from eosctl.offsets.write_rows import SWITCH

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from eosctl.app import App
-from eosctl.connectors.elsewhere import OtherCluster
+from eosctl.connectors.dedicated import OtherCluster
 from eosctl.connectors.look import (
     PAUSED,
     RUNNING,
@@ -33,14 +33,13 @@ from eosctl.core.wording import counted
 from eosctl.core.workers.access import CONNECTOR_CONFIG
 from eosctl.errors import RefusedError
 from eosctl.foreign import shell_word
+from eosctl.offsets import codes
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
-from eosctl.offsets.stores.targets import refuse_unfit_targets
-from eosctl.offsets.switch import codes
-from eosctl.offsets.switch.checks import changed_config, require_valid_config
+from eosctl.offsets.stores.own import refuse_unfit_targets
 from eosctl.offsets.switch.elsewhere import elsewhere_of, refuse_global, stores_elsewhere
 from eosctl.offsets.switch.journal import UnfinishedSwitch, unfinished_switch
 from eosctl.offsets.switch.merge_elsewhere import plan_merge_elsewhere
-from eosctl.offsets.switch.rights import rights_problems
+from eosctl.offsets.switch.rights import changed_config, require_valid_config, rights_problems
 from eosctl.offsets.switch.takeover import ONLY_IN_TARGET, plan_takeover
 from eosctl.offsets.write_rows import SWITCH
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan

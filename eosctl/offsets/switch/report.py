@@ -14,7 +14,7 @@ from eosctl.core.wording import counted, rfc3339
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.foreign import Lines
-from eosctl.offsets.switch import codes
+from eosctl.offsets import codes
 from eosctl.offsets.switch.plan import (
     CHECK,
     CONFIGURE,
@@ -39,7 +39,7 @@ from eosctl.offsets.switch.rows import (
 from eosctl.offsets.write_rows import CopiedRow, ResultData, WriteRow, WrittenRow, topic_parts, write_row
 from eosctl.output.rows import Kind
 from eosctl.report import Problem, Report
-from eosctl.state.steps import Progress
+from eosctl.state.journal import Progress
 
 _LOOK_S = 5.0
 """The time to read the connector's state after a failure: a worker that did not answer may still not."""

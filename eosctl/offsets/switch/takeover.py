@@ -7,10 +7,9 @@ KIP-618 only fills the keys that neither has.
 
 from __future__ import annotations
 
-from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.findings import with_stale_copies
 from eosctl.core.offsets.records import OffsetKey
-from eosctl.core.offsets.stale_copies import with_stale_copies
-from eosctl.core.offsets.views import PlannedWrite, Store, connector_keys, live
+from eosctl.core.offsets.views import KeyAction, PlannedWrite, Store, connector_keys, live
 
 ONLY_IN_TARGET = "only_in_target"
 

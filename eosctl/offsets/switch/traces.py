@@ -24,8 +24,8 @@ from eosctl.core.offsets.targets import NEWEST_OFFSETS
 from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, InterruptedByUserError
+from eosctl.offsets import codes
 from eosctl.offsets.lint.past_writes import offsets_set_on_purpose
-from eosctl.offsets.switch import codes
 from eosctl.ports import TopicReader
 from eosctl.txn import codes as txn_codes
 

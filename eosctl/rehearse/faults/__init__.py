@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from eosctl.rehearse.faults.brokers import BrokerKill, BrokerRestart, SlowNetwork
 from eosctl.rehearse.faults.connectors import Reconfigure, RestartTasks, RollWorkers, StopResume, SwitchOffsets
-from eosctl.rehearse.faults.fault import Fault
-from eosctl.rehearse.faults.workers import FreezeWorker, KillWorker, Rebalance
+from eosctl.rehearse.faults.fault import (
+    BrokerKill,
+    BrokerRestart,
+    Fault,
+    FreezeWorker,
+    KillWorker,
+    Rebalance,
+    SlowNetwork,
+)
 
 ALL_FAULTS: tuple[type[Fault], ...] = (
     *(KillWorker, FreezeWorker, RestartTasks, Reconfigure, StopResume, BrokerRestart, BrokerKill),

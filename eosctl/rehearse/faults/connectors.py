@@ -15,14 +15,14 @@ from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, ExitCode
-from eosctl.observation.validations import SUPPORT_PROPERTY
+from eosctl.observation.gather import SUPPORT_PROPERTY
 from eosctl.offsets.switch.apply import prepare_switch
 from eosctl.offsets.switch.plan import SwitchRequest
 from eosctl.plan import Plan
 from eosctl.rehearse.faults.fault import RestartsTasks, Setup
 from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.rules import requires_exactly_once
-from eosctl.upgrade.drivers.sandboxes import SandboxDriver
+from eosctl.upgrade.drivers.commands import SandboxDriver
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.roll import prepare_upgrade
 

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from eosctl.machine.children import child_environ
-from eosctl.sandbox.lock import AGENT
+from eosctl.sandbox.settings import AGENT
 
 # what a broker, a worker, the file and mirror connectors, SMTs and Kafka's own tools (for parity tests) come from
 _ROOTS = (

@@ -1,14 +1,18 @@
-"""Gathers the input of `txn applications`: ids, groups, topics, settings, and the descriptions of some ids."""
+"""Gathers the input of `txn applications`: ids, groups, topics, settings, and the descriptions of some ids.
+
+Facts about an application, derived from its ids and from the coordinators' descriptions of some of them. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from eosctl.app import App
+from eosctl.codes import Code
 from eosctl.core.ids import TransactionalId
-from eosctl.core.java.numbers import whole_number
+from eosctl.core.java.properties import whole_number
 from eosctl.core.transactions import (
     OPEN_STATES,
     PROTOCOL_TYPE,
@@ -19,15 +23,110 @@ from eosctl.core.transactions import (
     TransactionListings,
 )
 from eosctl.core.versions import transaction_version
+from eosctl.deadline import Event
 from eosctl.errors import EosctlError
-from eosctl.events import Event
 from eosctl.group.members import connect_group
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem
 from eosctl.txn import codes
-from eosctl.txn.applications.facts import BrokerLimits, Described
-from eosctl.txn.applications.readings import ClusterFacts
-from eosctl.txn.applications.rules import ApplicationIds, sample
+from eosctl.txn.applications.rules import ApplicationIds, ClusterFacts, sample
+
+Described = Mapping[TransactionalId, TransactionDescription]
+BYTES_PER_ID = 300
+"""A coordinator's memory for an idle id besides its characters: TransactionMetadata, its lock, its set of partitions
+and its place in the map (a broker of Kafka 4.3.1 with 20,000 ids more, by a histogram of its heap)."""
+_EXPIRES_SOON = 0.25
+"""The remaining share of the time for which brokers keep an idle id, below which that is reported."""
+_NEVER_MS = 2**31 - 1
+_GREW_BY, _GREW_PERCENT = 50, 10
+
+
+class BrokerLimits(Struct, frozen=True):
+    """The strictest value of each limit at any broker, as any may coordinate an id; None if unreadable."""
+
+    max_timeout_ms: int | None = None
+    expiration_ms: int | None = None
+
+
+class ApplicationFacts(Struct, frozen=True):
+    """An application, with facts from its described ids.
+
+    `last_started_ms` is the start of the newest transaction of any of them; `expires_ms` follows from it: brokers keep
+    unused ids for `transactional.id.expiration.ms` after their last use, which may have been later. `shares` are the
+    names of applications with the same prefix, `grown_by` counts ids since the last look.
+    """
+
+    application: ApplicationIds
+    described: int
+    open: int
+    oldest_id: TransactionalId | None
+    oldest_started_ms: int | None
+    oldest_age_ms: int | None
+    timeout_ms_min: int | None
+    timeout_ms_max: int | None
+    last_started_ms: int | None
+    expires_ms: int | None
+    expires_in_ms: int | None
+    grown_by: int | None
+    memory_bytes: int
+    shares: tuple[str, ...]
+
+
+def facts_of(
+    application: ApplicationIds,
+    described: Described,
+    limits: BrokerLimits,
+    before: Mapping[str, int] | None,
+    shares: Sequence[str],
+    *,
+    now_ms: int,
+) -> ApplicationFacts:
+    """Derive the facts; `before` is the number of ids per application at the last look, None if there was none."""
+    ids = [each.transactional_id for each in application.ids]
+    found = [state for name in ids if (state := described.get(name)) is not None]
+    open_ones = [each for each in found if each.state in OPEN_STATES and each.started_ms is not None]
+    oldest = min(open_ones, key=lambda each: (each.started_ms or 0, each.transactional_id), default=None)
+    timeouts = [each.transaction_timeout_ms for each in found]
+    last_ms = max((each.last_started_ms for each in found if each.last_started_ms is not None), default=None)
+    idle = not application.open() and last_ms is not None and limits.expiration_ms is not None
+    expires_ms = (last_ms or 0) + (limits.expiration_ms or 0) if idle else None
+    return ApplicationFacts(
+        application=application,
+        described=len(found),
+        open=len(application.open()),
+        oldest_id=None if oldest is None else oldest.transactional_id,
+        oldest_started_ms=None if oldest is None else oldest.started_ms,
+        oldest_age_ms=None if oldest is None else max(0, now_ms - (oldest.started_ms or 0)),
+        timeout_ms_min=min(timeouts, default=None),
+        timeout_ms_max=max(timeouts, default=None),
+        last_started_ms=last_ms,
+        expires_ms=expires_ms,
+        expires_in_ms=None if expires_ms is None else expires_ms - now_ms,
+        grown_by=None if before is None else len(ids) - before.get(application.key(), 0),
+        memory_bytes=sum(map(len, ids)) + BYTES_PER_ID * len(ids),
+        shares=tuple(sorted(set(shares))),
+    )
+
+
+def remarks_of(facts: ApplicationFacts, limits: BrokerLimits) -> list[Code]:
+    """Return the remarks that apply, in the order of `codes.REMARKS`."""
+    return list(_remarks(facts, limits))
+
+
+def _remarks(facts: ApplicationFacts, limits: BrokerLimits) -> Iterator[Code]:
+    if facts.shares:
+        yield codes.SHARED_PREFIX
+    if (facts.timeout_ms_max or 0) > (limits.max_timeout_ms or _NEVER_MS):
+        yield codes.TIMEOUT_ABOVE_MAXIMUM
+    expiration_ms = limits.expiration_ms or 0
+    if facts.expires_in_ms is not None and facts.expires_in_ms < expiration_ms * _EXPIRES_SOON:
+        yield codes.IDS_EXPIRE
+    grown, ids = facts.grown_by or 0, len(facts.application.ids)
+    if ids > grown >= _GREW_BY and 100 * grown >= _GREW_PERCENT * ids:
+        yield codes.IDS_GROW
+    if facts.application.kind == "ambiguous":
+        yield codes.AMBIGUOUS_IDS
+
 
 MAX_TIMEOUT = "transaction.max.timeout.ms"
 EXPIRATION = "transactional.id.expiration.ms"

@@ -10,8 +10,7 @@ from eosctl.core.versions import describe_transaction_version
 from eosctl.output.cells import duration
 from eosctl.output.rows import Header, Kind, Printed, Text, Time
 from eosctl.report import Report
-from eosctl.txn.applications.readings import Guarantee, Product
-from eosctl.txn.applications.rules import ApplicationKind, Naming
+from eosctl.txn.applications.rules import ApplicationKind, Guarantee, Naming, Product
 
 _NO_NAME = "(nothing in common)"
 

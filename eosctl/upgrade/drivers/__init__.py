@@ -14,10 +14,10 @@ from msgspec import Struct
 from eosctl.app import App
 from eosctl.core.workers.modes import CONNECT_SETTING, Mode
 from eosctl.errors import ConnectError, RefusedError
-from eosctl.group.mirror_makers import is_node
+from eosctl.group.members import is_node
 from eosctl.group.observed import WorkerObservation
-from eosctl.upgrade.drivers.manifests.deployers import Origin
 from eosctl.upgrade.drivers.manifests.fields import Patch
+from eosctl.upgrade.drivers.manifests.pods import Origin
 from eosctl.upgrade.gate import Gate
 
 SETTING = CONNECT_SETTING

@@ -1,4 +1,9 @@
-"""The driver `command`: the user's own programs set a worker's configuration and restart it."""
+"""The driver `command`: the user's own programs set a worker's configuration and restart it.
+
+The driver `print`: prints what a person is to do, and waits without a limit.
+
+The driver `sandbox`: restarts the workers of a sandbox on this machine.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +15,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.core.java.property_edit import ENCODING
+from eosctl.core.java.properties import ENCODING
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import Mode
-from eosctl.errors import InputFileError, RefusedError, UsageError
+from eosctl.deadline import Event
+from eosctl.errors import InputFileError, NotFoundError, RefusedError, UsageError
 from eosctl.foreign import shell_words
+from eosctl.sandbox.stack import Stack
 from eosctl.upgrade.drivers import SETTING, DriverResult, require_own
-from eosctl.upgrade.drivers.programs import run_program
-from eosctl.upgrade.drivers.properties_files import edit_mode
-from eosctl.upgrade.drivers.templates import fill, fill_command, worker_values
+from eosctl.upgrade.drivers.programs import edit_mode, fill, fill_command, run_program, worker_values
 
 
 class CommandDriver(Struct, frozen=True):
@@ -119,3 +124,87 @@ class CommandDriver(Struct, frozen=True):
         values = {**worker_values(worker), "mode": mode.value}
         file = self._file(worker)
         return fill_command(template, values if file is None else {**values, "config": str(file)}, option=option)
+
+
+class PrintDriver(Struct, frozen=True):
+    """A driver that does nothing itself; `setting` is the name of the mode in the configuration."""
+
+    name: ClassVar[str] = "print"
+    at_once: ClassVar[bool] = False
+    waits_for_person: ClassVar[bool] = True
+
+    setting: str = SETTING
+
+    def for_mirror_maker(self, setting: str) -> PrintDriver:
+        """Return this driver with the name of that setting."""
+        return PrintDriver(setting)
+
+    def files(self, _workers: Sequence[str]) -> Sequence[Path]:
+        """Return no files, as none are known."""
+        return ()
+
+    def actions(self, _workers: Sequence[str], mode: Mode) -> Sequence[str]:
+        """Return what a person is to do."""
+        return [f"you set {self.setting}={mode.value} in its configuration", "you restart it"]
+
+    def check(self, _app: App, _workers: Sequence[str]) -> None:
+        """Accept all workers: a person can handle any."""
+
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
+        """Print what is to be done now."""
+        (worker,) = workers
+        app.on_event(Event(f"NOW: set {self.setting}={mode.value} in the configuration of {worker} and restart it"))
+        return DriverResult("restarted by hand")
+
+
+class SandboxDriver(Struct, frozen=True):
+    """A driver for the sandbox in `directory`."""
+
+    name: ClassVar[str] = "sandbox"
+    at_once: ClassVar[bool] = False
+    waits_for_person: ClassVar[bool] = False
+
+    directory: Path
+
+    def files(self, workers: Sequence[str]) -> Sequence[Path]:
+        """Return the workers' properties files."""
+        stack = self._stack()
+        return [Path(stack.node(self._node(stack, worker)).config) for worker in workers]
+
+    def actions(self, workers: Sequence[str], mode: Mode) -> Sequence[str]:
+        """Return the edit and the restart, with the name of the node."""
+        (worker,) = workers
+        name = self._node(self._stack(), worker)
+        return [f"set {SETTING}={mode.value} in the properties file of {name}", f"restart {name}"]
+
+    def check(self, _app: App, workers: Sequence[str]) -> None:
+        """Check that each worker is a node of the sandbox."""
+        stack = self._stack()
+        for worker in workers:
+            self._node(stack, worker)
+
+    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> DriverResult:
+        """Stop the node, change its file, start it and wait until it answers."""
+        (worker,) = workers
+        stack = self._stack()
+        name = self._node(stack, worker)
+        stack.restart_node(name, mode=mode)
+        return DriverResult(f"{name} restarted")
+
+    def set_alone(self, app: App, worker: str, mode: Mode) -> DriverResult:
+        """Change the node's file."""
+        (file,) = self.files([worker])
+        edited = edit_mode(file, mode, app.clock)
+        return DriverResult(f"{SETTING}={mode.value} set in {file}", str(edited.backup) if edited.backup else None)
+
+    def _stack(self) -> Stack:
+        stack = Stack.find(self.directory)
+        if stack is None:
+            raise NotFoundError(f"there is no sandbox in {self.directory}", hint="Name it with --sandbox.")
+        return stack
+
+    def _node(self, stack: Stack, worker: str) -> str:
+        for node in stack.state.of_kind("worker"):
+            if node.address == worker:
+                return node.name
+        raise UsageError(f"no worker of the sandbox is at {worker}", hint="Name the right sandbox with --sandbox.")

@@ -16,9 +16,7 @@ from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.foreign import arguments, shell_word
 from eosctl.upgrade.drivers import SETTING, DriverResult, require_own
-from eosctl.upgrade.drivers.programs import run_program
-from eosctl.upgrade.drivers.properties_files import edit_mode, stamp, with_mode
-from eosctl.upgrade.drivers.templates import fill, worker_values
+from eosctl.upgrade.drivers.programs import edit_mode, fill, run_program, stamp, with_mode, worker_values
 
 # $1 file, $2 stamp, $3 length, $4 and $5 sha256 of the new and of the old content. A connection that breaks looks like
 # the end of the input, so nothing replaces the file but what is whole. A link must be root's, of who runs this, or of

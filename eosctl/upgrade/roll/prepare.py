@@ -16,36 +16,40 @@ from eosctl.core.workers.config import WorkerConfig
 from eosctl.core.workers.modes import Mode, UpgradeWorker, downgrade_losses
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError, UnsupportedError, UsageError
-from eosctl.group.members import EMPTY, STABLE
-from eosctl.group.mirror_makers import is_node
+from eosctl.group.members import EMPTY, STABLE, is_node
 from eosctl.group.protocol import Work
 from eosctl.observation.gather import mirror_maker_setting
 from eosctl.state.journal import Journal
 from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import Driver, SetsAlone, SetsMirrorMaker
-from eosctl.upgrade.drivers.manifests.deployers import Origin
+from eosctl.upgrade.drivers.manifests.pods import Origin
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.look import (
     NOTHING_KNOWN,
     STRICT,
     AcceptedRisks,
     GroupLook,
+    Memory,
+    OpenStep,
+    Roll,
     accepted_risks,
+    describe_roll,
+    known_nodes,
     look,
     require_gates,
     with_driver_files,
 )
-from eosctl.upgrade.memory import Memory, OpenStep, Roll, describe_roll, known_nodes
-from eosctl.upgrade.plan_file import PlannedPass, UpgradePlan, make_plan
-from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
+from eosctl.upgrade.plan import PlannedPass, UpgradePlan, make_plan
 from eosctl.upgrade.roll.owned import (
     absent_workers,
     already_made,
     left_behind,
+    newest_roll,
     origins_of,
     owned_gates,
     place_of,
     require_everybody,
+    upgrade_journal,
     with_platform,
 )
 from eosctl.upgrade.roll.states import excused_work, states_of

@@ -13,7 +13,7 @@ from eosctl.errors import ExitCode
 from eosctl.foreign import Lines
 from eosctl.output.rows import Kind
 from eosctl.report import Problem, Report
-from eosctl.state.steps import Progress
+from eosctl.state.journal import Progress
 from eosctl.upgrade import codes
 from eosctl.upgrade.apply_rows import (
     UPGRADE_APPLY_PLAN,
@@ -25,12 +25,10 @@ from eosctl.upgrade.apply_rows import (
 )
 from eosctl.upgrade.drivers import DeletesPods, TakenBackError
 from eosctl.upgrade.gate import Gate
-from eosctl.upgrade.look import accept_hint
-from eosctl.upgrade.memory import describe_roll
-from eosctl.upgrade.roll.back import UNPROVEN
+from eosctl.upgrade.look import accept_hint, describe_roll
 from eosctl.upgrade.roll.owned import manifests_of
 from eosctl.upgrade.roll.prepare import PreparedRoll, losses
-from eosctl.upgrade.roll.step import StepOutcome
+from eosctl.upgrade.roll.step import UNPROVEN, StepOutcome
 from eosctl.upgrade.roll.undo import resume_command, undo_command
 from eosctl.upgrade.rows import open_gates
 

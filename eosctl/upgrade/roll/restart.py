@@ -14,32 +14,31 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.workers.modes import Mode
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import EosctlError, RefusedError
-from eosctl.events import Event
 from eosctl.foreign import shell_word
 from eosctl.group.gather import observe_workers
-from eosctl.group.members import EMPTY
-from eosctl.group.mirror_makers import KnownNodes
+from eosctl.group.members import EMPTY, KnownNodes
 from eosctl.group.observed import GroupObservation
-from eosctl.state.steps import Note, Step
+from eosctl.state.journal import Note, Step
 from eosctl.upgrade.drivers import DriverResult, OwnsWorkers, SetsAlone
-from eosctl.upgrade.look import GroupLook
-from eosctl.upgrade.memory import Brought, Memory, OpenStep, known_nodes
-from eosctl.upgrade.roll.back import TOUCHED_HINT, touched_by_others
-from eosctl.upgrade.roll.claim import GroupClaim, require_ours
+from eosctl.upgrade.look import Brought, GroupLook, Memory, OpenStep, known_nodes
 from eosctl.upgrade.roll.owned import made_before, taken_back_error
 from eosctl.upgrade.roll.prepare import PreparedRoll
 from eosctl.upgrade.roll.settle import await_calm, await_settled, read_claim, read_ids, standings
 from eosctl.upgrade.roll.step import (
+    TOUCHED_HINT,
     Before,
     Expected,
+    GroupClaim,
     LeaderClaim,
     Settled,
     StepOutcome,
     look_app,
     members_of,
     owners_of,
+    require_ours,
+    touched_by_others,
 )
 
 

@@ -13,25 +13,23 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode, blocking_modes
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event, OnEvent
 from eosctl.errors import RefusedError, StalePlanError
-from eosctl.events import Event, OnEvent
-from eosctl.group.mirror_makers import KnownNodes
+from eosctl.group.members import KnownNodes
 from eosctl.group.observation.rules import STARTING
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report
-from eosctl.state.steps import Note, Progress, Step, Work, carry_out
+from eosctl.state.journal import Note, Progress, Step, Work, carry_out
 from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import OwnsWorkers
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.look import GroupLook, accept_hint, look, with_driver_files
-from eosctl.upgrade.roll.claim import claim_group
 from eosctl.upgrade.roll.owned import already_made, require_kept, with_platform
 from eosctl.upgrade.roll.prepare import PreparedRoll, losses, prepare_roll
 from eosctl.upgrade.roll.report import plan_report, question, result_report
 from eosctl.upgrade.roll.restart import Run, is_first_after_empty, require_as_left, restart, set_alone
 from eosctl.upgrade.roll.settle import await_calm, standings
-from eosctl.upgrade.roll.step import look_app
+from eosctl.upgrade.roll.step import claim_group, look_app
 from eosctl.upgrade.roll.undo import origin_of
 
 _POLL_S = 1.0

@@ -15,38 +15,34 @@ from eosctl.app import App
 from eosctl.core.ids import TransactionalId, leader_transactional_id
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.workers.modes import POSSIBLE, Mode
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event, Standing
 from eosctl.errors import DeadlineError, EosctlError
-from eosctl.events import Event, Standing
 from eosctl.group.gather import in_turn, observe_workers, read_group
 from eosctl.group.modes import files_of, read_worker_file
 from eosctl.group.observed import GroupObservation, WorkerObservation
-from eosctl.observation.written_connectors import written_connectors
+from eosctl.observation.own_clusters import written_connectors
 from eosctl.ports import ConnectWorker
-from eosctl.profiles.worker_files import with_files
-from eosctl.upgrade.roll.back import (
+from eosctl.profiles.settings_files import with_files
+from eosctl.upgrade.roll.states import Answer, describe_ids, ids_of_tasks, judge_connectors, without_ids
+from eosctl.upgrade.roll.step import (
     RENAMED_AFTER_S,
     UNPROVEN,
-    node_proof,
-    not_back,
-    renamed_worker,
-    require_untouched,
-    silent_workers,
-    under_new_names,
-    with_current_names,
-)
-from eosctl.upgrade.roll.states import judge_connectors
-from eosctl.upgrade.roll.step import (
     Expected,
     GateFailedError,
     LeaderClaim,
     Settled,
     look_app,
     members_of,
+    node_proof,
+    not_back,
     owners_of,
     reachable_url,
+    renamed_worker,
+    require_untouched,
+    silent_workers,
+    under_new_names,
+    with_current_names,
 )
-from eosctl.upgrade.roll.task_ids import Answer, describe_ids, ids_of_tasks, without_ids
 
 RESTART_SHOWS_AFTER_S = 15.0
 """After that a restarted task that is FAILED failed again; before, REST may still report the former state."""

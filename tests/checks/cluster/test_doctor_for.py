@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.checks.cluster.applications import ApplicationsToCheck, examine_applications, to_check
+from eosctl.checks.cluster import ApplicationsToCheck, examine_applications, to_check
 from eosctl.core.transaction_log import TOPIC
 from eosctl.errors import ExitCode, UnreachableError, UsageError
 from eosctl.ports import TransactionAdmin

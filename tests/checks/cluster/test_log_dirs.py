@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eosctl.checks.causes import KAFKA
-from eosctl.checks.cluster.log_dirs import log_dir_findings
+from eosctl.checks.cluster import log_dir_findings
 from eosctl.core.records import LogDir
 from eosctl.errors import UnreachableError
 from eosctl.wire import error_codes

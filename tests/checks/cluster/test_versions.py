@@ -6,13 +6,7 @@ import re
 
 import pytest
 
-from eosctl.checks.cluster.bugs import KNOWN_BUGS
-from eosctl.checks.cluster.rules import (
-    broker_releases,
-    bug_findings,
-    bugs_of,
-    transaction_version_findings,
-)
+from eosctl.checks.cluster import KNOWN_BUGS, broker_releases, bug_findings, bugs_of, transaction_version_findings
 from eosctl.core.versions import BrokerFeatures, Version, meaning_of, release_of, transaction_version
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.records import Record
 from eosctl.errors import UnauthorizedError
 from tests.conftest import Invoke

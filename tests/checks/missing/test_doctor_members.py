@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks.plan import examine
-from eosctl.collect.looks.group import ConnectGroupLook
+from eosctl.collect.looks import ConnectGroupLook
 from eosctl.collect.overview import Overview
 from eosctl.core.clients.settings import Secret
 from eosctl.core.ids import WorkerId
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import UnauthorizedError, UnreachableError
-from eosctl.group.topics.statuses import Departure, departures, status_history
+from eosctl.group.topics import Departure, departures, status_history
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.fakes.config_topic import CONFIG_TOPIC

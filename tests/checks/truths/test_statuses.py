@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.checks.statuses import MOST_RECENT, read_status_log
+from eosctl.checks.visit import MOST_RECENT, read_status_log
 from eosctl.errors import UnauthorizedError
 from tests.conftest import Invoke
 from tests.envelope import envelope_of

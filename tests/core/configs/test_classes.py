@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.connectors.topic_rules import configured_topics
-from eosctl.core.configs.classes import is_class
+from eosctl.connectors.topics import configured_topics
+from eosctl.core.configs.records import is_class
 
 
 @pytest.mark.parametrize(

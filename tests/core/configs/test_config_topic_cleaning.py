@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.configs.cleaning import bad_records, forgotten_by_compaction
 from eosctl.core.configs.fold import fold_config_topic
+from eosctl.core.configs.view import bad_records, forgotten_by_compaction
 from eosctl.core.records import Record
 
 CONFIG = (b"connector-c", b'{"properties":{"name":"c"}}')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.java.jaas import parse_jaas
+from eosctl.core.java.keystores import parse_jaas
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from eosctl.core.java.properties import parse_properties
-from eosctl.core.java.property_edit import ENCODING, set_property
+from eosctl.core.java.properties import ENCODING, parse_properties, set_property
 
 NAME = "exactly.once.source.support"
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from eosctl.core.kept import record_lines
 from eosctl.core.kept.record_lines import BackupEntry, read_backup_lines, read_columns
-from eosctl.core.record_file import decode_bytes, numbered_documents, record_line
-from eosctl.core.records import Record
+from eosctl.core.records import Record, decode_bytes, numbered_documents, record_line
 from eosctl.errors import InputFileError
 from tests.core.test_record_file import RECORDS
 

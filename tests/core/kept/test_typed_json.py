@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import pytest
 
-from eosctl.core.kept.typed_json import WrongMemberError, json_of, typed
+from eosctl.core.kept.plan_file import WrongMemberError, json_of, typed
 
 
 class Mode(StrEnum):

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from eosctl.core.kept.yaml_document import yaml_of
+from eosctl.core.kept.plan_file import yaml_of
 from eosctl.errors import InputFileError
 
 LAUGHS = "a: &a [x]\n" + "".join(

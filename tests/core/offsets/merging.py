@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pyarrow import concat_tables
 
-from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute
-from eosctl.core.offsets.views import PlannedWrite, Prefer, Store, connector_keys, policy_of
+from eosctl.core.offsets.views import KeyAction, PlannedWrite, Policy, Prefer, Store, connector_keys, policy_of
 from eosctl.core.records import Record
 from eosctl.engine import rule
 from eosctl.engine.columns import RECORDS, Table

@@ -8,9 +8,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from eosctl.core.configs.selection import Selection
-from eosctl.core.offsets.decision import KeyAction, Policy, mismatch
-from eosctl.core.offsets.keys import key_owner, renamed_key
+from eosctl.core.configs.records import Selection
 from eosctl.core.offsets.migration import (
     ConnectorRoute,
     MigrationPlan,
@@ -21,6 +19,8 @@ from eosctl.core.offsets.migration import (
     plan_routes,
     read_plan,
 )
+from eosctl.core.offsets.records import key_owner, renamed_key
+from eosctl.core.offsets.views import KeyAction, Policy, mismatch
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
 from tests.core.offsets.merging import decide_by_columns, decided_by_columns

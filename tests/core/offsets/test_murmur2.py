@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.murmur2 import murmur2, partition_for
+from eosctl.core.offsets.names import murmur2, partition_for
 
 
 @pytest.mark.parametrize(

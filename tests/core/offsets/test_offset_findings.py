@@ -7,7 +7,7 @@ import pytest
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.offsets.findings import open_transaction_finding, record_findings, topic_findings
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.core.transactions import ActiveProducer, Coordinator, TransactionDescription, TransactionState

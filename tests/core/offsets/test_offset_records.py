@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.keys import key_owner, renamed_key
 from eosctl.core.offsets.records import (
     IgnoredKey,
     KeyFault,
@@ -16,6 +15,8 @@ from eosctl.core.offsets.records import (
     as_plain_json,
     decode_key,
     is_nothing,
+    key_owner,
+    renamed_key,
     shown_value,
 )
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from eosctl.core.offsets.decision import KeyAction, Policy
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.offsets.views import (
     DiffStatus,
     Flag,
+    KeyAction,
     PlannedWrite,
+    Policy,
     Prefer,
     Store,
     diff_status,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.names import GLOBAL
+from eosctl.core.offsets.names import GLOBAL, partition_for
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.views import PlannedWrite, Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.offsets.edit.rules import plan_set
+from eosctl.offsets.edit.edit import plan_set
 from eosctl.offsets.switch.takeover import plan_takeover
 
 KEY, PARTITIONS = b'["c",{"f":"x"}]', 5

@@ -6,7 +6,7 @@ import pytest
 
 from eosctl.core.offsets.views import Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.group.observation.stale import SLACK_MS, StaleOffsets, stale_offsets
+from eosctl.group.observation.rules import SLACK_MS, StaleOffsets, stale_offsets
 
 A, A_SPACED, B = b'["c",{"f":"a"}]', b'["c", {"f":"a"}]', b'["c",{"f":"b"}]'
 HOUR_MS = 3_600_000

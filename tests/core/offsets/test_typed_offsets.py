@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.offsets.typed import typed_offset, typed_partition
+from eosctl.core.offsets.records import typed_offset, typed_partition
 from eosctl.errors import UsageError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.workers.advertised_url import advertised
+from eosctl.core.workers.url import advertised
 
 BOTH = "https://A:8443, http://B:8083"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.workers.connect_map import parse_connect_map, reachable_url
+from eosctl.core.workers.config import parse_connect_map, reachable_url
 from eosctl.errors import UsageError
 
 POD = "http://connect-2.connect.svc:8083"

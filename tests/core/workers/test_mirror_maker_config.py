@@ -6,8 +6,7 @@ import pytest
 
 from eosctl.core.java.properties import parse_properties
 from eosctl.core.workers.config import WorkerConfig, parse_worker_config
-from eosctl.core.workers.mirror_makers import flows_of, worker_properties_of
-from eosctl.core.workers.modes import Mode
+from eosctl.core.workers.modes import Mode, flows_of, worker_properties_of
 from eosctl.errors import UsageError
 from eosctl.group.modes import files_of, mode_of_files, read_worker_file
 

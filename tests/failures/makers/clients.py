@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eosctl.sandbox.lock import read_lock
-from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.settings import StackSpec, read_lock
 from eosctl.sandbox.stack import Stack
 from tests.applications.jvm import jvm, locked, properties
 from tests.failures.makers.ground import (

@@ -9,8 +9,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from eosctl.sandbox.lock import read_lock
-from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.settings import StackSpec, read_lock
 from eosctl.sandbox.stack import Stack
 from tests.applications.flink import LineServer, local_environment
 from tests.applications.jvm import jvm, locked, properties

@@ -15,10 +15,9 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not listed as re-exported
 
 from eosctl.core.workers.modes import Mode
-from eosctl.sandbox.lock import read_lock
-from eosctl.sandbox.secure import SecureListener
+from eosctl.sandbox.login import SecureListener
 from eosctl.sandbox.servers import process
-from eosctl.sandbox.settings import GroupSpec, StackSpec
+from eosctl.sandbox.settings import GroupSpec, StackSpec, read_lock
 from eosctl.sandbox.stack import Stack
 from tests.applications.jvm import jvm
 from tests.failures.makers.clients import one_broker

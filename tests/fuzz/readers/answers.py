@@ -16,8 +16,8 @@ from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.core.workers.metrics import TaskMetrics, TimeLimits, longest_ms, task_findings
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import EosctlError
-from eosctl.failures.recognise import lines_of, recognise
-from eosctl.group.workers import probe_worker
+from eosctl.failures.tally import lines_of, recognise
+from eosctl.group.modes import probe_worker
 from eosctl.output import render_report
 from eosctl.report import Report
 from tests.failures.manifest import FOLDER as TRACES

@@ -14,24 +14,23 @@ from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.kept.plan_file import _digest
 from eosctl.core.kept.record_lines import read_backup_lines, read_columns
 from eosctl.core.offsets import migration
-from eosctl.core.record_file import numbered_documents, record_line
-from eosctl.core.records import Record
+from eosctl.core.records import Record, numbered_documents, record_line
 from eosctl.deadline import Clock
 from eosctl.engine.backups.file import BACKUP, open_backup
 from eosctl.errors import EosctlError, InputFileError
 from eosctl.migrate import journal as migrate_journal
 from eosctl.migrate.spark.files import folds_of
-from eosctl.offsets import journal as offsets_journal
+from eosctl.offsets import writes as offsets_journal
 from eosctl.offsets.files.offsets_file import parse_offsets_file
 from eosctl.offsets.switch import journal as switch_journal
 from eosctl.output import render_report
-from eosctl.rescue import journal as rescue_journal
+from eosctl.rescue import plan as rescue_journal
 from eosctl.state.audit import AuditLog
 from eosctl.state.history import read_history
 from eosctl.state.journal import Journal
 from eosctl.task_counts import clean
-from eosctl.upgrade import plan_file as upgrade_plan
-from eosctl.upgrade.roll.journal import newest_roll
+from eosctl.upgrade import plan as upgrade_plan
+from eosctl.upgrade.roll.owned import newest_roll
 from tests.core.offsets.stores import NO_SPOOL
 from tests.core.offsets.test_migration import PLAN
 from tests.fuzz.reader import DisagreementError, Reader

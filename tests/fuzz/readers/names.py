@@ -10,22 +10,21 @@ from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.ids import TransactionalId, application_of, groups_of_task, is_own_id, may_be_task, task_of
 from eosctl.core.offsets.names import parse_store
 from eosctl.core.versions import kafka_version, shown_version
-from eosctl.core.workers.connect_map import parse_connect_map
+from eosctl.core.workers.config import parse_connect_map
 from eosctl.core.workers.proxies import proxies_of
 from eosctl.core.workers.url import normalised, parse_worker_url
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError
 from eosctl.exporter.server import parse_listen
 from eosctl.fence.rules import parse_id_lines
-from eosctl.group.mirror_makers import NodeName
-from eosctl.group.observation.id_collisions import readings
+from eosctl.group.members import NodeName
+from eosctl.group.observation.rules import readings
 from eosctl.kafka.topics.stream import parse_address
-from eosctl.offsets.history.as_of import as_of
-from eosctl.offsets.history.changes import offset_changes, went_back
-from eosctl.offsets.history.gtids import compare_gtids
-from eosctl.offsets.history.sources import KNOWN_SOURCES, lsn_number, lsn_texts
+from eosctl.offsets.history.events import offset_changes, went_back
+from eosctl.offsets.history.log import as_of
+from eosctl.offsets.history.sources import KNOWN_SOURCES, compare_gtids, lsn_number, lsn_texts
 from eosctl.state.history import since_ms
-from eosctl.txn.applications.readings import ClusterFacts, readings_of
+from eosctl.txn.applications.rules import ClusterFacts, readings_of
 from tests.fuzz.mutation import BETWEEN
 from tests.fuzz.reader import Reader
 

@@ -10,15 +10,14 @@ import yaml
 from eosctl.core.clients.properties import ClientProperties, client_from_properties, secrets_in
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.clients.stores import StoreFile
-from eosctl.core.java.properties import parse_properties
-from eosctl.core.java.property_edit import set_property
+from eosctl.core.java.properties import parse_properties, set_property
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.errors import EosctlError, InputFileError
 from eosctl.exporter.web.config import read_web_config
 from eosctl.machine.files import NamedFiles
-from eosctl.profiles.config_file import parse_config
-from eosctl.profiles.edits import edit_yaml
-from eosctl.profiles.java_stores import with_stores
+from eosctl.profiles.operations import edit_yaml
+from eosctl.profiles.settings_files import with_stores
+from eosctl.profiles.sources import parse_config
 from tests.fuzz.mutation import BETWEEN
 from tests.fuzz.reader import DisagreementError, Reader
 from tests.fuzz.scratch import put

@@ -11,25 +11,27 @@ from eosctl.core.configs.fold import fold_config_topic
 from eosctl.core.configs.view import aborted_records, differing_connectors, state_document, without_secrets
 from eosctl.core.ids import WorkerId
 from eosctl.core.offsets.findings import record_findings
-from eosctl.core.offsets.keys import key_owner, renamed_key
 from eosctl.core.offsets.records import (
     OffsetKey,
     decode_key,
     duplicate_spellings,
     is_nothing,
     json_text,
+    key_owner,
     newest_commits,
+    renamed_key,
     shown_partition,
     shown_value,
+    typed_offset,
+    typed_partition,
 )
-from eosctl.core.offsets.typed import typed_offset, typed_partition
 from eosctl.core.offsets.views import fold_store, offset_views
 from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.engine.columns import VALUES, are_nothing
-from eosctl.engine.keys.owners import owners_of, renamed
-from eosctl.engine.listed import Listed, in_order
+from eosctl.engine.keys import owners_of, renamed
 from eosctl.engine.reading.newest import records_table
-from eosctl.group.topics.statuses import connectors_as_written, departures, read_statuses, status_history, version_at
+from eosctl.engine.stores import Listed, in_order
+from eosctl.group.topics import connectors_as_written, departures, read_statuses, status_history, version_at
 from tests.fuzz.mutation import BETWEEN
 from tests.fuzz.reader import DisagreementError, Reader
 

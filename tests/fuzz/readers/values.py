@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 
-from eosctl.audit.log.debezium import ChangeEvents, Database
-from eosctl.audit.log.exact import encoded, number_in, shown
-from eosctl.audit.log.field_paths import member_of, read_json
+from eosctl.audit.log.fields import ChangeEvents, Database, encoded, member_of, number_in, read_json, shown
 from eosctl.core.records import Record
 from eosctl.rehearse.rules import fit_connector, read_connector
 from tests.fuzz.mutation import BETWEEN

@@ -9,8 +9,7 @@ from random import Random
 
 from eosctl.core import transaction_log
 from eosctl.engine.reading.batches import BatchDecoder
-from eosctl.engine.reading.headers import headers_in, headers_texts
-from eosctl.engine.reading.heads import batches_in
+from eosctl.engine.reading.heads import batches_in, headers_in, headers_texts
 from eosctl.errors import ProtocolError
 from eosctl.group.protocol import (
     Assignment,

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 
 from eosctl.machine.java import require_java, spark_java_home
-from eosctl.migrate.spark.class_archive import spark_class_archive
+from eosctl.migrate.spark.session import spark_class_archive
 from eosctl.sandbox.downloads.jars import cache_dir
 from tests.sandbox_fixtures import wait_until
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.migrate.spark.class_archive import spark_class_archive
-from eosctl.migrate.spark.session import SessionSettings, session_conf
+from eosctl.migrate.spark.session import SessionSettings, session_conf, spark_class_archive
 
 
 @pytest.fixture

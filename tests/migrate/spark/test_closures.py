@@ -11,8 +11,8 @@ import trustme
 from pyspark import cloudpickle
 
 from eosctl.core.clients.settings import ClientSettings, Secret
-from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
+from eosctl.core.offsets.views import Policy
 from eosctl.core.records import Bounds
 from eosctl.kafka.topics.librdkafka import client_properties
 from eosctl.migrate.spark.job import MigrationJob

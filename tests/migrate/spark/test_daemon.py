@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from eosctl.migrate.spark.daemon import without_zips
 from eosctl.migrate.spark.session import SessionSettings, session_conf
-from eosctl.migrate.spark.tasks import run_tasks
+from eosctl.migrate.spark.snapshots import run_tasks
 
 
 def test_only_sparks_own_zips_go() -> None:

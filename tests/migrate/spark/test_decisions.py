@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eosctl.core.offsets.decision import Policy
+from eosctl.core.offsets.views import Policy
 from eosctl.engine.columns import DECISIONS
 from eosctl.engine.files import part_file, part_files, read_table, tables_in, write_table
 from eosctl.migrate.spark import parts as module

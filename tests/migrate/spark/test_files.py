@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eosctl.core.offsets.migration import PlannedTopic
-from eosctl.core.record_file import record_line
-from eosctl.core.records import Record
+from eosctl.core.records import Record, record_line
 from eosctl.errors import EosctlError, InputFileError
 from eosctl.migrate.spark.files import folds_of, read_file, write_file
 from eosctl.migrate.topics import expected_records

@@ -18,7 +18,7 @@ import os, signal, sys, threading, time
 from pathlib import Path
 from eosctl.migrate.spark.job import MigrationJob
 from eosctl.migrate.spark.session import spark_context
-from eosctl.migrate.spark.tasks import run_tasks
+from eosctl.migrate.spark.snapshots import run_tasks
 from tests.quick_spark import quick_settings
 
 def slow(_number):

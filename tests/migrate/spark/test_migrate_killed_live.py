@@ -17,9 +17,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from eosctl.core.configs.selection import Selection
-from eosctl.core.offsets.decision import Policy
+from eosctl.core.configs.records import Selection
 from eosctl.core.offsets.migration import MigrationPlan, read_plan
+from eosctl.core.offsets.views import Policy
 from eosctl.deadline import Clock
 from eosctl.errors import ExitCode
 from eosctl.migrate.journal import Stage, migration_journal, read_earlier_runs

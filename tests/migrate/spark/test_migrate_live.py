@@ -10,19 +10,19 @@ import pytest
 from confluent_kafka import Producer
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.configs.selection import Selection
-from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.record_file import read_records
+from eosctl.core.configs.records import Selection
+from eosctl.core.offsets.names import partition_for
+from eosctl.core.offsets.views import Policy
+from eosctl.core.records import read_records
 from eosctl.deadline import Deadline
 from eosctl.engine.backups.file import open_backup
 from eosctl.engine.reading.newest import folded
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import DeadlineError, ExitCode
-from eosctl.kafka.topics.pieces import read_pieces
+from eosctl.kafka.topics.runs import read_pieces
 from eosctl.migrate.plan import MigrationRequest
 from eosctl.migrate.run import Engine, prepared_migration, verify_plan
-from eosctl.migrate.spark.record_counts import RecordCounts
+from eosctl.migrate.spark.snapshots import RecordCounts
 from eosctl.report import plain
 from tests.migrate.spark.cluster import DOWN, PARTITIONS, Cluster, Line, app
 from tests.sandbox_fixtures import PATIENCE_S, wait_until

@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 import eosctl.__main__
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.errors import ExitCode
 from tests.migrate.spark.cluster import PARTITIONS, Cluster
 from tests.migrate.spark.driver import kill_driver

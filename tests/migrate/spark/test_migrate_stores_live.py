@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.configs.selection import Selection
+from eosctl.core.configs.records import Selection
 from eosctl.core.offsets.migration import read_plan
-from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.record_file import read_records
+from eosctl.core.offsets.names import partition_for
+from eosctl.core.records import read_records
 from eosctl.errors import ExitCode
 from eosctl.migrate.plan import MigrationRequest
 from eosctl.migrate.run import Engine, prepared_migration, verify_plan

@@ -20,20 +20,19 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.configs.selection import Selection
-from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.migration import MigrationPlan, read_plan
-from eosctl.core.offsets.migration_results import Snapshot
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.configs.records import Selection
+from eosctl.core.offsets.migration import MigrationPlan, Snapshot, read_plan
+from eosctl.core.offsets.names import partition_for
+from eosctl.core.offsets.views import Policy
 from eosctl.deadline import Clock
 from eosctl.errors import ExitCode
-from eosctl.kafka.topics.bulk import Counts
+from eosctl.kafka.topics.writer import Counts
 from eosctl.migrate.journal import Stage, migration_journal, read_earlier_runs
 from eosctl.migrate.plan import MigrationRequest, snapshot_folder
 from eosctl.migrate.rows import MigratedSummary
 from eosctl.migrate.run import Engine, migration_from_file, prepared_migration
 from eosctl.migrate.spark.job import MigrationJob
-from eosctl.migrate.spark.record_counts import RecordCounts
+from eosctl.migrate.spark.snapshots import RecordCounts
 from eosctl.report import Report
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from eosctl.core.configs.selection import Selection
-from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.configs.records import Selection
+from eosctl.core.offsets.names import partition_for
+from eosctl.core.offsets.views import Policy
 from eosctl.errors import ExitCode
 from eosctl.migrate.plan import MigrationRequest
 from eosctl.migrate.rows import MigrationSummary

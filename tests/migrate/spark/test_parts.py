@@ -12,12 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
-from eosctl.core.offsets.migration_results import Snapshot
+from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Snapshot, Tally
+from eosctl.core.offsets.views import Policy
 from eosctl.core.records import Record
-from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_part, read_table
-from eosctl.engine.keys.places import KeyParts
+from eosctl.engine.files import KeyParts, land, next_reader, older_in, part_file, part_files, read_part, read_table
 from eosctl.engine.reading.newest import Fold
 from eosctl.migrate.spark.parts import compare_part, decide_part, land_stale, sample_of
 from tests.engine.test_rule import random_records, table

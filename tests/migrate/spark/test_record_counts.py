@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eosctl.migrate.spark.record_counts import RecordCounts
+from eosctl.migrate.spark.snapshots import RecordCounts
 
 
 def test_the_tasks_of_a_stage_add_up_and_leave_nothing(tmp_path: Path) -> None:

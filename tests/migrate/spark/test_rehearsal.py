@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from eosctl.engine.files import part_file, read_table
 from eosctl.migrate.spark.job import MigrationJob
-from eosctl.migrate.spark.rehearsal import rehearse
+from eosctl.migrate.spark.start import rehearse
 
 pytestmark = pytest.mark.spark
 

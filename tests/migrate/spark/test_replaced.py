@@ -9,16 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.murmur2 import murmur2, partition_for
-from eosctl.core.record_file import encode_bytes, record_line
-from eosctl.core.records import Record
-from eosctl.engine.backups.lines import backup_lines, few_at_once
+from eosctl.core.offsets.names import murmur2, partition_for
+from eosctl.core.records import Record, encode_bytes, record_line
+from eosctl.engine.backups.file import backup_lines, few_at_once
 from eosctl.engine.columns import DECISIONS, RECORDS
 from eosctl.engine.files import part_file, write_table
-from eosctl.engine.reading.headers import raw_headers
+from eosctl.engine.reading.heads import raw_headers
 from eosctl.errors import StalePlanError
-from eosctl.migrate.spark.parts import to_write, with_topic_names
-from eosctl.migrate.spark.replaced import of_decisions, replaced
+from eosctl.migrate.spark.parts import of_decisions, replaced, to_write, with_topic_names
 
 TOKENS = (
     b"[", b"]", b'"', b"{", b"}", b":", b",", b" ", b"\\", b"\n", b"\x00", b"\x7f", b"\xff", "ü".encode(), b"null",

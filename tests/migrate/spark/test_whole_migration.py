@@ -19,23 +19,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eosctl.core.offsets.decision import KeyAction, Policy
-from eosctl.core.offsets.keys import key_owner, renamed_key
-from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally, parts_of, plan_routes
-from eosctl.core.offsets.migration_results import Comparison
-from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.records import is_nothing
-from eosctl.core.record_file import record_line
-from eosctl.core.records import Bounds, Record
+from eosctl.core.offsets.migration import (
+    Comparison,
+    ConnectorRoute,
+    MigrationPlan,
+    PlannedTopic,
+    Tally,
+    parts_of,
+    plan_routes,
+)
+from eosctl.core.offsets.names import partition_for
+from eosctl.core.offsets.records import is_nothing, key_owner, renamed_key
+from eosctl.core.offsets.views import KeyAction, Policy
+from eosctl.core.records import Bounds, Record, record_line
 from eosctl.engine.columns import batch_of_rows
-from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_table
-from eosctl.engine.keys.places import KeyParts
+from eosctl.engine.files import KeyParts, land, next_reader, older_in, part_file, part_files, read_table
 from eosctl.engine.reading.batches import PIECE
 from eosctl.engine.reading.newest import folded
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.migrate.spark import parts as tasks_of
 from eosctl.migrate.spark.files import folds_of
-from eosctl.migrate.spark.replaced import replaced
+from eosctl.migrate.spark.parts import replaced
 from tests.fakes.decision import Cell, KeyClaim, decide_claims
 
 NAMES, SENDS = ("a", "ab", "b", "é"), (KeyAction.WRITE, KeyAction.DELETE)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.records import OffsetKey, decode_key
-from eosctl.core.offsets.views import PlannedWrite, Store, fold_store
+from eosctl.core.offsets.views import KeyAction, PlannedWrite, Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.offsets.edit.rules import plan_reset, plan_set, spellings
+from eosctl.offsets.edit.edit import plan_reset, plan_set, spellings
 from eosctl.offsets.switch.takeover import plan_takeover
 
 A, A_SPACED = b'["c",{"f":"a","g":1}]', b'["c",{"g":1, "f":"a"}]'

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.offsets.records import decode_key, is_nothing
-from eosctl.core.offsets.views import PlannedWrite
-from eosctl.core.record_file import UNKNOWN
-from eosctl.core.records import Record
+from eosctl.core.offsets.views import KeyAction, PlannedWrite
+from eosctl.core.records import UNKNOWN, Record
 
 Place = tuple[bytes, int]
 Line = tuple[int, Record]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from eosctl.core.record_file import UNKNOWN
+from eosctl.core.records import UNKNOWN
 from eosctl.engine.backups.file import BACKUP
 from eosctl.engine.columns import batch_of_rows
 from eosctl.state.backups import read_backup, write_columns

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.records import Record
-from eosctl.engine import grouped
+from eosctl.engine import files as grouped
 from eosctl.engine.files import SpillFile
 from eosctl.engine.incoming import incoming_table
 from eosctl.engine.planned import PlannedWrites

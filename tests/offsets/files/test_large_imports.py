@@ -10,9 +10,8 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.kept import record_lines
-from eosctl.core.record_file import record_line
-from eosctl.core.records import Record
-from eosctl.engine import grouped
+from eosctl.core.records import Record, record_line
+from eosctl.engine import files as grouped
 from eosctl.errors import EosctlError
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.files.importing import ImportRequest, plan_offsets_import, read_offsets_file

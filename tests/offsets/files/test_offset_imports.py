@@ -10,11 +10,9 @@ from collections.abc import Sequence
 import pytest
 
 from eosctl.app import App
-from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.views import Store
-from eosctl.core.record_file import record_line
-from eosctl.core.records import Record
+from eosctl.core.offsets.names import partition_for
+from eosctl.core.offsets.views import KeyAction, Store
+from eosctl.core.records import Record, record_line
 from eosctl.engine.stores import as_columns
 from eosctl.errors import InputFileError, RefusedError, UsageError
 from eosctl.offsets.files import importing, offsets_file

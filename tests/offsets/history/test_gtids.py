@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.offsets.history.gtids import Order, compare_gtids
+from eosctl.offsets.history.sources import Order, compare_gtids
 
 UUIDS = ("3e11fa47-71ca-11e1-9e33-c80aa9429562", "4f22fb58-82db-22f2-0f44-d91bb0530673")
 SOURCES = (UUIDS[0], UUIDS[1], f"{UUIDS[1]}:blue")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.offsets.history.changes import offset_changes, type_name, went_back
+from eosctl.offsets.history.events import offset_changes, type_name, went_back
 from eosctl.offsets.history.sources import KNOWN_SOURCES, known_source, lsn_number, lsn_text, lsn_texts
 
 Members = dict[str, object]

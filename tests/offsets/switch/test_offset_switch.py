@@ -10,12 +10,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.offsets.names import GLOBAL as GLOBAL_STORE
-from eosctl.errors import (
-    ConnectError,
-    ExitCode,
-    RefusedError,
-    StalePlanError,
-)
+from eosctl.errors import ConnectError, ExitCode, RefusedError, StalePlanError
 from eosctl.offsets.switch.apply import apply_switch
 from eosctl.offsets.switch.plan import SwitchRequest, plan_switch
 from eosctl.offsets.switch.report import show_switch

@@ -12,15 +12,7 @@ from eosctl.app import App
 from eosctl.core.offsets.names import GLOBAL as GLOBAL_STORE
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.deadline import Deadline
-from eosctl.errors import (
-    ConnectError,
-    EosctlError,
-    ExitCode,
-    NotFoundError,
-    RefusedError,
-    UnsupportedError,
-    UsageError,
-)
+from eosctl.errors import ConnectError, EosctlError, ExitCode, NotFoundError, RefusedError, UnsupportedError, UsageError
 from eosctl.offsets.switch.apply import apply_switch
 from eosctl.offsets.switch.plan import STOP, SwitchRequest, plan_switch
 from eosctl.offsets.switch.report import show_switch

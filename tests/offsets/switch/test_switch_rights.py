@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.core.acls.binding import Acl
+from eosctl.core.acls.lines import Acl
 from eosctl.core.offsets.names import GLOBAL as GLOBAL_STORE
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.errors import RefusedError, UnauthorizedError

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import partition_for
 from eosctl.core.records import OutRecord
 from eosctl.errors import ConnectError, EosctlError, ExitCode
 from eosctl.offsets.apply import apply_plan

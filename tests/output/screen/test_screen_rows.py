@@ -5,15 +5,15 @@ from __future__ import annotations
 import pyte
 import pytest
 
-from eosctl.output.screen.keys import keys_of
-from eosctl.output.screen.painter import Painter
-from eosctl.output.screen.rows import (
+from eosctl.output.screen import (
+    Painter,
     ScreenRow,
     TextSpan,
     copyable_rows,
     cut,
     fit,
     folded,
+    keys_of,
     left_and_right,
     row_of,
     width_of,

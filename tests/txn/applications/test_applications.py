@@ -11,15 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.core.ids import ProducerId, TransactionalId
-from eosctl.core.transactions import (
-    Coordinator,
-    TransactionDescription,
-    TransactionListing,
-    TransactionState,
-)
-from eosctl.txn.applications.facts import ApplicationFacts, BrokerLimits, facts_of, remarks_of
-from eosctl.txn.applications.readings import ClusterFacts
-from eosctl.txn.applications.rules import ApplicationIds, applications_of, common_prefix, sample, sharing
+from eosctl.core.transactions import Coordinator, TransactionDescription, TransactionListing, TransactionState
+from eosctl.txn.applications.gather import ApplicationFacts, BrokerLimits, facts_of, remarks_of
+from eosctl.txn.applications.rules import ApplicationIds, ClusterFacts, applications_of, common_prefix, sample, sharing
 
 NOTHING = ClusterFacts()
 DAY_MS = 86_400_000

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.core.ids import TransactionalId
-from eosctl.txn.applications.readings import ClusterFacts, IdReading, readings_of
+from eosctl.txn.applications.rules import ClusterFacts, IdReading, readings_of
 
 NOTHING = ClusterFacts()
 CLUSTER = ClusterFacts(

@@ -12,16 +12,8 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
-from eosctl.deadline import Deadline
-from eosctl.errors import (
-    ConnectError,
-    DeadlineError,
-    EosctlError,
-    ExitCode,
-    UnauthorizedError,
-    UnreachableError,
-)
-from eosctl.events import Event
+from eosctl.deadline import Deadline, Event
+from eosctl.errors import ConnectError, DeadlineError, EosctlError, ExitCode, UnauthorizedError, UnreachableError
 from eosctl.target import Target
 from eosctl.upgrade.drivers.kubernetes.driver import KubernetesDriver, kubernetes_driver
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl

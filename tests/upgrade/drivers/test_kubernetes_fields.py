@@ -12,15 +12,15 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Event
 from eosctl.errors import ExitCode, RefusedError, UsageError
-from eosctl.events import Event
 from eosctl.report import Report, plain
 from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.drivers.kubernetes.mode_places import MountedProperties
 from eosctl.upgrade.plan import plan_upgrade
-from eosctl.upgrade.roll.patches import patch_report
 from eosctl.upgrade.roll.roll import apply_roll
+from eosctl.upgrade.roll.undo import patch_report
 from tests.conftest import Invoke
 from tests.fakes.kubectl import Cluster
 from tests.upgrade.drivers.kubernetes_stage import (

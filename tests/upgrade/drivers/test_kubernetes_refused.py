@@ -9,12 +9,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
-from eosctl.errors import (
-    EosctlError,
-    NotFoundError,
-    RefusedError,
-    UsageError,
-)
+from eosctl.errors import EosctlError, NotFoundError, RefusedError, UsageError
 from eosctl.upgrade.drivers.kubernetes.driver import KubernetesDriver, kubernetes_driver
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.drivers.kubernetes.workloads import parse_workload

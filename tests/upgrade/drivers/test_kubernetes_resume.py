@@ -8,11 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.workers.modes import Mode
-from eosctl.errors import (
-    ExitCode,
-    RefusedError,
-)
-from eosctl.events import Event
+from eosctl.deadline import Event
+from eosctl.errors import ExitCode, RefusedError
 from eosctl.upgrade.roll.roll import apply_roll
 from tests.fakes.faults import Call, KilledError
 from tests.fakes.kubectl import Cluster

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Event
 from eosctl.errors import DeadlineError, ExitCode, RefusedError
-from eosctl.events import Event
 from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.roll.report import plan_report, question

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Event
 from eosctl.errors import ConnectError, ExitCode
-from eosctl.events import Event
 from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.drivers.kubernetes.mode_places import MountedProperties

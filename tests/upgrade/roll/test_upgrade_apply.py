@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Event
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError, UsageError
-from eosctl.events import Event
 from eosctl.group.gather import observe_workers
 from eosctl.observation.gather import observe_upgrade
 from eosctl.upgrade.drivers import DriverResult
-from eosctl.upgrade.drivers.by_hand import PrintDriver
-from eosctl.upgrade.plan_file import make_plan, plan_file_text, read_plan
+from eosctl.upgrade.drivers.commands import PrintDriver
+from eosctl.upgrade.plan import make_plan, plan_file_text, read_plan
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.report import plan_report
 from eosctl.upgrade.roll.roll import apply_roll

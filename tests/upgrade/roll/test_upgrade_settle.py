@@ -16,7 +16,7 @@ from eosctl.core.workers.modes import Mode
 from eosctl.errors import ConnectError, ExitCode
 from eosctl.ports import TransactionAdmin
 from eosctl.upgrade.drivers import DriverResult
-from eosctl.upgrade.drivers.by_hand import PrintDriver
+from eosctl.upgrade.drivers.commands import PrintDriver
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.faults import Call
 from tests.fakes.rolling import LEADER_ID, W1, W2, W3, FakeDriver, RollWorld, outcomes, roll, world

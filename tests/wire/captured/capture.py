@@ -18,9 +18,9 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from eosctl.wire import cluster_messages as cluster_api
+from eosctl.wire import cluster_messages as disks
 from eosctl.wire import group_listing_messages as group_listings
 from eosctl.wire import group_messages as groups
-from eosctl.wire import log_dir_messages as disks
 from eosctl.wire import primitives
 from eosctl.wire import producer_messages as leaders
 from eosctl.wire import transaction_listing_messages as listings
@@ -28,7 +28,7 @@ from eosctl.wire import transaction_messages as txn
 from eosctl.wire.api import Api, decode_response, encode_request
 from eosctl.wire.frames import FrameBuffer
 from eosctl.wire.log import fetch_messages as fetching
-from eosctl.wire.log import offset_messages as offsets
+from eosctl.wire.log import fetch_messages as offsets
 
 TOPIC, GROUP, OPEN, SEEN = "captured-topic", "captured-group", "captured-open", "captured-id"
 LOG = "captured-log"

@@ -25,15 +25,16 @@ from eosctl.upgrade.drivers import DriverResult, TakenBackError
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.drivers.kubernetes.mode_places import ModePlace, MountedProperties, Variable, place_in_spec
 from eosctl.upgrade.drivers.kubernetes.place_choice import DEFAULT_VARIABLE, choose_place, require_changeable
-from eosctl.upgrade.drivers.kubernetes.pods import replace_pods
-from eosctl.upgrade.drivers.kubernetes.rollouts import await_operator, await_rollout, await_strimzi, restart_pod_set
-from eosctl.upgrade.drivers.kubernetes.stuck_pods import StuckPod, trouble
-from eosctl.upgrade.drivers.kubernetes.unfit_workloads import not_rolling, refuse_owned
-from eosctl.upgrade.drivers.kubernetes.watching import (
+from eosctl.upgrade.drivers.kubernetes.pods import StuckPod, not_rolling, refuse_owned, replace_pods, trouble
+from eosctl.upgrade.drivers.kubernetes.rollouts import (
     MANAGED,
     await_change,
     await_newer_pods,
+    await_operator,
+    await_rollout,
+    await_strimzi,
     made_after_file,
+    restart_pod_set,
     taken_back,
 )
 from eosctl.upgrade.drivers.kubernetes.workloads import (
@@ -52,11 +53,8 @@ from eosctl.upgrade.drivers.kubernetes.workloads import (
     rolled,
     rolled_out,
 )
-from eosctl.upgrade.drivers.manifests.containers import worker_container
-from eosctl.upgrade.drivers.manifests.deployers import Origin, origin_of_field
-from eosctl.upgrade.drivers.manifests.fields import Manifest, Patch
-from eosctl.upgrade.drivers.manifests.pods import Member, Pod, judge_workload, match_pods
-from eosctl.upgrade.drivers.manifests.rolling import judge_rolling, several_at_once
+from eosctl.upgrade.drivers.manifests.fields import Manifest, Patch, judge_rolling, several_at_once, worker_container
+from eosctl.upgrade.drivers.manifests.pods import Member, Origin, Pod, judge_workload, match_pods, origin_of_field
 from eosctl.upgrade.gate import Gate
 
 _Now = tuple[Workload, Manifest]

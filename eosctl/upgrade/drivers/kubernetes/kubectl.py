@@ -1,10 +1,14 @@
-"""kubectl as a program on PATH: how it is run, and what its failures mean."""
+"""kubectl as a program on PATH: how it is run, and what its failures mean.
+
+Retries looks at Kubernetes while its API server does not answer: a wait may last for hours.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from types import TracebackType
 from typing import cast
 
 from msgspec import Struct
@@ -12,13 +16,40 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.clients.hidden_secrets import shown_line
-from eosctl.core.kept.typed_json import json_of
-from eosctl.deadline import Deadline
+from eosctl.core.kept.plan_file import json_of
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.foreign import shell_words
-from eosctl.upgrade.drivers.kubernetes.patient_looks import PatientLooks
 from eosctl.upgrade.drivers.manifests.fields import Manifest, Patch
 from eosctl.upgrade.drivers.programs import ProgramError, run_program
+
+
+class PatientLooks:
+    """The looks of one wait, each in a `with`, which ends early if there is no answer; that is reported once.
+
+    When `deadline` is over, it is raised; all other errors are at once.
+    """
+
+    def __init__(self, app: App, deadline: Deadline) -> None:
+        self._app, self._deadline = app, deadline
+        self._told = False
+
+    def __enter__(self) -> None:
+        """Begin a look."""
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _where: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, UnreachableError | DeadlineError):
+            self._told = False
+            return False
+        if self._deadline.expired():
+            return False
+        if not self._told:
+            self._app.on_event(Event(f"{error.message}; asking again", warning=True))
+        self._told = True
+        return True
+
 
 _POLL_S = 1.0
 _LOG_S, _LINES, _LINE = 5.0, 5, 300  # how long a look at a log may take, and how much is told of it

@@ -13,11 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.core.java.properties import parse_properties
-from eosctl.core.java.property_edit import set_property
+from eosctl.core.java.properties import parse_properties, set_property
 from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Event
 from eosctl.errors import EosctlError, InputFileError, NotFoundError
-from eosctl.events import Event
 from eosctl.state.backups import backup_folder, write_blocks
 from eosctl.upgrade.drivers import SETTING
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, section
@@ -32,7 +31,7 @@ from eosctl.upgrade.drivers.manifests.fields import (
     nested,
     value_at,
 )
-from eosctl.upgrade.drivers.properties_files import stamp
+from eosctl.upgrade.drivers.programs import stamp
 
 ANNOTATION = f"eosctl/{SETTING}"
 """In a template whose pods take the mode from a file: a pod is made anew where its template changes, and not else."""

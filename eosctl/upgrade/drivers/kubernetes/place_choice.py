@@ -27,8 +27,7 @@ from eosctl.upgrade.drivers.kubernetes.mode_places import (
     worker_group,
 )
 from eosctl.upgrade.drivers.kubernetes.workloads import Workload
-from eosctl.upgrade.drivers.manifests.containers import OF_WORKERS
-from eosctl.upgrade.drivers.manifests.fields import Manifest
+from eosctl.upgrade.drivers.manifests.fields import OF_WORKERS, Manifest
 
 DEFAULT_VARIABLE = "CONNECT_EXACTLY_ONCE_SOURCE_SUPPORT"
 _USUAL = "EXACTLY_ONCE_SOURCE_SUPPORT"  # how the name of a variable ends that has the mode, and nothing besides

@@ -2,11 +2,18 @@
 
 A pod is deleted only when the one before is Ready and a stable member of the Connect group again. Pods of the newest
 revision are left alone, so that a run can be resumed.
+
+Pods of a StatefulSet that never get Ready: its controller leaves them alone, whatever becomes of its spec.
+
+Kubernetes, "StatefulSets: forced rollback": such a pod must be deleted. eosctl deletes those that its plan named.
+
+Refused workloads: an operator would revert a change, or it would not reach all pods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Collection, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -14,14 +21,16 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
-from eosctl.deadline import Deadline
-from eosctl.errors import DeadlineError, EosctlError
-from eosctl.events import Event, Standing
+from eosctl.deadline import Deadline, Event, Standing
+from eosctl.errors import DeadlineError, EosctlError, RefusedError
+from eosctl.foreign import shell_word
 from eosctl.group.gather import read_group
 from eosctl.group.members import STABLE, ConnectGroup
+from eosctl.upgrade.drivers import SETTING
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, poll, section
 from eosctl.upgrade.drivers.kubernetes.workloads import (
     Workload,
+    deletes_by_hand,
     observed,
     pod_names,
     pod_ready,
@@ -29,6 +38,7 @@ from eosctl.upgrade.drivers.kubernetes.workloads import (
     pod_revision,
 )
 from eosctl.upgrade.drivers.manifests.fields import Manifest
+from eosctl.upgrade.drivers.manifests.pods import Pod
 
 _POLL_S = 1.0
 _LOOK_S = 30.0
@@ -160,3 +170,102 @@ def _group(app: App) -> ConnectGroup:
 
 def _member_ids(group: ConnectGroup) -> frozenset[str]:
     return frozenset(member.member_id for member in group.members)
+
+
+_STUCK_S = 15.0
+
+
+class StuckPod(Struct, frozen=True):
+    """A pod that was not Ready when an upgrade was planned; `trouble` has the reason, in a sentence."""
+
+    name: str
+    workload: str
+    trouble: str
+
+
+def trouble(app: App, kubectl: Kubectl, pod: Pod) -> str:
+    """Describe a pod: why it is not Ready, and what its container logged last."""
+    lines = kubectl.last_lines(app, pod.name, pod.container) if pod.container else ()
+    last = f"; container {pod.container} logged last: {' / '.join(lines)}" if lines else ""
+    return f"pod {pod.name} is not Ready: {pod.reason}{last}"
+
+
+class StuckPods:
+    """The stuck pods of a StatefulSet during a rollout; those agreed on are deleted.
+
+    `agreed` are uids; None if somebody else deletes pods.
+    """
+
+    def __init__(self, kubectl: Kubectl, agreed: Collection[str] | None) -> None:
+        self._kubectl, self._deletes, self._agreed = kubectl, agreed is not None, frozenset(agreed or ())
+        self._since_s: dict[str, float] = {}
+        self._told: set[str] = set()
+
+    def look(self, app: App, pods: Sequence[Pod], revision: str) -> None:
+        """Delete agreed pods of a former revision that are not Ready for some time; warn of others, once."""
+        now_s = app.clock.monotonic_s()
+        stuck = {pod.uid: pod for pod in pods if not pod.ready and pod.revision != revision}
+        for uid in self._since_s.keys() - stuck.keys():
+            del self._since_s[uid]
+        for uid, pod in stuck.items():
+            if now_s - self._since_s.setdefault(uid, now_s) < _STUCK_S or uid in self._told:
+                continue
+            self._told.add(uid)
+            end = "its controller does not replace such a pod"
+            words = f"pod {pod.name}: it is of the former revision and not Ready ({pod.reason}), and {end}"
+            if uid in self._agreed:
+                app.on_event(Event(f"{words}: deleting it", warning=True))
+                self._kubectl.run(app, "delete", f"pod/{pod.name}", "--wait=false")
+            else:
+                app.on_event(Event(f"{words}; {self._way_out(pod)}", warning=True))
+
+    def _way_out(self, pod: Pod) -> str:
+        if self._deletes:
+            return "--resume asks whether to delete it"
+        return f"delete it: {self._kubectl.line('delete', f'pod/{pod.name}')}"
+
+    def timed_out(self, app: App, workload: str, pods: Sequence[Pod], *, timeout_s: float) -> DeadlineError:
+        """Make the error for a rollout that does not end: each pod that is not Ready, and how to go on."""
+        there = [trouble(app, self._kubectl, pod) for pod in pods if not pod.ready]
+        unready = "; ".join(there) or "every pod that is there is Ready"
+        left = [pod for pod in pods if pod.uid in self._told - self._agreed]
+        asks = "".join(f"Pod {pod.name}: {self._way_out(pod)}. " for pod in left)
+        return DeadlineError(
+            f"{workload}: not rolled out after {timeout_s:g} s; {unready}",
+            hint=f"{asks}See its events: {self._kubectl.line('describe', workload)}; --settle-timeout gives more time.",
+        )
+
+
+# annotation -> whose operator then leaves the resource alone
+_PAUSES = {"strimzi.io/pause-reconciliation": "Strimzi's", "platform.confluent.io/block-reconcile": "Confluent's"}
+
+
+def refuse_owned(workload: str, now: Manifest) -> None:
+    """Raise RefusedError if an operator made the workload and would revert changes, as Confluent's does."""
+    for owner in section(now, "metadata").get("ownerReferences") or ():
+        if owner.get("controller"):
+            kind, version = str(owner.get("kind")), str(owner.get("apiVersion"))
+            whose = f"{kind}/{owner.get('name')} ({version})"
+            way = "--driver print waits for each worker, and checks it."
+            if version.startswith("platform.confluent.io/") and kind == "Connect":
+                way = f"--workload connect/{shell_word(str(owner.get('name')))} does so."
+            raise RefusedError(
+                f"{workload} is made by {whose}, whose operator reverts changes there; nothing was written",
+                hint=f"Set {SETTING} in that resource. {way}",
+            )
+
+
+def not_rolling(workload: str, now: Manifest) -> tuple[str, list[str]]:
+    """Return why a change would not reach all pods, and the kubectl arguments that fix it; empty if it would."""
+    partition = section(now, "spec", "updateStrategy", "rollingUpdate").get("partition") or 0
+    if partition and not deletes_by_hand(now):
+        patch = json.dumps({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
+        reason = f"has updateStrategy.rollingUpdate.partition {partition}: pods below that ordinal keep the old mode"
+        return reason, ["patch", workload, "--type", "merge", "--patch", patch]
+    if section(now, "spec").get("paused"):
+        return "is paused: its pods would not be restarted", ["rollout", "resume", workload]
+    for annotation, whose in _PAUSES.items():
+        if section(now, "metadata", "annotations").get(annotation) == "true":
+            words = ["annotate", workload, f"{annotation}-"]
+            return f"is paused: {whose} operator would not restart its pods", words
+    return "", []

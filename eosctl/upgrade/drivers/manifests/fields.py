@@ -1,15 +1,30 @@
 """Fields of a Kubernetes object: their names, values and writers (`metadata.managedFields`). Pure.
 
 Source: Kubernetes, FieldsV1: `f:NAME` is a member, `k:{"name":"NAME"}` an element of a list by its key, `.` the field.
+
+The container of a pod that runs the Connect worker: others, and init containers, are left alone. Pure.
+
+Sidecars stand in the same list (`spec.template.spec.containers`), before the worker as often as behind it.
+
+The number of pods down at once while a workload's controller restarts them, from its manifest. Pure.
+
+Source: Kubernetes, apps/v1: DeploymentSpec.strategy, RollingUpdateDeployment.maxUnavailable (rounded down),
+RollingUpdateStatefulSetStrategy.maxUnavailable (rounded up), Container.readinessProbe.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
+
+from eosctl.core.wording import counted
+from eosctl.errors import RefusedError, UsageError
+from eosctl.foreign import shell_word
+from eosctl.upgrade import codes
+from eosctl.upgrade.gate import Gate
 
 
 class Named(Struct, frozen=True):
@@ -131,3 +146,94 @@ def _owns(fields: Manifest, path: Path) -> bool:
             return False
         node = node[key]
     return True
+
+
+Container = Manifest
+OF_WORKERS = frozenset({"BOOTSTRAP_SERVERS", "GROUP_ID", "CONNECT_BOOTSTRAP_SERVERS", "CONNECT_GROUP_ID"})
+"""What images of Connect make properties of, whatever else they are told."""
+
+
+def worker_container(workload: str, manifest: Manifest, *, named: str | None, variable: str) -> str:
+    """Return the worker's container: the one named, or the only one that has the variable or a worker's image.
+
+    Raises UsageError if no container has that name, RefusedError if more than one may be the worker's.
+    """
+    pod = ((manifest.get("spec") or {}).get("template") or {}).get("spec") or {}
+    containers: Sequence[Container] = pod.get("containers") or ()
+    names = [str(each.get("name")) for each in containers]
+    if named is not None:
+        if named not in names:
+            init = named in [each.get("name") for each in pod.get("initContainers") or ()]
+            raise UsageError(
+                f"--container {named}: {workload} has {'it as an init container' if init else 'none of that name'}",
+                hint=f"Its containers are {', '.join(names)}.",
+            )
+        return named
+    found = _narrowed(containers, (lambda each: variable in _variables(each), _has_worker_variables, _is_connect_image))
+    if len(found) == 1:
+        return str(found[0].get("name"))
+    raise RefusedError(
+        f"{workload} has the containers {', '.join(names)}, and nothing shows which of them is the worker: none or "
+        f"several have the variable {variable}, or an image of Connect; nothing was written",
+        hint=f"--container says which: {' or '.join(f'--container {shell_word(name)}' for name in names)}.",
+    )
+
+
+def _narrowed(containers: Sequence[Container], signs: Sequence[Callable[[Container], bool]]) -> Sequence[Container]:
+    """Return the containers with the most telling signs; skip a sign that none of them has."""
+    for sign in signs:
+        containers = [each for each in containers if sign(each)] or containers
+    return containers
+
+
+def _variables(container: Container) -> set[str]:
+    return {str(each.get("name")) for each in container.get("env") or ()}
+
+
+def _has_worker_variables(container: Container) -> bool:
+    return bool(_variables(container) & OF_WORKERS)
+
+
+def _is_connect_image(container: Container) -> bool:
+    """Recognise a Connect image by the last part of its name, as in `cp-kafka-connect` or `debezium/connect`."""
+    return "connect" in str(container.get("image", "")).partition("@")[0].rpartition("/")[2].partition(":")[0]
+
+
+def several_at_once(manifest: Manifest, *, container: str | None = None) -> tuple[str, ...]:
+    """Return why more than one pod may be down at once; empty if the controller waits for each."""
+    spec = manifest.get("spec") or {}
+    replicas = int(spec.get("replicas", 1))
+    update = spec.get("strategy") or spec.get("updateStrategy") or {}
+    if replicas < 2 or update.get("type") == "OnDelete":
+        return ()
+    found = []
+    if update.get("type") == "Recreate":
+        found.append("strategy Recreate stops all pods before the first new one starts")
+    down = _unavailable(update.get("rollingUpdate") or {}, replicas, rounds_up="updateStrategy" in spec)
+    if down > 1:
+        found.append(f"maxUnavailable lets {counted(down, 'pod')} be down at once")
+    containers = ((spec.get("template") or {}).get("spec") or {}).get("containers") or ()
+    ours = [each for each in containers if container in (None, each.get("name"))]
+    if ours and not any("readinessProbe" in each for each in ours):
+        found.append("no container has a readinessProbe, so a pod counts as Ready as soon as its process runs")
+    return tuple(found)
+
+
+def _unavailable(rolling: Manifest, replicas: int, *, rounds_up: bool) -> int:
+    """Return how many pods maxUnavailable allows to be down; Kubernetes' default if it is not set."""
+    given = rolling.get("maxUnavailable")
+    if given is None:
+        return 1 if rounds_up else max(1, replicas // 4)
+    text = str(given)
+    if not text.endswith("%"):
+        return int(text)
+    percent = int(text.removesuffix("%")) * replicas
+    return -(-percent // 100) if rounds_up else percent // 100
+
+
+def judge_rolling(found: Mapping[str, Sequence[str]], *, accepted: bool) -> Gate:
+    """Judge the gate workload_rolls for all workloads: name -> what `several_at_once` found."""
+    failures = [f"{name}: {'; '.join(reasons)}" for name, reasons in found.items() if reasons]
+    if failures:
+        return Gate(codes.WORKLOAD_ROLLS, "fail", "; ".join(failures), codes.WORKLOAD_ROLLS.next, accepted=accepted)
+    return Gate(codes.WORKLOAD_ROLLS, "pass", "one pod at a time is down while they are restarted")

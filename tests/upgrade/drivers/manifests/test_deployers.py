@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from eosctl.upgrade.drivers.manifests.deployers import LAST_APPLIED, Deployer, origin_of_field, writer_words
 from eosctl.upgrade.drivers.manifests.fields import (
     Named,
     Path,
@@ -18,6 +17,7 @@ from eosctl.upgrade.drivers.manifests.fields import (
     value_at,
     writers_of,
 )
+from eosctl.upgrade.drivers.manifests.pods import LAST_APPLIED, Deployer, origin_of_field, writer_words
 
 ENV: Path = ("spec", "template", "spec", "containers", Named("connect"), "env", Named("X"), "value")
 KEYS = (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eosctl.errors import RefusedError, UsageError
-from eosctl.upgrade.drivers.manifests.containers import worker_container
+from eosctl.upgrade.drivers.manifests.fields import worker_container
 
 VARIABLE = "CONNECT_EXACTLY_ONCE_SOURCE_SUPPORT"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.upgrade.drivers.manifests.rolling import several_at_once
+from eosctl.upgrade.drivers.manifests.fields import several_at_once
 
 PROBE: dict[str, Any] = {"name": "connect", "readinessProbe": {}}
 SIDECAR = {"name": "proxy"}

@@ -1,1 +1,0 @@
-"""Checks of a cluster, whatever runs on it: known bugs of its versions, and its applications."""

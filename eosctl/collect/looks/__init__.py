@@ -1,1 +1,0 @@
-"""One file per source: questions to the cluster, by the same functions that doctor and other commands call."""

@@ -1,1 +1,0 @@
-"""Readers of a group's config topic and status topic."""

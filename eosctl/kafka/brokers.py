@@ -1,0 +1,121 @@
+"""Sends one request to every broker concurrently, so that all brokers that do not respond cost one wait together.
+
+Finds brokers that do not respond: requests metadata from all of them.
+
+The features of brokers: their supported levels, and those in use (KIP-584), as ApiVersions reports them.
+
+The log directories of brokers and the free space of their disks, as DescribeLogDirs reports them (KIP-827).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from eosctl.core.records import LogDir
+from eosctl.core.versions import BrokerFeatures
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError
+from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.topics.stream import Address
+from eosctl.wire.cluster_messages import (
+    API_VERSIONS,
+    DESCRIBE_LOG_DIRS,
+    METADATA,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    DescribedLogDir,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from eosctl.wire.error_codes import KAFKA_STORAGE_ERROR, NONE
+
+T = TypeVar("T")
+_PARALLEL_BROKERS = 32
+
+
+def ask_every_broker(
+    cluster: Cluster, brokers: Mapping[int, Address], ask: Callable[[Address], T], *, deadline: Deadline
+) -> dict[int, T | EosctlError]:
+    """Return the result of `ask` for each broker, or the error that prevented it by `deadline`, by broker id."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def ask_within(address: Address) -> T | EosctlError:
+        try:
+            with cluster.within(deadline):
+                return ask(address)
+        except EosctlError as exc:
+            return exc
+
+    with ThreadPoolExecutor(_PARALLEL_BROKERS) as pool:
+        try:
+            return dict(zip(brokers, pool.map(ask_within, brokers.values()), strict=True))
+        except BaseException:
+            cluster.abort()  # wakes those that wait
+            raise
+
+
+def silent_among(cluster: Cluster, brokers: Mapping[int, Address], *, deadline: Deadline) -> dict[int, EosctlError]:
+    """Map each broker that does not respond by `deadline` to the error."""
+
+    def ask(address: Address) -> MetadataResponse:
+        return cluster.ask(address, METADATA, MetadataRequest((), allow_auto_topic_creation=False))
+
+    answers = ask_every_broker(cluster, brokers, ask, deadline=deadline)
+    return {broker: answer for broker, answer in answers.items() if isinstance(answer, EosctlError)}
+
+
+def features_of(cluster: Cluster) -> dict[int, BrokerFeatures]:
+    """Return the features of each broker that responds, by node id.
+
+    Raises the last broker's error if none does.
+    """
+    found: dict[int, BrokerFeatures] = {}
+    failure: EosctlError | None = None
+    brokers = cluster.metadata().brokers
+    for broker in brokers:
+        try:
+            with cluster.one_of(len(brokers)):
+                answer = cluster.ask(Address(broker.host, broker.port), API_VERSIONS, ApiVersionsRequest("eosctl", "1"))
+        except EosctlError as error:
+            failure = error
+        else:
+            found[broker.node_id] = _features(answer)
+    if failure is not None and not found:
+        raise failure
+    return found
+
+
+def _features(answer: ApiVersionsResponse) -> BrokerFeatures:
+    return BrokerFeatures(
+        {each.name: each.max_version for each in answer.supported_features},
+        {each.name: each.max_version_level for each in answer.finalized_features},
+    )
+
+
+def log_dirs_of(
+    cluster: Cluster, brokers: Mapping[int, Address], *, deadline: Deadline
+) -> dict[int, tuple[LogDir, ...]]:
+    """Return the log directories of each broker that reports them by `deadline`, by broker id."""
+
+    def ask(address: Address) -> DescribeLogDirsResponse:
+        return cluster.ask(address, DESCRIBE_LOG_DIRS, DescribeLogDirsRequest())
+
+    answers = ask_every_broker(cluster, brokers, ask, deadline=deadline)
+    return {
+        broker: tuple(_log_dir(each) for each in answer.results if each.error_code in {NONE, KAFKA_STORAGE_ERROR})
+        for broker, answer in answers.items()
+        if not isinstance(answer, EosctlError) and answer.error_code == NONE and answer.results
+    }
+
+
+def _log_dir(item: DescribedLogDir) -> LogDir:
+    is_known = item.total_bytes > 0 and item.usable_bytes >= 0
+    return LogDir(
+        item.log_dir,
+        is_offline=item.error_code == KAFKA_STORAGE_ERROR,
+        total_bytes=item.total_bytes if is_known else None,
+        usable_bytes=item.usable_bytes if is_known else None,
+    )

@@ -1,1 +1,0 @@
-"""A full-screen terminal display: rows of styled text, repainted where they changed, and pressed keys."""

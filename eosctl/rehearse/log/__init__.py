@@ -1,1 +1,0 @@
-"""The logs of a rehearsal: values of records, source offsets, transactions."""
