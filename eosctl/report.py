@@ -79,7 +79,7 @@ class Report(Struct, frozen=True):
 
     `kind` is the name of the Kind that declares them (`fence-result`); `data` has members beside `rows` and `summary`;
     `target` is `{"kafka_cluster_id", "group_id"}` as far as known. If the rows are only the first of those written,
-    `touches` has all names by kind (`state.touched.KINDS`), for the audit log.
+    `touches` has all names by kind (`state.audit.KINDS`), for the audit log.
     """
 
     kind: str

@@ -1,6 +1,6 @@
 """The partition that Connect's producer chooses for each key: murmur2 of a whole column at once.
 
-Each step hashes one word of every key. Tests hold it to `core.offsets.murmur2`. A list of Python's bytes, as
+Each step hashes one word of every key. Tests hold it to `core.offsets.names`. A list of Python's bytes, as
 `confluent_kafka.murmur2` wants them, takes twice the time and several times the memory.
 
 Look-up of one table's rows in another, by topic, key and partition.
@@ -40,7 +40,7 @@ _WORD = np.dtype("<u4")
 
 
 def home_of(key: bytes, partitions: int) -> int:
-    """Compute `core.offsets.murmur2.partition_for`, at a hundred times the speed."""
+    """Compute `core.offsets.names.partition_for`, at a hundred times the speed."""
     from confluent_kafka import murmur2
 
     return murmur2(key, partitions)

@@ -23,6 +23,7 @@ TOGETHER = (
     "tests/machine/test_children.py",
     "tests/output/test_declared_kinds.py",
     "tests/state/test_recorded_waivers.py",
+    "tests/test_docstrings.py",
     "tests/test_layers.py",
     "tests/test_names.py",
     "tests/test_pasted_commands.py",

@@ -1,6 +1,6 @@
 """Plan files: a plan as JSON beside its digest, so that nothing is applied that was changed after it was shown.
 
-The contents of a plan belong to its own module (`core.offsets.migration`, `upgrade.plan_file`), which also defines how
+The contents of a plan belong to its own module (`core.offsets.migration`, `upgrade.plan`), which also defines how
 its file is read; a file holds no secrets.
 
 JSON that others may have written: read as it is, or into typed classes, with errors in plain words.

@@ -1,4 +1,4 @@
-"""Reads many records from lines of a record file: does what `core.record_file` does, in a fraction of its time."""
+"""Reads many records from lines of a record file: does what `core.records` does, in a fraction of its time."""
 
 from __future__ import annotations
 

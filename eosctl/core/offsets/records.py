@@ -1,6 +1,6 @@
 """Records of an offsets topic: a key's connector and source partition, and whether a value is an offset.
 
-Decoding is for matching and showing only. A key's bytes are its identity: `core.offsets.keys` renames within them,
+Decoding is for matching and showing only. A key's bytes are its identity: `core.offsets.records` renames within them,
 nothing here builds a key from a decoded one. Never raises on anything that a topic may hold.
 
 Source-offset keys as bytes: their connector, and how to rename it inside a key without touching the rest.
@@ -286,7 +286,7 @@ def key_owner(key: bytes | None) -> KeyOwner | None:
 
 
 def can_be_a_name(connector: str) -> bool:
-    """Whether a connector can be called so: not with half a surrogate pair (`"\\ud800"`), for REST is UTF-8."""
+    """Tell whether a connector can have this name: UTF-8, as in REST, has no half of a surrogate pair (`"\\ud800"`)."""
     return not _HALF_A_PAIR.search(connector)
 
 
