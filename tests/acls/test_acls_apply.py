@@ -108,3 +108,9 @@ def test_what_the_cluster_does_not_show_is_not_called_created(invoke: Invoke) ->
     assert outcome.exit_code == 7
     assert {row["action"] for row in outcome.json()["data"]["rows"]} == {"unconfirmed"}
     assert outcome.json()["data"]["undo"]
+
+
+def test_a_typed_yes_adds_what_was_shown(invoke: Invoke) -> None:
+    store = FakeAclStore()
+    assert apply(invoke, store, input="y\n", can_ask=True).exit_code == 0
+    assert store.created

@@ -167,3 +167,8 @@ def test_one_refused_id_is_partial_and_the_grant_is_printed(fence: Invoke, stage
     assert (outcome.exit_code, outcome.json()["status"]) == (7, "partial")
     assert [row["outcome"] for row in outcome.json()["data"]["rows"]] == ["failed", "fenced"]
     assert "--operation Write --transactional-id g-orders-0" in outcome.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("--tasks", "2"), ("--match", "("), ("--connector", "c", "--tasks", "-1")])
+def test_usage(fence: Invoke, arguments: tuple[str, ...]) -> None:
+    assert fence(*arguments).exit_code == 2

@@ -86,3 +86,18 @@ def test_replay_of_a_file_and_of_stdin_needs_no_cluster(invoke: Any, tmp_path: P
     states = [outcome.json()["data"]["state"] for outcome in (from_file, from_stdin, from_topic)]
     assert states[0] == states[1] == states[2]
     assert from_file.exit_code == 0
+
+
+def test_a_healthy_group_validates(invoke: Any) -> None:
+    healthy = ConfigWorld(
+        records=config_records(*created("a", 1, record=1)),
+        connectors={"a": "source"},
+        modes={"http://w1:8083": "enabled"},
+    )
+    assert invoke("task-counts", "validate", *WHERE, **healthy.surroundings).exit_code == 0
+
+
+def test_an_unknown_connector_and_a_missing_topic_exit_1(invoke: Any) -> None:
+    unknown = invoke("task-counts", "show", "nope", *WHERE, **cluster().surroundings)
+    missing = invoke("task-counts", "list", *WHERE, "--config-topic", "other", **cluster().surroundings)
+    assert (unknown.exit_code, missing.exit_code) == (1, 1)
