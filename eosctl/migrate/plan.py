@@ -211,7 +211,7 @@ _SCATTERED = (
     "`eosctl offsets lint --store TOPIC` gives the repair"
 )
 _NOTHING = Tally(
-    records=0, older=0, nobodys=0, not_selected=0, superseded=0, keys=0, conflicts=0, scattered=0, counts={}
+    records=0, older=0, unowned=0, not_selected=0, superseded=0, keys=0, conflicts=0, scattered=0, counts={}
 )
 
 

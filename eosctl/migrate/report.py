@@ -310,7 +310,7 @@ def _counts(plan: MigrationPlan) -> dict[str, Any]:
         "connectors": len(plan.routes),
         "records": tally.records,
         "older": tally.older,
-        "nobodys": tally.nobodys,
+        "unowned": tally.unowned,
         "not_selected": tally.not_selected,
         "superseded": tally.superseded,
         "keys": tally.keys,

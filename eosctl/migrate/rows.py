@@ -101,7 +101,7 @@ class MigrationSummary(Printed):
     connectors: Annotated[int, "How many connectors are migrated."]
     records: Annotated[int, "How many records were read."]
     older: Annotated[int, "Records that a newer one of the same key supersedes."]
-    nobodys: Annotated[int, "Keys in which no connector can be read."]
+    unowned: Annotated[int, "Keys in which no connector can be read."]
     not_selected: Annotated[int, "Keys of connectors that are not migrated, or not from that topic."]
     superseded: Annotated[int, "Keys that lost to another source, or to a rename."]
     keys: Annotated[int, "Keys that are migrated."]

@@ -115,7 +115,7 @@ def test_each_key_is_decided(
     assert found["a missing"].source[0] == shuffled.sources[1].name
     tally = plan.tally
     tally.check()
-    assert (tally.records, tally.older, tally.nobodys, tally.not_selected, tally.superseded, tally.keys) == (
+    assert (tally.records, tally.older, tally.unowned, tally.not_selected, tally.superseded, tally.keys) == (
         17, 2, 1, 1, 2, 11,
     )  # fmt: skip
     assert (tally.conflicts, tally.scattered) == (4, 1)
@@ -323,7 +323,7 @@ def test_a_file_is_read_and_written(stage: Stage, tmp_path: Path) -> None:
     assert stage.stages.snapshot([source], tmp_path / "source").connectors == {"a"}
     assert stage.stages.snapshot([target], tmp_path / "target").connectors == set()
     plan = stage.plan(tmp_path, [source], [target], ConnectorRoute("a", "b", target.name))
-    assert (plan.tally.records, plan.tally.older, plan.tally.nobodys) == (5, 1, 1)
+    assert (plan.tally.records, plan.tally.older, plan.tally.unowned) == (5, 1, 1)
     assert plan.tally.counts == {"write": 2, "delete": 0, "keep": 1, "conflict": 0}
     sent = stage.stages.write(tmp_path / "decisions", plan, tasks=1, records=2)
     assert (sent.topics, sent.last_offsets) == ({str(out): (2, 0)}, {})
@@ -351,7 +351,7 @@ def test_a_connectors_own_topic_gives_its_offsets_alone(stage: Stage, name: str,
     plan = stage.plan(tmp_path, sources, targets, *routes, parts=PARTS)
     plan.tally.check()
     assert {one.key: one.source_value for one in stages.sample(tmp_path)} == {key("a", 1): b"a", key("b", 1): b"b"}
-    assert (plan.tally.keys, plan.tally.superseded, plan.tally.nobodys, plan.tally.not_selected) == (2, 0, 1, 2)
+    assert (plan.tally.keys, plan.tally.superseded, plan.tally.unowned, plan.tally.not_selected) == (2, 0, 1, 2)
     assert plan.tally.others == {of_a: {"b": 1, "c": 1}}
     before = {topic.name: topic for topic in sources}
     stage.put(of_a, (key("b", 1), b"again", 10))

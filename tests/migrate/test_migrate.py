@@ -362,7 +362,7 @@ def test_a_key_of_half_a_surrogate_pair_is_nobodys(scene: Scene) -> None:
     """One such key, which no connector can have, stopped the migration of all others."""
     scene.put(SOURCE, {rb'["\ud800",{}]': b"{}"})
     plan = scene.plan()
-    assert (plan.tally.nobodys, plan.tally.keys, plan.routes) == (1, 1, (ConnectorRoute("a", "a", "offsets-a"),))
+    assert (plan.tally.unowned, plan.tally.keys, plan.routes) == (1, 1, (ConnectorRoute("a", "a", "offsets-a"),))
     assert scene.apply(plan).exit_code is ExitCode.OK
 
 

@@ -105,7 +105,7 @@ def test_from_dedicated_each_connector_has_its_own_topic_alone(scene: Scene, pol
     plan = plan_of(report)
     assert codes(report) == ["others_offsets"]
     assert {route.connector for route in plan.routes} == {"o", "b"}
-    assert (plan.tally.keys, plan.tally.nobodys, plan.tally.not_selected, plan.tally.superseded) == (2, 1, 3, 0)
+    assert (plan.tally.keys, plan.tally.unowned, plan.tally.not_selected, plan.tally.superseded) == (2, 1, 3, 0)
     assert plan.tally.others == {"offsets-shared": {"b": 1, "gone": 1, "x": 1}}
     assert scene.apply(plan).exit_code == 0
     found = scene.topics.newest(SOURCE)

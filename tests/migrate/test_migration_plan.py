@@ -64,7 +64,7 @@ def test_a_tally_counts_what_comes_in_pieces() -> None:
     assert asdict(tally) == {
         "records": 40,
         "older": 20,
-        "nobodys": 2,
+        "unowned": 2,
         "not_selected": 3,
         "superseded": 2,
         "keys": 13,

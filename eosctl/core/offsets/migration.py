@@ -103,8 +103,8 @@ class Tally(Struct, frozen=True):
     """The outcome for every record that was read; `check` proves that none is missing.
 
     Its numbers come from different places: `records` from the readers, one by one; the folded keys, their owners and
-    the decisions from the files that each stage wrote. `records` = `older` + `nobodys` + `not_selected` + `superseded`
-    + `keys`, and `keys` = the sum of `counts`. `nobodys` are keys from which no connector could be read; `superseded`
+    the decisions from the files that each stage wrote. `records` = `older` + `unowned` + `not_selected` + `superseded`
+    + `keys`, and `keys` = the sum of `counts`. `unowned` are keys from which no connector could be read; `superseded`
     lost their key to another source, or to a rename. `conflicts` counts the keys on which source and target disagree,
     however that was decided. `scattered` keys were found on more than one partition of their topic. `others` counts, by
     topic and connector, the keys of other connectors in a connector's own topic: they are `not_selected`.
@@ -112,7 +112,7 @@ class Tally(Struct, frozen=True):
 
     records: int
     older: int
-    nobodys: int
+    unowned: int
     not_selected: int
     superseded: int
     keys: int
@@ -142,12 +142,12 @@ class Tally(Struct, frozen=True):
         """
         counts = {"write": 0, "delete": 0, "keep": 0, "conflict": 0}
         per_connector: dict[str, dict[str, int]] = {}
-        decided = claimed = conflicts = read = nobodys = not_selected = 0
+        decided = claimed = conflicts = read = unowned = not_selected = 0
         others, source_of = dict[str, dict[str, int]](), {topic.name: topic for topic in sources}
         for name, owner, number in keys:
             read += number
             if owner is None:
-                nobodys += number
+                unowned += number
                 continue
             if not source_of[name].gives(owner):
                 counts_of = others.setdefault(name, {})
@@ -162,7 +162,7 @@ class Tally(Struct, frozen=True):
         return cls(
             records=records,
             older=records - read,
-            nobodys=nobodys,
+            unowned=unowned,
             not_selected=not_selected,
             superseded=claimed - decided,
             keys=decided,
@@ -175,7 +175,7 @@ class Tally(Struct, frozen=True):
 
     def check(self) -> None:
         """Raise EosctlError unless the counts add up; otherwise a key would be lost."""
-        parts = self.older + self.nobodys + self.not_selected + self.superseded + self.keys
+        parts = self.older + self.unowned + self.not_selected + self.superseded + self.keys
         if self.records != parts or self.keys != sum(self.counts.values()):
             raise EosctlError(
                 f"the counts do not add up, so nothing is written: {self.records} records were read, {parts} are "

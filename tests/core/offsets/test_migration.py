@@ -32,7 +32,7 @@ OLD, NEW = 1_000, 2_000
 TALLY = Tally(
     records=10,
     older=3,
-    nobodys=1,
+    unowned=1,
     not_selected=2,
     superseded=1,
     keys=3,
@@ -236,7 +236,7 @@ def test_a_file_that_is_not_the_plan(text: str, message: str) -> None:
         read_plan(text, path="plan.json")
 
 
-@pytest.mark.parametrize("lost", ["records", "older", "nobodys", "not_selected", "superseded", "keys"])
+@pytest.mark.parametrize("lost", ["records", "older", "unowned", "not_selected", "superseded", "keys"])
 def test_a_lost_record_is_noticed(lost: str) -> None:
     TALLY.check()
     with pytest.raises(EosctlError, match="do not add up") as caught:

@@ -94,7 +94,7 @@ def test_ten_thousand_records(cluster: Cluster, engine: Engine, tmp_path: Path) 
     assert sent["delete"] == 1, "the tombstone of a key that the target had"
     assert summary["counts"] == {**sent, "keep": len(expected) - sum(sent.values()), "conflict": 0}
     assert summary["records"] == RECORDS
-    assert summary["nobodys"] == 2
+    assert summary["unowned"] == 2
     assert summary["not_selected"] == 1
     assert summary["older"] == RECORDS - len(newest) - 3
     assert summary["keys"] == summary["verified"] == len(expected)

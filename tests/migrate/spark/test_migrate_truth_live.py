@@ -202,11 +202,11 @@ def source_counts(source: Log, claims: Mapping[bytes, Claims]) -> dict[str, int]
     """What becomes of each record before a target key is decided: together they are all records."""
     places = Counter(key for _partition, key in source.versions)
     owners = Counter(owner(key) for key in places)
-    nobodys, claimed = owners[None], sum(map(len, claims.values()))
+    unowned, claimed = owners[None], sum(map(len, claims.values()))
     counts = {
         "older": source.records - len(places),
-        "nobodys": nobodys,
-        "not_selected": len(places) - nobodys - claimed,
+        "unowned": unowned,
+        "not_selected": len(places) - unowned - claimed,
         "superseded": claimed - len(claims),
         "keys": len(claims),
     }
