@@ -2,7 +2,7 @@
 
 `read` (newest record per key of ranges of offsets) -> `rule` (claims, the strongest of them, decisions) -> `write`
 (transactions); `compare` compares the result. No file depends on Spark, a command or a plan, and nothing is imported
-but pyarrow, confluent_kafka and `eosctl.core`: all of it runs on executors.
+but pyarrow, confluent_kafka, msgspec and `eosctl.core`: all of it runs on executors.
 """
 
 import os

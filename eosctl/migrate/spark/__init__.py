@@ -1,1 +1,1 @@
-"""The Spark job of `eosctl offsets migrate`; executors need pyspark, pyarrow, numpy and confluent_kafka."""
+"""The Spark job of `eosctl offsets migrate`; executors need pyspark, pyarrow, numpy, msgspec and confluent_kafka."""

@@ -220,10 +220,7 @@ def sent_in_order(
 
 
 def _write_bins(file: Path, bins: Sequence[Sequence[OffsetRange]], places: KeyParts) -> None:
-    """Write what the readers of a side need: the ranges of each, and the parts of their keys.
-
-    By `json`, for executors read it: of everything that eosctl needs they have confluent-kafka, numpy and pyarrow.
-    """
+    """Write what the readers of a side need: the ranges of each, and the parts of their keys."""
     ranges = [[astuple(one) for one in some] for some in bins]
     text = json.dumps({"bins": ranges, "parts": places.parts, "renames": dict(places.renames)})
     write_whole(file, lambda draft: draft.write(text.encode()), synced=False)

@@ -72,7 +72,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 # what docs/migrate-on-a-cluster.md asks of an executor
-ON_EXECUTORS = {"confluent-kafka", "numpy", "pyarrow"}
+ON_EXECUTORS = {"confluent-kafka", "msgspec", "numpy", "pyarrow"}
 HIDING = """
 import sys
 
