@@ -32,8 +32,8 @@ A feature declares in its `rows.py` what it prints, and nothing else says it aga
 
 To add a column: a field (or a method) of the row, and its name among the `columns` of the kind's text.
 
-The columns of a kind's text, with their descriptions, are derived from its row's types; no particular kind is known here.
-Parts of rows that several features print are declared here, too.
+The columns of a kind's text, with their descriptions, are derived from its row's types, whatever the kind. Parts of
+rows that several features print are here, too.
 """
 
 from __future__ import annotations
