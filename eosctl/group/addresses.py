@@ -1,4 +1,4 @@
-"""The URLs at which the members of a group are asked, and whether a URL leads to the group or to one worker twice.
+"""The URLs at which the members of a group are asked, and which may lead elsewhere or to the same worker.
 
 Names are resolved only if there are several members, in parallel, and within a part of the command's time; a name that
 can't be resolved proves nothing.

@@ -1,4 +1,4 @@
-"""What a rehearsal reads in the internal topics, and its judgement of repeated and missing values.
+"""A rehearsal's reading of the internal topics, and its judgement of repeated and missing values.
 
 The topics have a connector's committed source offsets, and its transactions. Transactions are read from the
 coordinators' own log, in which each use of a transactional id begins with a record.

@@ -1,7 +1,7 @@
 """Plan files, and the reading of JSON and YAML that people or other programs may have written.
 
 A plan file has a plan as JSON beside its digest, so that nothing is applied that was changed after it was shown. The
-contents of a plan belong to its own module (`core.offsets.migration`, `upgrade.plan_file`), which also defines how its
+contents of a plan belong to its own module (`core.offsets.migration`, `upgrade.plan`), which also defines how its
 file is read; a file holds no secrets.
 
 JSON is read as it is, or into typed classes, with errors in plain words. YAML is refused in forms that PyYAML accepts

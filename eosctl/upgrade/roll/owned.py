@@ -2,7 +2,7 @@
 
 The work left follows from the journal and from what the platform wants, never from which members are present.
 
-The journal of `upgrade apply` has entries, and the newest roll that they report.
+The journal of `upgrade apply` is read from its entries, as far as the newest roll that they report.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether connectors and tasks are as before after a worker's restart, and whether tasks have taken their ids.
+"""Decides whether connectors and tasks are as before after a worker's restart, and tasks have taken their ids.
 
 Connector and task states are compared, which is pure.
 

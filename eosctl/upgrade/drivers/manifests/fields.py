@@ -1,4 +1,4 @@
-"""What a Kubernetes manifest says: its fields and their writers, the worker's container, and pods down at once. Pure.
+"""Facts from a Kubernetes manifest: fields and their writers, the worker's container, and pods down at once. Pure.
 
 Fields have names, values and writers (`metadata.managedFields`). Source: Kubernetes, FieldsV1: `f:NAME` is a member,
 `k:{"name":"NAME"}` an element of a list by its key, `.` the field.
