@@ -1,6 +1,7 @@
-"""One overall deadline per command, and the clock it is measured with: both are arguments, never globals.
+"""One overall deadline per command, the clock that measures it, and the progress of long operations.
 
-Progress of a long operation: one callable takes events; the command layer decides which of them a person sees.
+Deadline and clock are arguments, never globals. Progress goes to one callable that takes events; the command layer
+decides which of them a person sees.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The needed rights and their principals: from the user's options, the worker files and the config topic.
+"""The rights that are needed, and their principals: from the user's options, the worker files and the config topic.
 
-Reads only. ACLs themselves are looked at in acls/check.py.
-
-The group's connectors, as far as rights need them: from the config topic, else from a worker.
+The group's connectors, as far as rights need them, come from the config topic, else from a worker. Reads only; the ACLs
+themselves are examined in acls/check.py.
 """
 
 from __future__ import annotations

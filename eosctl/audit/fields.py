@@ -1,9 +1,10 @@
-"""Reads fields of the committed records of a window, for `--unique` and `--sequence`.
+"""Fields of a window's committed records, for `--unique` and `--sequence`: how they are chosen and read.
 
 Records come through confluent-kafka, which decompresses them, as read_committed shows them: what was aborted is no
 duplicate, and an open transaction hides what lies behind its first record. Those partitions are named.
 
-`--unique auto`: the unique fields in a connector's records, as far as its config shows them. Pure.
+For `--unique auto`, the unique fields are those of the connector's records, as far as its config shows them; choosing
+them is pure.
 """
 
 from __future__ import annotations

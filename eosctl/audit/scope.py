@@ -1,10 +1,10 @@
-"""The scope of an audit: the connector's output and offsets topics, on the cluster that its tasks write to.
+"""The scope of an audit: the connector's output and offsets topics, and the owners of the producer ids in them.
 
-The owners of producer ids: as the coordinators know them, else from the coordinators' log.
-
-A coordinator knows the present producer id of a transactional id. Former ones, and those of ids that expired
-(`transactional.id.expiration.ms`), are in `__transaction_state` until that is compacted. A producer that is in neither
-may still be a task of the connector: only the offsets that it committed can show that (`verdict.known_producer`).
+The topics are on the cluster that the connector's tasks write to. Owners are as the coordinators know them, else as the
+coordinators' log has them. A coordinator knows the present producer id of a transactional id. Former ones, and those of
+ids that expired (`transactional.id.expiration.ms`), are in `__transaction_state` until that is compacted. A producer
+that is in neither may still be a task of the connector: only the offsets that it committed can show that
+(`verdict.known_producer`).
 """
 
 from __future__ import annotations

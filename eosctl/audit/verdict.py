@@ -1,10 +1,9 @@
-"""Makes findings and a verdict of a log's tallies, once the owners of the producer ids are known. Pure.
+"""Findings and a verdict from a log's tallies, once the owners of the producer ids are known, with likely causes. Pure.
 
 Nothing that is unknown counts for a connector: a producer with an unknown owner leaves it unproven.
 
-Likely causes of duplicate or missing records, from the connector's config and the other findings.
-
-A likely cause is a place to look first, and proves nothing by itself. Pure.
+Likely causes of duplicate or missing records come from the connector's config and the other findings. A likely cause is
+a place to look first, and proves nothing by itself.
 """
 
 from __future__ import annotations

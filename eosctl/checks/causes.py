@@ -1,6 +1,7 @@
-"""One cause, one row: folds what can't be known under brokers and workers that do not answer.
+"""One finding for each cause: consequences are folded under their causes, and accepted findings are split off. Pure.
 
-Findings that a person has accepted: `CODE` everywhere, `CODE:SUBJECT` in one place. Pure.
+What can't be known is folded under brokers and workers that do not answer. Findings that a person has accepted are
+named `CODE` everywhere, `CODE:SUBJECT` in one place.
 """
 
 from __future__ import annotations

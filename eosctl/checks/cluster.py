@@ -1,18 +1,16 @@
-"""`doctor --for streams|flink`: checks transactional applications other than connectors. Reads only.
+"""doctor's checks of the Kafka cluster and its versions, and `doctor --for streams|flink`. Reads only.
 
-Known Kafka bugs that transactions meet: their versions, symptoms and remedies. Data.
+`--for` checks transactional applications other than connectors.
 
-Each number, and the release that fixed it, was looked up: the commit in Kafka's repository and the tags that contain
-it, or its pull request and the branches that it was picked to. What could not be looked up is not here. KAFKA-20090's
-pull requests (#21469 and #21506, February 2026) name no release: the fix was seen in the classes of 4.3.1, and 4.3 is
-the first branch that was made after them. That of KAFKA-19690 was seen in those of 3.9.2, that of KAFKA-18073 (#18146)
-in those of 4.0.0, and its lack in those of 3.5.1 and 3.9.2.
+The cluster's checks are of the versions that brokers and workers report: known bugs that transactions meet, and a
+transaction.version that is behind; and of the brokers' disks: log directories that failed or are nearly full.
 
-Log directories of brokers that failed or are nearly full. Pure.
-
-Known bugs of the versions that were seen, and a transaction.version that is behind. Pure.
-
-The versions that brokers and workers report, and the brokers' disks. Reads only.
+The known bugs, their versions, symptoms and remedies are data. Each number, and the release that fixed it, was looked
+up: the commit in Kafka's repository and the tags that contain it, or its pull request and the branches that it was
+picked to. What could not be looked up is not here. KAFKA-20090's pull requests (#21469 and #21506, February 2026) name
+no release: the fix was seen in the classes of 4.3.1, and 4.3 is the first branch that was made after them. That of
+KAFKA-19690 was seen in those of 3.9.2, that of KAFKA-18073 (#18146) in those of 4.0.0, and its lack in those of 3.5.1
+and 3.9.2.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Standstill: topics that can't be written or read, transactions that do not end, connectors at rest.
+"""Standstill: topics that can't be written or read, transactions that do not end, connectors at rest. Reads only.
 
-Long open transactions, of any client, on topics to which the group's connectors write. Reads only.
-
-Starts from what coordinators list as open for long, which are few on any cluster: no topic is looked at before.
+Long open transactions, of any client, count on topics to which the group's connectors write. The search starts from
+what coordinators list as open for long, which are few on any cluster: no topic is examined before.
 """
 
 from __future__ import annotations

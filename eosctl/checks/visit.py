@@ -1,9 +1,10 @@
-"""State shared by doctor's checks in a run: the group, and the gates' observation, each read once. Reads only.
+"""State shared by doctor's checks in a run: the group, the gates' observation and the statuses. Reads only.
 
-The states that REST reports, joined with what it does not: the holder of a part, and the time of its state.
+The group and the observation are read once each.
 
-A worker writes its own states into the status topic, from which every worker answers: one that can't write, or is late,
-leaves an outdated state. The group's assignment is the coordinator's. Reads only.
+The states that REST reports are joined with what it does not: the holder of a part, and the time of its state. A worker
+writes its own states into the status topic, from which every worker answers: one that can't write, or is late, leaves
+an outdated state. The group's assignment is the coordinator's.
 """
 
 from __future__ import annotations

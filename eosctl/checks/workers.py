@@ -1,9 +1,10 @@
-"""`workers list` and `workers probe`: the observed group as rows, and its problems.
+"""`workers list`, `workers probe` and `metrics`: the observed workers and the sizes of their transactions. Reads only.
 
-`metrics`: judges the size of source tasks' transactions, from their metrics. Reads only.
+`workers list` and `workers probe` report the observed group as rows, and its problems.
 
-With a Kafka cluster and a group, the coordinators add what no metric has: each task's own transaction timeout, and how
-long its present transaction has been open.
+`metrics` judges the size of source tasks' transactions, from their metrics. With a Kafka cluster and a group, the
+coordinators add what no metric has: each task's own transaction timeout, and how long its present transaction has been
+open.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""doctor's findings, without validations: those let connectors log in to their databases. Reads only.
+"""The collector's sources: each with its look at the cluster, its interval and its longest time. Reads only.
 
-The Connect group: its workers and their modes, its source connectors, and pending fencing. Reads only.
-
-Hanging transactions, as `txn hanging` finds them. Reads only.
-
-Checks whether the Kafka cluster answers, and which of its brokers do not. Reads only.
-
-Open transactions, as coordinators list them, and the aborted ones since the collector began. Reads only.
-
-The table of sources: each with its look, its interval and its longest time.
+The looks are: doctor's findings without validations, as those let connectors log in to their databases; the Connect
+group, with its workers and their modes, its source connectors, and pending fencing; hanging transactions, as `txn
+hanging` finds them; the Kafka cluster, whether it answers and which of its brokers do not; and open transactions, as
+coordinators list them, with the aborted ones since the collector began.
 """
 
 from __future__ import annotations

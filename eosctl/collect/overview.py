@@ -1,6 +1,6 @@
 """The overview of what is known now: each source's newest facts, their age, and the last failure, if any. Pure.
 
-A source: one question to the cluster, how often it is asked and how long it may take.
+A source is one question to the cluster, with how often it is asked and how long it may take.
 """
 
 from __future__ import annotations

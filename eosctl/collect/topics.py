@@ -1,6 +1,7 @@
-"""The distance of last stable offsets from the ends of topics, and the time of a standstill. Reads only.
+"""Looks at topics: how far last stable offsets are behind the ends, and when offsets were last written. Reads only.
 
-The time of each connector's last source offset; offsets topics are followed from where the last look ended.
+The first gives the distance, and the time of a standstill. The second gives the time of each connector's last source
+offset; offsets topics are followed from where the last look ended.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Connections to a worker or an exporter: direct, or through the proxy that the environment names for its URL.
+"""Connections to Connect workers and exporters: addresses, proxies, TLS and signed requests.
 
-The addresses of a worker's host.
+A connection is direct, or goes through the proxy that the environment names for its URL. The addresses are those of a
+worker's host. The TLS context is made from a ConnectAccess; certificates and host names are always verified.
 
-TLS to Connect workers: the context made from a ConnectAccess. Certificates and host names are always verified.
-
-Signatures of requests between Connect workers, made with the session key in the config topic.
-
-It does no I/O; the key comes from the newest `session-key` record (KIP-507, `InternalRequestSignature` 4.3).
+Requests between Connect workers are signed with the session key in the config topic. Signing does no I/O; the key comes
+from the newest `session-key` record (KIP-507, `InternalRequestSignature` 4.3).
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""One Connect worker's REST interface over urllib3.
+"""One Connect worker's REST interface over urllib3, and its answer or the reason why there is none.
 
 It maps every answer to a value or an error of eosctl and waits out rebalances (409). It decides nothing, follows no
 redirect, and sends credentials, connectors' configs and signatures only where its ConnectAccess lets them go.
-
-A Connect worker's answer over REST, or the reason why there is none.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""`connectors stop`, `pause`, `resume` and `restart`: plans the change, asks one worker, and waits for the outcome.
+"""`connectors stop`, `pause`, `resume`, `restart` and `trace`: changes a connector's state, and shows its failures.
 
-Connect answers before anything has happened; here the outcome is the state that the worker and the group's members
-finally show, with the failure of a FAILED part.
+A change is planned, requested of one worker, and awaited. Connect answers before anything has happened; here the
+outcome is the state that the worker and the group's members finally show, with the failure of a FAILED part. Waiting
+until one worker shows a connector in a state is one loop for all commands that change a state.
 
-Waits until one worker shows a connector in a state: the one loop of all commands that change a state.
-
-`connectors trace`: the failure of each FAILED part of a connector. Reads only.
+`connectors trace` shows the failure of each FAILED part of a connector, and reads only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Finds connectors with an offsets topic of their own: by a worker's REST interface, else by the config topic.
+"""Connectors with an offsets topic or a Kafka cluster of their own.
 
-Connections to other Kafka clusters that connectors' configs name, where their transactional ids are.
+The offsets topics are found by a worker's REST interface, else by the config topic. The connections to other Kafka
+clusters are those that connectors' configs name; the connectors' transactional ids are there.
 """
 
 from __future__ import annotations

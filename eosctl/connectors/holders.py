@@ -1,16 +1,13 @@
 """The holders of connectors' tasks: the one look of all commands that must not meet a running task. Reads only.
 
-The members of the group report which tasks they may run, and REST which of those run or have failed. What neither
-reports is not known, and never a no.
+Connectors and their tasks are as the workers' REST interface reports them. The members of the group report which tasks
+they may run, and REST which of those run or have failed. What neither reports is unknown, and never a no.
 
-Decides whether a worker holds a task: what the group's members report, compared with REST. Pure.
-
-REST's list of tasks proves nothing of a connector that is STOPPED. The leader deletes the status of its tasks at once,
-while a follower still waits for their last commit (`AbstractHerder`, `DistributedHerder.RebalanceListener`, Kafka 4.3;
-seen on 4.3.1: up to a second, and up to `task.shutdown.graceful.timeout.ms` by the code); and what the follower then
-says of them comes back to REST, where it stays until the next rebalance (seen for more than a minute).
-
-Connectors and their tasks as the workers' REST interface reports them.
+Whether a worker holds a task is judged, without I/O, from the members' reports compared with REST. REST's list of tasks
+proves nothing about a connector that is STOPPED. The leader deletes the status of its tasks at once, while a follower
+still waits for their last commit (`AbstractHerder`, `DistributedHerder.RebalanceListener`, Kafka 4.3; seen on 4.3.1: up
+to a second, and up to `task.shutdown.graceful.timeout.ms` by the code); and the status that the follower then writes
+comes back to REST, where it stays until the next rebalance (seen for more than a minute).
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""A connector and its group as `offsets switch` finds them, and whether it can be switched.
+"""A connector and its group as `offsets switch` finds them, whether it can be switched, and why parts are FAILED.
 
-Recognises the failure of a FAILED connector or task: its trace against the dictionary of failures.
-
-Connect restarts none of them by itself. A failure that the dictionary lacks is shown by its outermost and its deepest
-cause.
+The failure of a FAILED connector or task is recognised by its trace against the dictionary of failures. Connect
+restarts none of them by itself. A failure that the dictionary lacks is shown by its outermost and its deepest cause.
 """
 
 from __future__ import annotations

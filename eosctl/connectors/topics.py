@@ -2,10 +2,9 @@
 
 Where a worker does not track them (`topic.tracking.enable=false`) or can't be reached, only the configs are left.
 
-The topics that a source connector uses beside its offsets topic, as far as its config shows. Pure.
-
-A config shows where a connector may write; its worker knows where it did write (KIP-558). Transforms may send records
-to other topics, and a prefix stands for unnamed tables, so none of these topics is certain.
+A config shows the topics that a source connector uses beside its offsets topic, and where it may write; its worker
+knows where it did write (KIP-558). Transforms may send records to other topics, and a prefix stands for unnamed tables,
+so none of the config's topics is certain. Reading them from a config is pure.
 """
 
 from __future__ import annotations

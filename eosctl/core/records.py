@@ -1,13 +1,13 @@
-"""Kafka records and topics as plain values, shared by everything that reads or writes topics.
+"""Kafka records, topics and logs as plain values, and records as lines of JSON.
 
-The log of a partition as `audit` reads it: batches by their headers, control markers, and gaps.
+The values are shared by everything that reads or writes topics.
 
-Named tuples, as a topic has them by the hundred thousand. Records are not kept: a batch has only their number.
+`audit` reads the log of a partition as batches by their headers, control markers, and gaps. They are named tuples, as a
+topic has them by the hundred thousand. Their records are not kept: a batch has only their number.
 
-Kafka records as lines of JSON (NDJSON): the one file format of exports, backups and snapshots.
-
-Lossless: bytes that are not UTF-8 are `{"base64": …}`, a tombstone has `"value": null`. Opens no files: lines in,
-lines out, so that a file of any size streams.
+Lines of JSON (NDJSON) are the one file format of exports, backups and snapshots. It is lossless: bytes that are not
+UTF-8 are `{"base64": …}`, a tombstone has `"value": null`. Opens no files: lines in, lines out, so that a file of any
+size streams.
 """
 
 from __future__ import annotations

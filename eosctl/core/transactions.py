@@ -1,8 +1,8 @@
-"""Transactional ids and their state, as coordinators and partition leaders report them.
+"""Transactional ids and their state, as coordinators and partition leaders report them, and Connect's fencing rounds.
 
 The brokers' answers are named tuples, as on the wire: there may be hundreds of thousands of them.
 
-A fencing round of Connect's leader: its time limits, its effect on the ids, and how to speed it up.
+A fencing round of Connect's leader has time limits, an effect on the ids, and settings that speed it up.
 """
 
 from __future__ import annotations

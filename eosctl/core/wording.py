@@ -1,6 +1,6 @@
 """Wording that messages share: counts (never "1 tasks" or "1 partition(s)"), times, and hints about wrong names.
 
-Valid names of topics (`Topic.validate`, Kafka 4.3).
+The names that topics may have are those of `Topic.validate`, Kafka 4.3.
 """
 
 from __future__ import annotations

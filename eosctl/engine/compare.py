@@ -1,7 +1,6 @@
 """Comparison of the records that exist now with those that should exist, by decisions and by planned writes.
 
-A check that a log has exactly the records that were sent, in the order in which each writer sent them.
-
+A quicker check comes first: a log has exactly the records that were sent, in the order in which each writer sent them.
 No key is looked up for it. If the check fails, for whatever reason, nothing is wrong yet: then keys are compared.
 """
 

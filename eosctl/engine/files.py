@@ -1,14 +1,14 @@
-"""Tables in files of Arrow's IPC format, written whole or not at all.
+"""Tables on the disk: whole files of Arrow's IPC format, records by parts of the work, and rows that exceed memory.
 
-Records that were read are kept in a folder by the part of the work that each key belongs to (`places`): every task
-finds all records of its keys, whichever reader has read them. Each reader writes one file, however much it reads, whose
-last batch says where in it each part is: every part looks into every file.
+A file is written whole or not at all.
 
-The part of the work that a key belongs to, where all records of the key come together, wherever they were read.
+A key belongs to one part of the work, where all its records come together, wherever they were read. Records that were
+read are kept in a folder by that part (`places`): every task finds all records of its keys, whichever reader has read
+them. Each reader writes one file, however much it reads, whose last batch has the place of each part in it: every part
+looks into every file.
 
-Rows that do not fit into memory, in parts that do: all rows of a group are in one part.
-
-The parts wait on the disk.
+Rows that do not fit into memory are divided into parts that do, and wait on the disk. All rows of a group are in one
+part.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""The partition that Connect's producer chooses for each key: murmur2 of a whole column at once.
+"""Columns of keys: the partition of each, its connector, its row in another table, and its form under a new name.
 
-Each step hashes one word of every key. Tests hold it to `core.offsets.names`. A list of Python's bytes, as
-`confluent_kafka.murmur2` wants them, takes twice the time and several times the memory.
+The partition is the one that Connect's producer chooses: murmur2 of a whole column at once. Each step hashes one word
+of every key. Tests hold it to `core.offsets.names.murmur2`. A list of Python's bytes, as `confluent_kafka.murmur2`
+requires, takes twice the time and several times the memory.
 
-Look-up of one table's rows in another, by topic, key and partition.
+Rows of one table are looked up in another by topic, key and partition. Hashes of keys and numbers of rows, sorted
+together, bring rows that can be the same next to each other; nearly all tables have the hashes. Arrow's `index_in`,
+which puts the bytes into a hash table, takes twice as long.
 
-Hashes of keys and numbers of rows, sorted together, bring rows that can be the same next to each other; nearly all
-tables have the hashes. Arrow's `index_in`, which puts the bytes into a hash table, takes twice as long.
-
-The connectors that keys belong to, and keys under new names.
-
-Arrow handles the usual form of keys, Python the others one by one.
+For connectors and new names, Arrow handles the usual form of keys, Python the others one by one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Offsets topics as columns, and the writes of a merge of two of them.
 
-The newest offsets of a topic by connector and key, a few at a time as rows, and which of them are plain.
+The newest offsets of a topic are listed by connector and key, a few at a time as rows, with those marked that are
+plain.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""The way from columns to Kafka: the partition of each row, the order of rows, and how a producer gets them.
+"""The way from columns to Kafka: order and partition of rows, sizes of transactions, and what a producer gets.
 
-`kafka.topics.writer` sends them, in transactions. A commit fails if one record of its transaction failed: only the last
-record of each partition reports its delivery, for its offset.
+`kafka.topics.writer` sends the rows, in transactions. A commit fails if one record of its transaction failed: only the
+last record of each partition reports its delivery, for its offset.
 
-The size of one transaction of offset writes: everything, unless that is very much.
+One transaction of offset writes has everything, unless that is very much. Brokers abort a transaction that is open for
+minutes, workers that read the topic to its end wait as long, and the records of one transaction are in memory here. The
+coordinator keeps the topics and partitions of a transaction in one record, which may have 1 MiB (`max.message.bytes` of
+__transaction_state; TransactionLogValue, Kafka 4.3).
 
-Brokers abort a transaction that is open for minutes, workers that read the topic to its end wait as long, and the
-records of one transaction are in memory here. The coordinator keeps the topics and partitions of a transaction in one
-record, which may have 1 MiB (`max.message.bytes` of __transaction_state; TransactionLogValue, Kafka 4.3).
-
-Tables in files sorted by target partition: a reader of some partitions reads little else.
-
-The schema has the partitions at the ends of each batch.
+Tables in files are sorted by target partition: a reader of some partitions reads little else. The schema has the
+partitions at the ends of each batch.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Every code and word that can be explained, collected from the modules that declare them.
+"""Every code, word and kind of document that can be explained, collected from the modules that declare them.
 
-The list of modules is written out; a test holds it complete.
-
-Exit codes, and the words of the field that help and messages use.
-
-Every kind of document, collected from the features' declarations; only `schema` and `explain` need all of them.
+The list of modules is written out; a test holds it complete. Exit codes, and the words of the field that help and
+messages use, are here too. Only `schema` and `explain` need all kinds of documents.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The one table of alerts: the condition, the meaning, and the command that checks or fixes it. Pure.
+"""The one table of alerts: the condition, the meaning, and the command that checks or fixes it.
 
 Expressions name metrics of `exporter/metrics.py` only, through `Series`: a renamed metric, or a label that it lacks, is
 an error when the rules are made. They select the exporter's scrape job, never the cluster: metrics of several exporters
 are matched by `job` and `instance`.
 
-`eosctl exporter rules`: the table of alerts as a Prometheus rule file.
+`eosctl exporter rules` makes a Prometheus rule file of the table, which is pure.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The exposition, docs/metrics.md and the dashboard are made from it. Names follow Prometheus' conventions: base units,
 `_seconds`, `_total`, `_info`. A series exists as long as its subject does; an unknown value has none.
 
-The metrics as text, by prometheus_client: Prometheus' own format, or OpenMetrics on request.
+prometheus_client makes the text: Prometheus' own format, or OpenMetrics on request.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The HTTP server of the exporter: /metrics, /healthz, /readyz. Answers are made from the overview without waiting.
+"""`eosctl exporter`: collects and serves until SIGTERM, or once, into a file; and its HTTP server.
 
-A thread per connection, no more than MOST_CONNECTIONS, and some more for clients that have identified themselves. TLS
-handshake, request line and headers share one deadline: a client that sends single bytes is cut off, too.
-
-The operation behind `eosctl exporter`: collects and serves until SIGTERM, or once, into a file.
+The server answers /metrics, /healthz and /readyz, from the overview and without waiting. It has a thread per
+connection, no more than MOST_CONNECTIONS, and some more for clients that have identified themselves. TLS handshake,
+request line and headers share one deadline: a client that sends single bytes is cut off, too.
 """
 
 from __future__ import annotations

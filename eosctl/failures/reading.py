@@ -1,15 +1,13 @@
-"""Reads a text event by event: a log record with its stack trace, a trace alone, a line alone.
+"""Reads a text event by event: a log record with its stack trace, a trace alone, a line alone. Pure.
 
 The text may have any length: only one event is in memory at a time, and only a bounded part of it.
 
-The chain of causes in a Java stack trace, as `Throwable.printStackTrace` prints it (Java 8 to 25).
+A Java stack trace gives a chain of causes, as `Throwable.printStackTrace` prints it (Java 8 to 25). It may come from a
+terminal or a ticket: without indentation, or folded at the width of a window.
 
-It may come from a terminal or a ticket: without indentation, or folded at the width of a window.
-
-Strips lines of logs and terminals: colours, prefixes of containers, JSON, escaped line ends.
-
-It knows log4j, logback, java.util.logging, JSON loggers, kubectl, docker, journald, Flink and Streams. Pure; every
-pattern is anchored and bounded, so that the time is linear in the length of a line.
+Lines of logs and terminals are stripped of colours, prefixes of containers, JSON and escaped line ends. Known are
+log4j, logback, java.util.logging, JSON loggers, kubectl, docker, journald, Flink and Streams. Every pattern is anchored
+and bounded, so that the time is linear in the length of a line.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Matches the exceptions of a trace with the table of failures. Pure.
+"""The dictionary of failures, and the match of a trace's exceptions with it. Pure.
 
 The deepest exception that an entry fits decides; those above it only noticed it.
 
-The dictionary of failures: every entry, in the order in which a text is compared with them.
-
-Connect's entries come before those of producers, and those about ids before those about rights in general.
+The dictionary has every entry, in the order in which a text is compared with them. Connect's entries come before those
+of producers, and those about ids before those about rights in general.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""The failures of a text: how often, when, and which are only consequences. Memory does not grow with the text.
+"""`eosctl explain` of a stack trace or a log: its failures, how often and when, and which are only consequences.
 
-The names in a trace that a command needs: transactional ids, tasks and partitions. Pure.
+Memory does not grow with the text.
 
-Only text at the places where Kafka prints a name is taken; nothing else of a foreign text is printed again.
-
-`eosctl explain` of a stack trace or a log: its failures, as a report.
+A command needs names that a trace has: transactional ids, tasks and partitions. Only text at the places where Kafka
+prints a name is taken; nothing else of a foreign text is printed again. Taking them is pure.
 """
 
 from __future__ import annotations

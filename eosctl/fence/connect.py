@@ -1,16 +1,14 @@
-"""Fencing through Connect's own endpoint (`--via connect`).
+"""Fencing through Connect's own endpoint (`--via connect`), its duration, and fencing of a connector's former tasks.
 
 The leader does what it does before it starts tasks: it fences the recorded ids and writes the task-count record. The
 connector must be STOPPED, so that nothing is left to fence when it resumes.
 
-Estimates how long Connect's own fencing of a connector takes, and whether it ends, from the retry backoff.
+How long Connect's own fencing of a connector takes, and whether it ends, is estimated from the retry backoff. Connect
+fences one id, then waits for the admin client's backoff, per coordinator, so the number of recorded tasks is a downtime
+at each reconfiguration (Kafka 3.7 to 4.3; `AdminApiDriver`). Older clients wait 100 ms.
 
-Connect fences one id, then waits for the admin client's backoff, per coordinator, so the number of recorded tasks is a
-downtime at each reconfiguration (Kafka 3.7 to 4.3; `AdminApiDriver`). Older clients wait 100 ms.
-
-Fencing of the ids of a stopped connector's former tasks, so that none of them can commit an offset any more.
-
-A worker gives up on a task that does not end in time, and a frozen one may resume: both may hold a producer.
+The ids of a stopped connector's former tasks are fenced so that none of them can commit an offset any more. A worker
+gives up on a task that does not end in time, and a frozen one may resume: both may hold a producer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The input of `fence`: the ids that a request selects, and their connectors.
+"""The input of `fence`, and its safety checks.
 
-The safety checks of `fence`: refusals for running tasks and leaders, and the warnings shown before confirmation.
+The input is the ids that a request selects, and their connectors. The checks are refusals for running tasks and
+leaders, and the warnings shown before confirmation.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Decides whether running tasks, of any group, hold the ids that are to be fenced.
+"""Decides whether running tasks, of any group, hold the ids that are to be fenced, and who owns these ids.
 
 The members of a group report which tasks they may run, and REST which of those have failed. Flags limit the questions:
 with --live no worker is asked, as all tasks that members may run count as running; with --unknown-liveness nothing is
 waited for; with both, nothing is asked.
-
-The owners of the ids that are to be fenced.
 """
 
 from __future__ import annotations

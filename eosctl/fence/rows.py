@@ -1,6 +1,6 @@
-"""The rows that `fence` prints, one per transactional id, for both its plan and its result.
+"""The rows, counts, problems and exit code of `fence`, for both its plan and its result.
 
-The rows, counts, problems and exit code of `fence`, for both its plan and its result.
+There is one row per transactional id.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Decides whether a Connect group without members ever existed on this Kafka cluster.
+"""A Connect group without members: whether it ever existed, its config topic, and requests to a group's leader.
 
 The workers of a group that is gone run nothing, and need no waiver; but a mistyped group looks the same to its
-coordinator.
+coordinator. So it is decided whether the group ever existed on this Kafka cluster.
 
-The group's config topic, and the records that an open transaction hides in it. Reads only.
+The config topic is read with the records that an open transaction hides in it. Reads only.
 
-The leader of a Connect group: its REST interface, and the signature that identifies a member to it.
+The leader of a group is reached over its REST interface, with the signature that identifies a member to it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""The URLs at which the members of a group are asked, and the members that may share a worker's address.
+"""The URLs at which the members of a group are asked, and which may lead elsewhere or to the same worker.
 
 Names are resolved only if there are several members, in parallel, and within a part of the command's time; a name that
 can't be resolved proves nothing.
 
-Decides whether a URL leads to a group, and whether two members' URLs may lead to one worker. Pure.
-
-No answer of Connect's REST interface identifies the worker that gives it, or its group. But the workers of one group
-know the same connectors, and report on which members those run; and whatever answers at one address is taken for one
-worker, so it proves none of the members that are reached there. Those are distinguished by the addresses from which
-they are connected to Kafka.
+Whether a URL leads to a group, and whether two members' URLs may lead to one worker, is decided without I/O. No answer
+of Connect's REST interface identifies the worker that gives it, or its group. But the workers of one group know the
+same connectors, and report on which members those run; and whatever answers at one address is taken for one worker, so
+it proves none of the members that are reached there. Those are distinguished by the addresses from which they are
+connected to Kafka.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""A Connect group as its coordinator describes it: decoded members, owned work, and the leader. Pure.
+"""A Connect group as its coordinator describes it: decoded members, owned work, the leader, and names of nodes. Pure.
 
-Names for the workers of a dedicated MirrorMaker that advertise no URL: their host, and a number. Pure.
-
-A member id changes with each restart, so a node is identified by the host that it connects from, and by its client id
-unless MirrorMaker sets that. Nodes of one host can only be counted.
+Workers of a dedicated MirrorMaker that advertise no URL are named by their host, and a number. A member id changes with
+each restart, so a node is identified by the host that it connects from, and by its client id unless MirrorMaker sets
+that. Nodes of one host can only be counted.
 """
 
 from __future__ import annotations

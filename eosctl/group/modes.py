@@ -1,9 +1,8 @@
-"""The evidence, from outside, for a worker's `exactly.once.source.support`. Pure.
+"""A worker's answers over REST, and the evidence for its `exactly.once.source.support`.
 
-Connect has no request that returns the mode. Validating a connector with `exactly.once.support=required` shows whether
-the worker is `enabled`; `preparing` and `disabled` answer alike, and only a worker's file distinguishes them.
-
-One worker as it reports itself over REST: version, health, and exactly-once support.
+A worker reports its version, health and exactly-once support. Connect has no request that returns the mode. Validating
+a connector with `exactly.once.support=required` shows whether the worker is `enabled`; `preparing` and `disabled`
+answer alike, and only a worker's file distinguishes them. Weighing that evidence, from outside, is pure.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The one reader of a group's config topic, whether its absence is an error or not.
+"""The one reader of a group's config topic, and connectors and tasks as the config and the status topic record them.
 
-Connectors and tasks as recorded in the config and the status topic. Pure.
+The config topic's absence may be an error or not.
 
 If no worker can be asked (a dedicated MirrorMaker), these topics have the same facts: REST reads its states there, too
-(`KafkaStatusBackingStore`, 2.3 to 4.3).
+(`KafkaStatusBackingStore`, 2.3 to 4.3). Taking them from records is pure.
 """
 
 from __future__ import annotations

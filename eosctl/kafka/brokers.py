@@ -1,10 +1,9 @@
-"""Sends one request to every broker concurrently, so that all brokers that do not respond cost one wait together.
+"""Requests to every broker: which do not respond, their features, and their log directories.
 
-Finds brokers that do not respond: requests metadata from all of them.
-
-The features of brokers: their supported levels, and those in use (KIP-584), as ApiVersions reports them.
-
-The log directories of brokers and the free space of their disks, as DescribeLogDirs reports them (KIP-827).
+One request goes to every broker concurrently, so that all brokers that do not respond cost one wait together. Metadata
+is requested from all to find those that do not respond. Features are the supported levels, and those in use (KIP-584),
+as ApiVersions reports them. Log directories, and the free space of their disks, are as DescribeLogDirs reports them
+(KIP-827).
 """
 
 from __future__ import annotations

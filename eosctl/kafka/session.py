@@ -1,6 +1,6 @@
 """The connections that one command keeps to its clusters between requests.
 
-Connections to the brokers of one cluster, kept between requests and lent to one user at a time.
+The connections to the brokers of one cluster are lent to one user at a time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The environment of the programs that eosctl starts: kubectl, ssh, systemctl, JVMs, pip, and the user's own.
+"""The environment of the programs that eosctl starts, and the user's own commands that print a secret.
 
-Runs the user's own commands that print a secret: by the shell, as git's helpers are, and silently when they fail.
+The programs are kubectl, ssh, systemctl, JVMs, pip, and the user's own. Commands that print a secret are run by the
+shell, as git's helpers are, and silently when they fail.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Keeps the classes that a JVM loads at its start for the next one (AppCDS).
+"""Files that the cache keeps, among them the classes that a JVM loads at its start (AppCDS).
 
-Loading them is a good part of the start. The JVM writes the archive when it ends and checks the one it is given: one
-that does not fit is ignored. So is every error here: without an archive a JVM only starts slower. One archive per Java
-and set of jars, in a folder of the cache.
+A kept file is made once, and is never a reason for a failure.
 
-Files that the cache keeps: made once, and never a reason for a failure.
+Loading the classes is a good part of a JVM's start, so they are kept for the next one. The JVM writes the archive when
+it ends and checks the one it is given: one that does not fit is ignored. So is every error here: without an archive a
+JVM only starts slower. There is one archive per Java and set of jars, in a folder of the cache.
 """
 
 from __future__ import annotations

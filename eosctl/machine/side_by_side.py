@@ -1,6 +1,7 @@
-"""Runs the same request for many items at once, so that their waiting times overlap.
+"""Work in threads: the same request for many items at once, and items made ahead of their use.
 
-Work done ahead: one thread produces items that another is about to use.
+Requests run at once so that their waiting times overlap. For work done ahead, one thread produces items that another is
+about to use.
 """
 
 from __future__ import annotations

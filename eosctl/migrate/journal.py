@@ -1,8 +1,9 @@
-"""The journal of a migration: which stages of a plan began and ended, and under which ids it wrote.
+"""The journal of a migration, and the snapshots of earlier ones.
 
-It lies in the plan's snapshot folder, beside the files that the stages need.
+The journal records which stages of a plan began and ended, and under which ids it wrote. It lies in the plan's snapshot
+folder, beside the files that the stages need.
 
-Snapshots of earlier migrations: their size, and removing them. Backups are never removed.
+Snapshots of earlier migrations are measured and removed. Backups are never removed.
 """
 
 from __future__ import annotations

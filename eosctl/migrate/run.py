@@ -1,8 +1,7 @@
 """One invocation of `offsets migrate` or `offsets verify`: the report to show, and the function that applies it.
 
-`offsets verify BACKUP`: compare the topics with what a write put there or, after a restore, with what was before.
-
-It writes nothing. `run.verify_plan` does the same for a bulk plan.
+`offsets verify BACKUP` compares the topics with what a write put there or, after a restore, with what was before. It
+writes nothing. `verify_plan` does the same for a bulk plan.
 """
 
 from __future__ import annotations

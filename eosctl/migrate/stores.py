@@ -1,9 +1,9 @@
-"""The topics and files that the stores of a migration stand for.
+"""The topics and files that the stores of a migration stand for, and the target topics.
 
 A store is `global`, `dedicated`, a topic, either of the first and the last with `@PROFILE` for another cluster, or a
 file. The results are names as in a plan (`PlannedTopic.name`).
 
-The topics that a migration writes to: planned, created if missing, and awaited.
+Target topics, to which a migration writes, are planned, created if missing, and awaited.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The topics and files of a migration: their present state, and whether they moved since a plan.
+"""The topics and files of a migration: their present state, whether they moved since a plan, and stale copies of keys.
 
-A check without Spark whether a plan of `offsets migrate` still holds: only records since the plan are read.
+Whether a plan of `offsets migrate` still holds is checked without Spark: only records since the plan are read.
 
-Tombstones over copies of keys on partitions other than the one that a migration writes them to.
+Copies of keys on partitions other than the one that a migration writes them to get tombstones.
 """
 
 from __future__ import annotations

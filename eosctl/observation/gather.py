@@ -2,10 +2,8 @@
 
 A part that can't be read is left out of the observation, with the reason; it never stops the rest.
 
-Validates each source connector's config on a worker, to learn what the connector itself declares of exactly-once.
-
-A validation may log in to the connector's database and take seconds: they run in parallel, and after all faster
-requests.
+Each source connector's config is validated on a worker, to learn what the connector itself declares of exactly-once. A
+validation may log in to the connector's database and take seconds: they run in parallel, and after all faster requests.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Observes the Kafka clusters that connectors' configs name, for gates and checks: their ids and offsets there.
+"""Observes the own Kafka clusters, offsets topics and recorded connectors of a group, for gates and checks. Reads only.
 
-Reads only. A cluster that can't be asked leaves its connectors unseen, with the reason; it is asked once.
+Connectors' configs name clusters of their own: their ids and the offsets there are observed. A cluster that can't be
+asked leaves its connectors unseen, with the reason; it is asked once. Connectors' own offsets topics are read for the
+gate on the effects of a hard downgrade.
 
-Reads connectors' own offsets topics, for the gate on the effects of a hard downgrade.
-
-The connectors of a group that no request reaches (a dedicated MirrorMaker), from its config and status topics.
+The connectors of a group that no request reaches (a dedicated MirrorMaker) come from its config and status topics.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Asks the coordinators, for gates and connector checks, where ids are, which are unknown, and who else has them.
 
-Reads only. Each part stands alone: one that can't be asked stays unseen, with the reason.
+Each part stands alone: one that can't be asked stays unseen, with the reason. Reads only.
 
-Transactions of RUNNING tasks that their coordinator aborted at their timeout, by `__transaction_state`. Reads only.
-
-A task aborts transactions, too, if its connector asks for it: the time for which the transaction was open distinguishes
-the two. The log is read only if a RUNNING task's newest transaction was aborted, and only the end of that partition.
+Transactions of RUNNING tasks that their coordinator aborted at their timeout are found by `__transaction_state`. A task
+aborts transactions, too, if its connector asks for it: the time for which the transaction was open distinguishes the
+two. The log is read only if a RUNNING task's newest transaction was aborted, and only the end of that partition.
 """
 
 from __future__ import annotations

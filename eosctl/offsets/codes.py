@@ -1,12 +1,7 @@
-"""The codes of problems with offsets that are listed, compared and written.
+"""The codes of problems with offsets, of warnings of writes, files and switches, and of findings about lost offsets.
 
-The codes of warnings of `offsets set` and `offsets reset`.
-
-The codes of warnings about files of offsets.
-
-The codes of findings about lost offsets.
-
-The codes of warnings about a switch between offsets topics.
+Problems are of offsets that are listed, compared and written. Warnings are those of `offsets set` and `offsets reset`,
+of files of offsets, and of a switch between offsets topics.
 """
 
 from __future__ import annotations

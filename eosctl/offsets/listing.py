@@ -1,11 +1,10 @@
 """`offsets list | get | diff`: reads source offsets across their stores; writes nothing.
 
-Compares a worker's answer for a connector's offsets (KIP-875) with the topics.
+A worker's answer for a connector's offsets (KIP-875) is compared with the topics. The worker finds an offset by the key
+bytes that it would write itself. It lists a key in another spelling with null, and changes it under its own spelling.
+So the report shows both, and where they differ.
 
-The worker finds an offset by the key bytes that it would write itself. It lists a key in another spelling with null,
-and changes it under its own spelling. So the report shows both, and where they differ.
-
-The exit code of a comparison of offsets, and its report of keys that were not compared.
+A comparison of offsets has its own exit code, and reports keys that were not compared.
 """
 
 from __future__ import annotations

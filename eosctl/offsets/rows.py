@@ -1,6 +1,6 @@
 """The rows of `offsets list`, `get` and `diff`: source partitions in their stores; and parts that all commands use.
 
-The rows of `offsets list`, each made when it is printed.
+The rows of `offsets list` are each made when they are printed.
 """
 
 from __future__ import annotations

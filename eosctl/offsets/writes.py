@@ -1,12 +1,9 @@
-"""Plans of offset writes: their common parts, their reports, their refusals; and the plan of `merge`.
+"""Plans of offset writes: their common parts, their reports, their refusals and their journal; and the plan of `merge`.
 
-`apply` applies them.
+`apply` applies them. A warning counts copies of keys on partitions other than the one that is written to.
 
-The journal of offset writes, one per cluster: the last write that was begun, and whether its end was seen.
-
-It is also the lock that keeps two eosctl of one machine from writing offsets of a cluster at the same time.
-
-The warning of copies of keys on partitions other than the one that is written to.
+There is one journal per cluster: the last write that was begun, and whether its end was seen. It is also the lock that
+keeps two eosctl of one machine from writing offsets of a cluster at the same time.
 """
 
 from __future__ import annotations

@@ -32,11 +32,8 @@ A feature declares in its `rows.py` what it prints, and nothing else says it aga
 
 To add a column: a field (or a method) of the row, and its name among the `columns` of the kind's text.
 
-Derives the columns of a kind's text, with descriptions, from its row's types.
-
-Knows no particular kind; `rows` explains how a column is declared.
-
-Parts of rows that several features print.
+The columns of a kind's text, with their descriptions, are derived from its row's types, whatever the kind. Parts of
+rows that several features print are here, too.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
-"""The names of keys, decoded from what a terminal sends. Pure.
+"""A screen on a terminal: keys, styled rows, painting, and the terminal that it takes over.
 
-The rows of a screen: spans of styled text, cut and folded by terminal cells. Pure.
+Keys are decoded, as names, from what a terminal sends. Rows are spans of styled text, cut and folded by terminal cells.
+Text from outside is made printable here: no row can control the terminal. Both are pure.
 
-Text from outside is made printable here: no row can control the terminal.
+Rows are painted on the alternate screen: only those that changed, all at once, so that nothing flickers. Codes: ECMA-48
+and xterm's control sequences; terminals without synchronized output (mode 2026) ignore it.
 
-Paints rows on a terminal's alternate screen: only those that changed, all at once, so that nothing flickers.
-
-Codes: ECMA-48 and xterm's control sequences; terminals without synchronized output (mode 2026) ignore it.
-
-The terminal, taken over by one screen from `with` on; every exit restores it.
-
-Signals only wake the waiting thread, which does all work: nothing is painted from a handler. As elsewhere in the
-program, Ctrl-C and SIGTERM raise KeyboardInterrupt.
+The terminal is one screen's from `with` on; every exit restores it. Signals only wake the waiting thread, which does
+all work: nothing is painted from a handler. As elsewhere in the program, Ctrl-C and SIGTERM raise KeyboardInterrupt.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Writes a Report as text: aligned columns, uncut and without escape codes, in a pipe; fitted to a terminal.
 
 On a terminal a table folds its cells; where that would leave too little of a column, or break an id, each row becomes a
-block of lines. Sentences fold between words, JSON behind commas. Words are never broken or cut there, so that paths and
-commands can be copied. JSON that the column before has too is `same`.
+block of lines. Lines break between words, and in JSON behind commas. Words and numbers are never broken or cut there,
+so that paths and commands can be copied. JSON that the column before has too is `same`.
 
-Breaks lines: between words, and in JSON behind commas; never within a word or a number.
-
-The text of findings, in the order in which to act, each with its fix.
+Findings are in the order in which to act, each with its fix.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""The operations of `eosctl profile`: the content of the config file, resolved values, and changes of the file.
+"""The operations of `eosctl profile`: show the config file and resolved values, change the file, and check a profile.
 
 Secrets are shown as `***` and never written: the file has references to them.
 
-Edits the config file as text, so that its comments and its spelling stay.
+The file is edited as text, so that its comments and its spelling stay. Lines are spliced at the positions that the YAML
+parser reports, and the outcome is parsed again: if it is not exactly the wanted one (anchors, unusual layouts), nothing
+is changed.
 
-Lines are spliced at the positions that the YAML parser reports, and the outcome is parsed again: if it is not exactly
-the wanted one (anchors, unusual layouts), nothing is changed.
-
-The operation `eosctl profile check`: connects to what a profile names, and compares the answers to expectations.
+`eosctl profile check` connects to what a profile names, and compares the answers to expectations.
 """
 
 from __future__ import annotations

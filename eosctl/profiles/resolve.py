@@ -1,8 +1,7 @@
-"""The resolver, which records the origin of each value. It runs nothing but a profile's own `*_command`.
+"""The resolver of a Target and of access to workers over REST, which records the origin of each value.
 
-Resolves the settings for access to workers over REST, from the same sources as a Target's other values.
-
-Modules that only a worker's settings need are imported once there are any.
+It runs nothing but a profile's own `*_command`. The settings for workers come from the same sources as a Target's other
+values. Modules that only a worker's settings need are imported once there are any.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Reads client settings and workers' configs from files, and from the `client` section of a profile.
+"""Client settings and workers' configs from files and from a profile's `client` section, with Java stores as PEM.
 
-Converts Java key and trust stores to PEM, which both kinds of Kafka client accept; opened content stays in memory.
-
+Java key and trust stores are converted to PEM, which both kinds of Kafka client accept; opened content stays in memory.
 The content determines the format, whatever `ssl.*.type` is, as in Java since version 9.
 
-Reads the workers' properties files again: they are edited during a roll.
+The workers' properties files are read again: they are edited during a roll.
 """
 
 from __future__ import annotations

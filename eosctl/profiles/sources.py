@@ -1,6 +1,6 @@
-"""The sources of values, in order: flags, `EOSCTL_*` environment and a profile; and secrets, fetched.
+"""The sources of values, in order: flags, `EOSCTL_*` environment and a profile; secrets, fetched; and the YAML file.
 
-The YAML file of profiles: its location, its valid content, and edits that keep its comments.
+The YAML file of profiles has a location, a valid content, and edits that keep its comments.
 """
 
 from __future__ import annotations

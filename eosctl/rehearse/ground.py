@@ -1,6 +1,6 @@
 """The sandbox in which faults happen, its connector, and whether both are well.
 
-A forwarder between the workers and a broker, which can delay or cut connections.
+A forwarder between the workers and a broker can delay or cut connections.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A connector in the internal topics: its committed source offsets, and its transactions.
+"""A rehearsal's reading of the internal topics, and its judgement of repeated and missing values.
 
-Transactions are read from the coordinators' own log, in which each use of a transactional id begins with a record.
+The topics have a connector's committed source offsets, and its transactions. Transactions are read from the
+coordinators' own log, in which each use of a transactional id begins with a record.
 
-Values of records: duplicates that no mode allows, by the phases of a run, and sequences that continue.
-
-A record that was delivered while all workers were enabled was committed with its source offset: it may never come
-again, whatever the mode is then. One that was delivered at least once may come again until that phase is over.
+Values of records show duplicates that no mode allows, by the phases of a run, and sequences that continue. A record
+that was delivered while all workers were enabled was committed with its source offset: it may never come again,
+whatever the mode is then. One that was delivered at least once may come again until that phase is over.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """rehearse: plans what to start, and the order of the faults; starts nothing.
 
-The source of a rehearsal without a config: a growing file of numbered lines.
+The source of a rehearsal without a config is a growing file of numbered lines, which a connector reads.
 """
 
 from __future__ import annotations

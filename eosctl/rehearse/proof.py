@@ -1,8 +1,8 @@
-"""The audits of a fault: of transactions since all workers are enabled, of values over the whole run.
+"""The audits of a rehearsal's faults: of transactions since all workers are enabled, of values over the whole run.
 
 A row is never better than what its audit could prove alone; what an earlier row has is not held against it once more.
 
-The audit in a rehearsal: `eosctl audit` itself, its result in the shape of a fault's row.
+The audit is `eosctl audit` itself, with its result in the shape of a fault's row.
 """
 
 from __future__ import annotations

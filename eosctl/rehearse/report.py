@@ -1,6 +1,6 @@
-"""The reports of a rehearsal: its plan, and its result.
+"""The reports of a rehearsal: its plan, its result, and the result as an HTML page.
 
-The result of a rehearsal as one HTML page without outside references, fit to be filed as evidence.
+The page has no outside references, and is fit to be filed as evidence.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
 Only for the one case that `rules` recognises. Observes and decides; `apply` executes. The steps follow from the current
 state of the cluster and from the journal of an interrupted run.
 
-Reads from the journal of `rescue` what the cluster can't show: restarted tasks, and their epochs before.
-
-REST reports a task RUNNING before it runs, so after a kill only the epochs noted before the restart show which tasks
-have taken their ids since.
+The journal of `rescue` has what the cluster can't show: restarted tasks, and their epochs before. REST reports a task
+RUNNING before it runs, so after a kill only the epochs noted before the restart show which tasks have taken their ids
+since.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The rows of `rescue`: the steps that heal a connector, and their outcomes.
+"""The rows and the report of `rescue`: the steps that heal a connector, and their outcomes.
 
-The report of a rescue: plan and result as rows of steps.
+Plan and result are both rows of steps.
 """
 
 from __future__ import annotations

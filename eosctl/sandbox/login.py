@@ -1,11 +1,12 @@
-"""The login of a sandbox: one user, with passwords made for this sandbox, in files that only their owner may read.
-
-Workers ask for it by Connect's own basic authentication. Brokers may ask for it, too, at each listener that has no
-other login; then nobody but its owner reaches anything of the sandbox.
-
-The secured sandbox: a certificate, users with passwords, and one settings file per user.
+"""The logins of a sandbox: one user for a plain one; a certificate and several users for a secured one.
 
 What is secret lies in files that only their owner may read; it is in no command line, no log and no state file.
+Passwords are made for this sandbox.
+
+Workers require the one user by Connect's own basic authentication. Brokers may require it, too, at each listener that
+has no other login; then nobody but its owner reaches anything of the sandbox.
+
+A secured sandbox has a certificate, users with passwords, and one settings file per user.
 """
 
 from __future__ import annotations

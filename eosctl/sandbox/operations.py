@@ -1,10 +1,9 @@
-"""`eosctl sandbox`: up, status, logs, down of a named stack below the state directory.
+"""`eosctl sandbox`: up, status, logs, down of a named stack below the state directory; its rights, and a zombie.
 
-The secured sandbox: a user per role, named like it, and the rights that each of them needs before any connector.
+A secured sandbox has a user per role, named like it, and the rights that each of them needs before any connector. What
+a connector needs is granted by `eosctl acls apply`, as on any cluster.
 
-What a connector needs is granted by `eosctl acls apply`, as on any cluster.
-
-A zombie to practise on: a real producer that holds a transactional id and an open transaction.
+The zombie is for practice: a real producer that holds a transactional id and an open transaction.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The property files of the sandbox: brokers (KRaft, combined), workers and logging, tuned for a short start.
+"""The settings of a sandbox: property files of its servers, and lock files of Kafka's jars.
 
-Lock files: the exact jars of each supported Kafka version, `group:artifact:version sha256 size`.
+Property files are those of brokers (KRaft, combined), workers and logging, tuned for a short start.
 
-A lock names no host. It is made once per version by a developer: `python -m eosctl.sandbox.downloads.relock VERSION`.
-Where it has brokers only, workers are those of `connect_version`.
+Lock files list the exact jars of each supported Kafka version, `group:artifact:version sha256 size`. A lock names no
+host. It is made once per version by a developer: `python -m eosctl.sandbox.downloads.relock VERSION`. Where it has
+brokers only, workers are those of `connect_version`.
 """
 
 from __future__ import annotations

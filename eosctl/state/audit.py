@@ -4,7 +4,7 @@ A write that a safety check refused has a line, too. A line is appended when its
 in a file of its own under the state directory, locked by the writing process: if the lock is free and the file still
 exists, that process was killed, and the next eosctl adds the line with outcome `killed`. No secret may reach an entry.
 
-Collects the names that a write affects: connectors, transactional ids, topics, workers, principals.
+An entry has the names that its write affects: connectors, transactional ids, topics, workers, principals.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The operation `eosctl history`: the audit log as rows. It adds the lines of killed writes, and changes nothing else.
+"""The operation `eosctl history`: the audit log as rows, with what each write affected.
 
-Shows what each write affected, also for entries of older versions.
-
-The rows of `history`: the entries of the audit log, also of an older eosctl with fewer members.
+It adds the lines of killed writes, and changes nothing else. The rows are the entries of the log, also those of an
+older eosctl with fewer members, whose affected names are shown too.
 """
 
 from __future__ import annotations

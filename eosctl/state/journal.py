@@ -1,13 +1,12 @@
-"""A journal: the steps that a command has begun and ended, so that a killed run can be continued.
+"""The journal of a command, and the execution of steps with it, so that a killed run can be continued.
 
-JSON lines in one file, synced one by one, readable by its owner only. Each command defines its events: it has a class
-for each event that it reads again, with the members of the line. Later members have defaults, so that the journals of
-older versions can be read.
+A journal has the steps that a command has begun and ended: JSON lines in one file, synced one by one, readable by its
+owner only. Each command defines its events: it has a class for each event that it reads again, with the members of the
+line. Later members have defaults, so that the journals of older versions can be read.
 
-Executes steps with a journal: a feature supplies its steps, and the journal entries of each.
-
-Takes the lock, checks again what the plan is based on, and writes a journal entry before and after each step. Ctrl-C
-and errors end the work with the result so far; everything else passes through, like a kill.
+For the execution a feature supplies its steps, and the journal entries of each. It takes the lock, checks again what
+the plan is based on, and writes a journal entry before and after each step. Ctrl-C and errors end the work with the
+result so far; everything else passes through, like a kill.
 """
 
 from __future__ import annotations

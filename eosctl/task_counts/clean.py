@@ -1,9 +1,7 @@
 """`task-counts clean`: has the config topic compacted until it has no record that workers can't read.
 
-Plans and reports; `clean_steps` does it. The topic's settings of before are in the journal before they are
-changed, so that they are set back whatever happens in between.
-
-The steps of `task-counts clean`: overwrite, change the settings, wait for the cleaner, set them back.
+The steps are: overwrite, change the settings, wait for the cleaner, set them back. The topic's former settings are in
+the journal before they are changed, so that they are set back whatever happens in between.
 """
 
 from __future__ import annotations

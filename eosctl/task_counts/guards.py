@@ -1,10 +1,10 @@
-"""The guards of `task-counts write`: everything it reads to decide whether a record may be written now.
+"""The guards of `task-counts write`, and the write of one task-count record.
 
-Reads only. Each guard raises RefusedError with what was seen.
+The guards read everything that decides whether a record may be written now. They only read, and each raises
+RefusedError with what was seen.
 
-One task-count record: found in the config topic, backed up, written, and read back.
-
-Judges nothing: whether a record may be written is decided by those who call this.
+One record is found in the config topic, backed up, written, and read back. That judges nothing: its callers decide
+whether a record may be written.
 """
 
 from __future__ import annotations

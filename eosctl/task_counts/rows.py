@@ -1,6 +1,6 @@
-"""The rows of `task-counts list`, `show`, `validate` and `replay`: one per connector.
+"""The rows of `task-counts list`, `show` and `validate`, and the report of `replay`, from what was read.
 
-The rows of `task-counts list`, `show` and `validate`, and the report of `replay`, from what was read.
+There is one row per connector.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Task-count records: the ids that a leader would fence now, and the connectors whose ids are alive.
+"""Task-count records: the ids that a leader would fence now, the connectors whose ids are alive, and findings.
 
-Judges values that were read elsewhere; reads and writes nothing. The findings about records are in `findings`.
-
-The findings about a connector's task-count record: one rule per code.
-
-Judges values that were read elsewhere; reads and writes nothing. A finding is certain unless its text says otherwise.
+Judges values that were read elsewhere; reads and writes nothing. The findings about a connector's task-count record
+have one rule per code. A finding is certain unless its text says otherwise.
 """
 
 from __future__ import annotations

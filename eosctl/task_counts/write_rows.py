@@ -1,8 +1,7 @@
-"""The rows of `task-counts write` and `clean`: the record to write, and the records to compact away.
+"""The rows of `task-counts write` and `clean`, and the effects of a record that is not yet written.
 
-The effects of a task-count record that is not yet written: later decisions, and the ids it would leave out.
-
-Judges values that were read elsewhere; reads and writes nothing.
+The rows are the record to write, and the records to compact away. The effects are later decisions, and the ids that the
+record would leave out; they are judged from values that were read elsewhere, without reading or writing anything.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The owners of transactional ids: by known connectors and groups, else by the form of the id.
+"""The owners of transactional ids, and parts of rows about ids, of `txn` and other features.
 
-Parts of rows about transactional ids, of `txn` and other features; `fence` loads no more than this.
+Owners are found by known connectors and groups, else by the form of the id.
 
-Converts refusals and missing answers of brokers to rows, counts and exit codes.
+`fence` loads no more of `txn` than this. Refusals and missing answers of brokers become rows, counts and exit codes.
 """
 
 from __future__ import annotations

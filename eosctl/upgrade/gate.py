@@ -1,6 +1,6 @@
-"""The result of one check before a change of the workers' mode; `gates` has the checks.
+"""The result of one check before a change of the workers' mode, and the checks about workers. Pure.
 
-The gates about workers: members, versions, modes, and whether their files agree. Pure.
+The checks are about members, versions, modes, and whether the workers' files agree; `gates` has the others.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """One look at a whole group for `upgrade plan`, `apply`, `status` and `verify`: read, remembered and judged.
 
-Reads only.
+Reads only. What is remembered is the progress of a roll, and what the group forgets about its workers.
 
-The rights that the target of an upgrade needs, from the cluster's ACLs: `acls check` as a gate.
-
-They are checked before the first restart, as a worker without rights on its leader's id stops the whole group, and an
-admin client that may not fence is noticed only at the next reconfiguration. Unknown rights are left open, and stop
-nobody.
-
-The memory of upgrades: the progress of a roll, and what the group forgets about its workers.
+The rights that the target of an upgrade needs are judged from the cluster's ACLs: `acls check` as a gate. They are
+checked before the first restart, as a worker without rights on its leader's id stops the whole group, and an admin
+client that may not fence is noticed only at the next reconfiguration. Unknown rights are left open, and stop nobody.
 """
 
 from __future__ import annotations

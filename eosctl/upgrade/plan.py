@@ -1,13 +1,11 @@
 """upgrade plan: looks at the whole group, judges the gates and lays out the passes; changes nothing.
 
-The downgrade to an older Connect, besides its mode: offsets, aborted records, and one or two rolls.
+The plan is a value: the workers as seen, and the order in which they change their mode. It can be reviewed, kept and
+applied later (`core.kept.plan_file`).
 
-An older worker (below 3.3) knows no `offsets.storage.topic`, no task-count records and no fencing, and it reads aborted
-records. Everything it should find has to be in the global topic, committed. Plans only; reads and writes nothing.
-
-An upgrade's plan as a value: the workers as seen, and the order in which they change their mode.
-
-It can be reviewed, kept and applied later (`core.kept.plan_file`).
+The downgrade to an older Connect has parts besides its mode: offsets, aborted records, and one or two rolls. An older
+worker (below 3.3) knows no `offsets.storage.topic`, no task-count records and no fencing, and it reads aborted records.
+Everything it should find has to be in the global topic, committed. This only plans; it reads and writes nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rows of `upgrade plan`, `status` and `verify`, and those parts that `upgrade apply` has as well.
 
-The rows of `upgrade plan --hard`: what to copy, what to repair, then both variants with their risks.
+Those of `upgrade plan --hard` are what to copy, what to repair, then both variants with their risks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The two displays of a watch: the screen of a terminal, and a stream with a line per change.
 
-The effect of keys: the chosen line, the shown screen, and the scroll position. Pure.
+Keys change the chosen line, the shown screen, and the scroll position; their effect is pure.
 """
 
 from __future__ import annotations

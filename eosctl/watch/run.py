@@ -1,10 +1,9 @@
 """The operation of `eosctl watch`: looks repeatedly, shows the changes, and ends on request. Writes nothing to Kafka.
 
-It writes nothing to the cluster, and aborts nothing by itself: that is a decision for people.
+It aborts nothing by itself: that is a decision for people.
 
-Converts the collector's facts to what a watch shows: findings and their age, optionally of one connector.
-
-Each source is looked at by itself; a common cause of failure is one line. Reads only.
+The collector's facts become what a watch shows: findings and their age, optionally of one connector. Each source is
+looked at by itself; a common cause of failure is one line.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""The messages that start every connection (ApiVersions) and find brokers (Metadata, FindCoordinator).
+"""The messages that start every connection, find brokers, and describe their log directories.
 
-Layouts: the message JSON of Apache Kafka 4.3. An unset field has the default Kafka gives it.
-
-The log directories of a broker: DescribeLogDirs.
-
-Layouts: the message JSON of Apache Kafka 4.3. An unset field has the default Kafka gives it.
+They are ApiVersions, Metadata and FindCoordinator, and DescribeLogDirs. Layouts: the message JSON of Apache Kafka 4.3.
+An unset field has the default Kafka gives it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Transactional ids on the wire: InitProducerId, DescribeTransactions.
+"""Transactional ids on the wire: InitProducerId, also in a fast form, and DescribeTransactions.
 
 Layouts: the message JSON of Apache Kafka 4.3. An unset field has the default Kafka gives it.
 
-InitProducerId, fast: fencing sends one request per id, so frames are cut from a template and answers read in place.
-
-The bytes are those of the declared layout in `transaction_messages` (a test compares them); an answer of any other
-shape than the usual one is given to that layout.
+Fencing sends one InitProducerId per id, so frames are cut from a template and answers read in place. The bytes are
+those of the declared layout (a test compares them); an answer of any other shape than the usual one is given to that
+layout.
 """
 
 from __future__ import annotations

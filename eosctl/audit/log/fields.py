@@ -1,22 +1,21 @@
-"""Fields of a record, as `--unique` and `--sequence` name them: `id`, `value.after.id`, `key.id`, `header.id`. Pure.
+"""Fields of a record for `--unique` and `--sequence`: their paths, their exact values, and Debezium's positions. Pure.
 
-`value` and `key` alone are all of their bytes, be they JSON or not. JSON that has its schema beside it is read without.
-Numbers are read as exact decimals: a double can't tell apart what a database can.
+A path is `id`, `value.after.id`, `key.id` or `header.id`. `value` and `key` alone are all of their bytes, be they JSON
+or not. JSON that has its schema beside it is read without.
 
-Exact values of fields: bytes to compare them, text to show them, or a number. Pure.
+Values are exact: bytes to compare them, text to show them, or a number. Numbers are read as exact decimals, as a double
+can't tell apart what a database can; nothing passes through a double. 1 and "1" are two values; 1, 1.0 and 1e0 are one
+number.
 
-1 and "1" are two values; 1, 1.0 and 1e0 are one number. Nothing passes through a double.
-
-Unique values in Debezium's change events, as its JSON has them. Pure.
-
+Unique values of Debezium's change events, as its JSON has them:
 MySQL and MariaDB (Debezium's binlog connectors): the position of an event in the binlog, and the row in the event. An
 UPDATE of a primary key is a delete and a create of one row, so the operation belongs to it.
 PostgreSQL: the LSN of a change, which all rows of one COPY may share: with the key, else with the counter of events in
 the transaction (`provide.transaction.metadata`). `source.sequence` depends on when the connector started.
-Snapshots: the key of a row, in its table. Whoever asks for a second snapshot gets the rows again.
+Snapshots: the key of a row, in its table. A second snapshot, if requested, has the rows again.
 
-Where that is not unique after all, the rows differ: the events of a compressed transaction of MySQL's may have one
-position (`binlog_transaction_compression`), a key may be that of an index with NULLs.
+Where that is not unique after all, the rows differ: the events of a compressed MySQL transaction may have one position
+(`binlog_transaction_compression`), and a key may be that of an index with NULLs.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Each transaction's parts in all partitions that were read, output and offsets topics alike. Pure.
+"""Each transaction's parts in all partitions that were read, and each source partition's committers. Pure.
 
-From transaction version 2 on (KIP-890) each transaction of a producer has an epoch of its own, by which it is known in
-every partition. Before, transactions of one producer share an epoch, and the markers' times decide (`shared_epochs`).
-Each transaction takes one byte; parts are kept only of those that were aborted or have not ended.
+Output and offsets topics are treated alike. From transaction version 2 on (KIP-890) each transaction of a producer has
+an epoch of its own, by which it is known in every partition. Before, transactions of one producer share an epoch, and
+the markers' times decide (`segments.SharedEpoch`). Each transaction takes one byte; parts are kept only of those that
+were aborted or have not ended.
 
-The producers that committed each source partition's offsets, in the order of the offsets topic. Pure.
-
-A task has a source partition for as long as it runs. So two producers that commit the same one in turn, and neither of
-which was started again in between, are two tasks that read it at the same time (a zombie, or a second Connect group).
+The producers that committed a source partition's offsets are kept in the order of the offsets topic. A task has a
+source partition for as long as it runs. So two producers that commit the same one in turn, neither of which was started
+again in between, are two tasks that read it at the same time (a zombie, or a second Connect group).
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""Batches of one partition, folded into the parts that transactions have there. Pure, and no batch is kept.
+"""Batches of one partition, folded into the parts that transactions have there; no batch is kept. Pure.
 
 A producer has one part open at a time: its batches up to the marker that ends them. A marker ends all that its producer
-has in the partition, also a transaction of before whose own marker was never written.
-Times are those of markers, which brokers stamp. A record's own time may be anything, and is only passed on.
+has in the partition, also an earlier transaction whose own marker was never written. Times are those of markers, which
+brokers stamp. A record's own time may be anything, and is only passed on.
 
-Transactions of a producer that share an epoch (before KIP-890), matched with those that have offsets. Pure.
-
-Only markers are compared, which brokers stamp. A part has its offsets, or it can't have any, or it is undecided.
-Brokers' clocks may be seconds apart. So a part is only accused by a count: where a partition has more transactions
-than committed offsets in all of that time. And the offsets of a neighbour prove nothing about a part: where markers of
-one partition are now earlier and now later than those of the offsets, no part is proven.
-Memory grows only with the transactions that have offsets.
+Transactions of a producer that share an epoch (before KIP-890) are matched with those that have offsets, by their
+markers only. A part has its offsets, or it can't have any, or it is undecided. Brokers' clocks may be seconds apart. So
+a part is only accused by a count: where a partition has more transactions than committed offsets in all of that time.
+And the offsets of a neighbour prove nothing about a part: where markers of one partition are now earlier and now later
+than those of the offsets, no part is proven. Memory grows only with the transactions that have offsets.
 """
 
 from __future__ import annotations

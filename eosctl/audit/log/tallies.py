@@ -1,8 +1,7 @@
-"""Counts made while batches pass: findings by place and producer, and each producer's share. Pure.
+"""Counts made while batches pass: findings, each producer's share, and transactions over time. Pure.
 
-There is one tally for each code, partition and producer, however many batches it is about.
-
-The number of transactions that ended over time, in a fixed number of steps. Pure.
+There is one tally of findings for each code, partition and producer, however many batches it is about. The transactions
+that ended are counted in a fixed number of time steps.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Values of one field over committed records: repeated values, and missing numbers of a sequence. Pure.
+"""Values of one field over committed records, repeated or missing from a sequence, and each record's writer. Pure.
 
 A unique value is kept as a digest of twelve bytes, about 75 bytes with the set around it; a sequence as its ranges.
 
-The writers of a partition's offsets: the connector, others, or unknown. Pure.
-
-Records are read without their producers; the headers of their batches have them. Batches of one writer that follow each
-other are one run, so that memory grows with the turns that writers take, not with the log.
+A partition's offsets were written by the connector, by others, or by an unknown writer. Records are read without their
+producers; the headers of their batches have them. Batches of one writer that follow each other are one run, so that
+memory grows with the turns that writers take, not with the log.
 """
 
 from __future__ import annotations

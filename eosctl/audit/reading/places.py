@@ -1,6 +1,7 @@
-"""Counts what a MirrorMaker's source topics have in the ranges that were copied: reads the source cluster's logs.
+"""The positions of a connector's source offsets, and a comparison of a MirrorMaker's copies with its source topics.
 
-The positions of the connector's source offsets in an offsets topic, and of those that went back.
+The positions are those in an offsets topic, with the source offsets that went back. The comparison counts what the
+source topics have in the ranges that were copied, and reads the source cluster's logs for it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The position of a window of time in a partition's log, by markers, which brokers stamp with their own clock.
+"""The bounds of a window of time in partitions' logs, and a second look at what the first reading left open.
 
-Brokers turn a time into the offset of the first record that is as young, and sources give records any time: one of the
-year 2100 would begin or end the window there, and one of long ago be left out. So a window is positions: it begins
-behind the last marker that is older than its begin, and ends at the first marker that is as young as its end.
-Only where there is no such marker, a record's own time is all there is: then it accuses nobody, and acquits nobody.
+Bounds go by markers, which brokers stamp with their own clock. Brokers turn a time into the offset of the first record
+that is as young, and sources give records any time: one of the year 2100 would begin or end the window there, and one
+of long ago be left out. So a window is positions: it begins behind the last marker that is older than its begin, and
+ends at the first marker that is as young as its end. Only where there is no such marker, a record's own time is all
+there is: then it proves neither guilt nor innocence.
 
-Looks again at what a reading left open: markers still to come, records of transactions with offsets only.
-
-Ends of partitions are looked up one after the other, and brokers write the markers of a transaction one after the
-other. So before something is said to be missing, what lies behind the ends is read.
+The second look is for markers still to come, and for the records of transactions that have only offsets. Ends of
+partitions are looked up one after the other, and brokers write the markers of a transaction one after the other. So
+before something is reported as missing, what lies behind the ends is read.
 """
 
 from __future__ import annotations

@@ -1,18 +1,15 @@
-"""doctor's check of the workers: silent ones, departed ones, missing plugins, wrong clocks. Reads only.
+"""doctor's checks of the workers: silent or departed ones, missing plugins, wrong clocks, no exactly-once. Reads only.
 
-The clocks of the workers, by the Date of their REST answers, beside this machine's and the coordinators'.
+Clocks are those of the workers' REST answers (Date), beside this machine's and the coordinators'. A clock that is far
+ahead has its worker's records refused by brokers, status records included; one that is off makes every age wrong that
+is computed by it. This machine's may be the wrong one: a worker is named only if others agree against it.
 
-A clock that is far ahead has its worker's records refused by brokers, status records included; one that is off makes
-every age wrong that is computed by it. Ours may be the wrong one: a worker is named only if others agree against it.
+Workers that left the group a moment ago are found in its status topic, and asked whether they still run. A worker that
+loses the brokers leaves its group, and goes on answering. One that is stopped reports the end of its work, and is not
+looked for.
 
-Workers that left the group a moment ago, by its status topic, and whether they still run. Reads only.
-
-A worker that loses the brokers leaves its group, and goes on answering. One that is stopped reports the end of its
-work, and is not looked for.
-
-Connector classes that configs name and that some members of the group lack. Pure.
-
-Groups that do not use exactly-once: how they are recognised, and the findings that matter there.
+Plugins are missing where configs name connector classes that some members of the group lack. A group that does not use
+exactly-once is recognised, and gets the findings that matter there.
 """
 
 from __future__ import annotations

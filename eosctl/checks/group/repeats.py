@@ -1,12 +1,12 @@
-"""Repeated events: tasks that fail after each restart, configs that are written without an end.
+"""Events that repeat, and connectors with two sets of tasks: doctor's checks of topics' recent records. Reads only.
 
-Nothing is remembered from one look to the next: the status topic and the config topic have every record of the last
-minutes, as compaction leaves the active segment alone. Reads only.
+Repeated events are tasks that fail after each restart, and configs that are written without an end. Nothing is
+remembered from one look to the next: the status topic and the config topic have every record of the last minutes, as
+compaction leaves the active segment alone.
 
-Two Connect groups whose exactly-once tasks write one connector's offsets: each delivers every record. Reads only.
-
-The cause is a group that was renamed while a worker kept the old name, or workers that use another group's topics. A
-group that one may not DESCRIBE is not seen.
+Two Connect groups whose exactly-once tasks write one connector's offsets each deliver every record. The
+cause is a group that was renamed while a worker kept the old name, or workers that use another group's topics. A group
+without the DESCRIBE right for it is not seen.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""The state of a Connect group in a sentence: enabled workers, and source tasks that are not exactly-once.
+"""The state of a Connect group in a sentence, the proofs for its FAILED parts, and its connectors without tasks.
 
-Evidence of the group and its config topic about FAILED parts, beyond the words of their traces.
+The sentence counts enabled workers, and source tasks that are not exactly-once.
 
-A trace has one text for several causes, and the repair of one harms another. Pure.
+The group and its config topic have evidence about FAILED parts beyond the words of their traces. A trace has one text
+for several causes, and the repair of one harms another. Weighing that evidence is pure.
 
-Source connectors that are RUNNING and have no task, for longer than it takes to make them. Reads only.
+Connectors without tasks are source connectors that are RUNNING and have no task for longer than it takes to make them.
+Reads only.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""ACLs as text for other tools: lines of `kafka-acls`, and YAML for Terraform.
+"""ACLs as values, as text for other tools, and as the options of the `eosctl acls` commands.
 
-A line is printed to be pasted: only unknown values are placeholders, quoted so that no shell interprets them.
+The text is lines of `kafka-acls`, and YAML for Terraform. A line is printed to be pasted: only unknown values are
+placeholders, quoted so that no shell interprets them.
 
-One ACL as a value of its own: code that prints or carries one need not load the table of rights.
+One ACL is a value of its own, so that code that prints or carries one need not load the table of rights.
 
-The options of the `eosctl acls` commands: the principals and applications whose rights they report.
+The options are the principals and applications whose rights the commands report.
 """
 
 from __future__ import annotations

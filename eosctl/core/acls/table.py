@@ -1,15 +1,14 @@
-"""The rights that exactly-once Connect and eosctl itself need: one table, from which lines, checks and grants are made.
+"""The rights that exactly-once Connect, Kafka Streams, Flink and eosctl itself need, by role.
 
-A role is one principal's job. Connect has four: the worker, and the producer, consumer and admin clients of its
-source connectors (`Worker`, Kafka 3.3 to 4.3). The others are eosctl's own commands. Kafka's authorizers include
-DESCRIBE in READ and WRITE; the table names it all the same, as Kafka's documentation does: others may not.
+Connect's and eosctl's are one table, from which lines, checks and grants are made. A role is one principal's job.
+Connect has four: the worker, and the producer, consumer and admin clients of its source connectors (`Worker`, Kafka 3.3
+to 4.3). The others are eosctl's own commands. Kafka's authorizers include DESCRIBE in READ and WRITE; the table names
+it all the same, as Kafka's documentation does: others may not.
 
-The rights that Kafka Streams and Flink need for exactly-once, one principal per application.
-
-Streams: its documentation of security ("Required ACL setting for secure Kafka clusters"): internal topics, group and
-the transactional ids all begin with the application.id. Flink: `KafkaSink` writes under ids that begin with its
-transactionalIdPrefix; with TransactionNamingStrategy.POOLING it lists the producers of its topics when it starts
-(`AdminUtils`, connector 4.0).
+Kafka Streams and Flink have one principal per application. Streams: its documentation of security ("Required ACL
+setting for secure Kafka clusters"): internal topics, group and the transactional ids all begin with the application.id.
+Flink: `KafkaSink` writes under ids that begin with its transactionalIdPrefix; with TransactionNamingStrategy.POOLING it
+lists the producers of its topics when it starts (`AdminUtils`, connector 4.0).
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Hides secrets in configs. Pure.
+"""Hides secrets in configs, by the settings that are known to hold none. Pure.
 
 Shown are settings that are known to be harmless, references of config providers (`${file:/x:key}`), and, unless a name
 sounds like a secret, booleans, numbers and names of classes. `***` replaces all others. Addresses are shown by their
 parts.
 
-Settings of connectors, converters, workers and clients that are known, by their names, to hold no secret. Pure.
-
-This lists what may be shown, not what may not: connectors have thousands of settings, and a new one is a secret until
-it is known to be none. Checked on the settings of the connectors in tests/core/clients/connector_settings.py.
+The harmless settings of connectors, converters, workers and clients are listed by their names. The list is of what may
+be shown, not of what may not: connectors have thousands of settings, and a new one is a secret until it is known to be
+none. Checked on the settings of the connectors in tests/core/clients/connector_settings.py.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Connectors whose config names Kafka brokers of its own: how to reach them, as far as the config shows. Pure.
+"""Kafka brokers that a connector's config names as its own, and lines of Kafka's own scripts to paste. Pure.
 
-Anybody who may create connectors can write such a config. So eosctl sends none of its own credentials there, opens no
-file of this machine for it, and runs no command in it.
+The config shows, as far as it can, how to reach the brokers. Anybody who may create connectors can write such a config.
+So eosctl sends none of its own credentials there, opens no file of this machine for it, and runs no command in it.
 
-Lines of Kafka's own scripts to paste; each names its cluster. Pure.
+Each line of a script names its cluster.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Reads Java's client.properties, librdkafka's names, or a Connect worker's file into one ClientSettings.
+"""Reads Java's client.properties, librdkafka's names, or a Connect worker's file into one ClientSettings. Pure.
 
-Pure: it reads no key store and no key file. Settings that neither the native wire nor librdkafka can use are refused,
-or named for others to open; settings that do not matter to a command line are dropped; unknown ones become a warning.
-
-Clamps or drops settings that Java's clients accept and with which librdkafka refuses to start. Pure.
+It reads no key store and no key file. Settings that neither the native wire nor librdkafka can use are refused, or
+named for others to open; settings that do not matter to a command line are dropped; unknown ones become a warning.
+Settings that Java's clients accept and with which librdkafka refuses to start are clamped or dropped.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """How to reach and authenticate to a Kafka cluster: the one value that both kinds of Kafka client are made from.
 
-Bootstrap servers as Java takes them, once for both kinds of client: `host:port`, or `LISTENER://host:port`.
-
-The characters and the expiry of bearer tokens. Pure.
+Bootstrap servers are checked once for both kinds of client, in the forms that Java accepts: `host:port`, or
+`LISTENER://host:port`. The characters and the expiry of bearer tokens are read here too, which is pure.
 """
 
 from __future__ import annotations

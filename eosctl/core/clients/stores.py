@@ -1,6 +1,6 @@
-"""The key and trust stores in a client's settings that are not PEM, and the settings that name them. Pure.
+"""The settings of a client's login and of its key and trust stores that are not PEM. Pure.
 
-How a client logs in: the SASL settings of Java and of librdkafka as fields of ClientSettings. Pure.
+The login is the SASL settings of Java and of librdkafka as fields of ClientSettings.
 """
 
 from __future__ import annotations

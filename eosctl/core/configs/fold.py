@@ -4,7 +4,7 @@ True to `KafkaConfigBackingStore` (Kafka 3.8 to 4.3) record by record, its oddit
 keeps its task-count record, a commit is pending fencing even when its task set is incomplete, and a record the worker
 can't read changes nothing. Never raises on what a topic may hold, and never keeps a task's config or the session key.
 
-Workers that can't read the config topic up to the offset that each rebalance assigns.
+Workers that can't read the config topic up to the offset that each rebalance assigns are reported here too.
 """
 
 from __future__ import annotations

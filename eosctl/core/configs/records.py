@@ -1,14 +1,12 @@
-"""Decodes single records of Connect's config topic: the kind of each key, and the value as a worker reads it.
+"""Single records of Connect's config topic, the connector classes that configs name, and the selected connectors.
 
-Only bytes to values; `fold` decides what the records add up to. Keys are tried in the order in which
-`KafkaConfigBackingStore` (Kafka 3.3 to 4.3) tries them.
+Decodes the kind of each key, and the value as a worker reads it. Only bytes to values; `fold` decides what the records
+add up to. Keys are tried in the order in which `KafkaConfigBackingStore` (Kafka 3.3 to 4.3) tries them.
 
-The connector class that a config names, in any of the spellings that Connect accepts. Pure.
+Connect accepts three spellings of a connector class: the full name, its last part, and the last part without its ending
+(`PluginUtils.aliases` of Apache Kafka 4.3). Comparing them is pure.
 
-Connect accepts the full name, its last part, and the last part without its ending: `PluginUtils.aliases` of Apache
-Kafka 4.3.
-
-The connectors that a command is about.
+A selection is the connectors that a command is about.
 """
 
 from __future__ import annotations

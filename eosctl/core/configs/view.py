@@ -1,10 +1,10 @@
-"""Shows a folded config topic as plain data, for `task-counts replay` and to compare two views of a topic.
+"""A folded config topic as plain data, and the records in it that compaction must remove.
 
-The topic holds secrets in clear text; `hide_secrets` is applied to everything that leaves this module.
+The data are for `task-counts replay` and to compare two views of a topic. The topic holds secrets in clear text;
+`hide_secrets` is applied to everything that leaves this module.
 
-The records of a config topic that compaction must remove, and what it takes to bring that about. Pure.
-
-A record that breaks a worker's reader does so until it is gone from the log: overwriting it is not enough.
+A record that breaks a worker's reader does so until it is gone from the log: overwriting it is not enough. Finding such
+records, and what it takes to have them compacted away, is pure.
 """
 
 from __future__ import annotations

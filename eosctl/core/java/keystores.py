@@ -1,12 +1,13 @@
-"""Java's own key store format (JKS), read: certificates stand in it as they are, private keys under a password. Pure.
+"""Java's key store format (JKS), PEM and sasl.jaas.config, read as settings and files hold them. Pure.
 
-Source: `sun.security.provider.JavaKeyStore` and `KeyProtector`, JDK 17. No library is taken for it: pyjks needs a C
-compiler and has had no release since 2020; it and its fork give a certificate of a cut-off file without its end.
-`keytool` takes a second and a Java, and puts the private key into a file.
+In a JKS file, certificates stand as they are, and private keys under a password. Source:
+`sun.security.provider.JavaKeyStore` and `KeyProtector`, JDK 17. No library is used for it: pyjks needs a C compiler and
+has had no release since 2020; it and its fork give a certificate of a cut-off file without its end. `keytool` takes a
+second and a Java, and puts the private key into a file.
 
-PEM as it occurs in settings: on one line, or with its lines glued together; OpenSSL needs separate lines. Pure.
+PEM in settings may be on one line, or have its lines glued together; OpenSSL needs separate lines.
 
-Parses the line of sasl.jaas.config as Kafka does: quotes, escapes and comments are Java's. Pure.
+The line of sasl.jaas.config is parsed as Kafka does: quotes, escapes and comments are Java's.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
-"""Java's .properties syntax, both ways; the caller reads and writes the files.
+"""Java's .properties syntax, both ways, and the lists and numbers in its values. Pure.
 
-Lists as settings spell them: items with commas between them.
+Callers read and write the files. Lists have commas between their items. Numbers are read from foreign texts: as Kafka
+reads them in configurations (`ConfigDef.parseType`), and as plain digits. Python itself refuses texts of more than
+4,300 digits with a ValueError, which callers do not expect of digits.
 
-Reads numbers from texts of others: as Kafka reads them in configurations (`ConfigDef.parseType`), and plain digits.
-
-Python itself refuses texts of more than 4,300 digits with a ValueError, which callers do not expect of digits.
-
-Changes one setting in the text of a Java .properties file and leaves every other character as it is. Pure.
-
-The file is taken as ISO-8859-1, as `java.util.Properties` reads it, so that every byte survives the round trip.
+One setting can be changed in the text of a file, and every other character stays as it is. The file is taken as
+ISO-8859-1, as `java.util.Properties` reads it, so that every byte survives the round trip.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Plan files: a plan as JSON beside its digest, so that nothing is applied that was changed after it was shown.
+"""Plan files, and the reading of JSON and YAML that people or other programs may have written.
 
-The contents of a plan belong to its own module (`core.offsets.migration`, `upgrade.plan`), which also defines how
-its file is read; a file holds no secrets.
+A plan file has a plan as JSON beside its digest, so that nothing is applied that was changed after it was shown. The
+contents of a plan belong to its own module (`core.offsets.migration`, `upgrade.plan`), which also defines how its
+file is read; a file holds no secrets.
 
-JSON that others may have written: read as it is, or into typed classes, with errors in plain words.
-
-Reads YAML that a person wrote, and refuses forms that PyYAML accepts and that no settings file needs.
+JSON is read as it is, or into typed classes, with errors in plain words. YAML is refused in forms that PyYAML accepts
+and that no settings file needs.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""Findings about an offsets topic: its keys, its values, their partitions, its settings. One rule per code.
+"""Findings about an offsets topic: keys, values, partitions, settings, stale copies and aborted offsets. Pure.
 
-Judges records that were read elsewhere; reads and writes nothing. `error` is a problem that costs a connector its
-offsets, or a worker its start, now or at the next restart; `warning` one that may.
+There is one rule per code. It judges records that were read elsewhere; it reads and writes nothing. `error` is a
+problem that costs a connector its offsets, or a worker its start, now or at the next restart; `warning` one that may.
 
-Copies of a key on partitions other than the one that is written to: tombstones for them. Pure.
+Copies of a key on partitions other than the one that is written to get tombstones. A worker reads the partitions of an
+offsets topic in no order, so that any copy may be the one that it reads last.
 
-A worker reads the partitions of an offsets topic in no order, so that any copy may be the one that it reads last.
-
-Offsets of aborted transactions that would take effect: a worker that is not `enabled` reads the global topic as is.
-
-`KafkaOffsetBackingStore` reads only committed records in `enabled` (Kafka 3.3 to 4.3). A task that starts from an
-aborted offset skips source records: data loss. Compares two reads; reads nothing itself.
+Offsets of aborted transactions take effect where a worker that is not `enabled` reads the global topic: it reads them
+as they are. `KafkaOffsetBackingStore` reads only committed records in `enabled` (Kafka 3.3 to 4.3). A task that starts
+from an aborted offset skips source records: data loss. They are found by comparing two reads.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The plan of a bulk migration of source offsets, as a value: its sources, its targets, and its effects.
+"""The plan of a bulk migration of source offsets, and the results of its stages, as values.
 
-It can be reviewed, kept and applied later (`core.kept.plan_file`); it holds no secrets. Nothing here reads or writes a
-topic.
+A plan has its sources, its targets, and its effects. It can be reviewed, kept and applied later
+(`core.kept.plan_file`); it holds no secrets. Nothing here reads or writes a topic.
 
-The results of the stages of a migration: values that can be reported, journaled and compared without Spark.
+Results of stages can be reported, journaled and compared without Spark.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""The names of stores: `global`, `dedicated`, `TOPIC`, and with `@PROFILE` the same on another cluster.
+"""The names of stores of offsets, and the partition that Kafka chooses for a key.
 
-A topic name can't hold an @, so the last one is never part of it. Profiles are resolved to clusters elsewhere.
+A name is `global`, `dedicated` or `TOPIC`, and with `@PROFILE` the same on another cluster. A topic name can't hold an
+@, so the last one is never part of it. Profiles are resolved to clusters elsewhere.
 
-Kafka's murmur2 and the partition it chooses for a key; pure Python, so that Spark executors need nothing else.
-
-Writers must use this: a record on another partition than Connect's own producer would choose is a second copy of the
-key.
+The partition is that of Kafka's murmur2, in pure Python, so that Spark executors need nothing else. Writers must use
+this: a record on another partition than Connect's own producer would choose is a second copy of the key.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
-"""Records of an offsets topic: a key's connector and source partition, and whether a value is an offset.
+"""Keys and values of an offsets topic: decoded to match and show, renamed as bytes, and typed by people.
 
-Decoding is for matching and showing only. A key's bytes are its identity: `core.offsets.records` renames within them,
-nothing here builds a key from a decoded one. Never raises on anything that a topic may hold.
+A decoded key has a connector and a source partition; a value is an offset or not. Decoding is for matching and showing
+only. Connect finds offsets by the raw bytes of their keys: a key's bytes are its identity. So no key is ever built from
+a decoded one, and renaming the connector in a key leaves its partition part byte for byte as the connector wrote it.
+Never raises on anything that a topic may hold.
 
-Source-offset keys as bytes: their connector, and how to rename it inside a key without touching the rest.
-
-Connect finds offsets by the raw bytes of their keys, so nothing here parses a key and writes it anew: the partition
-part of a renamed key stays byte for byte as the connector wrote it.
-
-Source partitions and offsets as people type them, or write them into a body: one JSON value and nothing else.
-
+Source partitions and offsets as people type them, or write them into a body, are one JSON value and nothing else.
 Topics are read as Jackson reads them: it ignores anything after the first value and uses the last of two members with
 one name. Typed input is stricter: a slip of the hand must not become another offset.
 """

@@ -2,7 +2,8 @@
 
 A store is an offsets topic: `global` is the worker's, `dedicated` the connector's own.
 
-The words in which `eosctl.engine.rule` states the decision about a key and its differences from that decision.
+The module also has the words in which `eosctl.engine.rule` states the decision about a key and the key's differences
+from that decision.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The settings that eosctl uses from a Connect worker's .properties file; text in, values out.
+"""The settings that eosctl uses from a Connect worker's .properties file, and the URLs of `--connect-map`. Pure.
 
-`--connect-map`: the URLs of workers whose advertised names can't be reached from here. Pure.
+Files come as text and leave as values. `--connect-map` gives the URLs of workers whose advertised names can't be
+reached from here.
 """
 
 from __future__ import annotations

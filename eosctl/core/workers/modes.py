@@ -1,12 +1,12 @@
-"""The order in which workers change their exactly-once mode: a pure state machine from modes to passes and steps.
+"""The order in which workers change their exactly-once mode, and the worker files of a dedicated MirrorMaker. Pure.
 
-Nothing in Connect enforces this order. `preparing` everywhere before `enabled` anywhere, and the same on the way back:
-no worker may run exactly-once tasks while the leader may be one that writes without transactions (KIP-618).
+The order is a state machine from modes to passes and steps. Nothing in Connect enforces it. `preparing` everywhere
+before `enabled` anywhere, and the same on the way back: no worker may run exactly-once tasks while the leader may be
+one that writes without transactions (KIP-618).
 
-Splits a dedicated MirrorMaker's file (mm2.properties) into the worker files that Kafka makes of it. Pure.
-
-As `MirrorMakerConfig` (Kafka 4.3) does it, there is one for each flow: a worker has the properties of its target
-cluster's alias, and of those without an alias only the few that are passed on. The mode is none of these: it is
+A dedicated MirrorMaker's file (mm2.properties) is split into the worker files that Kafka makes of it. As
+`MirrorMakerConfig` (Kafka 4.3) does it, there is one for each flow: a worker has the properties of its target cluster's
+alias, and of those without an alias only the few that are passed on. The mode is none of these: it is
 `TARGET.exactly.once.source.support`.
 """
 

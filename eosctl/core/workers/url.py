@@ -1,8 +1,7 @@
-"""The URL of a worker's REST interface: one spelling for comparing and showing, credentials kept apart from it.
+"""The URL of a worker's REST interface, and the URL that a worker advertises to its group. Pure.
 
-The URL that a worker advertises to its group, as far as its file shows. Pure.
-
-Source: `RestServer.advertisedUrl`, Kafka 4.3.
+A URL has one spelling for comparing and showing; credentials are kept apart from it. The advertised URL is read from
+the worker's file, as far as that shows it. Source: `RestServer.advertisedUrl`, Kafka 4.3.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Backups of many keys as one Parquet file: written and read a few rows at a time, accepted as a whole or refused.
+"""Backups of many keys as one Parquet file, and the lines of a record file made from columns.
 
-Any reader of Parquet can look into one. The file's metadata says for eosctl that it is a backup, of which cluster, and
-how many records it keeps. Each page has a checksum.
+A backup is written and read a few rows at a time, and accepted as a whole or refused. Any reader of Parquet can look
+into one. The file's metadata records for eosctl that it is a backup, of which cluster, and how many records it keeps.
+Each page has a checksum.
 
-Lines of a record file from columns, with the value that was written over each record.
+The lines of a record file can have the value that was written over each record.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""The heads of record batches as columns: a topic of small transactions has as many of them as it has records.
+"""Record batches in columns: their heads, their decompressed records, and the headers of records.
 
-batches = batches_in(records, topic="connect-offsets", partition=3).visible(aborted)
+A topic of small transactions has as many heads of batches as it has records.
 
-Decompression of the records of batches: of many small ones at once.
+    batches = batches_in(records, topic="connect-offsets", partition=3).visible(aborted)
 
-Headers of records in columns: as they lie in a record batch, or as the member of a record file; null for none.
+The records of many small batches are decompressed at once. Headers of records are as they lie in a record batch, or as
+the member of a record file; null for none.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Ranges of offsets, which are read from end to end.
+"""Ranges of offsets that are read from end to end, and runs of a topic's records as lines of a record file.
 
-Their ends are decided by the planner and never here: a task that asked for "latest" would see another end on every
-attempt.
+The ends of ranges are decided by the planner and never here: a task that requested "latest" would see another end on
+every attempt.
 
-Runs of a topic's records, some at a time and in order, as columns that become lines of a record file.
+The records of a run come some at a time and in order, as columns that become lines.
 """
 
 from __future__ import annotations

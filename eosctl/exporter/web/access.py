@@ -4,10 +4,9 @@ As with exporter-toolkit, an unusable file admits nobody until it can be used; T
 at the start. A file that requires less of clients than before may be half written: it admits nobody either, until it
 requires the same again, or until a restart.
 
-Basic authentication with bcrypt: the hash of a repeated password, right or wrong, is computed once.
-
-Right and wrong ones are remembered separately, so that trying wrong ones displaces no right one. An unknown user costs
-as much as a known one. Passwords are not kept, only keyed digests of them.
+Basic authentication uses bcrypt: the hash of a repeated password, right or wrong, is computed once. Right and wrong
+ones are remembered separately, so that trying wrong ones displaces no right one. An unknown user costs as much as a
+known one. Passwords are not kept, only keyed digests of them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The web-config file of Prometheus' exporter-toolkit (0.14), read strictly: an unknown key is an error.
+"""The web-config file of Prometheus' exporter-toolkit (0.14), read strictly, and the exporter's TLS made from it.
 
-Settings that Python's TLS does not support are refused, never ignored: a client certificate that is requested and not
-verified, and more than one curve. HTTP/2 is not served; `http2` may have either value.
+An unknown key is an error. Settings that Python's TLS does not support are refused, never ignored: a client certificate
+that is requested and not verified, and more than one curve. HTTP/2 is not served; `http2` may have either value.
 
-TLS of the exporter: a context per state of the files; a renewed certificate is used from the next connection on.
+There is one TLS context per state of the files; a renewed certificate is used from the next connection on.
 """
 
 from __future__ import annotations

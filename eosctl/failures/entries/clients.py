@@ -1,6 +1,7 @@
-"""Failures of any client or broker: logins, clocks, disks and lost connections (Kafka 2.0 to 4.4).
+"""Failures of Kafka clients and brokers in general, and of applications other than Connect.
 
-Failures of Kafka Streams (3.x to 4.3), Flink's Kafka sink (1.14 to 2.0, connectors 3.x and 4.0) and readers.
+Of any client or broker: logins, clocks, disks and lost connections (Kafka 2.0 to 4.4). Of applications: Kafka Streams
+(3.x to 4.3), Flink's Kafka sink (1.14 to 2.0, connectors 3.x and 4.0) and readers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Failures when Kafka Connect fences the old tasks of an exactly-once source (3.3 to 4.3).
+"""Failures of fencing rounds, and of transactional and idempotent producers.
 
-Failures of transactional and idempotent producers: fencing, expiry, states and sequences (Kafka 0.11 to 4.3).
+Fencing: Kafka Connect fences the old tasks of an exactly-once source (3.3 to 4.3). Producers: fencing, expiry, states
+and sequences (Kafka 0.11 to 4.3).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Failures of Kafka Connect tasks, except those of fencing rounds (3.3 to 4.3).
+"""Failures of Kafka Connect's tasks and workers (3.3 to 4.3), except those of fencing rounds.
 
-Answers and logs of Kafka Connect workers about their group, its config topic and its offsets (3.3 to 4.3).
+Workers' failures are answers and logs about their group, its config topic and its offsets.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The holders of a connector's parts by the group's own assignment, which REST's states may contradict. Pure.
+"""The holders of a connector's parts, and the client settings that its config may override. Pure.
 
-The client settings that connectors may override: `connector.client.config.override.policy` of the workers.
+Parts are held by the group's own assignment, which REST's states may contradict.
 
-Only their files report it. Pure. KIP-458 (None, Principal, All), KIP-1188 (Allowlist, Kafka 4.2; the default in 5.0).
+Overrides follow `connector.client.config.override.policy` of the workers, and only their files report it. KIP-458
+(None, Principal, All), KIP-1188 (Allowlist, Kafka 4.2; the default in 5.0).
 """
 
 from __future__ import annotations

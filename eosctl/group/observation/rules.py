@@ -1,14 +1,14 @@
-"""The observation of a group before its mode is changed: values only, gathered by `eosctl.upgrade.plan`.
+"""The observation of a group before its mode is changed, as values, with rival groups and stale offsets topics. Pure.
 
-Finds the Connect groups that may construct our transactional ids: ids are plain joins with `-`. Pure.
+The values are gathered by `eosctl.upgrade.plan`.
 
-Group `a-b` with connector `c` has the ids of group `a` with connector `b-c`, and the leader id of group `x-0` is the id
-of task 0 of connector `cluster-x` in a group `connect`. Two users of one id fence each other for ever.
+Rival groups are the Connect groups that may construct our transactional ids: ids are plain joins with `-`. Group `a-b`
+with connector `c` has the ids of group `a` with connector `b-c`, and the leader id of group `x-0` is the id of task 0
+of connector `cluster-x` in a group `connect`. Two users of one id fence each other for ever.
 
-Connectors' offsets topics that lag behind the global one, which a hard downgrade causes. Pure.
-
-Workers below 3.3 know the global topic only. Once a worker of 3.3 or newer runs the connector again, its own topic
-counts, however old: the connector repeats all that it read since.
+Connectors' offsets topics lag behind the global one after a hard downgrade. Workers below 3.3 know the global topic
+only. Once a worker of 3.3 or newer runs the connector again, its own topic counts, however old: the connector repeats
+all that it read since.
 """
 
 from __future__ import annotations

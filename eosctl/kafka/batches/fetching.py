@@ -1,9 +1,9 @@
-"""One pass over partitions: every leader has a request pending, and the next is sent before a response is processed.
+"""One pass over partitions with a pending request at every leader, and ListOffsets for the partitions' bounds.
 
-So brokers work while the caller does. Partitions whose leader moved, or fell silent, are looked up again once the
-others are read. A `ResponseHandler` processes the responses.
+The next request is sent before a response is processed, so brokers work while the caller does. Partitions whose leader
+moved, or fell silent, are looked up again once the others are read. A `ResponseHandler` processes the responses.
 
-The first and last offsets of partitions, and their offsets for times: ListOffsets to their leaders.
+ListOffsets to their leaders gives the first and last offsets of partitions, and their offsets for times.
 """
 
 from __future__ import annotations

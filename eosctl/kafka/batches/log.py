@@ -1,13 +1,15 @@
-"""NativeBatchLog: `eosctl.ports.BatchLog` over eosctl's own wire, against real brokers.
+"""The batches and the records of a log over eosctl's own wire, against real brokers.
 
-One pass over the batches of a plan, by their headers; a partition that has no leader for the timeout is unseen.
+NativeBatchLog is `eosctl.ports.BatchLog`: one pass over the batches of a plan, by their headers; a partition that has
+no leader for the timeout is unseen.
 
-The records of ranges of offsets as columns, by eosctl's own Fetch: a third of what librdkafka and its objects take.
+RecordReading gives the records of ranges of offsets as columns, by eosctl's own Fetch: a third of what
+librdkafka and its objects take.
 
     for piece in RecordReading(cluster, ranges, settings=…, timeout=…): piece.columns
 
 Raises OldFormatError for message sets of before Kafka 0.11, which only librdkafka reads here. Isolation is that of
-Kafka's consumer (`CompletedFetch`, Kafka 4.3): a broker says which transactions of what it sends were aborted.
+Kafka's consumer (`CompletedFetch`, Kafka 4.3): a broker reports which transactions of what it sends were aborted.
 """
 
 from __future__ import annotations

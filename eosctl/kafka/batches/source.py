@@ -4,7 +4,7 @@ Requests belong to no fetch session (KIP-227): a bounded pass moves every partit
 session would spare few bytes, and it would take one of the broker's slots from clients that stay. Partitions take turns
 at being first in the request: brokers fill a response in that order, and give a large batch to the first only.
 
-The progress of a scan and the offsets that it found missing; sends no requests.
+The progress of a scan, and the offsets that it found missing, are kept without sending requests.
 """
 
 from __future__ import annotations

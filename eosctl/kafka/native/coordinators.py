@@ -1,14 +1,12 @@
-"""FindCoordinator: one batched request where brokers can (v4, Kafka 3.0), else one request per key.
+"""Coordinators on the wire: found by key, complete or not in what they list, and asked about many keys.
 
-The brokers that coordinate transactions, and whether they have loaded all of theirs.
+FindCoordinator is one batched request where brokers can (v4, Kafka 3.0), else one request per key. A request about many
+keys goes to the broker of each: an error of one broker hides no result of the others. Responses become the values of
+eosctl.core.transactions.
 
-A broker lists what it has loaded of the partitions of `__transaction_state` that it leads. One that has just started,
-and a partition without a leader, are silently missing (`TransactionStateManager.listTransactionStates`, Kafka 4.3): a
-listing would look complete.
-
-Sends a request about many keys to the broker of each: an error of one broker hides no result of the others.
-
-Converts responses on the wire to the values of eosctl.core.transactions.
+The brokers that coordinate transactions are checked for having loaded all of theirs. A broker lists what it has loaded
+of the partitions of `__transaction_state` that it leads. One that has just started, and a partition without a leader,
+are silently missing (`TransactionStateManager.listTransactionStates`, Kafka 4.3): a listing would look complete.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Requests that go to the leader of a partition: DescribeProducers and WriteTxnMarkers.
+"""Requests that eosctl sends to chosen brokers: to leaders of partitions, and to every broker for new topics.
 
-Checks whether every broker knows new topics: the next request may go to any of them.
-
-librdkafka does not let a caller choose the broker for a metadata request, so these are our own.
+DescribeProducers and WriteTxnMarkers go to the leader of a partition. Every broker is asked whether it knows new
+topics: the next request may go to any of them. librdkafka does not let a caller choose the broker for a metadata
+request, so these are our own.
 """
 
 from __future__ import annotations

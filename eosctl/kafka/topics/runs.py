@@ -1,17 +1,17 @@
-"""Ranges of offsets by librdkafka, to ends that were fixed before: as Connect's KafkaBasedLog reads, but never hangs.
+"""Reads ranges of offsets as runs of messages, as columns, or as rows.
+
+Runs come by librdkafka, to ends that were fixed before: as Connect's KafkaBasedLog reads, but never hangs.
 
     for runs in RunReading(settings, ranges, timeout=…, limited=True): ...
 
 Aborted records and control markers occupy offsets without being delivered: a partition is done when a record behind its
 end has come, or librdkafka's end-of-partition event there, never at a certain record.
 
-Reads ranges of offsets as columns: by eosctl's own Fetch, and by librdkafka where that can't read them.
+Columns, for bulk reads (`read_pieces`), come by eosctl's own Fetch, and by librdkafka where that can't read them: from
+brokers that require a login of another kind, and records in the format of before Kafka 0.11.
 
-Those are brokers that require a login of another kind, and records in the format of before Kafka 0.11.
-
-Reads topics as rows: small ones, and the ends of many. Bulk reads use columns (`pieces`).
-
-Rows need neither numpy nor Arrow: loading these takes longer than reading a small topic.
+Rows are for small topics, and the ends of many. They need neither numpy nor Arrow: loading these takes longer than
+reading a small topic.
 """
 
 from __future__ import annotations

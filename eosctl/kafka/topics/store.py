@@ -1,8 +1,7 @@
 """KafkaTopicClient: the real `eosctl.ports.TopicClient`, on confluent-kafka.
 
-Reports the progress of a read.
-
-Streams a topic from its beginning to bounds that were fixed before, some partitions at a time.
+A topic is streamed from its beginning to bounds that were fixed before, some partitions at a time, and the progress of
+a read is reported.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes records to the partitions that Connect's own producer would choose, and trusts only delivery reports.
 
-Writes rows in bulk, in transactions that fit their timeout, even if a quota slows the writer down.
+Rows in bulk are written in transactions that fit their timeout, even if a quota slows the writer down.
 
     counts = write_in_bulk(settings, "my-id-0", placed(rule.sent(decisions)))
 

@@ -1,12 +1,11 @@
-"""The work of a migration on one part of its keys, in a task.
+"""The work of a migration on one part of its keys, in a task, and the backup of the records that it will replace.
 
-All records of these keys are in the files of the part. Rows never pass through the JVM: a task reads files, writes
+All records of the part's keys are in the files of the part. Rows never pass through the JVM: a task reads files, writes
 files and returns counts.
 
-The records that a migration will replace, as the columns of a backup for `offsets restore`.
-
-The driver makes it, a few rows at a time, from files that tasks have left: people can copy one file, and making it from
-columns takes less time than starting tasks for it and joining what they wrote.
+The records to be replaced are the columns of a backup for `offsets restore`. The driver makes it, a few rows at a time,
+from files that tasks have left: people can copy one file, and making it from columns takes less time than starting
+tasks for it and joining what they wrote.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""One quiet Spark session per command, started fast and ended completely.
+"""One quiet Spark session per command, started fast and ended completely, with errors in one line.
 
-pyspark would let the JVM write over the terminal and leave it running; here its output goes into a log file and it
-ends with the session. Nothing in here knows Kafka or what the job does.
+pyspark would let the JVM write over the terminal and leave it running; here its output goes into a log file and it ends
+with the session. Nothing in here knows Kafka or what the job does.
 
-The archive of the classes that Spark loads to start and to migrate: it halves the start-up time.
+The archive of the classes that Spark loads to start and to migrate halves the start-up time.
 
-Errors inside Spark in one line: stack traces of two languages never reach the user.
+Errors inside Spark take one line: stack traces of two languages never reach the user.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""The snapshot of one side of a migration: the records that reading tasks found, in files that each writes itself.
+"""The snapshot of one side of a migration, and the tasks that read and write it, with their counts.
 
-A file is there whole or not at all, and a task that is tried again writes the same ones.
+A snapshot is the records that reading tasks found, in files that each writes itself. A file is there whole or not at
+all, and a task that is tried again writes the same ones.
 
-The number of records that the tasks of a stage have handled, which Spark does not report while Python tasks run.
+Tasks do their own reading and writing: Spark only decides where each of them runs, and retries it.
 
-Each task keeps its number in a file of its own, in a folder that driver and executors both see, as they see the
-snapshot. Runs on executors. The numbers are only for people to look at: nothing depends on them, and losing one is no
-error.
-
-Tasks that do their own reading and writing: Spark only decides where each of them runs, and retries it.
+Spark does not report the number of records that the tasks of a stage have handled while Python tasks run. So each task
+keeps its number in a file of its own, in a folder that driver and executors both see, as they see the snapshot. This
+runs on executors. The numbers are only for people to look at: nothing depends on them, and losing one is no error.
 """
 
 from __future__ import annotations

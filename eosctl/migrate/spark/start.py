@@ -1,6 +1,6 @@
 """Spark for a migration: finds Java, starts the session, keeps the log; only imported when a migration runs.
 
-A migration of one made-up record without Kafka: it makes the JVM load the classes for its archive.
+A migration of one made-up record without Kafka makes the JVM load the classes for its archive.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Finds RUNNING tasks that commit nothing, and workers that hang with all their tasks.
+"""RUNNING tasks that commit nothing, workers that hang with all their tasks, and the folding of findings.
 
 A task that writes transactions is judged by its transactional id, any other one by the connector's newest offset. An
 idle source commits nothing either, which can't be distinguished from outside: it is information. A task whose
 transaction was aborted at its timeout can't commit any more, and that is an error.
 
-Folds many findings of one kind into one, and findings under their common cause, so that `doctor` is readable.
-
-Programs lose nothing: a folded finding has the subjects of all, a cause has the findings that follow from it.
+Many findings of one kind are folded into one, and findings are folded under their common cause, so that `doctor` is
+readable. Programs lose nothing: a folded finding has the subjects of all, a cause has the findings that follow from it.
 """
 
 from __future__ import annotations

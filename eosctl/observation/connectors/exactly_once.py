@@ -1,15 +1,15 @@
-"""Decides whether each task of a source connector is exactly-once: by its worker's mode, then by its id.
+"""Decides whether each task of a source connector is exactly-once, and finds what exactly-once does to its connector.
 
-A worker in another mode than enabled runs no task with transactions, whatever the brokers still know: they keep a
-transactional id for seven days after its last use (transactional.id.expiration.ms).
+A task is judged by its worker's mode, then by its id. A worker in another mode than enabled runs no task with
+transactions, whatever the brokers still know: they keep a transactional id for seven days after its last use
+(transactional.id.expiration.ms).
 
-The effect of exactly-once on a connector whose config names Kafka brokers of its own: its offsets move there. Pure.
+If a connector's config names Kafka brokers of its own, its offsets move there. An exactly-once task commits its offsets
+where its producer writes, in a topic named like the worker's unless the config names one
+(`Worker.offsetStoreForExactlyOnceSourceTask`). It reads them with its consumer, and finds their end with its admin
+client; missing offsets are not taken from the global topic. Judging that effect is pure.
 
-An exactly-once task commits its offsets where its producer writes, in a topic named like the worker's unless the config
-names one (`Worker.offsetStoreForExactlyOnceSourceTask`). It reads them with its consumer, and finds their end with its
-admin client; missing offsets are not taken from the global topic.
-
-Transactional ids that are also used outside of the group: the two users fence each other. Pure.
+Transactional ids that are also used outside of the group are found, without I/O: the two users fence each other.
 """
 
 from __future__ import annotations

@@ -1,18 +1,16 @@
-"""Settings of a connector, most of them numbers: from its config, else the workers' files, else Kafka's default. Pure.
+"""Settings of a connector that matter to exactly-once: their values, and those that kill, drop or have no effect. Pure.
 
-A setting that can't be read as Kafka reads it is unknown: it is a finding, and never the default.
+Most of them are numbers: from the connector's config, else the workers' files, else Kafka's default. A setting that
+can't be read as Kafka reads it is unknown: it is a finding, and never the default.
 
-Client settings that affect a connector's exactly-once tasks: some kill them, some are ignored by Connect. Pure.
+Client settings kill some exactly-once tasks, and are in part ignored by Connect. An idempotent producer refuses some
+settings (`ProducerConfig.postProcessAndValidateIdempotenceConfigs`). Connect overrides others that exactly-once
+requires, with a line in the worker's log (`ConnectUtils.ensureProperty`).
 
-An idempotent producer refuses some settings (`ProducerConfig.postProcessAndValidateIdempotenceConfigs`). Connect
-overrides others that exactly-once requires, with a line in the worker's log (`ConnectUtils.ensureProperty`).
+A source connector's handling of records that it can't convert or transform may drop them.
 
-A source connector's handling of records that it can't convert or transform. Pure.
-
-Property names that look like exactly-once settings and have no effect: early drafts of KIP-618, and near misses.
-
-Kafka reads four such names from a connector and one from a worker; any other name with such a beginning is silently
-ignored.
+Some property names look like exactly-once settings and have no effect: early drafts of KIP-618, and near misses. Kafka
+reads four such names from a connector and one from a worker; any other name with such a beginning is silently ignored.
 """
 
 from __future__ import annotations

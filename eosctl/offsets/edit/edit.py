@@ -1,10 +1,9 @@
-"""Plans and applies `offsets set` and `reset`: the writes of each key, and their route.
+"""Plans and applies `offsets set` and `reset`: the writes of each key, their route, and the changes that they make.
 
-The changes that `offsets set` makes to the present offsets: the lines of its plan, its warnings, its refusal.
+The plan has the keys, stores and partitions to write for single offsets. Existing keys keep their bytes; a key is made
+up only for a source partition that no store has.
 
-Plans the setting and resetting of single offsets: the keys, stores and partitions to write.
-
-Existing keys keep their bytes; a key is made up only for a source partition that no store has.
+For the changes that `offsets set` makes to the present offsets, the plan has lines, warnings and a refusal.
 """
 
 from __future__ import annotations

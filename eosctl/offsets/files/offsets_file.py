@@ -1,9 +1,9 @@
-"""Reads files of offsets: record files, backups in Parquet, and KIP-875 bodies.
+"""Reads files of offsets: record files, backups in Parquet, and KIP-875 bodies; and converts backups to lines.
 
 A record file carries keys as bytes. A KIP-875 body carries only their meaning, so its entries take the spelling that
 the store has, or without one the spelling that Connect's REST interface would write.
 
-`offsets export --backup`: converts a Parquet backup to lines, the format of small backups. Asks no broker.
+`offsets export --backup` converts a Parquet backup to lines, the format of small backups. It asks no broker.
 """
 
 from __future__ import annotations

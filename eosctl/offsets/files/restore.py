@@ -1,6 +1,6 @@
 """`offsets restore`: undoes a write from its backup; itself planned, backed up and read back.
 
-Finds the owners of records that were written over ours, by the partition's producers and their transactional ids.
+The owners of records that were written over ours are found by the partition's producers and their transactional ids.
 """
 
 from __future__ import annotations

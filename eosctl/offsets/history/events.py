@@ -1,12 +1,11 @@
-"""The versions of a connector's offsets that the log of an offsets topic still has. Pure: opens nothing.
+"""The versions of a connector's offsets that the log of an offsets topic still has, and how they differ. Pure.
 
-Topics may hold millions of records: a filter keeps those of one connector as they are read, so that memory grows with
-these alone.
+Opens nothing. Topics may hold millions of records: a filter keeps those of one connector as they are read, so that
+memory grows with these alone.
 
-Compares an offset with the present one, member by member: its shape, and its direction.
-
-Types are those that a task gets from Connect's JsonConverter: an integer is a Java Long, a number with a point a
-Double, and a task that casts one to the other fails. A null member is the same as none.
+An offset is compared with the present one, member by member: its shape, and its direction. Types are those that a task
+gets from Connect's JsonConverter: an integer is a Java Long, a number with a point a Double, and a task that casts one
+to the other fails. A null member is the same as none.
 """
 
 from __future__ import annotations

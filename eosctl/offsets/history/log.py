@@ -1,6 +1,7 @@
-"""`offsets log`: every version of a connector's offsets that the log still has; reads only, and holds only these.
+"""`offsets log` and `offsets set --as-of`: the versions of a connector's offsets that the log still has. Reads only.
 
-`offsets set --as-of`: finds the former version of each source partition; refuses versions that the log has lost.
+`offsets log` reports every version, and holds only these. `--as-of` finds the former version of each source partition,
+and refuses versions that the log has lost.
 """
 
 from __future__ import annotations

@@ -3,12 +3,11 @@
 A source is recognized by the members of its source partitions and offsets, not by the connector's class: forks and
 wrappers have classes of their own, and a deleted connector has none. An unknown offset stays opaque JSON.
 
-Orders offsets by the GTIDs of MySQL and MariaDB, as Debezium stores them. Pure.
-
-MySQL's are sets of transactions, `UUID:1-5:7` (since 8.4 also `UUID:TAG:1-5`): the server sends all others. MariaDB's
-are positions, `DOMAIN-SERVER-SEQUENCE`, one for each replication domain: the server sends all that follows. In a domain
-the sequence grows, also from one server to the next. A smaller one of another server is of another history, or of a
-server that had not received all; the numbers do not show which.
+Offsets are ordered by the GTIDs of MySQL and MariaDB, as Debezium stores them; ordering is pure. MySQL's are sets of
+transactions, `UUID:1-5:7` (since 8.4 also `UUID:TAG:1-5`): the server sends all others. MariaDB's are positions,
+`DOMAIN-SERVER-SEQUENCE`, one for each replication domain: the server sends all that follows. In a domain the sequence
+grows, also from one server to the next. A smaller one of another server is of another history, or of a server that had
+not received all; the numbers do not show which.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Explains findings of doctor by past eosctl commands on this machine: tasks fenced while they ran, offsets set.
+"""Offsets that were lost or went back, for doctor, and findings that past eosctl commands explain. Reads only.
 
-Reads the audit log, and nothing else. If it can't be read, findings stay as they are.
+Lost offsets are those that tasks do not see, or that went back, in topics as they were read to lint them. No topic in
+use is read a second time; the config topic's history shows the former topics of connectors.
 
-Finds offsets that were deleted with the start of their topic, so that no key is left. Reads only.
+Deleted offsets are those that went with the start of their topic, so that no key is left. It is asked which connectors
+have committed before, and only if a topic's log starts behind offset 0.
 
-Asks which connectors have committed before, and only if a topic's log starts behind offset 0.
-
-Finds offsets that tasks do not see, or that went back, for doctor, in topics as they were read to lint them.
-
-Reads no topic in use a second time; the config topic's history shows the former topics of connectors.
+Past eosctl commands on this machine explain findings: tasks fenced while they ran, offsets set. For that the audit log
+is read, and nothing else. If it can't be read, findings stay as they are.
 """
 
 from __future__ import annotations

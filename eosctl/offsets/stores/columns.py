@@ -1,9 +1,7 @@
-"""Reads offsets topics as columns, for writes to them, however many keys they have.
+"""Reads offsets topics as columns, for writes to them, however many keys they have; and creates topics in batches.
 
-Creates topics, however many, in batches that a broker answers soon, with a whole `--timeout` for each.
-
-One topic per request took half a second, without progress; all in one request would outlast its timeout on a busy
-broker.
+A broker answers a batch of new topics soon, and each batch has a whole `--timeout`, however many topics there are. One
+topic per request took half a second, without progress; all in one request would outlast its timeout on a busy broker.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Finds the offsets topics of connectors whose config names Kafka brokers of its own, on these brokers.
+"""The offsets topics on connectors' own Kafka brokers, and checks that topics are offsets topics.
 
-Only reads them; `switch` writes there.
+Topics are found for connectors whose config names brokers of its own, on these brokers, and only read; `switch` writes
+there.
 
-Checks that topics are offsets topics, before offsets are written to them or read from them.
+The checks come before offsets are written to topics or read from them.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 A connector that would read its source anew is not resumed.
 
-Checks whether a connector's tasks have committed since their start: REST's RUNNING does not prove that they read.
-
-A task that waits for its source (a replication slot that another client holds) is RUNNING, and commits nothing.
+Whether a connector's tasks have committed since their start is checked: REST's RUNNING does not prove that they read. A
+task that waits for its source (a replication slot that another client holds) is RUNNING, and commits nothing.
 """
 
 from __future__ import annotations

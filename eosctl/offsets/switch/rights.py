@@ -1,8 +1,8 @@
-"""Checks that a connector's clients may use the topic that its offsets are to move to, as far as ACLs can be read.
+"""Checks of `offsets switch` before it stops anything: rights on the new topic, and Connect's approval of the config.
 
-Without READ on it a worker (4.3.1) polls in a hot loop, and without WRITE a task fails at its first commit.
-
-Checks, before `offsets switch` stops anything, that Connect would accept the new config.
+A connector's clients must be allowed to use the topic that its offsets are to move to, as far as ACLs can be read.
+Without READ on it a worker (4.3.1) polls in a hot loop, and without WRITE a task fails at its first commit. Connect
+must accept the new config.
 """
 
 from __future__ import annotations

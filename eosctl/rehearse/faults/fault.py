@@ -1,8 +1,9 @@
-"""A fault: it begins (`inject`), ends (`undo`), and reports when its own effects are over (`recovered`).
+"""The faults of a rehearsal, by workers and by brokers: each begins, ends, and reports when its effects are over.
 
-Faults of workers: one that is killed, one that is frozen and comes back as a zombie, one that leaves and joins.
+A fault begins (`inject`), ends (`undo`), and reports when its own effects are over (`recovered`).
 
-Faults of brokers and of the way to them.
+A worker may be killed, frozen until it comes back as a zombie, or leave and join. Faults of brokers include those of
+the way to them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Kafka's jars: resolved once by the Ivy inside pyspark, checked against the lock's sha256, cached by content.
+"""Kafka's jars, downloaded and cached, and the Java trust store that the download may need.
 
-A Java trust store made of a PEM bundle: $SSL_CERT_FILE, as Python and pip read it, for Java as well.
+The jars are resolved once by the Ivy inside pyspark, checked against the lock's sha256, and cached by content.
 
-A Java that came as a wheel trusts its own list of authorities only, not the company's. The JKS format is
+The trust store is made of a PEM bundle: $SSL_CERT_FILE, as Python and pip read it, for Java as well. A Java that came
+as a wheel trusts its own list of authorities only, not the company's. The JKS format is
 `sun.security.provider.JavaKeyStore` (OpenJDK 8 to 25), trusted-certificate entries only.
 """
 

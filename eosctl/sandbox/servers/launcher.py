@@ -1,6 +1,7 @@
-"""Writes a node's files and starts its JVM; the files suffice to start it again from another process.
+"""Writes a node's files, starts its JVM, and waits until it is ready or explains why it is not.
 
-Asks brokers and workers whether they are ready, and explains why one is not: no log decides it.
+The files suffice to start the node again from another process. Brokers and workers are asked whether they are ready: no
+log decides it.
 """
 
 from __future__ import annotations

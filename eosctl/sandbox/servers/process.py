@@ -1,14 +1,15 @@
-"""Processes of the sandbox: each in its own group, remembered by pid and start time, ended only if still the same.
+"""Processes of a sandbox, with their ports, their formatted storage and their recorded state.
 
-A broker's storage, formatted once per Kafka version: StorageTool takes a JVM's second, and writes 500 bytes.
+Each process is in its own group, remembered by pid and start time, and ended only if still the same.
 
-Loopback ports of a stack, reserved when chosen: its JVMs bind them seconds later, and again after restarts.
+A broker's storage is formatted once per Kafka version: StorageTool takes a JVM's second, and writes 500 bytes.
 
-They are outside the range from which the kernel assigns ports, where any outgoing connection could take one in between.
-A reservation is a link in a folder of the cache: port -> the stack's directory. A link whose directory is gone no
-longer counts, so nothing has to be released, not even after a kill.
+Loopback ports of a stack are reserved when chosen: its JVMs bind them seconds later, and again after restarts. They are
+outside the range from which the kernel assigns ports, where any outgoing connection could take one in between. A
+reservation is a link in a folder of the cache: port -> the stack's directory. A link whose directory is gone no longer
+counts, so nothing has to be released, not even after a kill.
 
-The recorded state of a running stack, so that `status` and `down` know it after a crash of eosctl.
+The state of a running stack is recorded so that `status` and `down` know it after a crash of eosctl.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Gathers the input of `txn applications`: ids, groups, topics, settings, and the descriptions of some ids.
+"""Gathers the input of `txn applications`, and derives facts about each application.
 
-Facts about an application, derived from its ids and from the coordinators' descriptions of some of them. Pure.
+The input is ids, groups, topics, settings, and the descriptions of some ids. The facts follow from an application's ids
+and from the coordinators' descriptions of some of them; deriving them is pure.
 """
 
 from __future__ import annotations

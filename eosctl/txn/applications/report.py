@@ -1,6 +1,6 @@
 """The operation `txn applications`: one row per application with transactional ids. Reads only; keeps the counts.
 
-The number of ids per application at the last look: one file per cluster, replaced atomically.
+The number of ids per application at the last look is in one file per cluster, which is replaced atomically.
 """
 
 from __future__ import annotations

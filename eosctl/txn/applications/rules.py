@@ -1,9 +1,8 @@
 """Groups transactional ids by application: by their readings, and ids without one by common prefixes. Pure.
 
-An id with several readings makes its application `ambiguous`, with all of them: nothing is guessed. One pass over the
-ids; each takes a list item, and a number or two for a Flink sink.
-
-The readings of a transactional id: each way in which a known product may have constructed it. Pure.
+A reading is a way in which a known product may have constructed the id. An id with several readings makes its
+application `ambiguous`, with all of them: nothing is guessed. There is one pass over the ids; each takes a list item,
+and a number or two for a Flink sink.
 
 Sources: Connect `Worker.taskTransactionalId` and `DistributedConfig.transactionalProducerId` (Kafka 3.3 to 4.4); Flink
 `TransactionalIdFactory` (connector 1.14 to 4.0) and `TransactionalIdsGenerator` (the older FlinkKafkaProducer); Streams

@@ -1,8 +1,7 @@
-"""The driver `command`: the user's own programs set a worker's configuration and restart it.
+"""The drivers `command`, `print` and `sandbox`.
 
-The driver `print`: prints what a person is to do, and waits without a limit.
-
-The driver `sandbox`: restarts the workers of a sandbox on this machine.
+`command` has the user's own programs set a worker's configuration and restart it. `print` prints what a person is to
+do, and waits without a limit. `sandbox` restarts the workers of a sandbox on this machine.
 """
 
 from __future__ import annotations

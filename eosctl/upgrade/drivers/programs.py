@@ -1,8 +1,9 @@
-"""Runs the programs that drivers need (systemctl, ssh, kubectl, the user's own): no shell, and a deadline.
+"""Runs the programs that drivers need, and sets the mode in a worker's properties file on this machine.
 
-Words with placeholders for what differs between workers; a value never becomes part of a shell's syntax.
+The programs are systemctl, ssh, kubectl and the user's own, run with no shell, and a deadline. Their words have
+placeholders for what differs between workers; a value never becomes part of a shell's syntax.
 
-Changes the mode in a worker's properties file on this machine: whole or not at all, with a backup beside it.
+The file is changed whole or not at all, with a backup beside it.
 """
 
 from __future__ import annotations

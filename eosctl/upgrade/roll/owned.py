@@ -1,8 +1,8 @@
-"""Workers that a platform owns (pods), expected even while they are not in the group.
+"""Workers that a platform owns (pods), expected even while they are not in the group; and the journal of `apply`.
 
 The work left follows from the journal and from what the platform wants, never from which members are present.
 
-The journal of `upgrade apply`: its entries, and the newest roll that they report.
+The journal of `upgrade apply` is read from its entries, as far as the newest roll that they report.
 """
 
 from __future__ import annotations

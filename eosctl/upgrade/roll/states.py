@@ -1,8 +1,9 @@
-"""Compares connectors and tasks after a worker's restart with those before. Pure; judges, reads nothing.
+"""Decides whether connectors and tasks are as before after a worker's restart, and tasks have taken their ids.
 
-Checks that enabled workers' source tasks have taken their transactional ids: REST reports RUNNING earlier.
+Connector and task states are compared, which is pure.
 
-Reads only. Ids of connectors that write to another Kafka cluster are left out.
+Enabled workers' source tasks must have taken their transactional ids: REST reports RUNNING earlier. That check reads
+only. Ids of connectors that write to another Kafka cluster are left out.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""The state before and after one step of a roll, as values, and how workers are reached and distinguished.
+"""One step of a roll: the state before and after it, the group's claim, and who is back after a restart.
 
-The claim of a group by an upgrade, so that another operator's eosctl stops one under way.
+States are values, with how workers are reached and distinguished.
 
-It initializes a transactional id of eosctl's own, as a producer does; before each restart the producer must still be
-the same. So of two upgrades of a group, begun on two machines, the older one stops before its next restart.
+An upgrade claims its group, so that another operator's eosctl stops one under way. It initializes a transactional id of
+eosctl's own, as a producer does; before each restart the producer must still be the same. So of two upgrades of a
+group, begun on two machines, the older one stops before its next restart.
 
-Finds who is back in the group after a restart, who else was restarted, and whose URL has changed.
-
-No request reaches a node of a dedicated MirrorMaker. Its restart shows in the group: the former member has left, and
-one from the same host has joined. Its mode shows in its own file, and in what only that mode does: the leader's claim
-of its transactional id, and those of exactly-once tasks.
+After a restart it is found who is back in the group, who else was restarted, and whose URL has changed. No request
+reaches a node of a dedicated MirrorMaker. Its restart shows in the group: the former member has left, and one from the
+same host has joined. Its mode shows in its own file, and in what only that mode does: the leader's claim of its
+transactional id, and those of exactly-once tasks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The commands that resume an upgrade, and that take it back to the mode in which it began.
+"""The commands that resume an upgrade or take it back to the mode in which it began, and its patches to print.
 
-`upgrade apply --print-patch`: prints the patches of the workloads for somebody else; writes nothing.
+`upgrade apply --print-patch` prints the patches of the workloads for somebody else; it writes nothing.
 """
 
 from __future__ import annotations

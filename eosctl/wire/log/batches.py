@@ -1,11 +1,11 @@
-"""Reads the headers of record batches in place: records are not read, decompressed or copied.
+"""Reads the headers of record batches in place, and computes their checksums.
 
-Layouts: `DefaultRecordBatch`, `LegacyRecord`, `ControlRecordType` and `EndTxnMarker` of Apache Kafka 4.3. A control
-batch has one record, whose key says what it marks; brokers never compress it.
+Records are not read, decompressed or copied. Layouts: `DefaultRecordBatch`, `LegacyRecord`, `ControlRecordType` and
+`EndTxnMarker` of Apache Kafka 4.3. A control batch has one record, whose key says what it marks; brokers never compress
+it.
 
-CRC-32C (Castagnoli), the checksum of record batches, four bytes a step: no dependency of eosctl has it.
-
-A loop in Python, some ten times slower than reading; its two tables of 65,536 numbers are made on first use.
+The checksum is CRC-32C (Castagnoli), four bytes a step: no dependency of eosctl has it. It is a loop in Python, some
+ten times slower than reading; its two tables of 65,536 numbers are made on first use.
 """
 
 from __future__ import annotations

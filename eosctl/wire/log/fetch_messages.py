@@ -1,11 +1,9 @@
-"""Fetch: the batches of partitions as stored in their logs.
+"""Fetch and ListOffsets: the batches of partitions as stored in their logs, and the offsets of partitions.
+
+ListOffsets returns the first and last offsets of a partition, and the offset for a timestamp.
 
 Layouts: the message JSON of Apache Kafka 4.3. An unset field has the default Kafka gives it. No release but Kafka 3.0
-to 3.9 offers versions below 4 as well; those have other batches, and no isolation level.
-
-ListOffsets: the first and last offsets of a partition, and the offset for a timestamp.
-
-Layouts: the message JSON of Apache Kafka 4.3. An unset field has the default Kafka gives it.
+to 3.9 offers Fetch versions below 4 as well; those have other batches, and no isolation level.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """kubectl as a program on PATH: how it is run, and what its failures mean.
 
-Retries looks at Kubernetes while its API server does not answer: a wait may last for hours.
+Looks at Kubernetes are retried while its API server does not answer: a wait may last for hours.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Replaces the pods of a StatefulSet with `updateStrategy: OnDelete` one after the other, as no controller does.
+"""Replaces the pods of a StatefulSet, deletes those that are stuck, and refuses workloads that would not keep a change.
 
-A pod is deleted only when the one before is Ready and a stable member of the Connect group again. Pods of the newest
-revision are left alone, so that a run can be resumed.
+Pods of a StatefulSet with `updateStrategy: OnDelete` are replaced one after the other, as no controller does. A pod is
+deleted only when the one before is Ready and a stable member of the Connect group again. Pods of the newest revision
+are left alone, so that a run can be resumed.
 
-Pods of a StatefulSet that never get Ready: its controller leaves them alone, whatever becomes of its spec.
+Pods of a StatefulSet that never get Ready are left alone by its controller, whatever becomes of its spec. Kubernetes,
+"StatefulSets: forced rollback": such a pod must be deleted. eosctl deletes those that its plan named.
 
-Kubernetes, "StatefulSets: forced rollback": such a pod must be deleted. eosctl deletes those that its plan named.
-
-Refused workloads: an operator would revert a change, or it would not reach all pods.
+A workload is refused if an operator would revert a change, or the change would not reach all pods.
 """
 
 from __future__ import annotations

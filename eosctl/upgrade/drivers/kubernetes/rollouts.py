@@ -1,8 +1,9 @@
-"""Waits for controllers that restart pods, and reports each pod meanwhile: its state, and why it is not Ready.
+"""Waits for controllers that restart pods, and watches the field with a workload's mode.
 
-`kubectl rollout status` is no help: it says nothing of pods, and goes on for ever where it may not look.
+Each pod is reported meanwhile: its state, and why it is not Ready. `kubectl rollout status` is no help: it reports
+nothing of pods, and goes on for ever where it may not look.
 
-Watches the field with a workload's mode: until somebody else has set it, and whether it stays so.
+The field is watched until somebody else has set it, and for whether it stays so.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Fields of a Kubernetes object: their names, values and writers (`metadata.managedFields`). Pure.
+"""Facts from a Kubernetes manifest: fields and their writers, the worker's container, and pods down at once. Pure.
 
-Source: Kubernetes, FieldsV1: `f:NAME` is a member, `k:{"name":"NAME"}` an element of a list by its key, `.` the field.
+Fields have names, values and writers (`metadata.managedFields`). Source: Kubernetes, FieldsV1: `f:NAME` is a member,
+`k:{"name":"NAME"}` an element of a list by its key, `.` the field.
 
-The container of a pod that runs the Connect worker: others, and init containers, are left alone. Pure.
+The container is the one of a pod that runs the Connect worker: others, and init containers, are left alone. Sidecars
+stand in the same list (`spec.template.spec.containers`), before the worker as often as behind it.
 
-Sidecars stand in the same list (`spec.template.spec.containers`), before the worker as often as behind it.
-
-The number of pods down at once while a workload's controller restarts them, from its manifest. Pure.
-
-Source: Kubernetes, apps/v1: DeploymentSpec.strategy, RollingUpdateDeployment.maxUnavailable (rounded down),
+The number of pods down at once is that while a workload's controller restarts them. Source: Kubernetes, apps/v1:
+DeploymentSpec.strategy, RollingUpdateDeployment.maxUnavailable (rounded down),
 RollingUpdateStatefulSetStrategy.maxUnavailable (rounded up), Container.readinessProbe.
 """
 

@@ -1,11 +1,10 @@
-"""The pods of a Connect group's members, by the address or name that a worker advertises. Pure.
+"""The pods of a Connect group's members, and the deployer of a Kubernetes object. Pure.
 
-A group and a workload are named separately by hand, and two groups often have the same number of workers.
+Pods are matched by the address or name that a worker advertises. A group and a workload are named separately by hand,
+and two groups often have the same number of workers.
 
-The deployer of a Kubernetes object, from its tool's traces, and what must be changed there. Pure.
-
-What eosctl sets in the cluster is not in the chart or in Git: the next deploy reverts it, and so brings disabled
-workers beside enabled ones.
+The deployer is found by its tool's traces, with what must be changed there. What eosctl sets in the cluster is not in
+the chart or in Git: the next deploy reverts it, and so brings disabled workers beside enabled ones.
 
 Sources: Helm, "Labels and Annotations" (meta.helm.sh/…); Argo CD, "Resource Tracking"; Flux, kustomize-controller and
 helm-controller ("Reconciliation": labels of the applied objects); kubectl apply (last-applied-configuration).
