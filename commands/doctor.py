@@ -13,7 +13,7 @@ from eosctl.report import Report
 from .frame.options import EosctlCommand, pass_app, validation_option
 
 if TYPE_CHECKING:
-    from eosctl.checks.causes import IgnoredFinding
+    from eosctl.checks.ignored import IgnoredFinding
 
 
 @click.command("doctor", cls=EosctlCommand)
@@ -95,7 +95,7 @@ def doctor(
 def _to_ignore(app: App, given: Sequence[str]) -> Sequence[IgnoredFinding]:
     if not given and not app.target.ignore:
         return ()
-    from eosctl.checks.causes import to_ignore
+    from eosctl.checks.ignored import to_ignore
     from eosctl.explain.entries import finding_codes
 
     return to_ignore(app.target, given, finding_codes())

@@ -70,7 +70,7 @@ def _open_worker(app: App, url: str) -> ConnectWorker:
 
 
 def _addresses_of(app: App, host: str) -> frozenset[str]:
-    from eosctl.connect.pools import addresses_of
+    from eosctl.connect.signing import addresses_of
 
     return addresses_of(host, app.deadline)
 

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
     from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
-    from eosctl.engine.reading.ranges import OffsetRange, RecordRun
+    from eosctl.engine.reading.ranges import OffsetRange
+    from eosctl.engine.reading.stretches import RecordRun
     from eosctl.errors import EosctlError
 
 

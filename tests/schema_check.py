@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from eosctl.explain.entries import all_kinds, schema_of
+from eosctl.explain.kinds import all_kinds, schema_of
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator

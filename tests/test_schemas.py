@@ -7,7 +7,7 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from eosctl.explain.entries import all_kinds, schema_of
+from eosctl.explain.kinds import all_kinds, schema_of
 from eosctl.report import Report
 from tests.conftest import Invoke
 from tests.schema_check import faults_of

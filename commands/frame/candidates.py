@@ -107,7 +107,7 @@ def _gates(_session: Session) -> Sequence[str]:
 
 
 def _kinds(_session: Session) -> Sequence[str]:
-    from eosctl.explain.entries import all_kinds
+    from eosctl.explain.kinds import all_kinds
 
     return list(all_kinds())
 

@@ -16,7 +16,7 @@ from .exporter_files import dashboard, rules
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eosctl.checks.causes import IgnoredFinding
+    from eosctl.checks.ignored import IgnoredFinding
 
 
 @click.group("exporter", cls=EosctlGroup, invoke_without_command=True)
@@ -85,7 +85,7 @@ def _accepted(app: App) -> Sequence[IgnoredFinding]:
     """Return the findings that the profile's `ignore` names."""
     if not app.target.ignore:
         return ()
-    from eosctl.checks.causes import to_ignore
+    from eosctl.checks.ignored import to_ignore
     from eosctl.explain.entries import finding_codes
 
     return to_ignore(app.target, (), finding_codes())

@@ -65,7 +65,7 @@ def watch(
       eosctl watch -b kafka:9092 -g connect-cluster
       eosctl watch --until calm --for 2m --timeout 15m -o ndjson
     """
-    from eosctl.checks.causes import to_ignore
+    from eosctl.checks.ignored import to_ignore
     from eosctl.explain.entries import finding_codes
     from eosctl.watch.run import WatchRequest, run_watch
 

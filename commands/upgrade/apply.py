@@ -117,7 +117,7 @@ def _kubernetes_driver(options: DriverOptions, app: App) -> Driver | None:
 
 
 def _sandbox_driver(options: DriverOptions, app: App) -> Driver:
-    from eosctl.upgrade.drivers.commands import SandboxDriver
+    from eosctl.upgrade.drivers.sandboxes import SandboxDriver
 
     return SandboxDriver(app.state_dir / "sandbox" / (options.sandbox or "default"))
 

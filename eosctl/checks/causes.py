@@ -1,82 +1,31 @@
-"""One finding for each cause: consequences are folded under their causes, and accepted findings are split off. Pure.
-
-What can't be known is folded under brokers and workers that do not answer. Findings that a person has accepted are
-named `CODE` everywhere, `CODE:SUBJECT` in one place.
-"""
+"""One cause, one row: folds what can't be known under brokers and workers that do not answer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.acls import codes as acl_codes
 from eosctl.checks import codes
 from eosctl.checks.group.rules import gate_finding
+from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.visit import Visit
 from eosctl.checks.workers import SILENT_CODES
 from eosctl.connectors import codes as connector_codes
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.ids import task_transactional_id, worker_id_of_url
 from eosctl.core.offsets import codes as offset_topic_codes
-from eosctl.core.wording import did_you_mean
-from eosctl.errors import EosctlError, UsageError
+from eosctl.errors import EosctlError
 from eosctl.failures import codes as failure_codes
 from eosctl.failures.failure import RESTART
 from eosctl.foreign import Lines, arguments
 from eosctl.group.codes import WORKER_NOT_A_MEMBER
 from eosctl.observation.connectors import codes as config_check_codes
 from eosctl.observation.connectors.commit_age import fold_alike, under_cause
-from eosctl.target import Target
 from eosctl.task_counts import codes as task_count_codes
 from eosctl.upgrade import codes as gate_codes
-
-
-class IgnoredFinding(Struct, frozen=True):
-    """Findings that are counted and no more; `subject` None means those of every subject."""
-
-    code: str
-    subject: str | None = None
-
-    def covers(self, finding: Finding) -> bool:
-        """Check whether it covers the finding; a finding with several subjects must be covered in all of them."""
-        several = finding.evidence.get("subjects")
-        subjects = set(several) if isinstance(several, list) else {finding.subject}
-        return self.code == finding.code and (self.subject is None or subjects == {self.subject})
-
-
-def parse_ignored(texts: Iterable[str], known_codes: Collection[str], *, origin: str) -> list[IgnoredFinding]:
-    """Parse texts `CODE` or `CODE:SUBJECT`. Raises UsageError, naming `origin`, for a code that no finding has."""
-    found = []
-    for text in texts:
-        code, colon, subject = text.partition(":")
-        if code not in known_codes:
-            hint = did_you_mean(code, known_codes, most=3, otherwise="See all codes: eosctl explain")
-            raise UsageError(f"{origin}: no finding has the code {code!r}", hint=hint)
-        if colon and not subject:
-            raise UsageError(f"{origin}: {text!r} names no subject", hint=f"Write CODE:SUBJECT, or {code} alone.")
-        found.append(IgnoredFinding(code, subject if colon else None))
-    return found
-
-
-def to_ignore(target: Target, given: Sequence[str], known_codes: Collection[str]) -> list[IgnoredFinding]:
-    """Return what the command line and the profile ignore; raises UsageError as `parse_ignored`."""
-    of_profile = parse_ignored(target.ignore, known_codes, origin=f"profile {target.profile}: ignore")
-    return [*parse_ignored(given, known_codes, origin="--ignore"), *of_profile]
-
-
-def split_ignored(
-    findings: Iterable[Finding], ignored: Sequence[IgnoredFinding]
-) -> tuple[Sequence[Finding], Sequence[Finding]]:
-    """Split the findings into those that count and those that are ignored."""
-    counting: list[Finding] = []
-    accepted: list[Finding] = []
-    for each in findings:
-        (accepted if any(one.covers(each) for one in ignored) else counting).append(each)
-    return counting, accepted
-
 
 KAFKA = "kafka"
 _NO_LEADER = "LEADER_NOT_AVAILABLE"  # the name of the Kafka error, which messages have

@@ -23,8 +23,9 @@ from msgspec import Struct
 from eosctl.acls.check import judge_acls
 from eosctl.app import App
 from eosctl.checks import codes
-from eosctl.checks.causes import KAFKA, IgnoredFinding, split_ignored
+from eosctl.checks.causes import KAFKA
 from eosctl.checks.group.rules import hanging_findings, problem_findings, transaction_topic_findings
+from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.report import CheckResults, checks_report
 from eosctl.checks.visit import BROKER_PATIENCE_S
 from eosctl.core.acls.lines import AclRequest

@@ -14,7 +14,7 @@ from eosctl.acls import codes as acl_codes
 from eosctl.acls.check import judge_acls
 from eosctl.app import App
 from eosctl.checks import codes
-from eosctl.checks.causes import KAFKA, IgnoredFinding, kafka_findings, kafka_unreachable, split_ignored, under_causes
+from eosctl.checks.causes import KAFKA, kafka_findings, kafka_unreachable, under_causes
 from eosctl.checks.cluster import broker_findings
 from eosctl.checks.group.members import member_findings, needless_codes, plain_findings, uses_exactly_once
 from eosctl.checks.group.repeats import find_repeats, find_shared_offsets, under_repeats
@@ -28,6 +28,7 @@ from eosctl.checks.group.rules import (
     unread_findings,
 )
 from eosctl.checks.group.state import expectation_findings, find_without_tasks, with_proofs
+from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.report import CheckResults, doctor_report
 from eosctl.checks.standstill import at_rest, find_held_topics, long_transactions, standstill_findings
 from eosctl.checks.unfinished import unfinished_work

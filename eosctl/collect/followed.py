@@ -24,7 +24,8 @@ from eosctl.ports import TopicReader
 if TYPE_CHECKING:
     from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
-    from eosctl.engine.reading.ranges import OffsetRange, RecordRun
+    from eosctl.engine.reading.ranges import OffsetRange
+    from eosctl.engine.reading.stretches import RecordRun
 
 
 class TooLargeError(UnsupportedError):

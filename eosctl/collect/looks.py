@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from eosctl.app import App
-from eosctl.checks.causes import IgnoredFinding
 from eosctl.checks.group.members import uses_exactly_once
 from eosctl.checks.group.rules import hanging_findings
 from eosctl.checks.group.state import group_state
+from eosctl.checks.ignored import IgnoredFinding
 from eosctl.checks.plan import diagnose
 from eosctl.checks.visit import Visit
 from eosctl.collect.facts import (

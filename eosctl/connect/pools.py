@@ -1,15 +1,10 @@
-"""Connections to Connect workers and exporters: addresses, proxies, TLS and signed requests.
+"""Connections to a worker or an exporter: direct, or through the proxy that the environment names for its URL.
 
-A connection is direct, or goes through the proxy that the environment names for its URL. The addresses are those of a
-worker's host. The TLS context is made from a ConnectAccess; certificates and host names are always verified.
-
-Requests between Connect workers are signed with the session key in the config topic. Signing does no I/O; the key comes
-from the newest `session-key` record (KIP-507, `InternalRequestSignature` 4.3).
+TLS to Connect workers: the context made from a ConnectAccess. Certificates and host names are always verified.
 """
 
 from __future__ import annotations
 
-import base64
 import ssl
 import warnings
 from http.client import HTTPResponse
@@ -23,19 +18,10 @@ from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.proxies import Proxy
 from eosctl.core.workers.url import basic_authorization
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, InputFileError, UnreachableError, UnsupportedError
+from eosctl.errors import InputFileError, UnreachableError, UnsupportedError
 from eosctl.machine.answers import response_within
 from eosctl.machine.packages import install_hint
 from eosctl.machine.resolving import resolve
-
-
-def addresses_of(host: str, deadline: Deadline) -> frozenset[str]:
-    """Resolve the host name to all of its addresses; empty where it can't be resolved in time."""
-    try:
-        return frozenset(str(info[4][0]) for info in resolve(host, 0, deadline))
-    except EosctlError:
-        return frozenset()
-
 
 _DEFAULT_PROXY_PORTS = {"http": 80, "https": 443}
 _SOCKS_PORT = 1080
@@ -148,30 +134,3 @@ def _load_certificate(context: ssl.SSLContext, certificate: str, access: Connect
             hint="Certificate and key must belong together, and an encrypted key needs its password "
             f"(EOSCTL_CONNECT_KEY_PASSWORD). {_PEM_HINT}",
         ) from exc
-
-
-SIGNATURE_HEADER = "X-Connect-Authorization"
-ALGORITHM_HEADER = "X-Connect-Request-Signature-Algorithm"
-
-# Java's Mac names, of those that hashlib has too; Connect's default is HmacSHA256
-_DIGESTS = {
-    "hmacsha1": "sha1",
-    "hmacsha224": "sha224",
-    "hmacsha256": "sha256",
-    "hmacsha384": "sha384",
-    "hmacsha512": "sha512",
-}
-
-
-def signature_headers(session_key: bytes, body: bytes = b"", *, algorithm: str = "HmacSHA256") -> dict[str, str]:
-    """Return the two headers that sign the raw request `body`. Raises UnsupportedError for a MAC that Python lacks."""
-    digest = _DIGESTS.get(algorithm.lower())
-    if digest is None:
-        raise UnsupportedError(
-            f"requests can't be signed with {algorithm}",
-            hint="eosctl knows " + ", ".join(name.replace("hmacsha", "HmacSHA") for name in _DIGESTS) + ".",
-        )
-    import hmac
-
-    signature = hmac.new(session_key, body, digest).digest()
-    return {SIGNATURE_HEADER: base64.b64encode(signature).decode("ascii"), ALGORITHM_HEADER: algorithm}

@@ -14,7 +14,8 @@ from msgspec import UNSET
 from eosctl.codes import Code
 from eosctl.core.wording import did_you_mean
 from eosctl.errors import InputFileError, NotFoundError
-from eosctl.explain.entries import all_kinds, declared_kinds, known_entries, schema_of
+from eosctl.explain.entries import known_entries
+from eosctl.explain.kinds import all_kinds, declared_kinds, schema_of
 from eosctl.explain.rows import (
     EXPLAIN,
     SCHEMA,

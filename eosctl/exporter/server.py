@@ -26,7 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.checks.causes import IgnoredFinding
+from eosctl.checks.ignored import IgnoredFinding
 from eosctl.collect.collector import Collector
 from eosctl.collect.looks import KAFKA, sources
 from eosctl.collect.overview import Collected, Overview

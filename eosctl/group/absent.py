@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connect.pools import signature_headers
+from eosctl.connect.signing import signature_headers
 from eosctl.core.configs.fold import fold_config_topic
 from eosctl.core.ids import TransactionalId
 from eosctl.core.open_transactions import OPEN_TRANSACTION

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks import codes
-from eosctl.checks.causes import IgnoredFinding, split_ignored
+from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.collect.collector import Collector
 from eosctl.collect.facts import DoctorFacts, GroupFacts, HangingFacts, unseen_parts
 from eosctl.collect.looks import ConnectGroupLook, DoctorLook, look_at_kafka, look_for_hanging

@@ -5,13 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from eosctl.checks.causes import (
-    IgnoredFinding,
-    under_dead_brokers,
-    under_missing_rights,
-    under_settings,
-    under_settings_and_rights,
-)
+from eosctl.checks.causes import under_dead_brokers, under_missing_rights, under_settings, under_settings_and_rights
+from eosctl.checks.ignored import IgnoredFinding
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.explain.entries import known_entries
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from eosctl.checks.causes import IgnoredFinding, parse_ignored, split_ignored
 from eosctl.checks.codes import FEW_REPLICAS
+from eosctl.checks.ignored import IgnoredFinding, parse_ignored, split_ignored
 from eosctl.codes import Code
 from eosctl.core.findings import WARNING, Finding
 from eosctl.observation.connectors.commit_age import fold_alike

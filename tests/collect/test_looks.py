@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.checks import codes
-from eosctl.checks.causes import IgnoredFinding
+from eosctl.checks.ignored import IgnoredFinding
 from eosctl.collect import looks as transactions
 from eosctl.collect import topics as offsets
 from eosctl.collect.facts import (

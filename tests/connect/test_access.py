@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import trustme
 
-from eosctl.connect.pools import signature_headers
 from eosctl.connect.rest import RestConnectWorker
+from eosctl.connect.signing import signature_headers
 from eosctl.core.clients.settings import Secret
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.deadline import Deadline

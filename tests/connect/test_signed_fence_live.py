@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from eosctl.connect.pools import signature_headers
 from eosctl.connect.rest import RestConnectWorker
+from eosctl.connect.signing import signature_headers
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import Record
 from eosctl.deadline import Deadline

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from eosctl.connect.pools import signature_headers
+from eosctl.connect.signing import signature_headers
 from eosctl.errors import UnsupportedError
 
 KEY = base64.b64decode("bXSRMaIZmSydijW7V4QFMFmX/jqkV0Mxg7HZgs3Lqzk=")

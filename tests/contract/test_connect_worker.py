@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eosctl.connect.pools import signature_headers
 from eosctl.connect.rest import RestConnectWorker
+from eosctl.connect.signing import signature_headers
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.modes import Mode

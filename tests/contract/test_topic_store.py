@@ -136,7 +136,7 @@ def test_a_stream_has_what_a_read_has_in_the_same_order(
     store: TopicClient, topic: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A read held everything in memory; a stream takes the bounds at which it ends, and some partitions at a time."""
-    monkeypatch.setattr("eosctl.kafka.topics.store.PART_OFFSETS", at_once)
+    monkeypatch.setattr("eosctl.kafka.topics.streaming.PART_OFFSETS", at_once)
     pairs = [(f"k{n % 7}".encode(), str(n).encode()) for n in range(20)]
     store.write([record for p in (2, 0, 1) for record in _at(topic, p, *pairs)])
     store.write([OutRecord(topic, b"h", b"%d" % n, 1, headers=(("h", b"\xff"),)) for n in range(2)])

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from eosctl.core.records import Record, record_line
 from eosctl.engine.backups.file import record_lines
-from eosctl.engine.reading.ranges import partitions_together, run_of_records
+from eosctl.engine.reading.ranges import partitions_together
+from eosctl.engine.reading.stretches import run_of_records
 from tests.core.kept.test_record_lines import PLAIN
 from tests.core.test_record_file import RECORDS
 

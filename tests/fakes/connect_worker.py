@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eosctl.connect.pools import ALGORITHM_HEADER, SIGNATURE_HEADER
 from eosctl.connect.rest import REBALANCE_PATIENCE_S
+from eosctl.connect.signing import ALGORITHM_HEADER, SIGNATURE_HEADER
 from eosctl.core.workers.connector_entry import ConnectorEntry, read_entry
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, NotFoundError, UnauthorizedError, UnreachableError, UnsupportedError

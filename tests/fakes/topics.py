@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
     from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
-    from eosctl.engine.reading.ranges import OffsetRange, RecordRun
+    from eosctl.engine.reading.ranges import OffsetRange
+    from eosctl.engine.reading.stretches import RecordRun
 
 KNOWN_SETTINGS = frozenset(
     {"cleanup.policy", "min.cleanable.dirty.ratio", "min.compaction.lag.ms", "min.insync.replicas", "retention.ms"}
@@ -187,7 +188,7 @@ class FakeTopicStore(FakeTopics):
                 yield Piece(batch_of_rows(rows, PIECE), np.array(writers, np.int64))
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[RecordRun]:
-        from eosctl.engine.reading.ranges import run_of_records
+        from eosctl.engine.reading.stretches import run_of_records
 
         with self.call("stream", topic):
             self._bounds(topic)

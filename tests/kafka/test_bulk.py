@@ -14,7 +14,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.deadline import Clock
 from eosctl.errors import BrokerError, DeadlineError
-from eosctl.kafka.topics.writer import Counts, write_in_bulk
+from eosctl.kafka.topics.bulk import Counts, write_in_bulk
 
 VALUE = b"x" * 900
 SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("key", pa.binary()), ("value", pa.binary())])

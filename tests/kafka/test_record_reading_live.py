@@ -14,9 +14,10 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import NewTopic, OutRecord, Record
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.batches import Piece
-from eosctl.engine.reading.ranges import OffsetRange, record_run
+from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.engine.reading.stretches import record_run
 from eosctl.errors import BrokerError
-from eosctl.kafka.topics.runs import read_by_librdkafka, read_pieces
+from eosctl.kafka.topics.pieces import read_by_librdkafka, read_pieces
 from eosctl.kafka.topics.store import KafkaTopicClient
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 

@@ -13,8 +13,9 @@ from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import BrokerError, DeadlineError, UnauthorizedError, UnreachableError
-from eosctl.kafka.topics.runs import RunReading, rows_of
-from eosctl.kafka.topics.store import OffsetMeter
+from eosctl.kafka.topics.meter import OffsetMeter
+from eosctl.kafka.topics.reader import rows_of
+from eosctl.kafka.topics.runs import RunReading
 from tests.fakes.clock import FakeTime
 
 TO_FOUR, TO_TWO = OffsetRange("t", 0, 0, 4), OffsetRange("t", 1, 0, 2)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.explain.entries import ROW_MODULES, all_kinds, declared_kinds, schema_of
+from eosctl.explain.kinds import ROW_MODULES, all_kinds, declared_kinds, schema_of
 from eosctl.output.rows import Kind, words_of_columns
 from tests.source_trees import nodes_of
 

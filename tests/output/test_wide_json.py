@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from eosctl.explain.entries import declared_kinds
+from eosctl.explain.kinds import declared_kinds
 from eosctl.output import render_report
 from eosctl.output.rows import classes_in
 from eosctl.output.text import fold, fold_hard, longest_piece

@@ -15,10 +15,11 @@ from eosctl.deadline import Clock, Deadline, Event
 from eosctl.errors import DeadlineError, EosctlError, InputFileError, NotFoundError, RefusedError, UsageError
 from eosctl.target import Target
 from eosctl.upgrade.drivers import Driver, SetsAlone
-from eosctl.upgrade.drivers.commands import CommandDriver, PrintDriver, SandboxDriver
+from eosctl.upgrade.drivers.commands import CommandDriver, PrintDriver
 from eosctl.upgrade.drivers.kubernetes.driver import KubernetesDriver
 from eosctl.upgrade.drivers.kubernetes.workloads import parse_workload
 from eosctl.upgrade.drivers.programs import edit_mode, run_program, worker_values
+from eosctl.upgrade.drivers.sandboxes import SandboxDriver
 from eosctl.upgrade.drivers.systemd import SystemdDriver
 from tests.synced_files import SyncedFiles
 

@@ -1,43 +1,27 @@
-"""Reads ranges of offsets as runs of messages, as columns, or as rows.
-
-Runs come by librdkafka, to ends that were fixed before: as Connect's KafkaBasedLog reads, but never hangs.
+"""Ranges of offsets by librdkafka, to ends that were fixed before: as Connect's KafkaBasedLog reads, but never hangs.
 
     for runs in RunReading(settings, ranges, timeout=…, limited=True): ...
 
 Aborted records and control markers occupy offsets without being delivered: a partition is done when a record behind its
 end has come, or librdkafka's end-of-partition event there, never at a certain record.
-
-Columns, for bulk reads (`read_pieces`), come by eosctl's own Fetch, and by librdkafka where that can't read them: from
-brokers that require a login of another kind, and records in the format of before Kafka 0.11.
-
-Rows are for small topics, and the ends of many. They need neither numpy nor Arrow: loading these takes longer than
-reading a small topic.
 """
 
 from __future__ import annotations
 
-import gc
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from itertools import chain, groupby
-from operator import itemgetter
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import groupby
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.records import Bounds, Record, RecordFilter
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.engine.reading.batches import Piece
-from eosctl.engine.reading.newest import piece_of
 from eosctl.engine.reading.ranges import Message, OffsetRange, Place, ProgressMeter, learn_topics
 from eosctl.errors import BrokerError
 from eosctl.kafka.access import Access
-from eosctl.kafka.batches.log import RecordReading
-from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.native.sasl import is_spoken_natively
 from eosctl.kafka.topics.librdkafka import (
     DOWN_S,
     ErrorLog,
@@ -47,7 +31,6 @@ from eosctl.kafka.topics.librdkafka import (
     quiet_logger,
     translate,
 )
-from eosctl.wire.log.batches import OldFormatError
 
 Run = tuple[Place, Sequence[Message]]
 """Messages of one partition, in the order of its log."""
@@ -228,171 +211,3 @@ def runs_of(messages: Sequence[Message]) -> Iterator[Run]:
         stop = start + len(list(same))
         yield place, messages[start:stop]
         start = stop
-
-
-class PieceReader:
-    """Reads ranges of one cluster; `timeout` and `limited` as in `RecordReading`."""
-
-    def __init__(self, settings: ClientSettings, *, timeout: Deadline, limited: bool = False) -> None:
-        self._settings, self._timeout, self._limited = settings, timeout, limited
-        self._cluster = Cluster(settings, deadline=timeout) if is_spoken_natively(settings) else None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        if self._cluster is not None:
-            self._cluster.close()
-
-    def pieces(
-        self, ranges: Sequence[OffsetRange], *, committed: bool = True, progress: ProgressMeter | None = None
-    ) -> Iterator[Piece]:
-        """Yield the records of `ranges`, several of them in one piece.
-
-        Raises the errors of `RecordReading`; where only librdkafka can read the records, errors of the same kinds.
-        """
-        rest = [one for one in ranges if one.begin < one.end]
-        if rest and self._cluster is not None:
-            reading = RecordReading(
-                self._cluster,
-                ranges,
-                settings=self._settings,
-                timeout=self._timeout,
-                committed=committed,
-                limited=self._limited,
-            )
-            try:
-                for piece in reading:
-                    yield piece
-                    if progress is not None:
-                        progress.tell(reading.passed)
-            except OldFormatError:
-                rest = [one for one in reading.rest() if one.begin < one.end]
-            else:
-                rest = []
-            if progress is not None:
-                progress.tell(reading.passed, last=True)
-        if rest:
-            yield from read_by_librdkafka(
-                self._settings,
-                ranges,
-                rest,
-                timeout=self._timeout,
-                limited=self._limited,
-                committed=committed,
-                progress=progress,
-            )
-
-
-def read_pieces(
-    settings: ClientSettings,
-    ranges: Sequence[OffsetRange],
-    *,
-    timeout: Deadline,
-    committed: bool = True,
-    limited: bool = False,
-    progress: ProgressMeter | None = None,
-) -> Generator[Piece, None, None]:
-    """Yield the records of `ranges` with a `PieceReader` that is closed at the end."""
-    with PieceReader(settings, timeout=timeout, limited=limited) as reader:
-        yield from reader.pieces(ranges, committed=committed, progress=progress)
-
-
-def read_by_librdkafka(
-    settings: ClientSettings,
-    ranges: Sequence[OffsetRange],
-    rest: Sequence[OffsetRange],
-    *,
-    timeout: Deadline,
-    limited: bool = False,
-    committed: bool,
-    progress: ProgressMeter | None,
-) -> Iterator[Piece]:
-    """Read the `rest` of `ranges`; `timeout`, `limited` and errors are those of `RunReading`."""
-    number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
-    reading = RunReading(settings, rest, timeout=timeout, limited=limited, committed=committed, progress=progress)
-    for runs in reading:
-        for place, messages in runs:
-            yield piece_of(number_of[place], messages)
-
-
-_TAIL_BYTES = {"max.partition.fetch.bytes": 1 << 16}
-
-
-def rows_of(
-    reading: RunReading, partitions: Iterable[int], *, newest_per_key: bool, keep: RecordFilter | None = None
-) -> tuple[Record, ...]:
-    """Return the records of a topic's `partitions`, in partition, then offset order; raises the errors of `reading`.
-
-    `newest_per_key` keeps the newest in each partition, so that memory grows with the keys, not with the log. Records
-    without a key can't supersede each other and are all kept. Only records that `keep` returns are held; it takes many
-    at a time, because a call per record is slow.
-    """
-    batches = map(_records, reading)
-    records = chain.from_iterable(batches if keep is None else map(keep, batches))
-    with collector_paused():
-        if not newest_per_key:
-            found: dict[int, list[Record]] = {partition: [] for partition in sorted(partitions)}
-            for record in records:  # its fields by number: a name costs as much as the rest of the line
-                found[record[1]].append(record)
-            return tuple(chain.from_iterable(found.values()))
-        newest: dict[int, dict[bytes | int, Record]] = {partition: {} for partition in sorted(partitions)}
-        for record in records:
-            newest[record[1]][record[2] if record[4] is None else record[4]] = record
-        return tuple(chain.from_iterable(sorted(each.values(), key=itemgetter(2)) for each in newest.values()))
-
-
-def read_tails(
-    settings: ClientSettings, bounds: Mapping[str, Sequence[Bounds]], *, offsets: int, deadline: Deadline
-) -> dict[str, tuple[Record, ...]]:
-    """Return the committed records among the last `offsets` offsets of each partition, in partition, then offset order.
-
-    It samples many topics rather than reading them. Records that retention removes meanwhile are left out. Raises the
-    errors of `RunReading`.
-    """
-    ranges = [
-        OffsetRange(topic, one.partition, max(one.begin, one.lso - offsets), one.lso)
-        for topic, each in bounds.items()
-        for one in each
-    ]
-    reading = RunReading(settings, ranges, timeout=deadline, limited=True, skips_gone=True, properties=_TAIL_BYTES)
-    found: dict[str, list[Record]] = {topic: [] for topic in bounds}
-    for record in chain.from_iterable(map(_records, reading)):
-        found[record.topic].append(record)
-    return {topic: tuple(sorted(records, key=itemgetter(1, 2))) for topic, records in found.items()}
-
-
-def _records(runs: Sequence[Run]) -> list[Record]:
-    """Convert messages of librdkafka to records.
-
-    A record without a timestamp has -1 in librdkafka too.
-    """
-    new, cls = tuple.__new__, Record
-    return [
-        new(
-            cls,
-            (
-                topic,
-                partition,
-                message.offset(),
-                message.timestamp()[1],
-                message.key(),
-                message.value(),
-                tuple(headers) if (headers := message.headers()) else (),
-            ),
-        )
-        for (topic, partition), run in runs
-        for message in run
-    ]
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Pause Python's cycle collector, which would walk millions of records over and over; they hold no cycles."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

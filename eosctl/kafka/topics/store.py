@@ -1,14 +1,9 @@
-"""KafkaTopicClient: the real `eosctl.ports.TopicClient`, on confluent-kafka.
-
-A topic is streamed from its beginning to bounds that were fixed before, some partitions at a time, and the progress of
-a read is reported.
-"""
+"""KafkaTopicClient: the real `eosctl.ports.TopicClient`, on confluent-kafka."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING
 
 from confluent_kafka import murmur2
@@ -30,11 +25,12 @@ from eosctl.core.records import (
 )
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline, Event, OnEvent, ignore_events
-from eosctl.engine.reading.newest import Folding
-from eosctl.engine.reading.ranges import OffsetRange, RecordRun, newest_run, partitions_together, record_run
+from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import EosctlError, UsageError
 from eosctl.kafka.admin import KafkaTopicAdmin
-from eosctl.kafka.topics.runs import PieceReader, RunReading, collector_paused, read_tails, rows_of
+from eosctl.kafka.topics.meter import OffsetMeter
+from eosctl.kafka.topics.reader import collector_paused, read_tails, rows_of
+from eosctl.kafka.topics.runs import RunReading
 from eosctl.kafka.topics.writer import KafkaTopicWriter
 from eosctl.machine.side_by_side import ahead
 
@@ -42,69 +38,7 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
     from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
-
-
-_TELL_EVERY_S = 0.5
-
-
-class OffsetMeter:
-    """Reports how many offsets of `total` are read, twice a second at most, and at the end."""
-
-    def __init__(self, doing: str, total: int, *, deadline: Deadline, on_event: OnEvent) -> None:
-        self._event = partial(Event, doing, total=total, unit="records")
-        self._on_event, self._clock = on_event, deadline.clock
-        self._total, self._before = total, 0
-        self._next_s = self._clock.monotonic_s() + _TELL_EVERY_S
-
-    def tell(self, count: Callable[[], int], *, last: bool = False) -> None:
-        """Report the progress if it is due.
-
-        Of several readings, one after the other, `count` counts the current one, until its `last` call.
-        """
-        if last:
-            self._before += count()
-        is_over = last and self._before == self._total
-        if is_over or self._clock.monotonic_s() >= self._next_s:
-            self._next_s = self._clock.monotonic_s() + _TELL_EVERY_S
-            self._on_event(self._event(done=self._before + (0 if last else count())))
-
-
-PART_OFFSETS = 50_000
-"""The number of offsets of partitions that are streamed together and so in memory at once, unless one has more."""
-
-
-def stream_topic(
-    settings: ClientSettings,
-    topic: str,
-    bounds: Sequence[Bounds],
-    *,
-    newest_per_key: bool,
-    deadline: Deadline,
-    on_event: OnEvent,
-) -> Generator[RecordRun, None, None]:
-    """Yield the committed records up to the LSOs of `bounds`, or the newest of each partition and key, in order.
-
-    Small partitions are read together; of a partition with many records only those that have just arrived are held.
-    Raises the errors of `read_pieces`.
-    """
-    ranges = {one.partition: OffsetRange(topic, one.partition, one.begin, one.lso, len(bounds)) for one in bounds}
-    lengths = {number: one.end - one.begin for number, one in sorted(ranges.items()) if one.begin < one.end}
-    meter = OffsetMeter(f"reading {topic}", sum(lengths.values()), deadline=deadline, on_event=on_event)
-    with PieceReader(settings, timeout=deadline, limited=True) as reader:
-        for part in partitions_together(lengths, PART_OFFSETS):
-            some = [ranges[number] for number in part]
-            pieces = reader.pieces(some, progress=meter)
-            if newest_per_key:
-                folding = Folding(some, bare=True, keyless=True)
-                for piece in pieces:
-                    folding.add(piece.columns)
-                fold = folding.fold()
-                yield newest_run(fold.records, read=fold.read)
-            elif len(part) == 1:
-                yield from map(partial(record_run, topic, some), ([piece] for piece in pieces))
-            else:
-                yield record_run(topic, some, pieces)
-
+    from eosctl.engine.reading.stretches import RecordRun
 
 _MARKER_PATIENCE_S, _MARKER_PATIENCE_EACH_S = 5.0, 0.05  # of a transaction, and more for each of its partitions
 _MARKER_POLL_S = 0.02
@@ -274,7 +208,7 @@ class KafkaTopicClient:
         return self._pieces(ranges, f"reading {topics}", committed=True)
 
     def _pieces(self, ranges: Sequence[OffsetRange], doing: str, *, committed: bool) -> Generator[Piece, None, None]:
-        from eosctl.kafka.topics.runs import read_pieces
+        from eosctl.kafka.topics.pieces import read_pieces
 
         pieces = read_pieces(
             self._settings, ranges,
@@ -288,6 +222,7 @@ class KafkaTopicClient:
         They come in the order in which `read` returns them. No more than that is held in memory, or the newest per key
         of a few partitions. Raises the errors of `read`.
         """
+        from eosctl.kafka.topics.streaming import stream_topic
 
         stretches = stream_topic(
             self._settings, topic, bounds,

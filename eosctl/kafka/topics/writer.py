@@ -1,20 +1,11 @@
-"""Writes records to the partitions that Connect's own producer would choose, and trusts only delivery reports.
-
-Rows in bulk are written in transactions that fit their timeout, even if a quota slows the writer down.
-
-    counts = write_in_bulk(settings, "my-id-0", placed(rule.sent(decisions)))
-
-Writing again under the same transactional id fences a transaction that was left open. This module knows nothing of
-Spark, whose tasks call it.
-"""
+"""Writes records to the partitions that Connect's own producer would choose, and trusts only delivery reports."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, murmur2
 from msgspec import Struct
@@ -24,10 +15,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord, Written, sendable_headers
 from eosctl.core.wording import counted
-from eosctl.deadline import Clock, Deadline, Event, OnEvent
-from eosctl.engine.columns import Table
-from eosctl.engine.reading.ranges import Place, ProgressMeter
-from eosctl.engine.write import TRANSACTION_S, QuotaPace, by_partition, partitions_of
+from eosctl.deadline import Deadline, Event, OnEvent
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, UnreachableError, UsageError
 from eosctl.foreign import arguments
 from eosctl.kafka.access import Access
@@ -40,6 +28,9 @@ from eosctl.kafka.topics.librdkafka import (
     quiet_logger,
     translate,
 )
+
+if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
 
 OpenProducer = Callable[[Properties], Any]
 """A function that makes confluent-kafka's Producer from librdkafka properties."""
@@ -376,50 +367,3 @@ def _kafka_error(exception: KafkaException | SystemError) -> KafkaError:
     if cause is None:
         raise exception
     return error_of(cause)
-
-
-Counts = dict[Place, tuple[int, int, int]]
-"""(topic, partition) -> (records written, tombstones among them, offset of the last)."""
-
-_TERMS = WriteTerms(TRANSACTION_S, TRANSACTION_S, 120.0)
-"""A quota may hold a record up for as long as its transaction lasts, and a broker may be restarted meanwhile."""
-_MANY = 1 << 31
-"""More partitions than a topic can have: none is looked up."""
-
-
-def write_in_bulk(
-    settings: ClientSettings,
-    transactional_id: TransactionalId,
-    rows: Table,
-    *,
-    progress: ProgressMeter | None = None,
-    open_producer: OpenProducer | None = None,
-    clock: Clock | None = None,
-) -> Counts:
-    """Write `rows` (topic, partition, key, value), partition by partition, and return the committed counts.
-
-    Without rows nothing is opened, and one transaction is enough where nothing delays the writer: see `QuotaPace`. The
-    partitions exist: the plan has checked them. Raises the errors of `KafkaTopicWriter.write_rows`.
-    """
-    if not len(rows):
-        return {}
-    clock, written, tombstones = clock or Clock(), Counter[Place](), Counter[Place]()
-
-    def transactions() -> Iterator[Sequence[Table]]:
-        for some in QuotaPace(clock.monotonic_s).pieces(by_partition(rows)):
-            yield [some]
-            for place, each in partitions_of(some):  # they are committed by now
-                written[place] += len(each)
-                tombstones[place] += each["value"].null_count
-
-    def tell(event: Event) -> None:
-        if progress is not None and event.done is not None:
-            progress.tell(lambda: event.done or 0, last=event.done == len(rows))
-
-    writer = KafkaTopicWriter(
-        settings, lambda _topic: _MANY,
-        transactional_id=transactional_id, deadline=Deadline.after(TRANSACTION_S, clock), on_event=tell,
-        terms=_TERMS, limited=False, open_producer=open_producer,
-    )  # fmt: skip
-    last = writer.write_rows(transactions(), total=len(rows))
-    return {place: (count, tombstones[place], last[place]) for place, count in written.items()}

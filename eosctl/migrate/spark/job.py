@@ -40,7 +40,7 @@ from eosctl.engine.files import KeyParts, land, next_reader, older_in, part_file
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.write import stamped
 from eosctl.errors import UsageError
-from eosctl.kafka.topics.writer import Counts, write_in_bulk
+from eosctl.kafka.topics.bulk import Counts, write_in_bulk
 from eosctl.machine.files import sync_directory
 from eosctl.migrate.spark import parts as tasks_of
 from eosctl.migrate.spark.files import folds_of, write_file

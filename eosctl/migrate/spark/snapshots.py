@@ -35,7 +35,7 @@ from eosctl.engine.compare import SentInOrder
 from eosctl.engine.files import KeyParts, land
 from eosctl.engine.reading.newest import folded
 from eosctl.engine.reading.ranges import OffsetRange
-from eosctl.kafka.topics.runs import read_pieces
+from eosctl.kafka.topics.pieces import read_pieces
 from eosctl.machine.files import make_folder, write_whole
 from eosctl.migrate.spark.parts import rows_sent
 

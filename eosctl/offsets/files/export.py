@@ -31,7 +31,7 @@ from eosctl.report import Problem, Report
 from eosctl.state.backups import write_blocks
 
 if TYPE_CHECKING:
-    from eosctl.engine.reading.ranges import RecordRun
+    from eosctl.engine.reading.stretches import RecordRun
 
 NDJSON: Format = "ndjson"
 _LEFT_OUT = {

@@ -22,7 +22,7 @@ from eosctl.plan import Plan
 from eosctl.rehearse.faults.fault import RestartsTasks, Setup
 from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.rules import requires_exactly_once
-from eosctl.upgrade.drivers.commands import SandboxDriver
+from eosctl.upgrade.drivers.sandboxes import SandboxDriver
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.roll import prepare_upgrade
 

@@ -13,7 +13,7 @@ from eosctl.core.records import Bounds
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, UnreachableError
-from eosctl.kafka.topics.runs import read_pieces
+from eosctl.kafka.topics.pieces import read_pieces
 from eosctl.migrate.spark.job import MigrationJob
 from eosctl.migrate.spark.session import spark_context, spark_error, start_error
 from tests.quick_spark import quick_settings

@@ -19,7 +19,7 @@ from eosctl.engine.backups.file import open_backup
 from eosctl.engine.reading.newest import folded
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import DeadlineError, ExitCode
-from eosctl.kafka.topics.runs import read_pieces
+from eosctl.kafka.topics.pieces import read_pieces
 from eosctl.migrate.plan import MigrationRequest
 from eosctl.migrate.run import Engine, prepared_migration, verify_plan
 from eosctl.migrate.spark.snapshots import RecordCounts

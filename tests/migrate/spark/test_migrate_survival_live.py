@@ -26,7 +26,7 @@ from eosctl.core.offsets.names import partition_for
 from eosctl.core.offsets.views import Policy
 from eosctl.deadline import Clock
 from eosctl.errors import ExitCode
-from eosctl.kafka.topics.writer import Counts
+from eosctl.kafka.topics.bulk import Counts
 from eosctl.migrate.journal import Stage, migration_journal, read_earlier_runs
 from eosctl.migrate.plan import MigrationRequest, snapshot_folder
 from eosctl.migrate.rows import MigratedSummary
