@@ -42,7 +42,9 @@ def test_library_imports_without_click() -> None:
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-@pytest.mark.parametrize("module", ["checks.plan", "collect.looks", "upgrade.plan", "watch.run", "rescue.plan"])
+@pytest.mark.parametrize(
+    "module", ["checks.plan", "collect.looks", "upgrade.plan", "watch.run", "rescue.plan", "kafka.topics.store"]
+)
 def test_what_only_looks_loads_no_arrow(module: str) -> None:
     """Arrow took half of doctor's start, and 25 MB of the exporter's memory, for writes that they never do."""
     code = f"import sys, eosctl.{module}; print(*sorted({{'pyarrow', 'numpy', 'pyspark'}} & set(sys.modules)))"

@@ -20,13 +20,13 @@ from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, DedicatedTopics, describe_unknown, gather_dedicated_topics
 from eosctl.connectors.look import unknown_connector
 from eosctl.connectors.topics import configured_topics, find_topics
+from eosctl.core import transaction_log
 from eosctl.core.configs.fold import former_offsets_topics
 from eosctl.core.configs.records import MIRROR_SOURCE, UnparsableValueError, decode_value, is_class, pruned_class
 from eosctl.core.ids import ProducerId, TransactionalId, task_of
 from eosctl.core.java.properties import java_number, whole_number
 from eosctl.core.records import Place, Record, ScanPlan, Window
 from eosctl.core.transaction_log import TOPIC, decode_key
-from eosctl.core.transaction_log import decode_value as transaction_log_decode_value
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, ProtocolError, RefusedError, UsageError
@@ -349,7 +349,7 @@ def logged_ids(records: Sequence[Record], producer_ids: Collection[ProducerId]) 
     wanted, found = frozenset(producer_ids), dict[ProducerId, TransactionalId]()
     for record in records:
         try:
-            name, logged = decode_key(record.key or b""), transaction_log_decode_value(record.value or b"")
+            name, logged = decode_key(record.key or b""), transaction_log.decode_value(record.value or b"")
         except ProtocolError:
             continue
         for producer_id in (logged.producer_id, logged.previous_producer_id, logged.next_producer_id):

@@ -1,6 +1,6 @@
 """`connectors check`: checks whether source connectors can be, and their tasks really are, exactly-once. Reads only.
 
-The rules are those of the upgrade's gates (`core.connector_findings`); here they speak per connector and task.
+The rules are those of the upgrade's gates (`observation.connectors.rules`); here they speak per connector and task.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Transactional ids and their state, as coordinators and partition leaders report them, and Connect's fencing rounds.
 
-The brokers' answers are named tuples, as on the wire: there may be hundreds of thousands of them.
-
 A fencing round of Connect's leader has time limits, an effect on the ids, and settings that speed it up.
 """
 

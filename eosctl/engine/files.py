@@ -3,7 +3,7 @@
 A file is written whole or not at all.
 
 A key belongs to one part of the work, where all its records come together, wherever they were read. Records that were
-read are kept in a folder by that part (`places`): every task finds all records of its keys, whichever reader has read
+read are kept in a folder by that part (`KeyParts`): every task finds all records of its keys, whichever reader has read
 them. Each reader writes one file, however much it reads, whose last batch has the place of each part in it: every part
 looks into every file.
 

@@ -18,7 +18,7 @@ from eosctl.codes import Code
 from eosctl.collect import codes as collect
 from eosctl.connectors import codes as connectors
 from eosctl.core import open_transactions
-from eosctl.core.configs import fold as behind
+from eosctl.core.configs import fold
 from eosctl.core.offsets import codes as offsets_topics
 from eosctl.core.workers import codes as metrics
 from eosctl.failures import codes as failures
@@ -26,11 +26,7 @@ from eosctl.fence import codes as fence
 from eosctl.group import codes as group
 from eosctl.migrate import codes as migrate
 from eosctl.observation.connectors import codes as connector_configs
-from eosctl.offsets import codes as edits
-from eosctl.offsets import codes as files
-from eosctl.offsets import codes as lint
 from eosctl.offsets import codes as offsets
-from eosctl.offsets import codes as switch
 from eosctl.rehearse import codes as rehearse
 from eosctl.rescue import codes as rescue
 from eosctl.state import codes as state
@@ -158,9 +154,9 @@ WORDS = (
 
 
 MODULES = (
-    *(errors, open_transactions, behind, offsets_topics, metrics, collect),
+    *(errors, open_transactions, fold, offsets_topics, metrics, collect),
     *(state, failures, group, connectors, txn, acls, fence),
-    *(offsets, edits, files, lint, switch, task_counts, migrate),
+    *(offsets, task_counts, migrate),
     *(rescue, connector_configs, upgrade, checks, audit, rehearse),
 )
 """The modules that declare codes."""

@@ -1,6 +1,6 @@
 """Gathers the ids and their states, plans, and fences them through their coordinators.
 
-Corresponds to `Admin.fenceProducers`, plus the checks that Java leaves to its caller. `fence_connect`, the route
+Corresponds to `Admin.fenceProducers`, plus the checks that Java leaves to its caller. `fence/connect.py`, the route
 through Connect's own endpoint, is imported only where it is used.
 """
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum, unique
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.core.ids import (
     FLINK_SINK,
@@ -63,10 +64,7 @@ class LiveTask(Struct, frozen=True):
 
 
 class FenceItem(Struct, frozen=True):
-    """One id of a plan or a result; `confirmed_by` is `answer`, `read_back` or None.
-
-    A named tuple: there may be 100,000, each made twice.
-    """
+    """One id of a plan or a result; `confirmed_by` is `answer`, `read_back` or None."""
 
     transactional_id: TransactionalId
     owner: Owner
@@ -271,12 +269,9 @@ def _with_outcome(
     coordinator: Coordinator | None = None,
 ) -> FenceItem:
     """Return the item with another outcome; keep its coordinator unless another is given."""
-    return FenceItem(  # _replace takes four times as long
-        item.transactional_id,
-        item.owner,
-        outcome,
-        before=item.before,
-        live=item.live,
+    return replace(
+        item,
+        outcome=outcome,
         coordinator=coordinator or item.coordinator,
         after=after,
         fault=fault,

@@ -18,7 +18,7 @@ from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.foreign import shell_words
 from eosctl.group.observation.rules import BROKER_SETTINGS, CONNECTOR_STATES, OTHER_GROUPS, Observation, StaleOffsets
-from eosctl.observation.connectors import rules as connectors
+from eosctl.observation.connectors import rules
 from eosctl.observation.connectors.exactly_once import collisions, leader_collisions, own_cluster, task_audit
 from eosctl.observation.connectors.settings import client_overrides
 from eosctl.upgrade import codes
@@ -213,7 +213,7 @@ def _stale_text(stale: StaleOffsets) -> str:
     return f"{stale.topic} is {minutes:,} m behind the global topic in {keys} of {stale.connector}"
 
 
-def _of_sources(rule: connectors.Rule, proof: str) -> Callable[[Observation], GateVerdict]:
+def _of_sources(rule: rules.Rule, proof: str) -> Callable[[Observation], GateVerdict]:
     """Make a gate that puts one question to every source connector."""
 
     def judge(observation: Observation) -> GateVerdict:
@@ -255,10 +255,10 @@ def _tasks_exactly_once(observation: Observation) -> GateVerdict:
 
 
 def _property_names(observation: Observation) -> GateVerdict:
-    failures = [finding.message for finding in connectors.worker_properties(observation)]
+    failures = [finding.message for finding in rules.worker_properties(observation)]
     if observation.connectors is None:
         return GateVerdict(failures=failures, unknowns=[observation.why_unseen("connectors")])
-    found = [finding for each in observation.sources() for finding in connectors.properties(each, observation)]
+    found = [finding for each in observation.sources() for finding in rules.properties(each, observation)]
     return GateVerdict("no property name that Kafka does not know", [*(each.message for each in found), *failures])
 
 
@@ -299,22 +299,20 @@ _RULES: tuple[_Rule, ...] = (
     _Rule(codes.OWN_OFFSETS_CURRENT, _own_offsets_current, only_up=True, guards_data=True),
     _Rule(codes.TASK_SETS_COMPLETE, _task_sets_complete, guards_data=True),
     _Rule(codes.CONNECTORS_HEALTHY, _connectors_healthy, guards_data=True),
-    _Rule(
-        codes.CONNECTOR_SUPPORT, _of_sources(connectors.support, "none requires a support that it lacks"), only_up=True
-    ),
+    _Rule(codes.CONNECTOR_SUPPORT, _of_sources(rules.support, "none requires a support that it lacks"), only_up=True),
     _Rule(
         codes.TRANSACTION_BOUNDARIES,
-        _of_sources(connectors.boundary, "no objection to a transaction boundary"),
+        _of_sources(rules.boundary, "no objection to a transaction boundary"),
         only_up=True,
     ),
     _Rule(
         codes.TRANSACTION_TIMEOUTS,
-        _of_sources(connectors.interval, "no transaction interval is as long as its timeout"),
+        _of_sources(rules.interval, "no transaction interval is as long as its timeout"),
         only_up=True,
     ),
     _Rule(
         codes.BROKER_TRANSACTION_TIMEOUT,
-        _of_sources(connectors.broker_maximum, "brokers accept every transaction timeout"),
+        _of_sources(rules.broker_maximum, "brokers accept every transaction timeout"),
         only_up=True,
     ),
     _Rule(
@@ -330,12 +328,10 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _Rule(
         codes.NO_WRITES_TO_OWN_OFFSETS,
-        _of_sources(connectors.own_topic, "none writes to the topic of its own offsets"),
+        _of_sources(rules.own_topic, "none writes to the topic of its own offsets"),
         only_up=True,
     ),
-    _Rule(
-        codes.FENCING_PACE, _of_sources(connectors.fencing_pace, "Connect can fence each of them in time"), only_up=True
-    ),
+    _Rule(codes.FENCING_PACE, _of_sources(rules.fencing_pace, "Connect can fence each of them in time"), only_up=True),
     _Rule(codes.ID_COLLISIONS, _id_collisions, only_up=True),
     _Rule(codes.TASKS_EXACTLY_ONCE, _tasks_exactly_once, only_up=True),
     _Rule(codes.PROPERTY_NAMES, _property_names),

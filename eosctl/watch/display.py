@@ -14,19 +14,19 @@ from msgspec.structs import replace
 
 from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
-from eosctl.output import screen as keys
+from eosctl.output import screen
 from eosctl.output.screen import LiveTerminal, ScreenRow
 from eosctl.watch.layout import Heading, Size, help_screen, line_screen, table_screen
 from eosctl.watch.rows import WatchRow, watch_row
 from eosctl.watch.rules import LineChange, LineKey, WatchLine, WatchState
 
 _STEPS = {
-    keys.UP: -1,
-    keys.DOWN: 1,
-    keys.PAGE_UP: -10,
-    keys.PAGE_DOWN: 10,
-    keys.FIRST: -1_000_000,
-    keys.LAST: 1_000_000,
+    screen.UP: -1,
+    screen.DOWN: 1,
+    screen.PAGE_UP: -10,
+    screen.PAGE_DOWN: 10,
+    screen.FIRST: -1_000_000,
+    screen.LAST: 1_000_000,
 }
 
 
@@ -63,12 +63,12 @@ def follow_lines(view: WatchView, watch: WatchState) -> WatchView:
 
 def press_key(view: WatchView, key: str, watch: WatchState) -> WatchView:
     """Return the view after a key."""
-    if key == keys.QUIT:
+    if key == screen.QUIT:
         return replace(view, quits=True)
-    if key == keys.HELP:
+    if key == screen.HELP:
         return replace(view, helps=not view.helps, scrolled=0)
     if view.helps or view.line is not None:
-        if key in (keys.BACK, keys.CHOOSE):
+        if key in (screen.BACK, screen.CHOOSE):
             return replace(view, helps=False, line=None, scrolled=0)
         return replace(view, scrolled=max(0, view.scrolled + _STEPS.get(key, 0)))
     return _in_the_table(view, key, lines_of(watch))
@@ -77,7 +77,7 @@ def press_key(view: WatchView, key: str, watch: WatchState) -> WatchView:
 def _in_the_table(view: WatchView, key: str, lines: Sequence[WatchLine]) -> WatchView:
     if not lines:
         return view
-    if key == keys.CHOOSE:
+    if key == screen.CHOOSE:
         return replace(view, line=lines[view.position], chosen=lines[view.position].key, scrolled=0)
     at = max(0, min(view.position + _STEPS.get(key, 0), len(lines) - 1))
     return replace(view, position=at, chosen=lines[at].key if key in _STEPS else view.chosen)

@@ -22,7 +22,7 @@ from msgspec import Struct
 from eosctl.core.offsets.migration import Comparison, MigrationPlan, PlannedTopic, topic_of, writers_of
 from eosctl.core.offsets.views import KeyAction
 from eosctl.core.records import UNKNOWN, Record
-from eosctl.engine import compare as comparing
+from eosctl.engine import compare
 from eosctl.engine.backups.file import few_at_once
 from eosctl.engine.columns import NO_BYTES, SENT, VALUES, dictionary_of, filter_rows, one_array, row_numbers
 from eosctl.engine.files import part_file, part_files, read_part, read_table, tables_in, write_table
@@ -107,7 +107,7 @@ def _first(rows: pa.Table, limit: int) -> pa.Array:
     """Return the numbers of the first rows, by topic and key."""
     if len(rows) > _MANY:
         rows = _of_first_connectors(rows, limit)
-    return one_array(comparing.first_rows(rows, ["topic", "key"], limit)["row"])
+    return one_array(compare.first_rows(rows, ["topic", "key"], limit)["row"])
 
 
 def _of_first_connectors(rows: pa.Table, limit: int) -> pa.Table:
@@ -162,7 +162,7 @@ def some_decisions(file: Path, columns: Sequence[str], *, batches: Sequence[int]
 def land_stale(folder: Path, number: int) -> int:
     """Write the live copies on other partitions of keys that will be sent, and return their number."""
     there = newest_per_place(read_part(folder / "target", number))
-    copies = comparing.stale_copies(there, decisions_of(folder, number))
+    copies = compare.stale_copies(there, decisions_of(folder, number))
     write_table(part_file(folder / "stale", number), copies)
     return len(copies)
 
@@ -172,14 +172,14 @@ def _now(folder: Path, number: int, again: Path, *, side: str = "target") -> pa.
     part, stale = read_part(again, number), part_file(folder / "stale", number)
     if side == "source" or not stale.exists():
         return part
-    return comparing.without_cleaned(part, read_table(stale))
+    return compare.without_cleaned(part, read_table(stale))
 
 
 def foreign_connectors(folder: Path, number: int, drift: Path, plan: MigrationPlan, *, side: str) -> list[str]:
     """Return the connectors that have offsets in `drift`; on the target, records of the plan itself do not count."""
     found = _now(folder, number, drift, side=side)
     if side == "target":
-        found = comparing.foreign(found, decisions_of(folder, number))
+        found = compare.foreign(found, decisions_of(folder, number))
     else:
         found = given_by(plan.sources, found)
     names: list[str] = pc.unique(found["connector"]).drop_null().to_pylist()
@@ -192,7 +192,7 @@ def land_newer(folder: Path, number: int, drift: Path, into: Path) -> int:
     Records that the plan has written itself are left out.
     """
     places = newest_per_place(_now(folder, number, drift))
-    newer = comparing.foreign(places, decisions_of(folder, number), claimed=True)
+    newer = compare.foreign(places, decisions_of(folder, number), claimed=True)
     file = part_file(into, number)
     write_table(file, newer)
     _sync(file)  # --resume needs it, also after a power cut
@@ -210,7 +210,7 @@ def records_of(rows: pa.Table) -> Iterator[Record]:
 def land_unwritten(folder: Path, number: int, again: Path, into: Path) -> int:
     """Write the decisions that the target does not have yet, and return their number."""
     now = newest_per_key(_now(folder, number, again)).records
-    missing = comparing.unwritten(decisions_of(folder, number), now)
+    missing = compare.unwritten(decisions_of(folder, number), now)
     land_decisions(into, number, missing, parts=len(part_files(folder / "decisions")))
     return len(missing)
 
@@ -222,13 +222,13 @@ def compare_part(folder: Path, number: int, again: Path, *, side: str, since: bo
     now = newest_per_key(_now(folder, number, again, side=side)).records
     if has_stale:
         there = newest_per_key(read_part(again, number)).records
-        now = comparing.with_younger_tombstones(now, there, read_table(stale), decisions)
-    expect = comparing.expected_in_target if side == "target" else comparing.expected_in_source
-    found = comparing.compare(expect(decisions), now, side=side, limit=limit, since=since)
+        now = compare.with_younger_tombstones(now, there, read_table(stale), decisions)
+    expect = compare.expected_in_target if side == "target" else compare.expected_in_source
+    found = compare.compare(expect(decisions), now, side=side, limit=limit, since=since)
     if not has_stale:
         return found
     places = newest_per_place(read_part(again, number))
-    return united([found, comparing.uncleaned(places, read_table(stale), decisions, limit=limit)], limit=limit)
+    return united([found, compare.uncleaned(places, read_table(stale), decisions, limit=limit)], limit=limit)
 
 
 def united(comparisons: list[Comparison], *, limit: int) -> Comparison:
