@@ -178,10 +178,7 @@ def _now(folder: Path, number: int, again: Path, *, side: str = "target") -> pa.
 def foreign_connectors(folder: Path, number: int, drift: Path, plan: MigrationPlan, *, side: str) -> list[str]:
     """Return the connectors that have offsets in `drift`; on the target, records of the plan itself do not count."""
     found = _now(folder, number, drift, side=side)
-    if side == "target":
-        found = compare.foreign(found, decisions_of(folder, number))
-    else:
-        found = given_by(plan.sources, found)
+    found = compare.foreign(found, decisions_of(folder, number)) if side == "target" else given_by(plan.sources, found)
     names: list[str] = pc.unique(found["connector"]).drop_null().to_pylist()
     return names
 
