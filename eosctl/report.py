@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum, unique
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -171,19 +171,3 @@ def check_exit_code(findings: Collection[Finding], problems: Iterable[Problem] =
 def error_report(error: EosctlError) -> Report:
     """Return the report of a command that failed before it had rows."""
     return Report(kind="error", problems=(Problem.of(error),), exit_code=error.exit_code)
-
-
-@overload
-def json_bytes(data: bytes) -> str | dict[str, str]: ...
-@overload
-def json_bytes(data: bytes | None) -> str | dict[str, str] | None: ...
-def json_bytes(data: bytes | None) -> str | dict[str, str] | None:
-    """Return `data` as text where it is valid UTF-8, else `{"base64": "…"}`; None stays None."""
-    if data is None:
-        return None
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        import base64
-
-        return {"base64": base64.b64encode(data).decode("ascii")}

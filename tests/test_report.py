@@ -10,13 +10,14 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from eosctl.codes import Code, error, finding, gate, warning
+from eosctl.core.wording import json_bytes
 from eosctl.errors import EosctlError, ExitCode, RefusedError
 from eosctl.foreign import printable
 from eosctl.output import render_problems, render_report
 from eosctl.output.cells import Column, format_cell
 from eosctl.output.rows import Printed
 from eosctl.output.text import plain_table
-from eosctl.report import Problem, Report, Row, error_report, json_bytes, plain
+from eosctl.report import Problem, Report, Row, error_report, plain
 
 
 def test_envelope_keys() -> None:

@@ -18,7 +18,7 @@ from eosctl.collect.overview import Overview
 from eosctl.connectors.dedicated import gather_dedicated_topics
 from eosctl.connectors.topics import find_topics
 from eosctl.core.offsets.records import OffsetKey, decode_key
-from eosctl.core.records import Bounds, KnownBounds, Record
+from eosctl.core.records import Bounds, KnownBounds, Place, Record
 from eosctl.errors import (
     DeadlineError,
     EosctlError,
@@ -35,7 +35,6 @@ NAMES_EVERY = 10
 NAMES_PATIENCE_S = 10.0
 MOST_OUTPUT_TOPICS = 1_000
 
-_Place = tuple[str, int]
 _NO_TOPICS_FAULT = (UnreachableError, DeadlineError, InterruptedByUserError)
 _LASTING = (NotFoundError, UnauthorizedError)
 
@@ -48,7 +47,7 @@ class TopicsLook:
     has how many each has, and what is `failing` is not asked.
     """
 
-    stood: dict[_Place, tuple[int, int]] = field(default_factory=dict)
+    stood: dict[Place, tuple[int, int]] = field(default_factory=dict)
     output: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     looks: int = 0
@@ -138,7 +137,7 @@ class TopicsLook:
         self.partitions |= {name: each.partitions() for name, each in bounds.items()}
 
     def _topic(
-        self, topic: str, kind: str, bounds: KnownBounds, stood: Mapping[_Place, tuple[int, int]], now_ms: int
+        self, topic: str, kind: str, bounds: KnownBounds, stood: Mapping[Place, tuple[int, int]], now_ms: int
     ) -> TopicFacts:
         behind = [each for each in bounds.known if each.lso < each.end]
         for each in behind:

@@ -22,6 +22,7 @@ from msgspec import Struct, field
 
 from eosctl.core.ids import ProducerId
 from eosctl.core.offsets.names import Partitioner, partition_for
+from eosctl.core.wording import json_bytes
 from eosctl.errors import InputFileError, RefusedError
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -302,17 +303,7 @@ def bytes_text(data: bytes | None) -> str:
     try:
         return "null" if data is None else _quoted(data.decode("utf-8"))
     except UnicodeDecodeError:
-        return _encode(encode_bytes(data))
-
-
-def encode_bytes(data: bytes | None) -> object:
-    """Return text where the bytes are UTF-8, else `{"base64": …}`; None stays None."""
-    if data is None:
-        return None
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode("ascii")}
+        return _encode(json_bytes(data))
 
 
 def decode_bytes(value: object) -> bytes | None:
@@ -328,7 +319,7 @@ def decode_bytes(value: object) -> bytes | None:
 
 def encode_headers(headers: Headers) -> list[object]:
     """Encode headers as the member of a line."""
-    return [{"name": encode_bytes(header_name(name)), "value": encode_bytes(value)} for name, value in headers]
+    return [{"name": json_bytes(header_name(name)), "value": json_bytes(value)} for name, value in headers]
 
 
 def header_name(name: str) -> bytes:

@@ -9,6 +9,7 @@ import functools
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import overload
 
 YEAR_10000_MS = 253_402_300_800_000
 """A timestamp is the client's choice: from here on its year has more than four digits."""
@@ -69,3 +70,19 @@ RULE = "letters, digits, dots, underscores and hyphens, at most 249 of them"
 def is_topic_name(text: str) -> bool:
     """Return whether a topic can have that name."""
     return _LEGAL.fullmatch(text) is not None and text not in (".", "..")
+
+
+@overload
+def json_bytes(data: bytes) -> str | dict[str, str]: ...
+@overload
+def json_bytes(data: bytes | None) -> str | dict[str, str] | None: ...
+def json_bytes(data: bytes | None) -> str | dict[str, str] | None:
+    """Return `data` as text where it is valid UTF-8, else `{"base64": "…"}`; None stays None."""
+    if data is None:
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        import base64
+
+        return {"base64": base64.b64encode(data).decode("ascii")}

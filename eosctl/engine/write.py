@@ -27,12 +27,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.records import Record, sendable_headers
+from eosctl.core.records import Place, Record, sendable_headers
 from eosctl.engine.columns import SENT, batch_of_columns, filter_rows, in_one_piece, one_array, row_numbers
 from eosctl.engine.files import ROWS_AT_ONCE, metadata_of, write_batches
 from eosctl.engine.keys import homes_by
 from eosctl.engine.reading.heads import headers_of
-from eosctl.engine.reading.ranges import Place
 
 OnDelivery = Callable[[Any, Any], None]
 """A callback with confluent-kafka's error, or None, and its message."""

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 from confluent_kafka.admin import NewTopic as AskedTopic  # type: ignore[attr-defined]
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.records import Bounds, KnownBounds, NewTopic, Placement, TopicDescription
+from eosctl.core.records import Bounds, KnownBounds, NewTopic, Place, Placement, TopicDescription
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnreachableError
 from eosctl.kafka.access import Access
@@ -46,9 +46,6 @@ _LEADER_MOVES = (
 )
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
-
-Place = tuple[str, int]
-"""A topic and a partition."""
 
 
 class _LeaderMovesError(UnreachableError):

@@ -21,7 +21,7 @@ from eosctl.core.offsets.migration import (
 from eosctl.core.offsets.names import partition_for
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.views import KeyAction
-from eosctl.core.wording import counted
+from eosctl.core.wording import counted, json_bytes
 from eosctl.errors import EosctlError, ExitCode, RefusedError
 from eosctl.foreign import shell_word
 from eosctl.migrate import codes
@@ -54,7 +54,7 @@ from eosctl.offsets.rows import MOST_ROWS, partition_json, value_json
 from eosctl.offsets.stores.columns import TopicsMade
 from eosctl.offsets.write_rows import ActionCounts
 from eosctl.output.rows import Counts, Kind, Place, Printed
-from eosctl.report import Json, Problem, Report, Row, json_bytes
+from eosctl.report import Json, Problem, Report, Row
 from eosctl.state.backups import undo_command
 from eosctl.state.journal import Progress
 

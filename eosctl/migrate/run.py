@@ -22,7 +22,7 @@ from eosctl.core.allowances import Allowances
 from eosctl.core.offsets.migration import MigrationPlan, plan_file_text
 from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.offsets.views import KeyMismatch, mismatch
-from eosctl.core.wording import counted
+from eosctl.core.wording import counted, json_bytes
 from eosctl.deadline import Deadline
 from eosctl.engine.backups.entries import Mismatched, PresentRecords, mismatches
 from eosctl.engine.backups.file import is_columnar
@@ -44,7 +44,7 @@ from eosctl.offsets.listing import HIDDEN, comparison_exit_code, hidden_problem
 from eosctl.offsets.rows import MOST_ROWS, partition_json, value_json
 from eosctl.offsets.writes import stale_problem
 from eosctl.plan import Plan
-from eosctl.report import Problem, Report, json_bytes
+from eosctl.report import Problem, Report
 from eosctl.target import Target
 
 

@@ -23,11 +23,11 @@ from eosctl.core.offsets.views import (
     offset_views,
 )
 from eosctl.core.records import Record
-from eosctl.core.wording import rfc3339
+from eosctl.core.wording import json_bytes, rfc3339
 from eosctl.offsets.history.sources import lsn_texts
 from eosctl.output.cells import duration, format_cell, summary_lines
 from eosctl.output.rows import BytesText, Counts, Header, Kind, Members, Place, Printed, Text, Time
-from eosctl.report import Report, json_bytes
+from eosctl.report import Report
 
 if TYPE_CHECKING:
     from eosctl.engine.stores import ColumnStore

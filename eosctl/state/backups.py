@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, TypeVar
 from eosctl.app import App
 from eosctl.core.configs.view import is_config_key
 from eosctl.core.kept.record_lines import BackupEntry, read_backup_lines
-from eosctl.core.records import Record, encode_bytes, record_line
+from eosctl.core.records import Record, record_line
+from eosctl.core.wording import json_bytes
 from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.foreign import arguments
 from eosctl.machine.files import own_folder, write_steadily, write_whole
@@ -55,7 +56,7 @@ def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) 
 
 def keep_record_backup(app: App, before: Record, written: bytes | None, *, name: str, cluster_id: str) -> Path:
     """Store the one record that `written` will replace, as `keep_backup` does; offset -1 means that there was none."""
-    line = record_line(before, {"written": encode_bytes(written), "cluster_id": cluster_id})
+    line = record_line(before, {"written": json_bytes(written), "cluster_id": cluster_id})
     return _keep(app, [f"{line}\n".encode()], name=name)
 
 

@@ -7,15 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from eosctl.app import App
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.open_transactions import OpenTransaction
-from eosctl.core.records import Bounds
+from eosctl.core.records import Bounds, Place
 from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
 from eosctl.errors import EosctlError
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem
 from eosctl.txn import codes
-
-Place = tuple[str, int]
-"""A topic and one of its partitions."""
 
 Stuck = Sequence[tuple[str, Bounds]]
 """Partitions, by topic, with an LSO before the end."""

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from eosctl.core.records import Headers, Record, encode_bytes, record_line
+from eosctl.core.records import Headers, Record, record_line
+from eosctl.core.wording import json_bytes
 from eosctl.engine.backups.file import BACKUP, is_columnar, open_backup, write_tables
 from eosctl.engine.columns import batch_of_rows
 from eosctl.engine.reading.heads import headers_text
@@ -55,7 +56,7 @@ def test_any_records_come_back_as_the_lines_of_a_record_file(
     path = written(tmp_path_factory.mktemp("b") / "b.parquet", table(kept), cluster_id=cluster_id)
     backup = open_backup(path)
     assert (is_columnar(path), backup.cluster_id, backup.records) == (True, cluster_id, len(kept))
-    more = ({"written": encode_bytes(over), "cluster_id": cluster_id} for _record, over in kept)
+    more = ({"written": json_bytes(over), "cluster_id": cluster_id} for _record, over in kept)
     expected = [record_line(record, extra) for (record, _over), extra in zip(kept, more, strict=True)]
     assert b"".join(backup.lines()).decode().split("\n")[:-1] == expected
 

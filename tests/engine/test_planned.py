@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from eosctl.core.offsets.records import decode_key
 from eosctl.core.offsets.views import KeyAction, PlannedWrite
-from eosctl.core.records import Headers, Record, encode_bytes, record_line
+from eosctl.core.records import Headers, Record, record_line
+from eosctl.core.wording import json_bytes
 from eosctl.engine.backups.file import backup_lines
 from eosctl.engine.files import SpilledTable, SpillFile, spilled_if_several
 from eosctl.engine.planned import PlannedWrites, replaced
@@ -105,7 +106,7 @@ def test_the_lines_of_a_backup_are_the_lines_one_by_one(rows: list[PlannedWrite]
     expected = ""
     for write in rows:
         absent = Record(write.topic, write.partition, -1, -1, write.key.raw, None)
-        more = {"written": encode_bytes(write.after), "cluster_id": 'abc"'}
+        more = {"written": json_bytes(write.after), "cluster_id": 'abc"'}
         expected += f"{record_line(write.replaces or absent, more)}\n"
     found = b"".join(backup_lines(replaced(each), cluster_id='abc"') for each in PlannedWrites.of(rows).tables())
     assert found.decode() == expected

@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.records import Bounds, KnownBounds, NewTopic
+from eosctl.core.records import Bounds, KnownBounds, NewTopic, Place
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnreachableError
-from eosctl.kafka.admin import Answers, KafkaTopicAdmin, Place
+from eosctl.kafka.admin import Answers, KafkaTopicAdmin
 from tests.fakes.clock import FakeTime
 
 

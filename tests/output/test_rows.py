@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from msgspec import UNSET, UnsetType
 
+from eosctl.core.wording import json_bytes
 from eosctl.output import render_report
 from eosctl.output.json_schema import schema_of_type
 from eosctl.output.rows import (
@@ -24,7 +25,7 @@ from eosctl.output.rows import (
     field_at,
     words_of_columns,
 )
-from eosctl.report import Report, json_bytes, plain
+from eosctl.report import Report, plain
 
 
 class Inner(Printed):

@@ -17,8 +17,8 @@ from msgspec import Struct
 from eosctl.core.clients.hidden_secrets import hide_secrets, shown_value
 from eosctl.core.configs.fold import ConfigState, ConnectorState, IgnoredRecord, fold_config_topic
 from eosctl.core.configs.records import decode_key_text
-from eosctl.core.records import Record, encode_bytes
-from eosctl.core.wording import encodable
+from eosctl.core.records import Record
+from eosctl.core.wording import encodable, json_bytes
 from eosctl.foreign import arguments
 
 CONFIG_KEYS = (b"connector-", b"task-", b"session-key")
@@ -116,8 +116,8 @@ def _said(record: Record) -> dict[str, object]:
     try:
         shown = None if value is None else json.loads(value)
     except (ValueError, RecursionError):
-        shown = encode_bytes(value)
-    return {"offset": record.offset, "key": encode_bytes(record.key), "value": shown}
+        shown = json_bytes(value)
+    return {"offset": record.offset, "key": json_bytes(record.key), "value": shown}
 
 
 def _held(state: ConfigState, name: str) -> dict[str, object]:

@@ -28,8 +28,8 @@ from eosctl.core.offsets import codes
 from eosctl.core.offsets.records import KeyFault, OffsetKey, decode_key, is_nothing
 from eosctl.core.offsets.views import IgnoredOffsetRecord, KeyAction, PlannedWrite, Store, live
 from eosctl.core.open_transactions import OPEN_TRANSACTION, OpenTransaction, orphan_hint
-from eosctl.core.records import Bounds, Record, TopicDescription, TopicRead, encode_bytes
-from eosctl.core.wording import counted
+from eosctl.core.records import Bounds, Record, TopicDescription, TopicRead
+from eosctl.core.wording import counted, json_bytes
 from eosctl.foreign import arguments, shell_word, shell_words
 
 CONNECT_DEFAULT_PARTITIONS = 25  # offset.storage.partitions
@@ -163,7 +163,7 @@ def _ignored_finding(store: Store, ignored: IgnoredOffsetRecord) -> Finding:
         "A tombstone under the same key, on the same partition."
         if record.key is not None
         else "It has no key to delete it by; a compacted topic takes no new ones.",
-        {**_place(record), "key": encode_bytes(record.key), "value": encode_bytes(record.value)},
+        {**_place(record), "key": json_bytes(record.key), "value": json_bytes(record.value)},
     )
 
 
@@ -176,7 +176,7 @@ def _spelling_findings(store: Store, connector: str, keys: Sequence[OffsetKey]) 
         if len(same) < 2 or not live:
             continue
         newest = max(same, key=lambda key: store.records[key.raw].timestamp_ms)
-        texts = [str(encode_bytes(key.raw)) for key in same]
+        texts = [str(json_bytes(key.raw)) for key in same]
         if len(live) > 1:
             message = f"one source partition has offsets under {len(live)} spellings: {' and '.join(texts)}"
         else:
@@ -189,7 +189,7 @@ def _spelling_findings(store: Store, connector: str, keys: Sequence[OffsetKey]) 
             "See which of them the connector writes (it moves while it runs); delete the others.",
             {
                 "topic": store.topic,
-                "newest": encode_bytes(newest.raw),
+                "newest": json_bytes(newest.raw),
                 "records": [_cell(key, store.records[key.raw]) for key in same],
             },
         )
@@ -207,12 +207,12 @@ def _place_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
         return
     evidence = {
         "topic": store.topic,
-        "key": encode_bytes(key.raw),
+        "key": json_bytes(key.raw),
         "home": home,
         "records": [_cell(key, record) for _partition, record in sorted(copies.items())],
         "repair": repair_records(store, key),
     }
-    shown = encode_bytes(key.raw)
+    shown = json_bytes(key.raw)
     fix = (
         "Stop the connector, put evidence.repair into a file, a record a line, and `eosctl offsets import FILE "
         f"--store {shell_word(store.topic)} --keep-partitions`."
@@ -251,7 +251,7 @@ def repair_records(store: Store, key: OffsetKey) -> list[dict[str, object]]:
     if set(wanted) == {home} and home in copies and copies[home].value == newest.value:
         return []
     return [
-        {"topic": store.topic, "partition": partition, "key": encode_bytes(key.raw), "value": encode_bytes(value)}
+        {"topic": store.topic, "partition": partition, "key": json_bytes(key.raw), "value": json_bytes(value)}
         for partition, value in sorted(wanted.items())
     ]
 
@@ -271,9 +271,9 @@ def _value_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
             code,
             ERROR,
             key.connector,
-            f"the value of {encode_bytes(key.raw)} {what}: Connect logs an error and gives the task no offset",
+            f"the value of {json_bytes(key.raw)} {what}: Connect logs an error and gives the task no offset",
             "Set it to what the connector writes, an object with primitive members, or delete it.",
-            {**_place(record), "key": encode_bytes(key.raw), "value": encode_bytes(record.value)},
+            {**_place(record), "key": json_bytes(key.raw), "value": json_bytes(record.value)},
         )
 
 
@@ -293,7 +293,7 @@ def value_fault(value: bytes | None) -> tuple[Code, str] | None:
 
 def _partition_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
     record = store.records[key.raw]
-    evidence = {**_place(record), "key": encode_bytes(key.raw)}
+    evidence = {**_place(record), "key": json_bytes(key.raw)}
     if is_nothing(record.value):
         return
     if key.partition is None:
@@ -302,7 +302,7 @@ def _partition_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
             codes.PARTITION_NULL, INFO, key.connector, f"{message} resets", codes.PARTITION_NULL.next, evidence
         )
     elif any(isinstance(member, dict | list) for member in key.partition.values()):
-        message = f"the source partition in {encode_bytes(key.raw)} has members that are not primitive"
+        message = f"the source partition in {json_bytes(key.raw)} has members that are not primitive"
         yield Finding(
             codes.PARTITION_NOT_PRIMITIVE, ERROR, key.connector, f"{message}: no connector can write or ask for it",
             codes.PARTITION_NOT_PRIMITIVE.next, evidence,
@@ -355,11 +355,11 @@ def _place(record: Record) -> dict[str, object]:
 
 def _cell(key: OffsetKey, record: Record) -> dict[str, object]:
     return {
-        "key": encode_bytes(key.raw),
+        "key": json_bytes(key.raw),
         "partition": record.partition,
         "offset": record.offset,
         "timestamp_ms": record.timestamp_ms,
-        "value": encode_bytes(record.value),
+        "value": json_bytes(record.value),
     }
 
 
@@ -418,7 +418,7 @@ class AbortedOffset(Struct, frozen=True):
         """
         value = None if self.committed is None else self.committed.value
         where = {"topic": self.aborted.topic, "partition": self.aborted.partition}
-        return {**where, "key": encode_bytes(self.aborted.key), "value": encode_bytes(value)}
+        return {**where, "key": json_bytes(self.aborted.key), "value": json_bytes(value)}
 
 
 def aborted_offsets(uncommitted: TopicRead, committed: TopicRead) -> tuple[AbortedOffset, ...]:

@@ -18,9 +18,6 @@ ClientProperties = Mapping[str, Any]
 """librdkafka's configuration, callbacks included."""
 Message = Any
 """A message of confluent-kafka, whose type stubs make each of its parts optional."""
-Place = tuple[str, int]
-"""A topic's name and a partition."""
-
 _FEW_TOPICS, _LEARN_S = 20, 10.0
 
 

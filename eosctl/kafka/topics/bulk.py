@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
+from eosctl.core.records import Place
 from eosctl.deadline import Clock, Deadline, Event
 from eosctl.engine.columns import Table
-from eosctl.engine.reading.ranges import Place, ProgressMeter
+from eosctl.engine.reading.ranges import ProgressMeter
 from eosctl.engine.write import TRANSACTION_S, QuotaPace, by_partition, partitions_of
 from eosctl.kafka.topics.writer import KafkaTopicWriter, OpenProducer, WriteTerms
 

@@ -17,9 +17,10 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.records import Place
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.engine.reading.ranges import Message, OffsetRange, Place, ProgressMeter, learn_topics
+from eosctl.engine.reading.ranges import Message, OffsetRange, ProgressMeter, learn_topics
 from eosctl.errors import BrokerError
 from eosctl.kafka.access import Access
 from eosctl.kafka.topics.librdkafka import (

@@ -21,14 +21,13 @@ from msgspec import Struct
 
 from eosctl.core.offsets.migration import Comparison, MigrationPlan, PlannedTopic, topic_of, writers_of
 from eosctl.core.offsets.views import KeyAction
-from eosctl.core.records import UNKNOWN, Record
+from eosctl.core.records import UNKNOWN, Place, Record
 from eosctl.engine import compare
 from eosctl.engine.backups.file import few_at_once
 from eosctl.engine.columns import NO_BYTES, SENT, VALUES, dictionary_of, filter_rows, one_array, row_numbers
 from eosctl.engine.files import part_file, part_files, read_part, read_table, tables_in, write_table
 from eosctl.engine.keys import places_of
 from eosctl.engine.reading.heads import headers_texts
-from eosctl.engine.reading.ranges import Place
 from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, newest_per_place, sent, strongest, wanted
 from eosctl.engine.write import batches_to, placed, write_by_place
 from eosctl.errors import StalePlanError

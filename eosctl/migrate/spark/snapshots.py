@@ -12,13 +12,12 @@ runs on executors. The numbers are only for people to look at: nothing depends o
 
 from __future__ import annotations
 
-import gc
 import json
 import platform
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeVar
 from uuid import uuid4
@@ -36,6 +35,7 @@ from eosctl.engine.files import KeyParts, land
 from eosctl.engine.reading.newest import folded
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.kafka.topics.pieces import read_pieces
+from eosctl.kafka.topics.reader import collector_paused
 from eosctl.machine.files import make_folder, write_whole
 from eosctl.migrate.spark.parts import rows_sent
 
@@ -100,7 +100,7 @@ def run_tasks(context: SparkContext, count: int, work: Callable[[int], Outcome])
 
     def of_numbers(numbers: Iterable[int]) -> Iterator[Outcome]:
         give_back_memory()
-        with uncollected():
+        with collector_paused():
             for number in numbers:
                 yield work(number)
 
@@ -114,21 +114,6 @@ def give_back_memory() -> None:
     migration.
     """
     pa.set_memory_pool(pa.system_memory_pool())
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Disable garbage collection in the block.
-
-    Rows hold no cycles, and looking for some takes two thirds of the time.
-    """
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 _STALL_S = 60.0

@@ -14,7 +14,7 @@ from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.ids import Owner, ProducerId, TransactionalId, owner_of
 from eosctl.core.offsets.views import fold_hidden
-from eosctl.core.records import Record
+from eosctl.core.records import Place, Record
 from eosctl.core.transactions import ActiveProducer, KafkaFault
 from eosctl.core.wording import counted, rfc3339
 from eosctl.engine.backups.entries import BackupEntries, PresentRecords, keys_of, restored, values_of
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from eosctl.engine.files import SpilledTable
 
 
-Place = tuple[str, int]
 Writer = tuple[str, Owner]
 """A transactional id, and its owner."""
 

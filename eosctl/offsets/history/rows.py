@@ -7,12 +7,12 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from eosctl.core.wording import encodable
+from eosctl.core.wording import encodable, json_bytes
 from eosctl.offsets.history.events import State, Version
 from eosctl.offsets.rows import Connector, Key, Lsns, SourcePartition, Value, cell_of, partition_json
 from eosctl.output.cells import summary_lines
 from eosctl.output.rows import Header, Kind, Place, Printed, Text, Time
-from eosctl.report import Report, json_bytes
+from eosctl.report import Report
 
 
 class Jump(Printed):

@@ -17,8 +17,8 @@ from eosctl.core.findings import ERROR, Finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.records import OffsetKey, json_text, shown_partition, shown_value
 from eosctl.core.offsets.views import Flag, OffsetView, Store, live, offset_views
-from eosctl.core.records import Record, encode_bytes
-from eosctl.core.wording import counted
+from eosctl.core.records import Record
+from eosctl.core.wording import counted, json_bytes
 from eosctl.foreign import arguments, shell_word, shell_words
 from eosctl.offsets import codes
 from eosctl.offsets.history.events import lies_before
@@ -275,7 +275,7 @@ def _value(record: Record) -> str:
 
 def _partition(key: OffsetKey) -> object:
     shown = shown_partition(key)
-    return encode_bytes(shown) if isinstance(shown, bytes) else shown
+    return json_bytes(shown) if isinstance(shown, bytes) else shown
 
 
 def _place(record: Record) -> str:
@@ -284,4 +284,4 @@ def _place(record: Record) -> str:
 
 def _cell(record: Record) -> dict[str, object]:
     place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
-    return {**place, "timestamp_ms": record.timestamp_ms, "value": encode_bytes(record.value)}
+    return {**place, "timestamp_ms": record.timestamp_ms, "value": json_bytes(record.value)}

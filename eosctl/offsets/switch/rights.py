@@ -18,6 +18,7 @@ from eosctl.acls.rules import AclIndex
 from eosctl.acls.wanted import gather_wanted
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
+from eosctl.connectors.look import topic_of
 from eosctl.core.acls.lines import AclRequest
 from eosctl.core.clients.hidden_secrets import without_values
 from eosctl.core.java.keystores import parse_jaas
@@ -99,7 +100,7 @@ def rights_problems(
             acls = AclIndex(store.describe())
         if target == GLOBAL and probe_mode(worker)[0] is Mode.NOT_ENABLED:
             return []  # only the worker itself uses that topic
-        return _judge(app, connector, acls, config=config, topic=_topic(app, target), made=made)
+        return _judge(app, connector, acls, config=config, topic=topic_of(app, target), made=made)
     except UnsupportedError:  # no authorizer
         return []
     except RefusedError:
@@ -151,10 +152,6 @@ def _principal(config: Mapping[str, str], role: str, of_worker: str | None) -> s
     except ValueError:
         return None
     return f"User:{user}" if user and "${" not in user else None
-
-
-def _topic(app: App, target: str) -> str:
-    return app.target.offset_topic if target == GLOBAL else target
 
 
 def _unknown(connector: str, reason: str) -> Problem:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.core.offsets.names import murmur2, partition_for
-from eosctl.core.records import Record, encode_bytes, record_line
+from eosctl.core.records import Record, record_line
+from eosctl.core.wording import json_bytes
 from eosctl.engine.backups.file import backup_lines, few_at_once
 from eosctl.engine.columns import DECISIONS, RECORDS
 from eosctl.engine.files import part_file, write_table
@@ -59,7 +60,7 @@ def test_backup_lines(rows: list[tuple[str, bytes, bytes | None, bytes | None, b
     for topic, key, value, before, there, timestamp_ms, partition in rows:
         record = Record(topic.partition("@")[0], partition, 7, timestamp_ms, key, before)
         absent = Record(record.topic, partition_for(key, 25), -1, -1, key, None)
-        line = record_line(record if there else absent, {"written": encode_bytes(value), "cluster_id": cluster})
+        line = record_line(record if there else absent, {"written": json_bytes(value), "cluster_id": cluster})
         expected.append(f"{line}\n")
     assert lines.decode() == "".join(expected)
 
