@@ -113,7 +113,7 @@ class Session:
 
         return print_row
 
-    def change_printer(self) -> Callable[[Any], None]:
+    def change_printer(self) -> Callable[[object], None]:
         """Return a printer of changes that go on until interrupted: their `line` as text, else as `row_printer`."""
         return _print_line if self.output in ("text", "wide") else self.row_printer()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -237,7 +236,7 @@ def outcomes(table: pa.Table, found: WriteCheck | None, *, missing: str) -> pa.A
     """Return the outcome of each of some WRITES: `missing` for one that is certainly not there."""
     sends = one_array(is_sent(table))
     unseen, count = pa.scalar("unconfirmed"), pc.sum(sends).as_py() or 0
-    texts: Any = pa.repeat(unseen, count)
+    texts: object = pa.repeat(unseen, count)
     if found is not None:
         texts = pc.if_else(found.holds, "written", missing)
         texts = pc.fill_null(texts, unseen)

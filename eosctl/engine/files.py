@@ -408,7 +408,7 @@ def _parts_of(tables: Sequence[_OnDisk]) -> Iterator[Sequence[_Slice]]:
 
     Rows of them that are neighbours in one table stay neighbours.
     """
-    groups: dict[tuple[Any, ...], list[_Slice]] = {}
+    groups: dict[tuple[object, ...], list[_Slice]] = {}
     for number, (spilled, found) in enumerate(tables):
         for *group, first, rows, size in found:
             groups.setdefault(tuple(group), []).append(_Slice(number, spilled, first, rows, size))

@@ -154,9 +154,9 @@ def produce_rows(producer: Any, rows: pa.Table, *, on_last: OnDelivery) -> Itera
             yield len(piece)
 
 
-def _more_of(rows: pa.Table, on_last: OnDelivery | None) -> list[tuple[Any, ...]]:
+def _more_of(rows: pa.Table, on_last: OnDelivery | None) -> list[tuple[object, ...]]:
     """Return the further arguments of `produce` for each record: callback twice, timestamp and headers."""
-    more: list[tuple[Any, ...]] = [()] * len(rows)
+    more: list[tuple[object, ...]] = [()] * len(rows)
     if on_last is not None:
         more[-1] = (on_last,)
     has_headers = "headers" in rows.column_names and rows["headers"].null_count < len(rows)

@@ -129,7 +129,7 @@ class MetricsServer(ThreadingHTTPServer):
             self.shutdown_request(request)
             place.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:
         """Ignore a client that goes away: it is no fault, and stderr is for what users should know."""
 
     def url(self) -> str:
@@ -178,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "eosctl", ""
     more_headers: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, request: Any, client_address: Any, server: MetricsServer, deadline: Deadline) -> None:
+    def __init__(self, request: Any, client_address: object, server: MetricsServer, deadline: Deadline) -> None:
         self._deadline = deadline
         super().__init__(request, client_address, server)
 
@@ -277,7 +277,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self._answer(HTTPStatus.METHOD_NOT_ALLOWED, b"only GET and HEAD\n")
 
-    def log_message(self, format: str, *_args: Any) -> None:  # noqa: A002 - the name that http.server gives it
+    def log_message(self, format: str, *_args: object) -> None:  # noqa: A002 - the name that http.server gives it
         """Log nothing: a line per scrape is of no use."""
 
 

@@ -224,7 +224,7 @@ def view_members(view: OffsetView, *, now_ms: int) -> dict[str, Any]:
     }
 
 
-def key_members(key: OffsetKey | IgnoredKey) -> Mapping[str, Any]:
+def key_members(key: OffsetKey | IgnoredKey) -> Mapping[str, object]:
     """Return the members of a row that identify its key."""
     return {
         "connector": as_plain_json(key.connector),

@@ -379,7 +379,7 @@ def plan_summary(plan: OffsetWritePlan) -> dict[str, Any]:
 
 def plan_data(plan: OffsetWritePlan) -> dict[str, Any]:
     """Return the members of a WritePlanData."""
-    data: dict[str, Any] = {
+    data: dict[str, object] = {
         "creates": topic_parts(plan.creates),
         "overrides": plan.allowances.names(),
         "keys": len(plan.writes),

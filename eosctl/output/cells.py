@@ -49,12 +49,12 @@ class Column(msgspec.Struct, frozen=True):
     source: str | Callable[[Any], object]
     optional: bool = False
 
-    def cell(self, row: Any) -> str:
+    def cell(self, row: object) -> str:
         """Return the text of this column in `row`."""
         [text] = self.cells([row])
         return text
 
-    def cells(self, rows: Sequence[Any]) -> list[str]:
+    def cells(self, rows: Sequence[object]) -> list[str]:
         """Return the texts of this column in `rows`; listings have hundreds of thousands, most of them plain text."""
         source = self.source
         values: Iterable[object]
@@ -66,7 +66,7 @@ class Column(msgspec.Struct, frozen=True):
             values = (dig(row, source) for row in rows)
         return [value if type(value) is str and value.isprintable() else format_cell(value) for value in values]
 
-    def style(self, row: Any) -> str:
+    def style(self, row: object) -> str:
         """Return the colour of a cell whose text has a good or bad meaning."""
         return _STYLES.get(self.cell(row).lower(), "")
 

@@ -102,7 +102,7 @@ def _lock(descriptor: int, kind: int) -> bool:
     return True
 
 
-def entry_in(text: bytes) -> dict[str, Any]:
+def entry_in(text: bytes) -> dict[str, object]:
     """Parse an entry; return an empty one if `text` is none."""
     try:
         found = json_of(text, mend=True)  # names on the command line may be no UTF-8

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -88,7 +88,7 @@ class RecordedError(Printed):
     message: Annotated[str, "Why the command failed.", Header("ERROR")]
 
 
-_MEMBERS: dict[str, Any] = {
+_MEMBERS: dict[str, object] = {
     "id": Annotated[str, "The id of the entry."],
     "time": Annotated[Time, "When the command began to write."],
     "time_ms": Annotated[int, "The same in milliseconds since 1970."],

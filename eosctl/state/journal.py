@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -76,7 +76,7 @@ class Journal(Struct, frozen=True):
                 hint="Somebody changed it, or another version of eosctl wrote it: run that one, or correct the entry.",
             ) from exc
 
-    def _lines(self) -> list[Mapping[str, Any]]:
+    def _lines(self) -> list[Mapping[str, object]]:
         try:
             lines = read_own(self.path).splitlines()
         except FileNotFoundError:

@@ -104,7 +104,7 @@ def decode_request_header(frame: bytes, apis: Mapping[int, AnyApi]) -> RequestHe
         return RequestHeader(key, version, correlation_id, client_id, offset)
 
 
-def decode_request(api: Api[Q, Any], frame: bytes, header: RequestHeader) -> Q:
+def decode_request(api: Api[Q, object], frame: bytes, header: RequestHeader) -> Q:
     """Decode the body of a request frame whose header was read before."""
     return decode_body(
         api.request, frame, header.body, what=f"{api.name} v{header.version} request", api=api, version=header.version

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -107,7 +107,7 @@ _DEEPEST = 100
 """The limit of nested brackets on a line: PyYAML's time grows with the square of their number (6.0)."""
 
 
-def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = None) -> Any:
+def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = None) -> object:
     """Return the value of a YAML document; of two equal keys the later counts, unless `once` forbids duplicates.
 
     Raises InputFileError, with the line if it is known, for text that is not YAML, or is too large.
@@ -115,7 +115,7 @@ def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = No
     import yaml
 
     class ShallowLoader(yaml.SafeLoader):
-        def fetch_flow_collection_start(self, token: Any) -> None:
+        def fetch_flow_collection_start(self, token: object) -> None:
             if self.flow_level == _DEEPEST:
                 raise _TooLargeError(f"it is nested more than {_DEEPEST} deep")
             super().fetch_flow_collection_start(token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -47,7 +47,7 @@ class BackupEntry(NamedTuple):
     cluster_id: str | None
 
 
-def read_columns(lines: Iterable[bytes], *, name: str) -> Iterator[Sequence[Sequence[Any]]]:
+def read_columns(lines: Iterable[bytes], *, name: str) -> Iterator[Sequence[Sequence[object]]]:
     """Yield the records of a record file in groups, as columns: line numbers, then the members of Record.
 
     Keys and values are bytes, or text where all of them are; there are no columns where all lines are blank. Raises
@@ -72,7 +72,7 @@ def _in_groups(lines: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
         yield some
 
 
-def _plain_columns(lines: Sequence[bytes], *, first: int) -> Sequence[Sequence[Any]] | None:
+def _plain_columns(lines: Sequence[bytes], *, first: int) -> Sequence[Sequence[object]] | None:
     """Decode the lines as columns; None unless each line is one plain record."""
     if not all(line.startswith(b"{") for line in lines):
         return None
@@ -87,7 +87,7 @@ def _plain_columns(lines: Sequence[bytes], *, first: int) -> Sequence[Sequence[A
     return [range(first, first + len(found)), *columns, [()] * len(found)]
 
 
-def _slow_columns(lines: Sequence[bytes], *, first: int, name: str) -> Sequence[Sequence[Any]]:
+def _slow_columns(lines: Sequence[bytes], *, first: int, name: str) -> Sequence[Sequence[object]]:
     rows = [(number, *record) for number, _more, record in numbered_documents(lines, name=name, first=first)]
     return list(zip(*rows, strict=True))
 

@@ -102,7 +102,7 @@ class AdminConnection:
         cluster_id: str = self.result(future, f"connecting to {servers}").cluster_id
         return cluster_id
 
-    def result(self, future: Future[Any], doing: str, access: Access | None = None) -> Any:
+    def result(self, future: Future[object], doing: str, access: Access | None = None) -> Any:
         """Return the result of `future`; the error of a refusal names the `access` that was missing."""
         self.wait([future], doing)
         try:

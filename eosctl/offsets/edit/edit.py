@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from msgspec import UNSET, Struct
 from msgspec.structs import asdict, replace
@@ -394,7 +393,7 @@ def apply_edit(app: App, plan: EditPlan, again: Callable[[], OffsetWritePlan]) -
 
 
 def _with_route(report: Report, plan: EditPlan, kind: Kind) -> Report:
-    more: dict[str, Any] = {
+    more: dict[str, object] = {
         "via": plan.route.via,
         "via_reason": plan.route.reason,
         "changes": [row for change in plan.changes for row in change.rows()],

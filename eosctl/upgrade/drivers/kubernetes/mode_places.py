@@ -7,7 +7,7 @@ from which an operator makes the pods. Only one line is changed; everything arou
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -95,7 +95,7 @@ class Variable(Struct, frozen=True):
 
     def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
         *path, _value = _variable_path(workload, self.name)
-        body: dict[str, Any] = {"value": mode.value}
+        body: dict[str, object] = {"value": mode.value}
         there = value_at(kubectl.get(app, workload.text), tuple(path))
         if there and "valueFrom" in there:
             body["valueFrom"] = None

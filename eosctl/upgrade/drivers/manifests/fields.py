@@ -88,7 +88,7 @@ def field_words(path: Path) -> str:
 
 def value_at(manifest: Manifest, path: Path) -> Any:
     """Return the value of the field; None if it is absent."""
-    found: Any = manifest
+    found: object = manifest
     for step in path:
         found = _step(found, step)
     return found
