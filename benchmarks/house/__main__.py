@@ -51,10 +51,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.house", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--before", type=Path, metavar="FILE", help="what --json printed elsewhere")
+    parser.add_argument("--root", type=Path, default=ROOT, metavar="DIR", help="the checkout whose text is measured")
     parser.add_argument("--text-only", action="store_true", help="leave out what is run: a second in place of a minute")
     arguments = parser.parse_args()
     before = json.loads(arguments.before.read_text(encoding="utf-8")) if arguments.before else {}
-    measures: dict[str, int | None] = {**measure_source(ROOT), "floors": len(FLOORS), **_BY_READING}
+    measures: dict[str, int | None] = {**measure_source(arguments.root), "floors": len(FLOORS), **_BY_READING}
     if not arguments.text_only:
         measures |= {**measure_lines(), **measure_instructions()}
     goals = {**{name: known["value"] for name, known in before.items() if name.startswith("instructions")}, **GOALS}
