@@ -266,10 +266,8 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
         return replace(report, exit_code=ExitCode.INTERRUPTED)
     if broken is None:
         return report
-    nothing_done = report.exit_code is ExitCode.FAILED or not report.rows
-    if nothing_done:
-        return replace(report, exit_code=broken.exit_code)
-    return replace(report, exit_code=ExitCode.PARTIAL) if report.exit_code is ExitCode.OK else report
+    is_fenced = any(item.outcome is FenceOutcome.FENCED for item in items.values())
+    return replace(report, exit_code=ExitCode.PARTIAL if is_fenced else broken.exit_code)
 
 
 def _route(app: App, plan: FencePlan) -> FenceRoute:
@@ -389,7 +387,7 @@ def _interruption(items: Iterable[FenceItem]) -> Problem:
     outcomes = [item.outcome for item in items]
     return Problem(
         code=InterruptedByUserError.code,
-        message=f"interrupted: {counted(outcomes.count(FenceOutcome.FENCED), 'id is', 'ids are')} fenced, "
-        f"{outcomes.count(FenceOutcome.UNCONFIRMED)} have no answer",
+        message=f"interrupted: {outcomes.count(FenceOutcome.FENCED)} of {counted(len(outcomes), 'id')} fenced, "
+        f"{outcomes.count(FenceOutcome.UNCONFIRMED)} without an answer",
         hint="Run the same command again: its plan marks ids that are fenced already.",
     )

@@ -57,6 +57,10 @@ def test_a_task_that_only_a_worker_of_another_group_runs_is_not_known_to_be_ours
     stage.other_group("h", H1).add("c")
     error = refusal(stage, TransactionalId("g-c-0"), connect_urls=(H1,))
     assert "worker h1:8083 runs tasks of these names, and is no member of group g" in error.message
+    assert str(error.hint).startswith("Compare -u and -g.")
+    stage.others[0].add("c", failed=(0,))
+    plan = plan_fence(stage.app(connect_urls=(H1,)), FenceRequest((TransactionalId("g-c-0"),)))
+    assert plan.wanted() == ["g-c-0"], "a FAILED one has no producer, of whichever group"
 
 
 @pytest.mark.parametrize("named", ["g", None], ids=["a stale -g", "no -g"])
@@ -151,9 +155,10 @@ def test_running_tasks_of_another_group_are_restarted_at_its_own_worker(stage: S
 def test_a_task_of_the_group_that_may_run_is_refused(stage: Stage) -> None:
     """With a wrong worker URL, `fence --connector C --yes` only warned, and fenced what may have been a live task."""
     stage.runs(("c", 0))
-    stage.connect.fail_always("connectors", UnreachableError("w1 is down"))
+    stage.connect.fail_always("connectors", UnreachableError("w1 is down", hint="Start it."))
     error = refusal(stage, TransactionalId("g-c-0"))
     assert re.search(r"cannot fence g-c-0: .*w1 is down", error.message)
+    assert str(error.hint).startswith("Start it. ")
     assert flags_of(error) == ["--unknown-liveness"]
     report = stage.fence("g-c-0", unknown_liveness=True)
     assert (outcomes(report), codes(report)) == ({"g-c-0": "fenced"}, ["liveness_unknown"])
@@ -178,7 +183,9 @@ def test_an_id_that_will_not_be_fenced_may_belong_to_any_task(stage: Stage) -> N
 
 def test_a_worker_of_another_cluster_is_refused(stage: Stage) -> None:
     stage.connect.kafka_cluster_id = "another"
-    assert "another" in refusal(stage, TransactionalId("g-c-0")).message
+    error = refusal(stage, TransactionalId("g-c-0"))
+    assert "another" in error.message
+    assert str(error.hint).startswith("Compare -u and -b")
 
 
 @pytest.fixture
@@ -195,9 +202,11 @@ def planned(world: World, **options: Any) -> dict[str, str]:
 
 
 def test_a_group_in_a_rebalance_does_not_tell_what_runs(world: World) -> None:
+    world.connect.add("c", state="STOPPED")
     world.connect.rebalance(math.inf)
     with pytest.raises(RefusedError, match="the group g is PreparingRebalance") as caught:
         planned(world)
+    assert str(caught.value.hint).startswith("Run again when the rebalance is over.")
     assert flags_of(caught.value) == ["--unknown-liveness"]
     began_s = world.time.now_s
     assert planned(world, unknown_liveness=True) == {"g-c-0": "would_fence"}
@@ -244,8 +253,9 @@ def test_a_task_that_is_about_to_end_is_waited_for(world: World, deleted: bool) 
     assert planned(world) == {"g-c-0": "would_fence"}
     assert next(looks, None) is None
     world.brokers.state.groups["g"] = held_by_w1(*HELD)
-    with pytest.raises(RefusedError, match="worker w1:8083 of group g may run their tasks"):
+    with pytest.raises(RefusedError, match="worker w1:8083 of group g may run their tasks") as caught:
         planned(world)
+    assert str(caught.value.hint).startswith("Compare -u and -g." if deleted else "Run again in some seconds.")
 
 
 @pytest.mark.parametrize(

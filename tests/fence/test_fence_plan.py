@@ -10,9 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.ids import TransactionalId
+from eosctl.deadline import Deadline
 from eosctl.errors import ExitCode, NotFoundError, RefusedError, UnsupportedError, UsageError
-from eosctl.fence.gather import FenceRequest, restart_commands
-from eosctl.fence.plan import plan_fence
+from eosctl.fence.gather import FenceRequest, recorded_connectors, restart_commands
+from eosctl.fence.plan import apply_fence, plan_fence, plan_recorded
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_topic import created
@@ -85,6 +86,17 @@ def test_tasks_overrides_the_record_and_says_so(stage: Stage) -> None:
     report = stage.plan(connector="c", tasks=1)
     assert list(outcomes(report)) == ["g-c-0"]
     assert codes(report) == ["task_count_overridden"]
+
+
+def test_what_another_command_has_read_is_planned_and_its_refusal_names_the_command_of_the_flags(stage: Stage) -> None:
+    stage.configs(created("c", 1, record=1))
+    connector = recorded_connectors(stage.app())["c"]
+    stage.configs(created("c", 2, record=2))
+    assert plan_recorded(stage.app(), connector).wanted() == ["g-c-0"]
+    stage.runs(("c", 0))
+    with pytest.raises(RefusedError, match="runs task 0 of connector c") as caught:
+        plan_recorded(stage.app(), connector)
+    assert str(caught.value.hint).endswith("These are options of `eosctl fence`.")
 
 
 @pytest.mark.parametrize("records", [(), created("c", 2, record=None)], ids=["no connector", "no record"])
@@ -195,13 +207,13 @@ def test_a_restart_command_goes_where_the_user_reaches_the_workers(
     assert command == f"eosctl connectors restart --failed -u {where} c"
 
 
-def test_of_many_tasks_some_are_named_and_all_are_counted(stage: Stage) -> None:
-    stage.runs(*(("e", task) for task in range(7)))
-    for task in range(7):
+@pytest.mark.parametrize(("tasks", "more"), [(5, ""), (7, " and 2 more")])
+def test_of_many_tasks_some_are_named_and_all_are_counted(stage: Stage, tasks: int, more: str) -> None:
+    stage.runs(*(("e", task) for task in range(tasks)))
+    for task in range(tasks):
         stage.brokers.state.transactions[f"g-e-{task}"] = FakeTransaction(50 + task, 0)
-    with pytest.raises(
-        RefusedError, match=r"cannot fence g-e-0, g-e-1, .*g-e-4 and 2 more: .* of connector e and 2 more"
-    ):
+    named = f"cannot fence g-e-0, g-e-1, .*g-e-4{more}: .* runs task 4 of connector e{more} now"
+    with pytest.raises(RefusedError, match=named):
         stage.plan(prefix="g-e-")
 
 
@@ -271,6 +283,9 @@ def test_what_the_native_wire_cannot_authenticate_to_is_planned_blind_only_when_
     assert row(report, "g-c-0")["before"] is None
     with pytest.raises(RefusedError, match="Flink"):  # whether it has a transaction open can't be known
         plan_fence(app, replace(blind, transactional_ids=(TransactionalId("job-0-7"),)))
+    late = replace(app, deadline=Deadline.after(0.0, app.clock))  # librdkafka's producers are not even made
+    fenced = apply_fence(late, plan_fence(app, replace(blind, live=True)))
+    assert (outcomes(fenced), fenced.exit_code) == ({"g-c-0": "failed"}, ExitCode.UNREACHABLE)
 
 
 @pytest.mark.parametrize(
