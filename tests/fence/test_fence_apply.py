@@ -246,13 +246,15 @@ def test_ids_that_cannot_be_asked_for_again_stay_unconfirmed(stage: Stage) -> No
 
     def open_transactions(app: App) -> TransactionAdmin:
         if gone:
+            left_s.append(app.deadline.remaining_s())
             raise UnreachableError("all brokers gone")
         return stage.brokers.open_transactions(app)
 
     gone: list[str] = []
+    left_s: list[float] = []
     app = replace(stage.app(), open_transactions=open_transactions)
     report = apply_fence(app, plan_fence(app, FenceRequest((TransactionalId("g-c-0"),))), route=lose)
-    assert outcomes(report) == {"g-c-0": "unconfirmed"}
+    assert (outcomes(report), left_s) == ({"g-c-0": "unconfirmed"}, [5.0])
     assert [event.warning for event in stage.events][-1:] == [True]
 
 
