@@ -222,6 +222,13 @@ def test_a_group_in_a_rebalance_is_not_at_rest(scene: Scene) -> None:
     assert (held.tasks, held.doubt is None, held.is_at_rest("c")) == ({}, False, False)
 
 
+def test_without_brokers_there_is_no_cluster_to_compare_with(scene: Scene) -> None:
+    scene.connect.kafka_cluster_id = "another"
+    with pytest.raises(RefusedError, match="uses Kafka cluster another, not fake-cluster-id"):
+        connector_statuses(scene.app())
+    assert connector_statuses(scene.app(client=None)).keys() == {"c"}
+
+
 def test_without_a_group_rest_is_all_there_is(scene: Scene) -> None:
     stop(scene)
     scene.connector.tasks.clear()

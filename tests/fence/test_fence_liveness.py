@@ -17,7 +17,7 @@ from eosctl.errors import ExitCode, RefusedError, UnauthorizedError, Unreachable
 from eosctl.fence.gather import FenceRequest, restart_commands
 from eosctl.fence.plan import apply_fence, plan_fence
 from eosctl.group.modes import silences_of
-from eosctl.group.protocol import Assignment, Metadata, encode_assignment, encode_metadata
+from eosctl.group.protocol import Assignment, Metadata, Work, encode_assignment, encode_metadata
 from eosctl.wire import error_codes
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.connect_worker import FakeConnectWorker
@@ -375,11 +375,22 @@ def two_groups(asked: str | None) -> Stage:
     return stage
 
 
-@pytest.mark.parametrize(("asked", "kind"), [("connect-cluster", "other"), (EU, "task"), (None, "ambiguous")])
-def test_whose_an_id_is_that_two_groups_could_have(asked: str | None, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("asked", "failed", "kind"),
+    [
+        ("connect-cluster", [], "other"),
+        ("connect-cluster", [("eu-orders", 0)], "task"),
+        (EU, [], "task"),
+        (None, [], "ambiguous"),
+    ],
+)
+def test_whose_an_id_is_that_two_groups_could_have(asked: str | None, failed: list[Work], kind: str) -> None:
     """With -g connect-cluster it was a task of its connector eu-orders, which there is not; without -g, too."""
-    report = two_groups(asked).plan(f"{EU}-orders-0")
+    stage = two_groups(asked)
+    stage.runs(*failed, state="FAILED")
+    report = stage.plan(f"{EU}-orders-0")
     assert [(row.owner.kind, row.outcome) for row in report.rows] == [(kind, "would_fence")]
+    assert stage.brokers.count("ListGroups") == stage.nodes, "whoever owns it is asked of the groups that were listed"
 
 
 def test_a_running_task_of_the_other_one_is_protected() -> None:
