@@ -182,14 +182,14 @@ def plan_recorded(app: App, connector: ConnectorState) -> FencePlan:
 
 def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, described: Described) -> None:
     """Refuse to fence a connector of a group that never existed; a group that is gone runs nothing."""
-    if request.connector is None or liveness.gone is None or request.unknown_liveness:
+    if request.connector is None or liveness.group is None or request.unknown_liveness:
         return
     from eosctl.group.absent import KnownEvidence, refuse_never_there
 
     known = (name for name, state in described.items() if isinstance(state, TransactionDescription))
-    ids = [name for name in known if task_of(name, liveness.gone.group_id) is not None]
+    ids = [name for name in known if task_of(name, liveness.group.group_id) is not None]
     with _waivable():
-        refuse_never_there(app, liveness.gone, [request.connector], KnownEvidence(ids=ids or None, ask_workers=False))
+        refuse_never_there(app, liveness.group, [request.connector], KnownEvidence(ids=ids or None, ask_workers=False))
 
 
 def _refuse_nothing_known(app: App, request: FenceRequest, items: Sequence[FenceItem]) -> None:

@@ -390,6 +390,7 @@ def test_whose_an_id_is_that_two_groups_could_have(asked: str | None, failed: li
     stage.runs(*failed, state="FAILED")
     report = stage.plan(f"{EU}-orders-0")
     assert [(row.owner.kind, row.outcome) for row in report.rows] == [(kind, "would_fence")]
+    assert "leader_id" not in codes(report)
     assert stage.brokers.count("ListGroups") == stage.nodes, "whoever owns it is asked of the groups that were listed"
 
 

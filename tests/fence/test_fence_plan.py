@@ -86,6 +86,7 @@ def test_tasks_overrides_the_record_and_says_so(stage: Stage) -> None:
     report = stage.plan(connector="c", tasks=1)
     assert list(outcomes(report)) == ["g-c-0"]
     assert codes(report) == ["task_count_overridden"]
+    assert outcomes(stage.plan(connector="nosuch", tasks=1)) == {"g-nosuch-0": "skipped_unknown"}
 
 
 def test_what_another_command_has_read_is_planned_and_its_refusal_names_the_command_of_the_flags(stage: Stage) -> None:
@@ -176,6 +177,7 @@ def test_a_task_that_is_about_to_start_may_have_its_producer(stage: Stage) -> No
     stage.runs(("c", 1), state="UNASSIGNED")
     with pytest.raises(RefusedError, match="has its producer before") as caught:
         stage.plan("g-c-1")
+    assert str(caught.value.hint).startswith("Run again when they are RUNNING or FAILED")
     assert "--unknown-liveness" in str(caught.value.hint)
 
 
@@ -286,8 +288,9 @@ def test_what_the_native_wire_cannot_authenticate_to_is_planned_blind_only_when_
     assert row(report, "g-c-0")["before"] is None
     with pytest.raises(RefusedError, match="Flink"):  # whether it has a transaction open can't be known
         plan_fence(app, replace(blind, transactional_ids=(TransactionalId("job-0-7"),)))
-    late = replace(app, deadline=Deadline.after(0.0, app.clock))  # librdkafka's producers are not even made
-    fenced = apply_fence(late, plan_fence(app, replace(blind, live=True)))
+    plan = plan_fence(app, replace(blind, live=True))
+    late = Deadline.after(0.0, app.clock)  # librdkafka's producers are not even made
+    fenced = apply_fence(replace(app, deadline=late, open_transactions=lambda _app: pytest.fail("natively")), plan)
     assert (outcomes(fenced), fenced.exit_code) == ({"g-c-0": "failed"}, ExitCode.UNREACHABLE)
 
 

@@ -61,10 +61,11 @@ def test_ids_that_coordinators_know_are_evidence_without_a_config_topic(world: W
     assert outcomes(plan(world, connector="c", tasks=2)) == {"g-c-0": "would_fence", "g-c-1": "would_fence"}
 
 
-def test_a_group_that_was_never_there_is_not_found_and_what_was_looked_at_is_said(world: World) -> None:
+@pytest.mark.parametrize("live", [False, True])
+def test_a_group_that_was_never_there_is_not_found_and_what_was_looked_at_is_said(world: World, live: bool) -> None:
     """A mistyped -g used to fence nothing, with exit code 0, and later was refused as if a flag were missing."""
     with pytest.raises(NotFoundError) as caught:
-        plan(world, group_id="mistyped", connector="c", tasks=2)
+        plan(world, group_id="mistyped", connector="c", tasks=2, live=live)
     assert "the Connect group 'mistyped' does not exist on this Kafka cluster" in caught.value.message
     assert "no transactional id is its leader's or a task's of it" in caught.value.message
     assert "topic connect-configs has no connector c" in caught.value.message
