@@ -218,7 +218,7 @@ def _describe(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -
     """Return the cluster id and each id's state; both stay unknown where only librdkafka can authenticate."""
     try:
         with app.transactions() as admin:
-            return admin.cluster_id(), admin.describe_transactions(ids) if ids else {}
+            return admin.cluster_id(), admin.describe_transactions(ids)
     except UnsupportedError as error:
         if request.via == "producer" and request.create_unknown:
             return "", dict.fromkeys(ids, KafkaFault(TRANSACTIONAL_ID_NOT_FOUND, "TRANSACTIONAL_ID_NOT_FOUND"))

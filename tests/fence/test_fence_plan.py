@@ -15,6 +15,7 @@ from eosctl.errors import ExitCode, NotFoundError, RefusedError, UnsupportedErro
 from eosctl.fence.gather import FenceRequest, recorded_connectors, restart_commands
 from eosctl.fence.plan import apply_fence, plan_fence, plan_recorded
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+from eosctl.wire import error_codes
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_topic import created
 from tests.fakes.fence_stage import Stage, outcomes, row
@@ -54,22 +55,25 @@ def test_ids_by_prefix_and_pattern_are_sorted_and_after_the_given_ones(stage: St
     assert list(outcomes(stage.plan(pattern="g-c"))) == []  # the whole id must match
     stage.brokers.state.transactions["x\ny"] = FakeTransaction(50, 0)
     assert list(outcomes(stage.plan(pattern="x.y"))) == ["x\ny"]
+    stage.brokers.fail_next("ListTransactions", error_codes.UNKNOWN_SERVER_ERROR)
+    assert codes(stage.plan(prefix="g-")) == ["not_checked"]
 
 
 @pytest.mark.parametrize(
-    ("ids", "options"),
+    ("ids", "options", "step"),
     [
-        ((), {}),
-        ((), {"tasks": 2}),
-        (("",), {}),
-        ((), {"prefix": ""}),
-        ((), {"pattern": "("}),
-        ((), {"connector": ""}),
+        ((), {}, "Give ids, --from-file, --prefix, --match or --connector"),
+        ((), {"tasks": 2}, "Name the connector"),
+        (("",), {}, "None"),
+        ((), {"prefix": ""}, "None"),
+        ((), {"pattern": "("}, "None"),
+        ((), {"connector": ""}, "None"),
     ],
 )
-def test_requests_that_name_nothing(stage: Stage, ids: Sequence[str], options: Any) -> None:
-    with pytest.raises(UsageError):
+def test_requests_that_name_nothing(stage: Stage, ids: Sequence[str], options: Any, step: str) -> None:
+    with pytest.raises(UsageError) as caught:
         stage.plan(*ids, **options)
+    assert str(caught.value.hint).startswith(step)
 
 
 def test_a_connectors_ids_come_from_its_task_count_record(stage: Stage) -> None:
