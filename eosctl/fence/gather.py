@@ -145,7 +145,7 @@ def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
         if item.live is not None
     }
     return [
-        f"eosctl connectors restart --failed -u {shell_word(worker.rstrip('/'))} {arguments(connector)}"
+        f"eosctl connectors restart --failed -u {shell_word(worker)} {arguments(connector)}"
         for connector, worker in sorted(workers.items())
     ]
 

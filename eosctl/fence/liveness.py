@@ -36,15 +36,15 @@ _QUICK_S = 5.0
 class Liveness(Struct, frozen=True):
     """The ids that running tasks hold, and the ids of tasks of which it is unknown whether they run.
 
-    `problems` are further problems; `connectors` are the known ones of the group that was named, and `gone` is that
-    group if it has no members. `groups` are the visible Connect groups; None: unknown.
+    `problems` are further problems; `connectors` are the known ones of the group that was named, and `group` is that
+    group, if it was asked. `groups` are the visible Connect groups; None: unknown.
     """
 
     by_id: Mapping[TransactionalId, LiveTask] = {}
     unknown: Mapping[TransactionalId, Problem] = {}
     problems: tuple[Problem, ...] = ()
     connectors: frozenset[str] = frozenset()
-    gone: ConnectGroup | None = None
+    group: ConnectGroup | None = None
     groups: frozenset[str] | None = None
 
 
@@ -66,7 +66,7 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId
     by_id: dict[TransactionalId, LiveTask] = {}
     unknown = {} if doubt is None else {each: doubt for each in ids if may_be_task(each)}
     connectors: frozenset[str] = frozenset()
-    gone: ConnectGroup | None = None
+    group: ConnectGroup | None = None
     named = [app.target.group_id] if app.target.group_id else []
     for group_id in dict.fromkeys([*named, *sorted(groups or ())]):
         prefix = f"{group_id}-"  # for 100,000 ids this is faster than task_of alone
@@ -79,7 +79,7 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId
         waits = not request.unknown_liveness and (groups is None or group_id in groups)  # a forgotten one is not listed
         tasks = tasks_of(_at_group(app, group_id), request, frozenset(works.values()), waits=waits)
         if group_id == app.target.group_id:
-            connectors, gone = tasks.connectors, tasks.gone
+            connectors, group = tasks.connectors, tasks.group
         for each, work in works.items():
             if work in tasks.running:
                 by_id.setdefault(each, replace(tasks.running[work], group_id=_if_other(app, group_id)))
@@ -91,7 +91,7 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId
     unknown = {each: problem for each, problem in unknown.items() if each not in by_id}
     nobody = app.target.group_id is None and not groups and any(may_be_task(each) for each in ids)
     problems = tuple(dict.fromkeys(unknown.values())) or ((_NO_GROUP,) if nobody else ())
-    return Liveness(by_id, unknown, problems, connectors, gone, groups)
+    return Liveness(by_id, unknown, problems, connectors, group, groups)
 
 
 def _of_hidden_groups(

@@ -182,14 +182,14 @@ def plan_recorded(app: App, connector: ConnectorState) -> FencePlan:
 
 def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, described: Described) -> None:
     """Refuse to fence a connector of a group that never existed; a group that is gone runs nothing."""
-    if request.connector is None or liveness.gone is None or request.unknown_liveness:
+    if request.connector is None or liveness.group is None or request.unknown_liveness:
         return
     from eosctl.group.absent import KnownEvidence, refuse_never_there
 
     known = (name for name, state in described.items() if isinstance(state, TransactionDescription))
-    ids = [name for name in known if task_of(name, liveness.gone.group_id) is not None]
+    ids = [name for name in known if task_of(name, liveness.group.group_id) is not None]
     with _waivable():
-        refuse_never_there(app, liveness.gone, [request.connector], KnownEvidence(ids=ids or None, ask_workers=False))
+        refuse_never_there(app, liveness.group, [request.connector], KnownEvidence(ids=ids or None, ask_workers=False))
 
 
 def _refuse_nothing_known(app: App, request: FenceRequest, items: Sequence[FenceItem]) -> None:
@@ -218,7 +218,7 @@ def _describe(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -
     """Return the cluster id and each id's state; both stay unknown where only librdkafka can authenticate."""
     try:
         with app.transactions() as admin:
-            return admin.cluster_id(), admin.describe_transactions(ids) if ids else {}
+            return admin.cluster_id(), admin.describe_transactions(ids)
     except UnsupportedError as error:
         if request.via == "producer" and request.create_unknown:
             return "", dict.fromkeys(ids, KafkaFault(TRANSACTIONAL_ID_NOT_FOUND, "TRANSACTIONAL_ID_NOT_FOUND"))
@@ -266,10 +266,8 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
         return replace(report, exit_code=ExitCode.INTERRUPTED)
     if broken is None:
         return report
-    nothing_done = report.exit_code is ExitCode.FAILED or not report.rows
-    if nothing_done:
-        return replace(report, exit_code=broken.exit_code)
-    return replace(report, exit_code=ExitCode.PARTIAL) if report.exit_code is ExitCode.OK else report
+    is_fenced = any(item.outcome is FenceOutcome.FENCED for item in items.values())
+    return replace(report, exit_code=ExitCode.PARTIAL if is_fenced else broken.exit_code)
 
 
 def _route(app: App, plan: FencePlan) -> FenceRoute:
@@ -389,7 +387,7 @@ def _interruption(items: Iterable[FenceItem]) -> Problem:
     outcomes = [item.outcome for item in items]
     return Problem(
         code=InterruptedByUserError.code,
-        message=f"interrupted: {counted(outcomes.count(FenceOutcome.FENCED), 'id is', 'ids are')} fenced, "
-        f"{outcomes.count(FenceOutcome.UNCONFIRMED)} have no answer",
+        message=f"interrupted: {outcomes.count(FenceOutcome.FENCED)} of {counted(len(outcomes), 'id')} fenced, "
+        f"{outcomes.count(FenceOutcome.UNCONFIRMED)} without an answer",
         hint="Run the same command again: its plan marks ids that are fenced already.",
     )

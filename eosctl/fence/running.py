@@ -43,7 +43,7 @@ class RunningTasks(Struct, frozen=True):
     may_run: Mapping[Work, Problem] = {}
     doubt: Problem | None = None
     connectors: frozenset[str] = frozenset()
-    gone: ConnectGroup | None = None
+    group: ConnectGroup | None = None
 
 
 def tasks_of(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bool) -> RunningTasks:
@@ -57,10 +57,9 @@ def tasks_of(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits:
     group, doubt = held.group, _doubt(app, held)
     by_members = {connector for member in (group.members if group else ()) for connector, _task in member.held}
     known = frozenset({*by_members, *held.connectors})
-    gone = group if group is not None and not group.members else None
     if request.live:
         running = {work: LiveTask(*work, worker_id_of(task.holders[0])) for work, task in held.tasks.items()}
-        return RunningTasks(running, {}, doubt, known, gone)
+        return RunningTasks(running, {}, doubt, known, group)
     running = {
         work: LiveTask(*work, task.status.worker_id)
         for work, task in held.tasks.items()
@@ -78,7 +77,7 @@ def tasks_of(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits:
         if task.worker in silent
     }
     running = {work: task for work, task in running.items() if task.worker not in silent}
-    return RunningTasks(running, may_run, doubt, known, gone)
+    return RunningTasks(running, may_run, doubt, known, group)
 
 
 def _holders_now(app: App, wanted: frozenset[Work], *, waits: bool, asks: bool) -> TaskHolders:

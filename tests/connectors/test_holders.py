@@ -6,20 +6,32 @@ import math
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from eosctl.connectors.holders import Holding, holders_now, judge_task, who_holds
+from eosctl.connectors.holders import (
+    HeldTask,
+    Holding,
+    TaskHolders,
+    connector_statuses,
+    group_or_doubt,
+    holders_now,
+    is_at_rest,
+    judge_task,
+    who_holds,
+)
 from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import TaskStatus
-from eosctl.errors import EosctlError, RefusedError, StalePlanError
+from eosctl.errors import DeadlineError, EosctlError, RefusedError, StalePlanError, UnreachableError
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import plan_fence
 from eosctl.offsets.guard import refuse_running
 from eosctl.rescue.plan import plan_rescue
 from eosctl.task_counts.write import WriteRequest, apply_write, plan_write
+from tests.fakes.faults import Call
 from tests.fakes.rescue_scene import Scene, stop
 from tests.fakes.world import World
 
-W1, W2, STRANGER = WorkerId("w1:8083"), WorkerId("w2:8083"), WorkerId("x:8083")
+W0, W1, W2, STRANGER = WorkerId("w0:8083"), WorkerId("w1:8083"), WorkerId("w2:8083"), WorkerId("x:8083")
 FOLLOWER = "http://w9:8083"
 
 
@@ -77,6 +89,73 @@ def ending(scene: Scene) -> Scene:
 @pytest.fixture
 def scene() -> Scene:
     return Scene()
+
+
+@pytest.mark.parametrize(("timeout_s", "patience_s"), [(60.0, 15.0), (20.0, 10.0)])
+def test_the_patience_with_an_ending_task_leaves_half_of_the_time(
+    ending: Scene, timeout_s: float, patience_s: float
+) -> None:
+    began_s = ending.time.now_s
+    held = who_holds(ending.app(timeout_s=timeout_s), ["c"])
+    assert [task.holding for task in held.tasks.values()] == [Holding.HELD]
+    assert ending.time.now_s - began_s == pytest.approx(patience_s)
+
+
+def test_only_a_stopped_connector_that_nobody_holds_is_at_rest(ending: Scene) -> None:
+    def rests() -> bool:
+        return is_at_rest(ending.app(), "c", connector_statuses(ending.app())["c"])
+
+    assert not rests()
+    ending.time.sleep(1000)
+    assert rests()
+    ending.connector.state = "RUNNING"
+    assert not rests()
+
+
+@pytest.mark.parametrize(
+    ("others", "shown_at", "silent", "waits"),
+    [
+        ([], [], False, True),
+        ([Holding.FREE, Holding.FAILED], [], False, True),
+        ([Holding.FREE, Holding.HELD], [], False, False),
+        ([Holding.RUNS], [], False, False),
+        ([], [W0, STRANGER], False, True),
+        ([], [STRANGER], False, False),  # the workers are of another group
+        ([], [], True, False),
+    ],
+)
+def test_what_is_waited_for(
+    scene: Scene, others: list[Holding], shown_at: list[WorkerId], silent: bool, waits: bool
+) -> None:
+    """A task of a connector that REST shows no more, and tasks of one that it shows, held by nobody or by a member."""
+    group, _doubt = group_or_doubt(scene.app())
+    assert group is not None
+    ended = HeldTask("deleted", 0, Holding.HELD, None, group.members)
+    left = [HeldTask("c", task, holding) for task, holding in enumerate(others)]
+    shown = connector_statuses(scene.app())["c"]
+    shown = replace(shown, tasks=tuple(TaskStatus(0, "RUNNING", worker) for worker in shown_at))
+    held = TaskHolders(
+        {(each.connector, each.task): each for each in (ended, *left)},
+        {"c": shown},
+        group,
+        silence=UnreachableError("silent") if silent else None,
+    )
+    assert held.is_worth_waiting_for() is waits
+
+
+@pytest.mark.parametrize("failure", [DeadlineError("no answer in 5 s"), UnreachableError("refused")])
+def test_a_worker_that_does_not_answer_leaves_the_question_to_the_next(scene: Scene, failure: EosctlError) -> None:
+    def fail(call: Call) -> None:
+        if call.what[0] == FOLLOWER or is_silent:
+            raise failure
+
+    is_silent = False
+    scene.connect.modes = {FOLLOWER: "enabled", **scene.connect.modes}
+    scene.connect.before("connectors", fail)
+    assert connector_statuses(scene.app()).keys() == {"c"}
+    is_silent = True
+    held = holders_now(scene.app(), ["c"])
+    assert (held.tasks, isinstance(held.silence, UnreachableError)) == ({}, True)
 
 
 def test_every_command_meets_a_task_that_rest_shows_no_more(ending: Scene) -> None:
@@ -141,6 +220,13 @@ def test_a_group_in_a_rebalance_is_not_at_rest(scene: Scene) -> None:
     scene.connect.rebalance(math.inf)
     held = holders_now(scene.app(), ["c"])
     assert (held.tasks, held.doubt is None, held.is_at_rest("c")) == ({}, False, False)
+
+
+def test_without_brokers_there_is_no_cluster_to_compare_with(scene: Scene) -> None:
+    scene.connect.kafka_cluster_id = "another"
+    with pytest.raises(RefusedError, match="uses Kafka cluster another, not fake-cluster-id"):
+        connector_statuses(scene.app())
+    assert connector_statuses(scene.app(client=None)).keys() == {"c"}
 
 
 def test_without_a_group_rest_is_all_there_is(scene: Scene) -> None:

@@ -39,6 +39,7 @@ def test_fencing_gives_what_java_gives(stage: Stage) -> None:
 
 def test_unknown_ids_are_created_only_when_told_to(stage: Stage) -> None:
     assert row(stage.fence("nosuch", create_unknown=True), "nosuch")["after"]["producer_epoch"] == 0
+    assert stage.events == [Event("fencing", done=1, total=1, unit="ids")]
 
 
 def test_a_transaction_that_flink_opens_between_plan_and_apply_makes_the_plan_stale(stage: Stage) -> None:
@@ -194,7 +195,7 @@ def test_ctrl_c_reports_what_was_done(stage: Stage) -> None:
     assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed", "nosuch": "skipped_unknown"}
     assert report.exit_code == ExitCode.INTERRUPTED
     assert unanswered_as(report) == ("INTERRUPTED", -1, "interrupted before the answer came")
-    assert "1 id is fenced, 1 have no answer" in report.problems[0].message
+    assert "1 of 3 ids fenced, 1 without an answer" in report.problems[0].message
     assert report.problems[0].hint
 
 
@@ -245,13 +246,15 @@ def test_ids_that_cannot_be_asked_for_again_stay_unconfirmed(stage: Stage) -> No
 
     def open_transactions(app: App) -> TransactionAdmin:
         if gone:
+            left_s.append(app.deadline.remaining_s())
             raise UnreachableError("all brokers gone")
         return stage.brokers.open_transactions(app)
 
     gone: list[str] = []
+    left_s: list[float] = []
     app = replace(stage.app(), open_transactions=open_transactions)
     report = apply_fence(app, plan_fence(app, FenceRequest((TransactionalId("g-c-0"),))), route=lose)
-    assert outcomes(report) == {"g-c-0": "unconfirmed"}
+    assert (outcomes(report), left_s) == ({"g-c-0": "unconfirmed"}, [5.0])
     assert [event.warning for event in stage.events][-1:] == [True]
 
 

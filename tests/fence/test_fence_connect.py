@@ -209,9 +209,9 @@ def test_how_long_a_round_takes_is_said_before(
         scene.take_id(task)
     scene.keep_config("tasks-fencing-c", {"task-count": ids})
     scene.connector.config["admin.override.retry.backoff.max.ms"] = override
-    plan = plan_fence(scene.app(timeout_s=timeout_s), REQUEST)
+    plan = plan_fence(scene.app(timeout_s=timeout_s), replace(REQUEST, live=True, unknown_liveness=True))
     found = [each for each in plan.problems if each.code.startswith("fencing_")]
-    assert [each.code for each in found] == ([] if said is None else [said[0]])
+    assert [each.code for each in plan.problems] == ["liveness_unknown", *([] if said is None else [said[0]])]
     if said is not None:
         assert said[1] in found[0].message
         assert said[2] in str(found[0].hint)

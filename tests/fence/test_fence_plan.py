@@ -10,10 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.ids import TransactionalId
+from eosctl.deadline import Deadline
 from eosctl.errors import ExitCode, NotFoundError, RefusedError, UnsupportedError, UsageError
-from eosctl.fence.gather import FenceRequest, restart_commands
-from eosctl.fence.plan import plan_fence
+from eosctl.fence.gather import FenceRequest, recorded_connectors, restart_commands
+from eosctl.fence.plan import apply_fence, plan_fence, plan_recorded
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+from eosctl.wire import error_codes
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_topic import created
 from tests.fakes.fence_stage import Stage, outcomes, row
@@ -53,22 +55,25 @@ def test_ids_by_prefix_and_pattern_are_sorted_and_after_the_given_ones(stage: St
     assert list(outcomes(stage.plan(pattern="g-c"))) == []  # the whole id must match
     stage.brokers.state.transactions["x\ny"] = FakeTransaction(50, 0)
     assert list(outcomes(stage.plan(pattern="x.y"))) == ["x\ny"]
+    stage.brokers.fail_next("ListTransactions", error_codes.UNKNOWN_SERVER_ERROR)
+    assert codes(stage.plan(prefix="g-")) == ["not_checked"]
 
 
 @pytest.mark.parametrize(
-    ("ids", "options"),
+    ("ids", "options", "step"),
     [
-        ((), {}),
-        ((), {"tasks": 2}),
-        (("",), {}),
-        ((), {"prefix": ""}),
-        ((), {"pattern": "("}),
-        ((), {"connector": ""}),
+        ((), {}, "Give ids, --from-file, --prefix, --match or --connector"),
+        ((), {"tasks": 2}, "Name the connector"),
+        (("",), {}, "None"),
+        ((), {"prefix": ""}, "None"),
+        ((), {"pattern": "("}, "None"),
+        ((), {"connector": ""}, "None"),
     ],
 )
-def test_requests_that_name_nothing(stage: Stage, ids: Sequence[str], options: Any) -> None:
-    with pytest.raises(UsageError):
+def test_requests_that_name_nothing(stage: Stage, ids: Sequence[str], options: Any, step: str) -> None:
+    with pytest.raises(UsageError) as caught:
         stage.plan(*ids, **options)
+    assert str(caught.value.hint).startswith(step)
 
 
 def test_a_connectors_ids_come_from_its_task_count_record(stage: Stage) -> None:
@@ -85,6 +90,18 @@ def test_tasks_overrides_the_record_and_says_so(stage: Stage) -> None:
     report = stage.plan(connector="c", tasks=1)
     assert list(outcomes(report)) == ["g-c-0"]
     assert codes(report) == ["task_count_overridden"]
+    assert outcomes(stage.plan(connector="nosuch", tasks=1)) == {"g-nosuch-0": "skipped_unknown"}
+
+
+def test_what_another_command_has_read_is_planned_and_its_refusal_names_the_command_of_the_flags(stage: Stage) -> None:
+    stage.configs(created("c", 1, record=1))
+    connector = recorded_connectors(stage.app())["c"]
+    stage.configs(created("c", 2, record=2))
+    assert plan_recorded(stage.app(), connector).wanted() == ["g-c-0"]
+    stage.runs(("c", 0))
+    with pytest.raises(RefusedError, match="runs task 0 of connector c") as caught:
+        plan_recorded(stage.app(), connector)
+    assert str(caught.value.hint).endswith("These are options of `eosctl fence`.")
 
 
 @pytest.mark.parametrize("records", [(), created("c", 2, record=None)], ids=["no connector", "no record"])
@@ -115,6 +132,7 @@ def test_tasks_of_a_group_called_connect_cluster_are_no_leaders(stage: Stage, fl
     report = stage.plan(prefix="connect-cluster-c-", **flags)
     assert outcomes(report) == dict.fromkeys(ids, "would_fence")
     assert row(report, ids[1])["owner"] == {"kind": "task", "connector": "c", "task": 1, "application": None}
+    assert "leader_id" not in codes(report)
     stage.brokers.state.transactions["connect-cluster-connect-cluster"] = FakeTransaction(60, 0)
     with pytest.raises(RefusedError, match="connect-cluster-connect-cluster, connect-cluster-g may be the id"):
         stage.plan(prefix="connect-cluster-", **flags)
@@ -163,6 +181,7 @@ def test_a_task_that_is_about_to_start_may_have_its_producer(stage: Stage) -> No
     stage.runs(("c", 1), state="UNASSIGNED")
     with pytest.raises(RefusedError, match="has its producer before") as caught:
         stage.plan("g-c-1")
+    assert str(caught.value.hint).startswith("Run again when they are RUNNING or FAILED")
     assert "--unknown-liveness" in str(caught.value.hint)
 
 
@@ -171,8 +190,8 @@ def test_live_fences_it_and_tells_how_to_restart_without_credentials(stage: Stag
     report = stage.fence("g-c-1", live=True)
     assert outcomes(report) == {"g-c-1": "fenced"}
     (warning,) = report.problems
-    command = "eosctl connectors restart --failed -u http://w1:8083 c"
-    assert (warning.severity, command in str(warning.hint)) == ("warning", True)
+    steps = ["Afterwards run:", "eosctl connectors restart --failed -u http://w1:8083 c"]
+    assert (warning.severity, [line.strip() for line in str(warning.hint).splitlines()]) == ("warning", steps)
 
 
 @pytest.mark.parametrize(
@@ -195,13 +214,13 @@ def test_a_restart_command_goes_where_the_user_reaches_the_workers(
     assert command == f"eosctl connectors restart --failed -u {where} c"
 
 
-def test_of_many_tasks_some_are_named_and_all_are_counted(stage: Stage) -> None:
-    stage.runs(*(("e", task) for task in range(7)))
-    for task in range(7):
+@pytest.mark.parametrize(("tasks", "more"), [(5, ""), (7, " and 2 more")])
+def test_of_many_tasks_some_are_named_and_all_are_counted(stage: Stage, tasks: int, more: str) -> None:
+    stage.runs(*(("e", task) for task in range(tasks)))
+    for task in range(tasks):
         stage.brokers.state.transactions[f"g-e-{task}"] = FakeTransaction(50 + task, 0)
-    with pytest.raises(
-        RefusedError, match=r"cannot fence g-e-0, g-e-1, .*g-e-4 and 2 more: .* of connector e and 2 more"
-    ):
+    named = f"cannot fence g-e-0, g-e-1, .*g-e-4{more}: .* runs task 4 of connector e{more} now"
+    with pytest.raises(RefusedError, match=named):
         stage.plan(prefix="g-e-")
 
 
@@ -220,6 +239,7 @@ def test_the_leader_id_is_refused_alive_or_not(stage: Stage, live: bool) -> None
     report = stage.fence("connect-cluster-g", allow_leader=True)
     assert outcomes(report) == {"connect-cluster-g": "fenced"}
     assert codes(report) == ["leader_id"]
+    assert str(report.problems[0].hint).startswith("PUT the unchanged config of any connector")
 
 
 def test_what_flink_may_have_prepared_is_refused_and_said(stage: Stage) -> None:
@@ -233,7 +253,8 @@ def test_what_flink_may_have_prepared_is_refused_and_said(stage: Stage) -> None:
     assert outcomes(stage.fence("job-0-6")) == {"job-0-6": "fenced"}
     report = stage.fence("job-0-7", discard_prepared=True)
     assert (outcomes(report), codes(report)) == ({"job-0-7": "fenced"}, ["prepared_transactions"])
-    assert report.problems[0].severity == "warning"
+    (warning,) = report.problems
+    assert (warning.severity, "can't be written again" in str(warning.hint)) == ("warning", True)
 
 
 def test_an_id_that_may_be_flinks_or_a_tasks_is_a_tasks_where_its_connector_is_known(stage: Stage) -> None:
@@ -271,6 +292,10 @@ def test_what_the_native_wire_cannot_authenticate_to_is_planned_blind_only_when_
     assert row(report, "g-c-0")["before"] is None
     with pytest.raises(RefusedError, match="Flink"):  # whether it has a transaction open can't be known
         plan_fence(app, replace(blind, transactional_ids=(TransactionalId("job-0-7"),)))
+    plan = plan_fence(app, replace(blind, live=True))
+    late = Deadline.after(0.0, app.clock)  # librdkafka's producers are not even made
+    fenced = apply_fence(replace(app, deadline=late, open_transactions=lambda _app: pytest.fail("natively")), plan)
+    assert (outcomes(fenced), fenced.exit_code) == ({"g-c-0": "failed"}, ExitCode.UNREACHABLE)
 
 
 @pytest.mark.parametrize(

@@ -61,10 +61,21 @@ def test_ids_that_coordinators_know_are_evidence_without_a_config_topic(world: W
     assert outcomes(plan(world, connector="c", tasks=2)) == {"g-c-0": "would_fence", "g-c-1": "would_fence"}
 
 
-def test_a_group_that_was_never_there_is_not_found_and_what_was_looked_at_is_said(world: World) -> None:
+def test_known_ids_count_more_than_a_config_topic_that_seems_to_be_another_groups(world: World) -> None:
+    other = world.other_group("h", H1)
+    other.add("c")
+    configs(world, created("c", 1))
+    other.config_offset = 3  # its worker has read them
+    assert outcomes(plan(world, connector="c", tasks=2)) == {"g-c-0": "would_fence", "g-c-1": "would_fence"}
+    with pytest.raises(RefusedError, match="seems to be another group's"):
+        down(world, "g")
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_group_that_was_never_there_is_not_found_and_what_was_looked_at_is_said(world: World, live: bool) -> None:
     """A mistyped -g used to fence nothing, with exit code 0, and later was refused as if a flag were missing."""
     with pytest.raises(NotFoundError) as caught:
-        plan(world, group_id="mistyped", connector="c", tasks=2)
+        plan(world, group_id="mistyped", connector="c", tasks=2, live=live)
     assert "the Connect group 'mistyped' does not exist on this Kafka cluster" in caught.value.message
     assert "no transactional id is its leader's or a task's of it" in caught.value.message
     assert "topic connect-configs has no connector c" in caught.value.message
@@ -74,16 +85,23 @@ def test_a_group_that_was_never_there_is_not_found_and_what_was_looked_at_is_sai
 
 
 @pytest.mark.parametrize(
-    ("each", "refused"), [("mistyped-c-0", True), ("connect-cluster-mistyped", True), ("job", False)]
+    ("group_id", "each", "refused"),
+    [
+        ("mistyped", "mistyped-c-0", True),
+        ("mistyped", "connect-cluster-mistyped", True),
+        ("connect-cluster", "connect-cluster-c-0", True),  # a task's, or that of the leader of group c-0
+        ("mistyped", "job", False),
+    ],
 )
 def test_an_unknown_id_needs_a_group_only_where_it_may_be_one_of_its_own(
-    world: World, each: str, refused: bool
+    world: World, group_id: str, each: str, refused: bool
 ) -> None:
+    world.other_group("c-0", H1)  # that its worker answers is no evidence of another group
     if not refused:
-        assert outcomes(plan(world, group_id="mistyped", transactional_ids=(each,))) == {each: "skipped_unknown"}
+        assert outcomes(plan(world, group_id=group_id, transactional_ids=(each,))) == {each: "skipped_unknown"}
         return
     with pytest.raises(NotFoundError):
-        plan(world, group_id="mistyped", transactional_ids=(each,))
+        plan(world, group_id=group_id, urls=(H1,), transactional_ids=(each,))
 
 
 def down(world: World, group_id: str, connector: str = "c", **target: Any) -> None:
