@@ -12,7 +12,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -86,9 +86,9 @@ def _is_archive(path: Path) -> bool:
     return path.name.lower().endswith((".jar", ".zip"))
 
 
-def read_plugin(path: Path) -> Plugin:
+def read_plugin(path: Path, *, most_bytes: int = MOST_PLUGIN_BYTES) -> Plugin:
     """Read one child of a plugin.path entry; what can't be read is in `unread`."""
-    reader = _Reader()
+    reader = _Reader(most_bytes)
     if _is_archive(path):
         reader.read_archive(path, path.name)
         return reader.plugin(path)
@@ -124,13 +124,13 @@ def _find_archives(top: Path, unread: list[str]) -> tuple[list[Path], list[Path]
 class _Reader:
     """Collects what the jars of one plugin have."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
         self.unread: list[str] = []
         self._classes: dict[str, PluginClass] = {}
         self._copies: dict[str, tuple[str, ...]] = {}
         self._services: dict[str, frozenset[str]] = {}
         self._versions: dict[str, str | None] = {}
-        self._left = MOST_PLUGIN_BYTES
+        self._left = most_bytes
 
     def plugin(self, path: Path) -> Plugin:
         """Return what was read."""
@@ -193,7 +193,7 @@ class _Reader:
         self._left -= len(data)
         where = f"{jar}: {entry}" if jar else entry
         if self._left < 0 or len(data) > MOST_CLASS_BYTES:
-            limit = "the classes of the plugin exceed 1 GiB" if self._left < 0 else "it exceeds 16 MiB"
+            limit = "the plugin has more than is read of one" if self._left < 0 else "it exceeds 16 MiB"
             self.unread.append(f"{where} was not read: {limit}")
             return
         try:
@@ -261,8 +261,3 @@ def _text_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
     found = pattern.search(text)
     return found[1] if found else None
-
-
-def read_plugins(entry: Path) -> Iterator[Plugin]:
-    """Yield the plugins of a plugin.path entry, one after the other: all of them may take gigabytes."""
-    return (read_plugin(path) for path in plugin_paths(entry))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from eosctl.plugins.kafka_classes import known_classes
 from eosctl.plugins.rows import UPGRADE_PLUGINS, PlannedPlugins, PluginPart, PluginsData, PluginsSummary
 from eosctl.plugins.rules import InstalledPlugin, find_two_versions, installed_plugins, judge_plugin
 from eosctl.report import Report, check_exit_code
+
+
+_NUMBERED = re.compile(r"\d+\.\d", re.ASCII)
 
 
 class PluginsSeen(Struct, frozen=True):
@@ -104,7 +108,7 @@ class NamedPlugins(Struct, frozen=True):
 
         Raises UsageError for a version that is none, InputFileError for a folder that is not there.
         """
-        if kafka_version(self.kafka) is None:
+        if _NUMBERED.match(self.kafka) is None:
             raise UsageError(f"{self.kafka} is no version of Kafka", hint="Give one such as 4.4.0.")
         for folder in self.folders:
             if not folder.exists():
