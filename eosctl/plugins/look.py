@@ -22,7 +22,6 @@ from eosctl.plugins.rows import UPGRADE_PLUGINS, PlannedPlugins, PluginPart, Plu
 from eosctl.plugins.rules import InstalledPlugin, find_two_versions, installed_plugins, judge_plugin
 from eosctl.report import Report, check_exit_code
 
-
 _NUMBERED = re.compile(r"\d+\.\d", re.ASCII)
 
 
