@@ -362,3 +362,5 @@ SUMMING_GATES = frozenset(
 GATE_IDS = tuple(rule.id for rule in _RULES)
 DRIVER_GATE_IDS = (codes.WORKLOAD_MATCHES, codes.WORKLOAD_ROLLS, codes.KUBECTL_RIGHTS)
 """Gates of the platform that a driver changes; `upgrade apply` alone has them."""
+PLAN_GATE_IDS = (codes.PLUGINS_FIT,)
+"""Gates of `upgrade plan` alone."""
