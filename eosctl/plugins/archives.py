@@ -75,6 +75,11 @@ class Plugin(Struct, frozen=True):
     unread: tuple[str, ...] = ()
 
 
+def path_text(path: Path | str) -> str:
+    """Return a path as text that every output can have: names of files need not be UTF-8."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
 def plugin_paths(entry: Path) -> list[Path]:
     """Return the plugins of a plugin.path entry, in their order; raise OSError if it can't be listed."""
     if entry.is_dir():
@@ -90,11 +95,11 @@ def read_plugin(path: Path, *, most_bytes: int = MOST_PLUGIN_BYTES) -> Plugin:
     """Read one child of a plugin.path entry; what can't be read is in `unread`."""
     reader = _Reader(most_bytes)
     if _is_archive(path):
-        reader.read_archive(path, path.name)
+        reader.read_archive(path, path_text(path.name))
         return reader.plugin(path)
     archives, folders = _find_archives(path, reader.unread)
     for archive in archives:
-        reader.read_archive(archive, os.path.relpath(archive, path.resolve()))
+        reader.read_archive(archive, path_text(os.path.relpath(archive, path.resolve())))
     if not archives:
         reader.read_folder(path, folders)
     return reader.plugin(path)
@@ -114,9 +119,9 @@ def _find_archives(top: Path, unread: list[str]) -> tuple[list[Path], list[Path]
             waiting += [each for each in below if each.is_dir()]
             archives.update(each for each in below if _is_archive(each) and not each.is_dir())
         except (OSError, RuntimeError) as exc:
-            unread.append(f"{folder}: {exc}")
+            unread.append(f"{path_text(folder)}: {exc.strerror if isinstance(exc, OSError) else exc}")
         if len(archives) > _MOST_ARCHIVES:
-            unread.append(f"{top}: only the first {_MOST_ARCHIVES:,} jars were read")
+            unread.append(f"{path_text(top)}: only the first {_MOST_ARCHIVES:,} jars were read")
             break
     return sorted(archives)[:_MOST_ARCHIVES], folders
 
@@ -134,7 +139,7 @@ class _Reader:
 
     def plugin(self, path: Path) -> Plugin:
         """Return what was read."""
-        return Plugin(str(path), self._classes, self._versions, self._copies, self._services, tuple(self.unread))
+        return Plugin(path_text(path), self._classes, self._versions, self._copies, self._services, tuple(self.unread))
 
     def read_archive(self, path: Path, name: str) -> None:
         """Read the classes and the lists of services of a jar."""
@@ -170,21 +175,20 @@ class _Reader:
         self._versions[name] = version or by_pom or (found[1] if found else None)
 
     def read_folder(self, top: Path, folders: Iterable[Path]) -> None:
-        """Read the class files below a folder that has no jars."""
-        for path in sorted(each for folder in folders for each in folder.glob("*.class")):
-            name = os.path.relpath(path, top.resolve())
+        """Read the class files below a folder that has no jars, and its lists of services."""
+        for path in sorted(each for folder in folders for each in folder.glob("*")):
+            name = path_text(os.path.relpath(path, top.resolve()))
+            is_class, is_list = name.endswith(".class"), name.startswith(_SERVICES)
             try:
+                if not (is_class or is_list) or path.is_dir():
+                    continue
                 with open(open_regular(path.resolve())[0], "rb") as file:
-                    self._add(name, file, "")
-            except OSError as exc:
+                    if is_class:
+                        self._add(name, file, "")
+                    else:
+                        self._add_services(path.name, file.read(_MOST_TEXT_BYTES).decode("utf-8", "replace"))
+            except (OSError, RuntimeError) as exc:
                 self.unread.append(f"{name}: {exc}")
-        services = top / _SERVICES
-        for path in sorted(services.iterdir()) if services.is_dir() else ():
-            try:
-                with open(open_regular(path.resolve())[0], "rb") as file:
-                    self._add_services(path.name, file.read(_MOST_TEXT_BYTES).decode("utf-8", "replace"))
-            except OSError as exc:
-                self.unread.append(f"{_SERVICES}{path.name}: {exc}")
         self._versions[""] = None
 
     def _add(self, entry: str, file: IO[bytes], jar: str) -> None:

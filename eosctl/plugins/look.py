@@ -16,7 +16,7 @@ from eosctl.deadline import Deadline, Event, OnEvent
 from eosctl.errors import InputFileError, UsageError
 from eosctl.output.rows import finding_row, unseen_parts
 from eosctl.plugins import codes
-from eosctl.plugins.archives import plugin_paths, read_plugin
+from eosctl.plugins.archives import path_text, plugin_paths, read_plugin
 from eosctl.plugins.kafka_classes import known_classes
 from eosctl.plugins.rows import UPGRADE_PLUGINS, PlannedPlugins, PluginPart, PluginsData, PluginsSummary
 from eosctl.plugins.rules import InstalledPlugin, find_two_versions, installed_plugins, judge_plugin
@@ -64,8 +64,8 @@ def look_at_plugins(
     paths = list(_paths(folders, findings, kafka))
     for number, path in enumerate(paths):
         if deadline is not None and deadline.expired():
-            more = f"{path} and {len(paths) - number - 1} more were not read: no time was left"
-            findings.append(_not_judged(str(path), more, kafka))
+            more = f"{path_text(path)} and {len(paths) - number - 1} more were not read: no time was left"
+            findings.append(_not_judged(path_text(path), more, kafka))
             break
         on_event(Event("reading plugins", number, len(paths), "plugins"))
         plugin = read_plugin(path)
@@ -73,7 +73,7 @@ def look_at_plugins(
         if release is not None:
             findings += judge_plugin(plugin, table, release, kafka)
     findings += find_two_versions(installed)
-    return PluginsSeen(kafka, release, tuple(map(str, folders)), tuple(installed), tuple(worst_first(findings)))
+    return PluginsSeen(kafka, release, tuple(map(path_text, folders)), tuple(installed), tuple(worst_first(findings)))
 
 
 def _paths(folders: Sequence[Path], findings: list[Finding], kafka: str) -> Iterator[Path]:
@@ -81,7 +81,7 @@ def _paths(folders: Sequence[Path], findings: list[Finding], kafka: str) -> Iter
         try:
             yield from plugin_paths(folder)
         except OSError as exc:
-            findings.append(_not_judged(str(folder), f"{folder} can't be read: {exc.strerror}", kafka))
+            findings.append(_not_judged(path_text(folder), f"{path_text(folder)} can't be read: {exc.strerror}", kafka))
 
 
 def _not_judged(subject: str, message: str, kafka: str) -> Finding:

@@ -54,6 +54,12 @@ def test_the_children_of_a_folder_are_its_plugins(tmp_path: Path) -> None:
     assert plugin_paths(tmp_path / "uber.jar") == [tmp_path / "uber.jar"]
 
 
+def test_a_folder_of_classes_may_list_services(tmp_path: Path) -> None:
+    (tmp_path / "META-INF" / "services").mkdir(parents=True)
+    (tmp_path / "META-INF" / "services" / "x.Spi").write_text("# none\nx.A\n")
+    assert read(tmp_path).services == {"x/Spi": frozenset({"x/A"})}
+
+
 def test_beside_jars_class_files_do_not_count(tmp_path: Path) -> None:
     """PluginUtils.pluginUrls returns the archives alone."""
     write_jar(tmp_path / "p" / "a.jar", B)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,14 @@ def test_one_plugin_in_two_versions(invoke: Invoke, tmp_path: Path) -> None:
         write_jar(tmp_path / version / f"good-{version}.jar", GOOD)
     outcome = check(invoke, tmp_path, "4.4.0")
     assert (outcome.exit_code, codes_of(outcome)) == (0, ["plugin_in_two_versions"])
+
+
+@pytest.mark.parametrize("output", ["text", "json", "ndjson", "yaml"])
+def test_names_need_not_be_utf_8(invoke: Invoke, tmp_path: Path, output: str) -> None:
+    """YAML ended in UnicodeEncodeError."""
+    write_jar(tmp_path / "a.jar", OLD).rename(os.fsdecode(bytes(tmp_path) + b"/\xff\xfe.jar"))
+    outcome = invoke("upgrade", "plan", "--plugins", str(tmp_path), "--kafka", "4.4.0", "-o", output)
+    assert (outcome.exit_code, NOT_FOR in outcome.stdout) == (3, True)
 
 
 @pytest.mark.parametrize(
