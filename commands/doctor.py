@@ -57,14 +57,15 @@ def doctor(
     If task-count records show that workers were enabled and none is now, that is an error; --expect sets the mode.
 
     Checks the workers and their modes, former members that the status topic names (each is asked whether it runs,
-    without credentials), classes that some workers lack, the gates of the upgrade, hanging transactions, causes of
-    FAILED tasks (and whether eosctl fenced them from this machine), task-count records, source connectors and their
-    tasks (also whether a task, or its worker, can't commit or has committed nothing for five minutes), connectors that
-    are not running or have no tasks, offsets topics and missing offsets, brokers that are down or whose disks are
-    nearly full, replicas that are not in sync, replication and rights. The worst comes first, each with its fix;
-    offsets that tasks do not see, or that went back, come before any fix that restarts something. A check that can't
-    run has a row, too (not_checked, with the reason); rights are checked if the workers' files (-w) name the
-    principals.
+    without credentials), classes that some workers lack or have in another version, plugins that do not fit the
+    workers' Kafka (if the plugin.path of a file given with -w is on this machine), the gates of the upgrade, hanging
+    transactions, causes of FAILED tasks (and whether eosctl fenced them from this machine), task-count records, source
+    connectors and their tasks (also whether a task, or its worker, can't commit or has committed nothing for five
+    minutes), connectors that are not running or have no tasks, offsets topics and missing offsets, brokers that are
+    down or whose disks are nearly full, replicas that are not in sync, replication and rights. The worst comes first,
+    each with its fix; offsets that tasks do not see, or that went back, come before any fix that restarts something. A
+    check that can't run has a row, too (not_checked, with the reason); rights are checked if the workers' files (-w)
+    name the principals.
 
     Nothing is changed, but source connectors validate their configs, and some log in to their databases to do so
     (--no-validate skips this). Use --ignore for findings that you accept, such as few_replicas:__transaction_state on a

@@ -22,7 +22,7 @@ FLOORS = (
     ("group", "connectors"),
     (
         *("acls", "txn", "fence", "sandbox", "offsets", "task_counts", "rescue", "migrate", "audit"),
-        *("observation", "upgrade"),
+        *("observation", "plugins", "upgrade"),
     ),
     ("checks", "collect", "exporter", "watch", "rehearse", "demo", "explain"),
     ("commands", "__main__"),

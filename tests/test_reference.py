@@ -156,7 +156,9 @@ def test_the_collectors_see_every_spelling() -> None:
 def test_gates_and_exit_codes_are_all_there_are() -> None:
     assert {str(int(code)) for code in ExitCode} == {entry for entry in ENTRIES if entry.kind == "exit code"}
     gates = importlib.import_module("eosctl.upgrade.gates")
-    assert [*gates.GATE_IDS, *gates.DRIVER_GATE_IDS] == [entry for entry in ENTRIES if entry.kind == "gate"]
+    assert [*gates.GATE_IDS, *gates.DRIVER_GATE_IDS, *gates.PLAN_GATE_IDS] == [
+        entry for entry in ENTRIES if entry.kind == "gate"
+    ]
 
 
 def test_a_code_is_text_and_stays_one_when_it_is_copied() -> None:

@@ -8,6 +8,7 @@ import click
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
+from eosctl.errors import UsageError
 from eosctl.report import Report
 
 from ..frame.options import EosctlGroup, pass_app, pass_request, validation_option, waivers
@@ -30,10 +31,18 @@ def upgrade() -> None:
 @click.option(
     "--to",
     "target",
-    required=True,
     type=click.Choice(["preparing", "enabled", "disabled"]),
-    help="Target mode for every worker.",
+    help="Target mode for every worker; only --plugins goes without.",
 )
+@click.option(
+    "--plugins",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Check the plugins in this entry of plugin.path for --kafka (repeatable).",
+)
+@click.option("--kafka", metavar="VERSION", help="With --plugins: the version of Kafka that the plugins are to run on.")
 @click.option(
     "--hard",
     is_flag=True,
@@ -48,7 +57,15 @@ def upgrade() -> None:
 @pass_app
 @pass_request(PodOptions)
 def plan_command(
-    app: App, pods: PodOptions, *, target: str, hard: bool, plan_out: Path | None, validate: bool
+    app: App,
+    pods: PodOptions,
+    *,
+    target: str | None,
+    folders: tuple[Path, ...],
+    kafka: str | None,
+    hard: bool,
+    plan_out: Path | None,
+    validate: bool,
 ) -> Report:
     """Plan which workers to restart in which order, and check the gates.
 
@@ -60,13 +77,31 @@ def plan_command(
     rolling restart or two. With --workload, kubectl is asked whether `apply --driver kubernetes` may begin: three more
     gates. Needs Kafka Connect 3.3 or newer.
 
+    --plugins and --kafka add a gate before an upgrade of Kafka itself: do the plugins in these folders name classes or
+    methods that the new version lacks? The folders are read as Connect reads plugin.path, without Java. Kafka's own
+    classes in a plugin's jars, plugins in two versions, and jars that can't be read are reported, too. Without --to
+    only the plugins are checked, and no cluster is needed; the exit code is then 3 if one does not fit, else 7 if that
+    is not known of one.
+
+    \b
     Example: eosctl upgrade plan --to enabled -b kafka:9092 -g connect-cluster
+    Example: eosctl upgrade plan --plugins /opt/connect/plugins --kafka 4.4.0
     """
     from eosctl.core.workers.modes import Mode
+    from eosctl.plugins.look import NamedPlugins, check_plugins
     from eosctl.upgrade.plan import plan_upgrade
 
-    driver = pods.kubernetes_driver(app)
-    return plan_upgrade(app, Mode(target), hard=hard, plan_out=plan_out, validate=validate, driver=driver)
+    if bool(folders) != bool(kafka):
+        raise UsageError("--plugins and --kafka go together", hint="Give both, or neither.")
+    plugins = NamedPlugins(folders, kafka) if kafka else None
+    if target is not None:
+        driver = pods.kubernetes_driver(app)
+        return plan_upgrade(
+            app, Mode(target), hard=hard, plan_out=plan_out, validate=validate, driver=driver, plugins=plugins
+        )
+    if plugins is None:
+        raise UsageError("--to is missing", hint="Give --to MODE; only --plugins with --kafka goes without.")
+    return check_plugins(app, plugins)
 
 
 @upgrade.command("status")

@@ -254,7 +254,7 @@ def examine(
     Without an error, it exits 7 when some checks could not run; when none could, as the first reason (2, 4 or 5).
     Raises NotFoundError for a group that was never there.
     """
-    diagnosis = diagnose(app, validate=validate, expected=expected, ignore=ignore)
+    diagnosis = diagnose(app, validate=validate, expected=expected, ignore=ignore, reads_plugins=True)
     return doctor_report(diagnosis.visit, diagnosis.results, strict=strict)
 
 
@@ -267,13 +267,19 @@ class Examination(Struct, frozen=True):
 
 
 def diagnose(
-    app: App, *, validate: bool = True, expected: Mode | None = None, ignore: Sequence[IgnoredFinding] = ()
+    app: App,
+    *,
+    validate: bool = True,
+    expected: Mode | None = None,
+    ignore: Sequence[IgnoredFinding] = (),
+    reads_plugins: bool = False,
 ) -> Examination:
     """Run every check, as `examine` does, and fold consequences under their cause.
 
-    Raises NotFoundError for a group that was never there.
+    Without `reads_plugins` no jars are read: the collector, which does not, runs this every few minutes. Raises
+    NotFoundError for a group that was never there.
     """
-    visit = Visit(app, validate=validate, expected=expected)
+    visit = Visit(app, validate=validate, expected=expected, reads_plugins=reads_plugins)
     findings, failed = _run(visit)
     grouped = under_causes(visit, findings, ignore)
     both = {check: split_ignored(found, ignore) for check, found in grouped.items()}

@@ -299,10 +299,16 @@ SILENT_BUDGET_S, LEAST_SHARE_S = 16.0, 2.0
 
 
 class Visit:
-    """One look at the group and its workers; an error of the first look is raised at each later one."""
+    """One look at the group and its workers; an error of the first look is raised at each later one.
 
-    def __init__(self, app: App, *, validate: bool = True, expected: Mode | None = None) -> None:
+    `reads_plugins`: the jars in the workers' plugin.path are read, which takes seconds.
+    """
+
+    def __init__(
+        self, app: App, *, validate: bool = True, expected: Mode | None = None, reads_plugins: bool = False
+    ) -> None:
         self.app, self._whole, self._validate, self.expected = app, app, validate, expected
+        self.reads_plugins = reads_plugins
         self._budget: Deadline | None = None
         self._group: GroupObservation | EosctlError | None = None
         self._observation: Observation | EosctlError | None = None

@@ -27,6 +27,7 @@ from eosctl.group import codes as group
 from eosctl.migrate import codes as migrate
 from eosctl.observation.connectors import codes as connector_configs
 from eosctl.offsets import codes as offsets
+from eosctl.plugins import codes as plugins
 from eosctl.rehearse import codes as rehearse
 from eosctl.rescue import codes as rescue
 from eosctl.state import codes as state
@@ -156,7 +157,7 @@ WORDS = (
 MODULES = (
     *(errors, open_transactions, fold, offsets_topics, metrics, collect),
     *(state, failures, group, connectors, txn, acls, fence),
-    *(offsets, task_counts, migrate),
+    *(offsets, task_counts, migrate, plugins),
     *(rescue, connector_configs, upgrade, checks, audit, rehearse),
 )
 """The modules that declare codes."""

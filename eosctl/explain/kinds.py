@@ -25,6 +25,7 @@ ROW_MODULES = (
     "eosctl.offsets.rows",
     "eosctl.offsets.switch.rows",
     "eosctl.offsets.write_rows",
+    "eosctl.plugins.rows",
     "eosctl.profiles.rows",
     "eosctl.rehearse.rows",
     "eosctl.rescue.rows",

@@ -208,7 +208,7 @@ class WorkerView(Struct, frozen=True):
 
     `unloadable` are source plugins whose classes don't fit the worker, each with its message. `failure` is why nothing
     is known of the worker: no answer, or not one of a Connect worker. `plugins` are the classes of the connectors that
-    it lists, None if it did not.
+    it lists, each with its versions: several since Kafka 4.1, none if it can't be loaded. None if it did not list them.
     """
 
     version: str | None = None
@@ -218,7 +218,7 @@ class WorkerView(Struct, frozen=True):
     evidence: tuple[str, ...] = ()
     unloadable: Mapping[str, str] = {}
     failure: EosctlError | None = None
-    plugins: frozenset[str] | None = None
+    plugins: Mapping[str, frozenset[str]] | None = None
 
 
 def view_worker(app: App, url: str) -> WorkerView:
@@ -282,7 +282,7 @@ class Probe(Struct, frozen=True):
     mode: Mode
     reason: str
     unloadable: Mapping[str, str] = {}
-    plugins: frozenset[str] | None = None
+    plugins: Mapping[str, frozenset[str]] | None = None
 
 
 def probe_mode(worker: ConnectWorker) -> tuple[Mode, str]:
@@ -300,7 +300,15 @@ def probe_worker(worker: ConnectWorker) -> Probe:
     """
     listed = worker.plugins()
     probe = _probe_with(worker, probe_plugins(listed))
-    return replace(probe, plugins=frozenset(str(each.get("class")) for each in listed))
+    return replace(probe, plugins=_versions_by_class(listed))
+
+
+def _versions_by_class(listed: Iterable[Mapping[str, object]]) -> dict[str, frozenset[str]]:
+    found = dict[str, frozenset[str]]()
+    for each in listed:
+        name, version = str(each.get("class")), each.get("version")
+        found[name] = found.get(name, frozenset()) | ({str(version)} if version else frozenset())
+    return found
 
 
 def _probe_with(worker: ConnectWorker, candidates: Sequence[str]) -> Probe:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import cast
 
 from msgspec import Struct
@@ -24,8 +25,8 @@ class WorkerObservation(Struct, frozen=True):
     `client_host` is the address from which the member is connected to its coordinator. `wanted_offset` is the config
     offset that the group requires and that it does not reach, if so. Workers of a dedicated MirrorMaker have no REST
     interface for us (`has_rest`); one that advertises no URL is a `node`. `outside` is the evidence that it runs
-    without being a member, if so. `plugins` are the classes of the connectors that it lists. `worker_id` is a member's
-    name in REST, by the URL that it advertises.
+    without being a member, if so. `plugins` are the classes of the connectors that it lists, with their versions.
+    `worker_id` is a member's name in REST, by the URL that it advertises.
     """
 
     url: str | None
@@ -48,7 +49,7 @@ class WorkerObservation(Struct, frozen=True):
     node: str | None = None
     doubt: str = ""
     outside: str = ""
-    plugins: frozenset[str] | None = None
+    plugins: Mapping[str, frozenset[str]] | None = None
     worker_id: str | None = None
 
     def without_answers(self, doubt: str) -> WorkerObservation:

@@ -162,6 +162,13 @@ KUBECTL_RIGHTS = gate(
     "With --driver kubernetes: kubectl may change the workloads, and delete pods where eosctl has to.",
     "docs/kubernetes.md has the Role that eosctl needs.",
 )
+PLUGINS_FIT = gate(
+    "plugins_fit",
+    "With --plugins: no plugin names a class or method that the Kafka of --kafka lacks. It is about another version of "
+    "Kafka, so `upgrade apply` does not have it.",
+    "Install releases of the plugins for that Kafka; `eosctl rehearse --plugin-path DIR --kafka-version VERSION` shows "
+    "whether one runs.",
+)
 NO_WORKERS = finding("no_workers", "The group has no workers.", "Start them.")
 MODE_UNPROVEN = finding("mode_unproven", "The mode of a worker can't be proven.", "Give its properties file with -w.")
 WRONG_MODE = finding("wrong_mode", "A worker is in another mode than wanted.", "`eosctl upgrade plan` has the steps.")

@@ -25,6 +25,7 @@ class Gate(Struct, frozen=True):
     """The outcome of one check.
 
     `guards_data`: to go on without knowing may lose records, or send them twice. `accepted`: the user goes on with it.
+    `only_planned`: `upgrade apply` does not have this gate.
     """
 
     id: Code
@@ -33,10 +34,13 @@ class Gate(Struct, frozen=True):
     fix: str = ""
     guards_data: bool = False
     accepted: bool = False
+    only_planned: bool = False
 
     @property
     def stops_apply(self) -> bool:
         """True if no worker may be restarted while the gate has this status."""
+        if self.only_planned:
+            return False
         return not self.accepted and (self.status == "fail" or (self.status == "unknown" and self.guards_data))
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.codes import Code
 from eosctl.core.clients.own_brokers import one_partition, only_compacted
@@ -21,6 +22,7 @@ from eosctl.group.observation.rules import BROKER_SETTINGS, CONNECTOR_STATES, OT
 from eosctl.observation.connectors import rules
 from eosctl.observation.connectors.exactly_once import collisions, leader_collisions, own_cluster, task_audit
 from eosctl.observation.connectors.settings import client_overrides
+from eosctl.plugins.look import PluginsSeen
 from eosctl.upgrade import codes
 from eosctl.upgrade.gate import (
     Gate,
@@ -68,11 +70,15 @@ def _gate(rule: _Rule, observation: Observation, *, accepted: bool) -> Gate:
     if rule.only_up and observation.target is not Mode.ENABLED:
         return Gate(rule.id, "pass", f"does not matter on the way to {observation.target.value}")
     verdict = rule.judge(observation)
+    gate = _gate_of(rule.id, verdict)
+    return gate if gate.status == "pass" else replace(gate, guards_data=rule.guards_data, accepted=accepted)
+
+
+def _gate_of(code: Code, verdict: GateVerdict) -> Gate:
     if not verdict.failures and not verdict.unknowns:
-        return Gate(rule.id, "pass", verdict.proof)
+        return Gate(code, "pass", verdict.proof)
     status: GateStatus = "fail" if verdict.failures else "unknown"
-    evidence = "; ".join([*verdict.failures, *verdict.unknowns])
-    return Gate(rule.id, status, evidence, verdict.fix or rule.id.next, rule.guards_data, accepted)
+    return Gate(code, status, "; ".join([*verdict.failures, *verdict.unknowns]), verdict.fix or code.next)
 
 
 def _same_cluster(observation: Observation) -> GateVerdict:
@@ -233,6 +239,12 @@ def _verdict_of(found: Sequence[Finding], proof: str) -> GateVerdict:
     return GateVerdict(noted, list(dict.fromkeys(failures)), list(dict.fromkeys(unknowns)))
 
 
+def plugins_gate(seen: PluginsSeen) -> Gate:
+    """Make the gate of plugins that were looked at; a warning about one neither fails it nor leaves it open."""
+    gate = _gate_of(codes.PLUGINS_FIT, _verdict_of(seen.findings, seen.sentence))
+    return replace(gate, only_planned=True)
+
+
 def _own_clusters(observation: Observation) -> GateVerdict:
     """Report connectors with other Kafka brokers: what other gates say of this cluster does not hold for them."""
     named = [f"{name} writes to {seen.servers}" for name, seen in sorted(observation.own_clusters.items())]
@@ -350,3 +362,5 @@ SUMMING_GATES = frozenset(
 GATE_IDS = tuple(rule.id for rule in _RULES)
 DRIVER_GATE_IDS = (codes.WORKLOAD_MATCHES, codes.WORKLOAD_ROLLS, codes.KUBECTL_RIGHTS)
 """Gates of the platform that a driver changes; `upgrade apply` alone has them."""
+PLAN_GATE_IDS = (codes.PLUGINS_FIT,)
+"""Gates of `upgrade plan` alone."""

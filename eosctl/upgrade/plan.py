@@ -32,9 +32,11 @@ from eosctl.core.workers.modes import (
 from eosctl.errors import ExitCode, UsageError
 from eosctl.foreign import arguments, shell_word
 from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.plugins.look import NamedPlugins, planned_plugins
 from eosctl.report import Report
 from eosctl.state.backups import write_lines
 from eosctl.upgrade.drivers import Driver
+from eosctl.upgrade.gates import plugins_gate
 from eosctl.upgrade.look import NOTHING_KNOWN, AcceptedRisks, GroupLook, look
 from eosctl.upgrade.roll.owned import manifests_of, newest_roll, origins_of, owned_gates, place_of, upgrade_journal
 from eosctl.upgrade.rows import (
@@ -259,13 +261,14 @@ def plan_upgrade(
     plan_out: Path | None = None,
     validate: bool = True,
     driver: Driver | None = None,
+    plugins: NamedPlugins | None = None,
 ) -> Report:
     """Return the passes that lead to `target` and the gates before them; exit 3 if a gate fails.
 
     `plan_out` is a file for `upgrade apply`. Without `validate` no connector validates its config, and the gates that
-    need it are unknown. With a `driver` whose platform owns the workers, its gates are added. With `hard`, `data.hard`
-    has the additional steps for an older Connect. Raises UsageError for `hard` with another target, and what
-    `observe_workers` raises; whatever else can't be read makes its gates unknown.
+    need it are unknown. With a `driver` whose platform owns the workers, its gates are added, with `plugins` that of
+    these. With `hard`, `data.hard` has the additional steps for an older Connect. Raises UsageError for `hard` with
+    another target, and what `observe_workers` raises; whatever else can't be read makes its gates unknown.
     """
     if hard and target is not Mode.DISABLED:
         raise UsageError(
@@ -276,6 +279,8 @@ def plan_upgrade(
     if driver is not None:
         place = place_of(app, driver, None)
         gates += tuple(owned_gates(app, driver, None, view.group, accepted=(), way_back=way_back))
+    looked_at = plugins.look(app.on_event) if plugins is not None else None
+    gates += (plugins_gate(looked_at),) if looked_at is not None else ()
     passes = plan_passes(observation.workers, target)
     statuses = [gate.status for gate in gates]
     plan = make_plan(
@@ -302,6 +307,7 @@ def plan_upgrade(
             hard=plan_hard_downgrade(observation) if hard else UNSET,
             place=place or UNSET,
             manifests=manifests_of(origins_of(app, driver), _modes(passes, target)) if driver else UNSET,
+            plugins=planned_plugins(looked_at) if looked_at is not None else UNSET,
             plan=plan.digest(),
             plan_file=None if plan_out is None else str(plan_out),
         ),

@@ -12,12 +12,14 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
 from eosctl.core.allowances import Waiver
+from eosctl.core.findings import ERROR
 from eosctl.core.workers.modes import TARGETS, Mode, Pass, UpgradeWorker
 from eosctl.foreign import printable
 from eosctl.group.rows import WorkersSummary, modes_line
 from eosctl.output.cells import summary_lines
 from eosctl.output.rows import BytesText, Counts, FindingRow, Kind, Printed, Schema, Text, Time
 from eosctl.output.text import findings_text
+from eosctl.plugins.rows import PlannedPlugins
 from eosctl.report import Report
 from eosctl.upgrade.gate import Gate, GateStatus
 
@@ -245,6 +247,7 @@ class PlanData(Printed, kw_only=True):
     manifests: (
         Annotated[list[ManifestPart], "What must be changed where the workloads are deployed from."] | UnsetType
     ) = UNSET
+    plugins: Annotated[PlannedPlugins, "The plugins that were looked at; with `--plugins`."] | UnsetType = UNSET
     plan: Digest
     plan_file: Annotated[str | None, "The file that the plan was written to."]
 
@@ -321,6 +324,9 @@ def _plan_lines(report: Report) -> Iterable[str]:
         if gate.stops_apply:
             yield f"           apply stops here, unless it is given {Waiver.ACCEPT_GATE} {gate.id}"
     yield from (f"lost: {loss}" for loss in data.losses)
+    for finding in data.plugins.findings if data.plugins else ():
+        if finding.severity != ERROR:  # the gate has the others
+            yield from ("", f"plugin {finding.severity}: {printable(finding.message)}", f"  fix: {finding.fix}")
     if data.hard:
         yield from hard_lines(data.hard)
     yield from ("", *summary_lines(report))

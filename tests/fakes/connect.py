@@ -39,7 +39,8 @@ class FakeConnect(FakeMembers):
 
     The calls that Faults knows are those of ConnectWorker, with the worker's URL and what was given; events beside
     those of FakeMembers are `start_connector` (name) and `start_task` (name, task). `keep_config` gets the records that
-    the herder writes into the config topic. `lacking` are the plugins that a member (by URL) does not have. `forwarded`
+    the herder writes into the config topic. `lacking` are the plugins that a member (by URL) does not have,
+    `plugin_versions` those that it has in another version, None for one that it can't load. `forwarded`
     are other ways to a member: URL -> the member's; `hidden` are URLs that lead nowhere from here. `fenced` are the
     connectors whose fencing was asked for, and signed. `objections` are what connectors now have against a config of
     theirs, by property, say that the database does not answer; `definitions` what a validation tells of a property.
@@ -51,6 +52,7 @@ class FakeConnect(FakeMembers):
         default_factory=lambda: [{"class": FILE_SOURCE, "type": "source", "version": "4.3.1"}]
     )
     lacking: dict[str, set[str]] = field(default_factory=dict)
+    plugin_versions: dict[str, dict[str, str | None]] = field(default_factory=dict)
     version: str = "4.3.1"
     kafka_cluster_id: str = CLUSTER_ID
     health: str = "healthy"

@@ -136,7 +136,10 @@ class FakeConnectWorker:
     def plugins(self) -> Sequence[Mapping[str, object]]:
         with self._asked("plugins"):
             lacking = self.group.lacking.get(self._member, ())
-            return [each for each in self.group.plugins if each["class"] not in lacking]
+            own = self.group.plugin_versions.get(self._member, {})
+            listed = (each for each in self.group.plugins if each["class"] not in lacking)
+            named = [{**each, "version": own.get(str(each["class"]), each.get("version"))} for each in listed]
+            return [{name: value for name, value in each.items() if value is not None} for each in named]
 
     def fence(self, connector: str, headers: Mapping[str, str]) -> None:
         with self._asked("fence", connector, headers):

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.cluster import worker_findings
+from eosctl.checks.group.plugins import differing_plugins, local_plugins
 from eosctl.checks.group.rules import problem_findings
 from eosctl.checks.visit import StatusLog, Visit
 from eosctl.checks.workers import group_problems, silent_problem, workers_behind
@@ -282,6 +283,8 @@ def member_findings(visit: Visit) -> Iterable[Finding]:
         *outside,
         *departed,
         *lacking,
+        *differing_plugins(visit.group(), [each.config for each in (seen.connectors or ())] if seen else ()),
+        *(local_plugins(visit.app, visit.group()) if visit.reads_plugins else ()),
         *behind,
         *clock_findings(visit.app, visit.group(), None if seen is None else seen.coordinators_ms),
         *worker_findings(visit.group()),

@@ -1,0 +1,1 @@
+"""What the jars of Connect plugins need of Kafka, and which Kafka has it. Read without a JVM."""
