@@ -108,15 +108,15 @@ def _snapshot_member(offset: Mapping[str, object], source: KnownSource) -> str |
 def _other_parts(
     before: Mapping[str, object], after: Mapping[str, object], source: KnownSource, differing: Sequence[str]
 ) -> list[Part]:
-    """Return members of another type, and those that the source is not known to have.
+    """Return positions of another type, and members that the source is not known to have.
 
     A newer version of the connector may count by them.
     """
     return [
         Part(name, Order.INCOMPARABLE)
         for name in differing
-        if _shape(before.get(name), after.get(name)) is Change.TYPE
-        or not (source.has_position(name) or source.is_label(name))
+        if not source.is_label(name)
+        and (not source.has_position(name) or _shape(before.get(name), after.get(name)) is Change.TYPE)
     ]
 
 
