@@ -66,6 +66,11 @@ GOES_FORWARD = warning(
     "An offset is set further on: what the source has in between is not read.",
     "Leave it, unless those records are not wanted.",
 )
+ORDER_UNKNOWN = warning(
+    "order_unknown",
+    "An offset can't be compared with the one before it: what the source has in between may not be read.",
+    "Compare the members that are named with what the source has; `docs/offset-kinds.md` lists what can be compared.",
+)
 SOURCE_KEEPS = warning(
     "source_keeps",
     "The source of a well-known connector delivers only what it still has, whatever the offset says.",

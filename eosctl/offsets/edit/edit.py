@@ -2,8 +2,6 @@
 
 The plan has the keys, stores and partitions to write for single offsets. Existing keys keep their bytes; a key is made
 up only for a source partition that no store has.
-
-For the changes that `offsets set` makes to the present offsets, the plan has lines, warnings and a refusal.
 """
 
 from __future__ import annotations
@@ -16,144 +14,32 @@ from msgspec import UNSET, Struct
 from msgspec.structs import asdict, replace
 
 from eosctl.app import App
-from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
+from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.core.offsets.findings import with_stale_copies
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
-from eosctl.core.offsets.records import OffsetKey, decode_key, json_text, shown_json, typed_offset, typed_partition
+from eosctl.core.offsets.records import OffsetKey, decode_key, typed_offset, typed_partition
 from eosctl.core.offsets.views import Flag, KeyAction, PlannedWrite, Store, connector_keys, live, offset_views
-from eosctl.core.wording import counted, encodable
+from eosctl.core.wording import counted
 from eosctl.engine.planned import PlannedWrites
-from eosctl.errors import NotFoundError, RefusedError, UsageError
+from eosctl.errors import NotFoundError, UsageError
 from eosctl.foreign import shell_word
 from eosctl.offsets import codes
 from eosctl.offsets.apply import apply_plan, plan_to_write, send_to_topics
+from eosctl.offsets.edit.changes import KeyChange, change_problems, key_changes, shape_refusal
 from eosctl.offsets.edit.route import AUTO, REST, EditRoute, choose_route, refuse_sink, send_by_rest
-from eosctl.offsets.history.events import Change, MemberChange, Version, members_of, offset_changes, type_name
+from eosctl.offsets.history.events import (
+    Version,
+)
 from eosctl.offsets.history.log import AsOf, former_versions
 from eosctl.offsets.history.rows import version_row
-from eosctl.offsets.history.sources import KnownSource, known_source, lsn_number, lsn_texts
 from eosctl.offsets.listing import refuse_unknown
 from eosctl.offsets.stores.gather import OffsetStores, gather_stores
-from eosctl.offsets.write_rows import RESET, SET, ChangedMember, LsnTexts, WriteKinds
+from eosctl.offsets.write_rows import RESET, SET, WriteKinds
 from eosctl.offsets.writes import OffsetWritePlan, refuse_elsewhere, refuse_hidden, refuse_unfit, show_plan, write_plan
 from eosctl.output.rows import Kind
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report
-
-
-class KeyChange(Struct, frozen=True):
-    """The difference between a key's new offset and its present one, if any; `source` is None if it is unknown."""
-
-    partition: Mapping[str, object] | None
-    before: Mapping[str, object] | None
-    after: Mapping[str, object]
-    source: KnownSource | None
-
-    def members(self) -> list[MemberChange]:
-        """Return the members that differ."""
-        return [] if self.before is None else offset_changes(self.before, self.after, self.source)
-
-    def goes(self, direction: Change) -> bool:
-        """Decide whether a member changes in this direction, if only in part."""
-        return any(change.change in (direction, Change.MIXED) for change in self.members())
-
-    def may_go_forward(self) -> bool:
-        """Decide whether the new position may skip something: its GTIDs cannot be ordered against the old ones."""
-        gtids = self.source.gtids if self.source is not None else None
-        undirected = (Change.NEW, Change.MISSING, Change.CHANGED)
-        return gtids is not None and any(
-            change.member == gtids and change.change in undirected for change in self.members()
-        )
-
-    def may_go_back(self) -> bool:
-        """Decide whether the source may be read again from an earlier position; some positions cannot be compared."""
-        return self.before is None or self.goes(Change.BACKWARD) or not (self.goes(Change.FORWARD) or self.is_same())
-
-    def is_same(self) -> bool:
-        """Decide whether only the spelling differs."""
-        return self.before is not None and not self.members()
-
-    def rows(self) -> Iterable[ChangedMember]:
-        """Yield the rows of `data.changes`."""
-        lsns = lsn_texts(self.before) or {}, lsn_texts(self.after) or {}
-        for change in self.members():
-            texts = [by_member.get(change.member) for by_member in lsns]
-            yield ChangedMember(
-                source_partition=shown_json(self.partition),
-                member=encodable(change.member),
-                change=change.change,
-                before=shown_json(change.before),
-                after=shown_json(change.after),
-                lsn=LsnTexts(before=texts[0], after=texts[1]) if any(texts) else None,
-            )
-
-
-def key_changes(writes: Iterable[PlannedWrite], stores: Iterable[Store]) -> list[KeyChange]:
-    """Return each different pair of old and new offset once: the stores of a connector mostly hold the same.
-
-    If a store has no live offset of the key, the offset of another store is the old one.
-    """
-    stores = list(stores)
-    found: dict[str, KeyChange] = {}
-    for write in writes:
-        if not write.sends():
-            continue
-        others = (live(store.records.get(write.key.raw)) for store in stores)
-        old = live(write.before) or next(filter(None, others), None)
-        before, after = members_of(old.value if old else None), members_of(write.after)
-        if after is not None:
-            partition = write.key.partition
-            source = known_source(partition, before or {}) or known_source(partition, after)
-            found.setdefault(f"{write.key.identity} {json_text(before)}", KeyChange(partition, before, after, source))
-    return list(found.values())
-
-
-def shape_refusal(changes: Iterable[KeyChange]) -> RefusedError | None:
-    """Return the refusal of members that change their type, which makes a task fail; None without any."""
-    changed = [(key, change) for key in changes for change in key.members() if change.change is Change.TYPE]
-    if not changed:
-        return None
-    key, first = changed[0]
-    more = f", and {counted(len(changed) - 1, 'more member')}" if len(changed) > 1 else ""
-    number = lsn_number(first.after) if isinstance(first.before, int) else None
-    better = f"{first.after} is the number {number}. " if number is not None else ""
-    return RefusedError(
-        f"{first.member} of {json_text(key.partition)} is {type_name(first.before)} now, and would be "
-        f"{type_name(first.after)}{more}: a task that expects the other type fails; nothing was written",
-        hint=f"{better}Write the type that is there; {Waiver.FORCE_SHAPE} writes what was given.",
-    )
-
-
-def change_problems(changes: Sequence[KeyChange], *, read_before: bool = False) -> Iterable[Problem]:
-    """Warn of what is skipped, and of what a known source can no longer deliver.
-
-    `read_before`: the offsets were committed once, so that what lies before them is in Kafka already.
-    """
-    forward = [key for key in changes if key.goes(Change.FORWARD)]
-    if forward:
-        where = ", ".join(json_text(key.partition) for key in forward[:3]) + (", ..." if len(forward) > 3 else "")
-        message = (
-            f"{counted(len(forward), 'offset goes', 'offsets go')} forward ({where}): what lies between is not read"
-        )
-        hint = (
-            "It was read before these offsets were committed; what the source has changed there since is not read."
-            if read_before
-            else "Records of the source that are skipped here are nowhere in Kafka."
-        )
-        yield Problem(codes.GOES_FORWARD, message, hint=hint)
-    unknown = [json_text(key.partition) for key in changes if key.may_go_forward()]
-    if unknown:
-        message = (
-            f"{counted(len(unknown), 'offset has', 'offsets have')} GTIDs that can't be ordered against those before "
-            f"({', '.join(unknown[:3])}{', ...' if len(unknown) > 3 else ''}): what lies between may not be read"
-        )
-        hint = "Records of the source that are skipped are nowhere in Kafka: compare with what the server has executed."
-        yield Problem(codes.GOES_FORWARD, message, hint=hint)
-    back = [key.source for key in changes if key.source is not None and key.may_go_back()]
-    for source in {each.name: each for each in back}.values():
-        message = f"this looks like an offset of {source.name}: {source.keeps}"
-        yield Problem(codes.SOURCE_KEEPS, message, hint=source.instead)
 
 
 def plan_set(stores: Mapping[str, Store], wanted: OffsetKey, value: bytes) -> list[PlannedWrite]:

@@ -11,9 +11,8 @@ to the other fails. A null member is the same as none.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from operator import itemgetter
@@ -23,17 +22,17 @@ from msgspec import Struct
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.offsets.records import OffsetKey, decode_key, is_nothing
 from eosctl.core.records import Record, TopicRead
-from eosctl.offsets.history.sources import KnownSource, Order, compare_gtids, known_source
-
-_SQL_SERVER_LSN = re.compile(r"[0-9a-fA-F]{8}:[0-9a-fA-F]{8}:[0-9a-fA-F]{4}")
-_NUMBERED = re.compile(r"([^:]*?)([0-9]{1,30})")  # no colon: Oracle's commit_scn of several redo threads
+from eosctl.offsets.history.gtids import Order, order_of
+from eosctl.offsets.history.positions import Part
+from eosctl.offsets.history.sources import KnownSource, known_source
 
 
 @unique
 class Change(StrEnum):
     """The change of one member of an offset; `forward` skips what lies between, `backward` reads it again.
 
-    `mixed` (GTIDs) does both: one for some servers or domains, the other for others, or their order is unknown.
+    `mixed` does both: one for some servers, domains or redo threads, the other for others. The direction of a `changed`
+    member is unknown, or it has none.
     """
 
     NEW = "new"
@@ -54,43 +53,107 @@ class MemberChange(Struct, frozen=True):
     after: object
 
 
+class Comparison(Struct, frozen=True):
+    """The order of an offset relative to the one before it, and of each member that decides it or can't be ordered."""
+
+    order: Order
+    parts: tuple[Part, ...] = ()
+
+    def incomparable(self) -> list[str]:
+        """Return the members that can't be ordered."""
+        return [part.member for part in self.parts if part.order is Order.INCOMPARABLE]
+
+
+def compare_offsets(
+    before: Mapping[str, object], after: Mapping[str, object], source: KnownSource | None
+) -> Comparison:
+    """Compare two offsets of one source partition; incomparable in whatever differs and is not known to be a label."""
+    differing = _differing(before, after)
+    if source is None or not differing:
+        parts = [Part(name, Order.INCOMPARABLE) for name in differing]
+    else:
+        parts = [*_known_parts(before, after, source), *_other_parts(before, after, source, differing)]
+    return Comparison(order_of(part.order for part in parts), tuple(parts))
+
+
+def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    return [name for name in dict.fromkeys([*before, *after]) if not _same(before.get(name), after.get(name))]
+
+
+def _known_parts(before: Mapping[str, object], after: Mapping[str, object], source: KnownSource) -> list[Part]:
+    """Return the parts of the position.
+
+    A connector that was in its snapshot begins that again; where it then goes on depends on its settings.
+    """
+    was, is_now = _snapshot_member(before, source), _snapshot_member(after, source)
+    parts = source.parts(before, after)
+    if was is not None and is_now is not None:
+        return [Part(part.member, Order.INCOMPARABLE) for part in parts if part.order is not Order.EQUAL]
+    if is_now is not None:
+        return [Part(is_now, Order.BEHIND), *parts]
+    return parts if was is None else [Part(was, Order.AHEAD), *parts]
+
+
+def _snapshot_member(offset: Mapping[str, object], source: KnownSource) -> str | None:
+    """Return the member by which the snapshot is under way: it is not completed, and no incremental one."""
+    name = next(iter(source.in_snapshot), "")
+    value = offset.get(name)
+    if value in (None, False, "false", "INCREMENTAL") or any(
+        offset.get(done) in (True, "true") for done in source.in_snapshot[1:]
+    ):
+        return None
+    return name
+
+
+def _other_parts(
+    before: Mapping[str, object], after: Mapping[str, object], source: KnownSource, differing: Sequence[str]
+) -> list[Part]:
+    """Return positions of another type, and members that the source is not known to have.
+
+    A newer version of the connector may count by them.
+    """
+    return [
+        Part(name, Order.INCOMPARABLE)
+        for name in differing
+        if not source.is_label(name)
+        and (not source.has_position(name) or _shape(before.get(name), after.get(name)) is Change.TYPE)
+    ]
+
+
 def offset_changes(
     before: Mapping[str, object], after: Mapping[str, object], source: KnownSource | None
 ) -> list[MemberChange]:
     """Return the members that differ, in the order of `before`, then of `after`.
 
-    GTIDs that differ in spelling only are the same.
+    Positions that differ in spelling only are the same.
     """
-    names = [name for name in dict.fromkeys([*before, *after]) if not _same(before.get(name), after.get(name))]
-    if source is not None and _order_of_gtids(before, after, source) is Order.SAME:
-        names = [name for name in names if name != source.gtids]
-    directions = dict(_directions(before, after, source, names))
+    parts = {part.member: part.order for part in compare_offsets(before, after, source).parts}
+    values = [(name, before.get(name), after.get(name)) for name in _differing(before, after)]
     return [
-        MemberChange(name, _shape(before.get(name), after.get(name)) or directions.get(name, Change.CHANGED),
-                     before.get(name), after.get(name))
-        for name in names
-    ]  # fmt: skip
+        MemberChange(name, _change(old, new, parts.get(name)), old, new)
+        for name, old, new in values
+        if parts.get(name) is not Order.EQUAL
+    ]
+
+
+def _change(before: object, after: object, order: Order | None) -> Change:
+    """Return the direction of a member that decides, else its shape."""
+    shape, direction = _shape(before, after), None if order is None else _DIRECTIONS.get(order)
+    return shape if shape is not None and (shape is Change.TYPE or direction is None) else direction or Change.CHANGED
 
 
 def went_back(before: Mapping[str, object], after: Mapping[str, object], source: KnownSource) -> bool:
     """Decide whether `after` certainly lies before `before` in the source; False if that is unknown.
 
-    Within one GTID transaction a connector counts its events anew when it connects again.
+    Only members count that the connector itself never puts back. A snapshot that is taken anew did not go back.
     """
-    if _has_gtids(before, source) or _has_gtids(after, source):
-        return _order_of_gtids(before, after, source) is Order.BEHIND
-    first = next((name for name in source.grows if not _same(before.get(name), after.get(name))), None)
-    return first is not None and _direction(before.get(first), after.get(first), texts=True) is Change.BACKWARD
+    parts = compare_offsets(before, after, source).parts
+    others = [part for part in parts if not part.member.startswith(_INCREMENTAL) and part.order is not Order.EQUAL]
+    return bool(others) and all(part.order is Order.BEHIND and part.grows for part in others)
 
 
-def _has_gtids(offset: Mapping[str, object], source: KnownSource) -> bool:
-    return source.gtids is not None and bool(offset.get(source.gtids))
-
-
-def _order_of_gtids(before: Mapping[str, object], after: Mapping[str, object], source: KnownSource) -> Order | None:
-    """Return the order of the GTIDs of `after`; None if one of the offsets has none."""
-    old, new = (offset.get(source.gtids or "") for offset in (before, after))
-    return compare_gtids(old, new) if isinstance(old, str) and isinstance(new, str) and old and new else None
+_INCREMENTAL = "incremental_snapshot_"
+"""Members of Debezium's incremental snapshot, which goes on beside the log and has a position of its own."""
 
 
 def type_name(value: object) -> str:
@@ -111,45 +174,7 @@ def _shape(before: object, after: object) -> Change | None:
     return None if type(before) is type(after) else Change.TYPE
 
 
-def _directions(
-    before: Mapping[str, object], after: Mapping[str, object], source: KnownSource | None, differing: Sequence[str]
-) -> Iterator[tuple[str, Change]]:
-    """Yield the direction of the members that are the position in a known source, else of each number by itself."""
-    groups = source.positions if source is not None else [(name,) for name in differing]
-    if source is not None and _has_gtids(after, source):
-        order = _order_of_gtids(before, after, source)
-        if source.gtids is not None and order in _DIRECTIONS:
-            yield source.gtids, _DIRECTIONS[order]
-        groups = (source.within_gtids,) if order is Order.SAME else ()
-    for group in groups:
-        first = next((name for name in group if name in differing), None)
-        if first is not None:
-            direction = _direction(before.get(first), after.get(first), texts=source is not None)
-            if direction is not None:
-                yield first, direction
-
-
 _DIRECTIONS = {Order.AHEAD: Change.FORWARD, Order.BEHIND: Change.BACKWARD, Order.MIXED: Change.MIXED}
-
-
-def _direction(before: object, after: object, *, texts: bool) -> Change | None:
-    if type(before) is not type(after):
-        return None
-    if isinstance(before, int | float) and isinstance(after, int | float) and not isinstance(before, bool):
-        return Change.FORWARD if after > before else Change.BACKWARD
-    if not texts or not isinstance(before, str) or not isinstance(after, str):
-        return None
-    return _text_direction(before, after)
-
-
-def _text_direction(before: str, after: str) -> Change | None:
-    """Return the direction of two SQL Server log sequence numbers, or of two texts that differ in their last number."""
-    if _SQL_SERVER_LSN.fullmatch(before) and _SQL_SERVER_LSN.fullmatch(after):
-        return Change.FORWARD if after.lower() > before.lower() else Change.BACKWARD
-    old, new = _NUMBERED.fullmatch(before), _NUMBERED.fullmatch(after)
-    if old is None or new is None or old[1] != new[1] or int(old[2]) == int(new[2]):
-        return None
-    return Change.FORWARD if int(new[2]) > int(old[2]) else Change.BACKWARD
 
 
 @unique

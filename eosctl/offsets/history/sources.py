@@ -1,138 +1,32 @@
-"""The meaning of the offsets of well-known source connectors, and the limits of what their sources can still deliver.
+"""The table of the connectors whose offsets are known: how to recognize and compare them, and what their sources keep.
 
 A source is recognized by the members of its source partitions and offsets, not by the connector's class: forks and
-wrappers have classes of their own, and a deleted connector has none. An unknown offset stays opaque JSON.
-
-Offsets are ordered by the GTIDs of MySQL and MariaDB, as Debezium stores them; ordering is pure. MySQL's are sets of
-transactions, `UUID:1-5:7` (since 8.4 also `UUID:TAG:1-5`): the server sends all others. MariaDB's are positions,
-`DOMAIN-SERVER-SEQUENCE`, one for each replication domain: the server sends all that follows. In a domain the sequence
-grows, also from one server to the next. A smaller one of another server is of another history, or of a server that had
-not received all; the numbers do not show which.
+wrappers have classes of their own, and a deleted connector has none. An unknown offset stays opaque JSON, and is
+incomparable. So is a known one if it differs in a member that its source is not known to have: a later version of the
+connector may count by it. `docs/offset-kinds.md` is made from this table.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from enum import Enum, auto, unique
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
 
-Interval = tuple[int, int]
-
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
-_INTERVAL = re.compile(r"([1-9][0-9]{0,18})(?:-([1-9][0-9]{0,18}))?")
-_POSITION = re.compile(r"([0-9]{1,10})-([0-9]{1,10})-([0-9]{1,20})")
-
-
-@unique
-class Order(Enum):
-    """The order of the second of two offsets; MIXED skips some transactions and has others read again."""
-
-    SAME = auto()
-    AHEAD = auto()
-    BEHIND = auto()
-    MIXED = auto()
-    UNKNOWN = auto()
-
-
-def compare_gtids(before: str, after: str) -> Order:
-    """Return the order of `after` relative to `before`; UNKNOWN if they are not GTIDs of one kind."""
-    if before == after:
-        return Order.SAME
-    sets = _transactions(before), _transactions(after)
-    if sets[0] is not None and sets[1] is not None:
-        return _order(ahead=not _within(sets[1], sets[0]), behind=not _within(sets[0], sets[1]))
-    positions = _positions(before), _positions(after)
-    if positions[0] is not None and positions[1] is not None:
-        return _order_of_domains(positions[0], positions[1])
-    return Order.UNKNOWN
-
-
-def _order(*, ahead: bool, behind: bool) -> Order:
-    if ahead and behind:
-        return Order.MIXED
-    if ahead or behind:
-        return Order.AHEAD if ahead else Order.BEHIND
-    return Order.SAME
-
-
-def _transactions(text: str) -> Mapping[str, Sequence[Interval]] | None:
-    """Parse a GTID set: map `UUID` or `UUID:TAG` to its transactions' intervals, merged and in order; else None."""
-    found: dict[str, list[Interval]] = {}
-    for entry in "".join(text.split()).lower().split(","):
-        uuid, *parts = entry.split(":")
-        if not _UUID.fullmatch(uuid) or not parts or not _INTERVAL.fullmatch(parts[-1]):
-            return None
-        source = uuid
-        for part in parts:
-            interval = _INTERVAL.fullmatch(part)
-            if interval is None and not _TAG.fullmatch(part):
-                return None
-            if interval is None:
-                source = f"{uuid}:{part}"
-            else:
-                found.setdefault(source, []).append((int(interval[1]), int(interval[2] or interval[1])))
-    if any(first > last for intervals in found.values() for first, last in intervals):
-        return None
-    return {source: list(_merged(sorted(intervals))) for source, intervals in found.items()}
-
-
-def _merged(intervals: Sequence[Interval]) -> Iterator[Interval]:
-    first, last = intervals[0]
-    for begin, end in intervals[1:]:
-        if begin > last + 1:
-            yield first, last
-            first = begin
-        last = max(last, end)
-    yield first, last
-
-
-def _within(some: Mapping[str, Sequence[Interval]], all_: Mapping[str, Sequence[Interval]]) -> bool:
-    """Decide whether every transaction of `some` is in `all_`; both are merged and in order."""
-    for source, intervals in some.items():
-        others = iter(all_.get(source, ()))
-        around = next(others, None)
-        for first, last in intervals:
-            while around is not None and around[1] < last:
-                around = next(others, None)
-            if around is None or around[0] > first:
-                return False
-    return True
-
-
-def _positions(text: str) -> Mapping[int, tuple[int, int]] | None:
-    """Map each domain to its server and sequence; return None for no position, or two of a domain."""
-    found: dict[int, tuple[int, int]] = {}
-    for entry in "".join(text.split()).split(","):
-        position = _POSITION.fullmatch(entry)
-        if position is None or int(position[1]) in found:
-            return None
-        found[int(position[1])] = int(position[2]), int(position[3])
-    return found
-
-
-def _order_of_domains(before: Mapping[int, tuple[int, int]], after: Mapping[int, tuple[int, int]]) -> Order:
-    """Combine the orders of all domains.
-
-    A new domain is skipped up to its position; one that is gone is read from its beginning.
-    """
-    orders = {_order_in_domain(before.get(domain), after.get(domain)) for domain in before.keys() | after.keys()}
-    if Order.UNKNOWN in orders:
-        return Order.MIXED if Order.AHEAD in orders else Order.UNKNOWN
-    return _order(ahead=Order.AHEAD in orders, behind=Order.BEHIND in orders)
-
-
-def _order_in_domain(before: tuple[int, int] | None, after: tuple[int, int] | None) -> Order:
-    if before is None or after is None:
-        return Order.AHEAD if before is None else Order.BEHIND
-    if before == after:
-        return Order.SAME
-    if after[1] > before[1]:
-        return Order.AHEAD
-    return Order.BEHIND if before[0] == after[0] else Order.UNKNOWN
-
+from eosctl.offsets.history.positions import (
+    Offset,
+    Part,
+    binlog,
+    counter,
+    jdbc,
+    lenses_storage,
+    mongodb,
+    mongodb_kafka,
+    never,
+    oracle,
+    postgresql,
+    sql_server,
+)
 
 _SIGNAL = "To have rows again, insert execute-snapshot into the connector's signal table (signal.data.collection)."
 
@@ -140,104 +34,231 @@ _SIGNAL = "To have rows again, insert execute-snapshot into the connector's sign
 class KnownSource(Struct, frozen=True):
     """`partitions` and `offsets` are alternatives: a source partition (an offset) has all members of one of them.
 
-    `positions` are the members that determine where it goes on: in each group the first one that differs decides.
-    `keeps` describes what the source can still deliver, `instead` how to read again what it can't. `grows` are members
-    of which the first that differs never gets smaller while a connector reads on; empty if that is unknown. If an
-    offset has the member `gtids`, that decides, then `within_gtids`, and neither `positions` nor `grows`: a server's
-    successor counts its files anew.
+    `positions` are the members by which `parts` compares two offsets, `labels` those that say nothing of the position;
+    one that ends in `*` is a prefix. `in_snapshot` are members with which the connector is in its snapshot, and begins
+    that again when it starts. `keeps` describes what must hold for the connector to go on, `instead` how to read again
+    what the source no longer has. `evidence` says where the order is known from.
     """
 
     name: str
+    classes: str
     partitions: tuple[frozenset[str], ...]
     offsets: tuple[frozenset[str], ...]
-    positions: tuple[tuple[str, ...], ...]
+    positions: tuple[str, ...]
+    parts: Callable[[Offset, Offset], list[Part]]
     keeps: str
+    evidence: str
+    labels: tuple[str, ...] = ()
+    in_snapshot: tuple[str, ...] = ()
     instead: str | None = None
-    grows: tuple[str, ...] = ()
-    gtids: str | None = None
-    within_gtids: tuple[str, ...] = ()
+
+    def has_position(self, member: str) -> bool:
+        """Decide whether a member is part of the position."""
+        return member in self.positions
+
+    def is_label(self, member: str) -> bool:
+        """Decide whether a member is known to say nothing of the position."""
+        return member in self.in_snapshot or any(
+            member.startswith(label[:-1]) if label.endswith("*") else member == label for label in self.labels
+        )
 
 
 _SERVER = (frozenset({"server"}),)
+_TRANSACTION = ("transaction_id", "transaction_data_collection_order_*")
+_SNAPSHOT = ("snapshot", "snapshot_completed", "last_snapshot_record")
+_DEBEZIUM = "debezium/debezium at aad55199 (3.7.0-SNAPSHOT)"
 KNOWN_SOURCES = (
     KnownSource(
-        # PostgresOffsetContext; PostgreSQL: pg_replication_slots; Debezium: snapshot.mode, offset.mismatch.strategy
+        # PostgreSQL: pg_replication_slots; Debezium: snapshot.mode, offset.mismatch.strategy
         "Debezium PostgreSQL",
+        "io.debezium.connector.postgresql.PostgresConnector",
         _SERVER,
         (frozenset({"lsn"}),),
-        (("lsn",), ("lsn_proc",), ("lsn_commit",)),
-        "PostgreSQL sends nothing that was committed before the replication slot's confirmed_flush_lsn (see "
-        "pg_replication_slots), wherever the offset points: the connector then goes on from there, fails, or takes a "
-        "snapshot, by its version, snapshot.mode and offset.mismatch.strategy. Where there is lsn_proc, it counts, "
-        "and lsn does not",
-        _SIGNAL,
-        grows=("lsn_commit",),  # the changes of one transaction lie among those of others that commit before it
+        ("lsn_commit", "lsn_proc", "lsn", "messageType", "lsn_events_processed"),
+        postgresql,
+        "the replication slot must be there, and its confirmed_flush_lsn not beyond the offset (see "
+        "pg_replication_slots): PostgreSQL sends nothing that was committed before it, wherever the offset points. The "
+        "connector then goes on from there, fails, or takes a snapshot, by its version, snapshot.mode and "
+        "offset.mismatch.strategy. Where there is lsn_proc, it counts, and lsn does not",
+        "seen on the connector 3.6.1 and 3.7.1 with PostgreSQL 15; WalPositionLocator of " + _DEBEZIUM,
+        labels=("txId", "ts_usec", "xmin", *_TRANSACTION),
+        in_snapshot=_SNAPSHOT,
+        instead=_SIGNAL,
     ),
     KnownSource(
-        # BinlogOffsetContext; MySQL: binlog_expire_logs_seconds, 30 days by default
+        # MySQL: binlog_expire_logs_seconds, 30 days by default
         "Debezium MySQL or MariaDB",
+        "io.debezium.connector.mysql.MySqlConnector, io.debezium.connector.mariadb.MariaDbConnector",
         _SERVER,
         (frozenset({"file", "pos"}),),
-        (("file", "pos", "event", "row"),),
-        "the server delivers what its binary logs still hold (SHOW BINARY LOGS): when the file was purged, the "
-        "connector fails or takes a snapshot, by its snapshot.mode. Where the server uses GTIDs, gtids counts, and "
-        "file and pos do not",
-        _SIGNAL,
-        grows=("file", "pos", "event", "row"),
-        gtids="gtids",
-        within_gtids=("event", "row"),
+        ("gtids", "server_id", "file", "pos", "event", "row"),
+        binlog,
+        "the server's binary logs must still hold the position (SHOW BINARY LOGS), with GTIDs all that follows them "
+        "(gtid_purged): when they were purged, the connector fails or takes a snapshot, by its snapshot.mode. After "
+        "RESET MASTER or on another server the same file and pos are another place. Where the server uses GTIDs, gtids "
+        "counts, and file and pos do not",
+        "MariaDB seen on the connector 3.5.0 with MariaDB 10.11; MySQL read: BinlogHistoryRecordComparator of "
+        + _DEBEZIUM,
+        labels=("ts_sec", *_TRANSACTION),
+        in_snapshot=_SNAPSHOT,
+        instead=_SIGNAL,
     ),
     KnownSource(
-        # SqlServerOffsetContext; SQL Server: sys.sp_cdc_change_job, 4320 minutes by default
         "Debezium SQL Server",
-        _SERVER,
-        (frozenset({"commit_lsn", "event_serial_no"}),),
-        (("commit_lsn", "change_lsn", "event_serial_no"),),
+        "io.debezium.connector.sqlserver.SqlServerConnector",
+        (frozenset({"server", "database"}),),
+        (frozenset({"commit_lsn"}),),
+        ("commit_lsn", "change_lsn", "event_serial_no"),
+        sql_server,
         "the change tables hold what the cleanup job has left, three days by default: nothing from before "
         "sys.fn_cdc_get_min_lsn can be read",
-        _SIGNAL,
-        grows=("commit_lsn",),
+        "read: TxLogPosition of " + _DEBEZIUM,
+        labels=_TRANSACTION,
+        in_snapshot=_SNAPSHOT,
+        instead=_SIGNAL,
     ),
     KnownSource(
-        # OracleOffsetContext
-        "Debezium Oracle",
+        "Debezium Db2, or SQL Server before 2.0",
+        "io.debezium.connector.db2.Db2Connector",
         _SERVER,
-        (frozenset({"scn"}),),
-        (("scn",), ("commit_scn",)),
+        (frozenset({"commit_lsn"}),),
+        ("commit_lsn", "change_lsn", "event_serial_no"),
+        sql_server,
+        "the change tables must still hold what follows the offset: pruning (Db2) or the cleanup job (SQL Server) "
+        "removes what is older",
+        "read: Db2OffsetContext of debezium/debezium-connector-db2 3.6.0",
+        labels=_TRANSACTION,
+        in_snapshot=_SNAPSHOT,
+        instead=_SIGNAL,
+    ),
+    KnownSource(
+        "Debezium Oracle",
+        "io.debezium.connector.oracle.OracleConnector",
+        _SERVER,
+        (frozenset({"scn"}), frozenset({"lcr_position"})),
+        ("lcr_position", "scn", "scn_idx", "commit_scn", "txId", "txSeq"),
+        oracle,
         "online or archived redo logs must still hold the scn (V$ARCHIVED_LOG); without, the connector fails or takes "
         "a snapshot, by its snapshot.mode. What was committed up to commit_scn is skipped: put both back",
-        _SIGNAL,
-        grows=("commit_scn",),
+        "read: OracleOffsetContext, CommitScn and LcrPosition of " + _DEBEZIUM,
+        labels=("window_advance_enabled", *_TRANSACTION),
+        in_snapshot=_SNAPSHOT,
+        instead=_SIGNAL,
     ),
     KnownSource(
-        # TimestampIncrementingOffset
+        "Debezium MongoDB",
+        "io.debezium.connector.mongodb.MongoDbConnector",
+        (frozenset({"server_id"}),),
+        (frozenset({"sec", "ord"}), frozenset({"resume_token"})),
+        ("resume_token", "sec", "ord"),
+        mongodb,
+        "the oplog must still hold the time in the resume token (rs.printReplicationInfo): else the connector fails "
+        "or takes a snapshot, by its snapshot.mode. Where there is resume_token, it counts, and sec and ord do not",
+        "read: MongoDbOffsetContext and ResumeTokens of " + _DEBEZIUM,
+        labels=("lsid", "txnNumber", "h", *_TRANSACTION),
+        in_snapshot=("initsync",),
+        instead=_SIGNAL,
+    ),
+    KnownSource(
+        "MongoDB's connector",
+        "com.mongodb.kafka.connect.MongoSourceConnector",
+        (frozenset({"ns"}),),
+        (frozenset({"_id"}),),
+        ("_id",),
+        mongodb_kafka,
+        "the oplog must still hold the time in the resume token (rs.printReplicationInfo): without, the task fails, or "
+        "goes on from now, by errors.tolerance. An offset with copy begins copy_existing again",
+        "read: StartedMongoSourceTask and ResumeTokenUtils of mongodb/mongo-kafka 3.0.1",
+        labels=("HEARTBEAT",),
+        in_snapshot=("copy",),
+    ),
+    KnownSource(
         "JDBC",
+        "io.confluent.connect.jdbc.JdbcSourceConnector, io.aiven.connect.jdbc.JdbcSourceConnector",
         (frozenset({"table"}), frozenset({"query"})),
         (frozenset({"incrementing"}), frozenset({"timestamp"})),
-        (("timestamp", "timestamp_nanos"), ("incrementing",)),
+        ("timestamp", "timestamp_nanos", "incrementing"),
+        jdbc,
         "it asks the table for what lies behind this id or time: a row is read as it is now, and a deleted row is not "
         "read again",
-        grows=("timestamp", "timestamp_nanos", "incrementing"),
+        "read: TimestampIncrementingOffset of confluentinc/kafka-connect-jdbc at 388d41d6 (10.10.0-SNAPSHOT) and "
+        "Aiven-Open/jdbc-connector-for-apache-kafka 6.10.0",
     ),
     KnownSource(
-        # FileStreamSourceTask
         "FileStream",
+        "org.apache.kafka.connect.file.FileStreamSourceConnector",
         (frozenset({"filename"}),),
         (frozenset({"position"}),),
-        (("position",),),
+        ("position",),
+        counter("position", grows=True),
         "it skips this many bytes of the file as it is now: in the middle of a line the rest of it becomes a record, "
         "and beyond the end nothing is read until the file is that long",
-        grows=("position",),
+        "seen on Kafka 3.3.2 to 4.3.1",
     ),
     KnownSource(
-        # MirrorSourceTask
         "MirrorMaker 2",
+        "org.apache.kafka.connect.mirror.MirrorSourceConnector",
         (frozenset({"cluster", "partition", "topic"}),),
         (frozenset({"offset"}),),
-        (("offset",),),
+        ("offset",),
+        counter("offset", grows=True),
         "it goes on behind this record of the source topic: what retention or compaction has removed is not read "
         "again, and what is read again is in the target topic twice",
-        grows=("offset",),
+        "seen on Kafka 3.3.2 to 4.3.1",
+    ),
+    KnownSource(
+        "Aiven's S3 source",
+        "io.aiven.kafka.connect.s3.source.S3SourceConnector",
+        (frozenset({"bucket", "objectKey"}),),
+        (frozenset({"recordCount"}),),
+        ("recordCount",),
+        counter("recordCount"),
+        "it skips this many records of the object as it is now; an object that is gone is not read again",
+        "read: S3OffsetManagerEntry of Aiven-Open/cloud-storage-connectors-for-apache-kafka 3.4.2",
+    ),
+    KnownSource(
+        "Aiven's Azure Blob source",
+        "io.aiven.kafka.connect.azure.source.AzureBlobSourceConnector",
+        (frozenset({"container", "blobName"}),),
+        (frozenset({"recordCount"}),),
+        ("recordCount",),
+        counter("recordCount"),
+        "it skips this many records of the blob as it is now; a blob that is gone is not read again",
+        "read: AzureBlobOffsetManagerEntry of Aiven-Open/cloud-storage-connectors-for-apache-kafka 3.4.2",
+    ),
+    KnownSource(
+        "Lenses' S3 or GCS source",
+        "io.lenses.streamreactor.connect.aws.s3.source.S3SourceConnector, "
+        "io.lenses.streamreactor.connect.gcp.storage.source.GCPStorageSourceConnector",
+        (frozenset({"container", "prefix"}),),
+        (frozenset({"path", "line"}),),
+        ("path", "line"),
+        lenses_storage,
+        "it goes on behind this line of the object, then with the objects that its ordering puts behind that one",
+        "read: SourceWatermark of lensesio/stream-reactor 11.7.2",
+        labels=("ts", "last"),
+    ),
+    KnownSource(
+        "SpoolDir",
+        "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirCsvSourceConnector and its siblings",
+        (frozenset({"fileName"}),),
+        (frozenset({"offset"}),),
+        ("offset",),
+        counter("offset"),
+        "it skips this much of the file when it finds it in input.path: a file that was read is moved or deleted, by "
+        "cleanup.policy, and must be put there again",
+        "read: AbstractSourceTask of jcustenborder/kafka-connect-spooldir",
+    ),
+    KnownSource(
+        "IBM MQ, exactly once",
+        "com.ibm.eventstreams.connect.mqsource.MQSourceConnector",
+        (frozenset({"source"}),),
+        (frozenset({"sequence-id"}),),
+        ("sequence-id",),
+        never("sequence-id"),
+        "the state queue in MQ holds the same number while the last batch is under way: by it the task decides whether "
+        "that batch is in Kafka, and removes its messages from the source queue",
+        "read: MQSourceTask of ibm-messaging/kafka-connect-mq-source at 81407a4a",
     ),
 )
 
