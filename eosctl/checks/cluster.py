@@ -3,7 +3,7 @@
 `--for` checks transactional applications other than connectors.
 
 The cluster's checks are of the versions that brokers and workers report: known bugs that transactions meet, and a
-transaction.version that is behind; and of the brokers' disks: log directories that failed or are nearly full.
+transaction.version that is behind; and of the brokers' disks (`checks/disks.py`).
 
 The known bugs, their versions, symptoms and remedies are data. Each number, and the release that fixed it, was looked
 up: the commit in Kafka's repository and the tags that contain it, or its pull request and the branches that it was
@@ -24,13 +24,13 @@ from eosctl.acls.check import judge_acls
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA
+from eosctl.checks.disks import find_full_disks
 from eosctl.checks.group.rules import hanging_findings, problem_findings, transaction_topic_findings
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.report import CheckResults, checks_report
-from eosctl.checks.visit import BROKER_PATIENCE_S
 from eosctl.core.acls.lines import AclRequest
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
-from eosctl.core.records import KnownBounds, LogDir
+from eosctl.core.records import KnownBounds
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.versions import (
     TRANSACTION_VERSION,
@@ -141,49 +141,6 @@ KNOWN_BUGS: tuple[KnownBug, ...] = (
 )  # fmt: skip
 
 
-NEARLY_FULL = 0.05
-"""The share of a volume that is left: in proportion to it, so that a small one is not nearly full for ever."""
-
-
-def log_dir_findings(log_dirs: Mapping[int, Sequence[LogDir]]) -> Iterator[Finding]:
-    """Yield the directories that brokers took out of use, and those on volumes with little room left."""
-    for broker, found in sorted(log_dirs.items()):
-        for each in found:
-            usable, total = each.usable_bytes, each.total_bytes
-            if each.is_offline:
-                yield _failed(broker, each)
-            elif usable is not None and total is not None and usable < NEARLY_FULL * total:
-                yield _nearly_full(broker, each.path, usable=usable, total=total)
-
-
-def _failed(broker: int, log_dir: LogDir) -> Finding:
-    return Finding(
-        codes.LOG_DIR_FAILED, ERROR, f"broker {broker}",
-        f"broker {broker} can't use its log directory {log_dir.path} (KAFKA_STORAGE_ERROR): the disk failed or is full",
-        "See the broker's log, which `eosctl explain` reads. Free space on the disk or replace it, then restart the "
-        "broker; delete no file in the directory by hand.",
-        {"broker": broker, "log_dir": log_dir.path},
-    )  # fmt: skip
-
-
-def _nearly_full(broker: int, path: str, *, usable: int, total: int) -> Finding:
-    return Finding(
-        codes.LOG_DIR_NEARLY_FULL, WARNING, f"broker {broker}",
-        f"the disk of log directory {path} of broker {broker} has {_size(usable)} of {_size(total)} left "
-        f"({100 * usable / total:.1f} percent): a broker stops using a directory that it can't write to, and ends when "
-        "it has no other",
-        "Free space on the disk (delete no file in the directory by hand), move replicas to other brokers "
-        "(kafka-reassign-partitions.sh), or lower retention.ms or retention.bytes of large topics.",
-        {"broker": broker, "log_dir": path, "usable_bytes": usable, "total_bytes": total},
-    )  # fmt: skip
-
-
-def _size(count: int) -> str:
-    """Format bytes in the largest binary unit that fits: `1.5 GiB`."""
-    units = [(4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")]
-    return next((f"{count / 1024**power:,.1f} {unit}" for power, unit in units if count >= 1024**power), f"{count} B")
-
-
 def bugs_of(part: Part, versions: Collection[Version], *, with_streams: bool = False) -> list[KnownBug]:
     """Return the known bugs that any of these releases has; a patch release may have the fix already.
 
@@ -239,31 +196,25 @@ def worker_findings(group: GroupObservation) -> Iterator[Finding]:
 
 
 def broker_findings(app: App, *, with_streams: bool = False, silent: Collection[int] = ()) -> Iterator[Finding]:
-    """Yield disks that failed or are nearly full, bugs of the brokers' releases, and a transaction.version behind.
+    """Yield what the brokers report of their disks, bugs of their releases, and a transaction.version behind.
 
-    Bugs that only Kafka Streams runs into are left out, unless `with_streams`. Of brokers that can't be asked, or do
-    not report their disks, nothing is claimed; that they can't is what other checks say. Where some are `silent` the
-    others are asked for their disks alone.
+    Bugs that only Kafka Streams runs into are left out, unless `with_streams`. Of releases that can't be asked for
+    nothing is claimed. Where some brokers are `silent` the others are asked for their disks alone.
     """
-    features, log_dirs = _seen(app, silent)
-    yield from log_dir_findings(log_dirs)
+    yield from find_full_disks(app, besides=silent)
+    features = {} if silent else _features(app)
     yield from bug_findings("broker", broker_releases(features), with_streams=with_streams)
     yield from transaction_version_findings(features)
 
 
-def _seen(app: App, silent: Collection[int]) -> tuple[Mapping[int, BrokerFeatures], Mapping[int, Sequence[LogDir]]]:
-    features: Mapping[int, BrokerFeatures] = {}
-    log_dirs: Mapping[int, Sequence[LogDir]] = {}
+def _features(app: App) -> Mapping[int, BrokerFeatures]:
     try:
         with app.transactions() as admin:
-            if not silent:
-                features = admin.features()
-            log_dirs = admin.log_dirs(patience_s=BROKER_PATIENCE_S, besides=silent)
+            return admin.features()
     except InterruptedByUserError:
         raise
     except EosctlError:
-        pass
-    return features, log_dirs
+        return {}
 
 
 _Found = Iterable[Finding]

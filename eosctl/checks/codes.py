@@ -122,17 +122,31 @@ PARTITION_WITHOUT_LEADER = finding(
     "partition_without_leader",
     "Partitions of a topic have no leader that answers: nothing can be read from or written to them, and ids whose "
     "coordinator they are can't be used.",
-    "Start the brokers that have their replicas.",
+    "See why the brokers that have their replicas ended, or can't use the directory that they are in, before one is "
+    "started: a full disk ends it again.",
 )
 BROKER_DOWN = finding(
     "broker_down",
     "Replicas of an internal topic are on a broker that the cluster does not have now.",
-    "See why it ended, and start it; if it is gone for good, move its replicas.",
+    "See why it ended before it is started: a full disk ends it again. If it is gone for good, move its replicas.",
 )
 LOG_DIR_FAILED = finding(
     "log_dir_failed",
     "A broker can't use one of its log directories: the disk failed or is full.",
     "See the broker's log. Free space on the disk or replace it, then restart the broker.",
+)
+LOG_DIR_FULL = finding(
+    "log_dir_full",
+    "The disk of a broker's log directory has less than 1 MiB left: the next write fails, and the broker stops using "
+    "the directory, and ends when it has no other.",
+    "Free space, move replicas to other brokers, or lower retention.ms or retention.bytes of large topics; a start "
+    "mends nothing.",
+)
+LOG_DIRS_UNREAD = finding(
+    "log_dirs_unread",
+    "How full the disks of brokers are is not known: one may not DESCRIBE the cluster, they did not answer, or they "
+    "are older than Kafka 3.3 and do not report it.",
+    "Grant DESCRIBE on the cluster; where brokers do not report it, see to their disks another way.",
 )
 LOG_DIR_NEARLY_FULL = finding(
     "log_dir_nearly_full",
@@ -159,7 +173,7 @@ BELOW_MIN_ISR = finding(
     "below_min_isr",
     "Partitions of an internal topic have fewer replicas in sync than its min.insync.replicas: tasks are RUNNING "
     "and commit nothing.",
-    "Start the brokers that have their replicas.",
+    "See why the brokers that have their replicas ended or lag, before one is started: a full disk ends it again.",
 )
 TRANSACTION_TOPIC_UNSEEN = finding(
     "transaction_topic_unseen",

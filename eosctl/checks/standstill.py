@@ -55,8 +55,8 @@ def _brokers_down(topics: Sequence[TopicDescription]) -> Iterable[Finding]:
         yield Finding(
             codes.BROKER_DOWN, ERROR, f"broker {broker}",
             f"broker {broker} is down: the cluster does not have it, and replicas of {', '.join(on_it)} are on it",
-            "See in the end of its log why it ended, which `eosctl explain` reads (a full disk, say), and start it; if "
-            "it is gone for good, move its replicas (kafka-reassign-partitions.sh).",
+            "See in the end of its log why it ended, which `eosctl explain` reads: a full disk, say, ends it again at its "
+            "next start. If it is gone for good, move its replicas (kafka-reassign-partitions.sh).",
             {"broker": broker, "topics": on_it},
         )  # fmt: skip
 
@@ -95,14 +95,18 @@ def _without_leader(topic: TopicDescription) -> Iterable[Finding]:
 
 
 def _bring_back(placements: Iterable[Placement]) -> str:
-    """Name the brokers to start, where some are known to be down; else the replicas that lag."""
+    """Name the brokers to see to, where some are known to be down; else the replicas that lag."""
     known = list(placements)
     gone = sorted({broker for each in known for broker in each.offline})
     if gone:
-        return f"Start {'broker' if len(gone) == 1 else 'brokers'} {', '.join(map(str, gone))}."
+        names, one = ", ".join(map(str, gone)), len(gone) == 1
+        return (
+            f"Bring {'broker' if one else 'brokers'} {names} back; see first in the end of {'its' if one else 'their'} "
+            f"{'log' if one else 'logs'} why {'it' if one else 'each'} ended: a full disk, say, ends it again."
+        )
     late = sorted({broker for each in known for broker in set(each.replicas) - set(each.in_sync)})
     if not late:
-        return "Start the brokers that have its replicas."
+        return "See why the brokers that have its replicas do not lead it: down, or their log directory failed."
     return f"See the logs of {'broker' if len(late) == 1 else 'brokers'} {', '.join(map(str, late))}: not in sync."
 
 

@@ -1,0 +1,129 @@
+"""doctor's check of the brokers' disks: log directories that failed, and those with little or no room left. Reads only.
+
+A broker that can't write to a log directory takes it out of use, and ends when it has no other; it ends again when it
+is started on the same full disk. Which room is left brokers report from Kafka 3.3 on (KIP-827).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from eosctl.app import App
+from eosctl.checks import codes
+from eosctl.checks.visit import BROKER_PATIENCE_S
+from eosctl.core.acls.lines import grant_hint
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.records import LogDir
+from eosctl.core.wording import counted
+from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UnsupportedError
+
+NEARLY_FULL = 0.05
+"""The share of a volume that is left: in proportion to it, so that a small one is not nearly full for ever."""
+FULL_BYTES = 1 << 20
+"""Less than this is no room: a batch may have so many bytes (the default of message.max.bytes)."""
+_FREE = (
+    "Free space on the disk (delete no file in the directory by hand), move replicas to other brokers "
+    "(kafka-reassign-partitions.sh), or lower retention.ms or retention.bytes of large topics."
+)
+
+LogDirs = Mapping[int, Sequence[LogDir] | EosctlError]
+"""The log directories of each broker, or why it did not report them."""
+
+
+def find_full_disks(app: App, *, besides: Collection[int] = ()) -> Iterator[Finding]:
+    """Ask every broker but those `besides` for its disks; yield what is wrong with them, and what is not known."""
+    try:
+        with app.transactions() as admin:
+            log_dirs = admin.log_dirs(patience_s=BROKER_PATIENCE_S, besides=besides)
+    except InterruptedByUserError:
+        raise
+    except EosctlError as exc:
+        yield _unread("the brokers", exc, None)
+    else:
+        yield from log_dir_findings(log_dirs, app.target.client)
+
+
+def log_dir_findings(log_dirs: LogDirs, settings: ClientSettings | None = None) -> Iterator[Finding]:
+    """Yield failed and full directories, nearly full ones, and the brokers whose disks are not known."""
+    unread: dict[str, dict[int, EosctlError]] = {}
+    without_sizes = []
+    for broker, found in sorted(log_dirs.items()):
+        if isinstance(found, EosctlError):
+            unread.setdefault(found.code, {})[broker] = found
+            continue
+        yield from (each for log_dir in found if (each := _finding(broker, log_dir)) is not None)
+        if any(each.usable_bytes is None and not each.is_offline for each in found):
+            without_sizes.append(broker)
+    for alike in unread.values():
+        yield _unread(_named(list(alike)), next(iter(alike.values())), settings)
+    if without_sizes:
+        yield _unknown(without_sizes)
+
+
+def _finding(broker: int, log_dir: LogDir) -> Finding | None:
+    usable, total = log_dir.usable_bytes, log_dir.total_bytes
+    if log_dir.is_offline:
+        return _failed(broker, log_dir.path)
+    if usable is None or total is None or usable >= NEARLY_FULL * total:
+        return None
+    is_full = usable < FULL_BYTES
+    means = (
+        "the next write to it fails, and the broker takes the directory out of use, and ends when it has no other"
+        if is_full
+        else "a broker stops using a directory that it can't write to, and ends when it has no other"
+    )
+    return Finding(
+        codes.LOG_DIR_FULL if is_full else codes.LOG_DIR_NEARLY_FULL, ERROR if is_full else WARNING, f"broker {broker}",
+        f"the disk of log directory {log_dir.path} of broker {broker} has {_size(usable)} of {_size(total)} left "
+        f"({100 * usable / total:.1f} percent): {means}",
+        _FREE, {"broker": broker, "log_dir": log_dir.path, "usable_bytes": usable, "total_bytes": total},
+    )  # fmt: skip
+
+
+def _failed(broker: int, path: str) -> Finding:
+    return Finding(
+        codes.LOG_DIR_FAILED, ERROR, f"broker {broker}",
+        f"broker {broker} can't use its log directory {path} (KAFKA_STORAGE_ERROR): the disk failed or is full, which "
+        "of them only its log says",
+        "See the broker's log, which `eosctl explain` reads. Free space on the disk or replace it, and only then "
+        "restart the broker; delete no file in the directory by hand.",
+        {"broker": broker, "log_dir": path},
+    )  # fmt: skip
+
+
+def _unread(brokers: str, why: EosctlError, settings: ClientSettings | None) -> Finding:
+    """Return the finding that disks are not known; for information where no right and no wait would show them."""
+    severity, fix = WARNING, why.hint or codes.LOG_DIRS_UNREAD.next
+    if isinstance(why, UnauthorizedError):
+        fix = grant_hint("DESCRIBE", "Cluster", ["kafka-cluster"], settings=settings)
+    elif isinstance(why, UnsupportedError):
+        severity, fix = INFO, codes.LOG_DIRS_UNREAD.next
+    return Finding(
+        codes.LOG_DIRS_UNREAD, severity, "disks",
+        f"how full the disks of {brokers} are, and whether a log directory failed, is not known: {why.message}",
+        fix, {"error": str(why.code)}, certain=False,
+    )  # fmt: skip
+
+
+def _unknown(brokers: Sequence[int]) -> Finding:
+    do = "do" if brokers[1:] else "does"
+    return Finding(
+        codes.LOG_DIRS_UNREAD, INFO, "disks",
+        f"how full the disks of {_named(brokers)} are is not known: {'they' if brokers[1:] else 'it'} {do} not report "
+        "the room that is left, as brokers before Kafka 3.3",
+        codes.LOG_DIRS_UNREAD.next, {"brokers": list(brokers)}, certain=False,
+    )  # fmt: skip
+
+
+def _named(brokers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, brokers[:10]))
+    return f"{'brokers' if brokers[1:] else 'broker'} {shown}" + (
+        f" and {counted(len(brokers) - 10, 'more broker')}" if brokers[10:] else ""
+    )
+
+
+def _size(count: int) -> str:
+    """Format bytes in the largest binary unit that fits: `1.5 GiB`."""
+    units = [(4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")]
+    return next((f"{count / 1024**power:,.1f} {unit}" for power, unit in units if count >= 1024**power), f"{count} B")
