@@ -28,8 +28,9 @@ from eosctl.checks.disks import find_full_disks
 from eosctl.checks.group.rules import hanging_findings, problem_findings, transaction_topic_findings
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.report import CheckResults, checks_report
+from eosctl.checks.standstill import find_unended
 from eosctl.core.acls.lines import AclRequest
-from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.findings import INFO, WARNING, Finding
 from eosctl.core.records import KnownBounds
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.versions import (
@@ -278,7 +279,9 @@ def _transactions(app: App) -> _Found:
     if not report.summary_of(HangingSummary).partitions:  # brokers leave out what one may not see, without a word
         raise UnauthorizedError("no topic can be seen, so no transaction either", hint="Grant DESCRIBE on the topics.")
     yield from hanging_findings(plain(row) for row in report.rows_of(HangingRow) if row.reason != NOT_CHECKED)
-    yield from problem_findings("transactions", report.problems)
+    unended, unasked = find_unended(app)
+    yield from unended
+    yield from problem_findings("transactions", dict.fromkeys([*report.problems, *unasked]))
 
 
 def _applications(app: App, wanted: ApplicationsToCheck) -> _Found:

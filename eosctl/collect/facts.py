@@ -5,21 +5,27 @@ Pure. A value that could not be known is None or absent, never a zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from eosctl.collect.codes import TOO_LARGE
 from eosctl.core.findings import Finding, is_unseen
 from eosctl.core.ids import Owner, TransactionalId
+from eosctl.core.records import LogDir
 from eosctl.txn.codes import NOT_CHECKED
 
 
 class KafkaFacts(Struct, frozen=True):
-    """The cluster that answers; `silent` are listed brokers that do not answer."""
+    """The cluster that answers; `silent` are listed brokers that do not answer.
+
+    `log_dirs` are those of each other broker that reports them, `disks_unread` counts those that may not be asked.
+    """
 
     cluster_id: str
     silent: tuple[int, ...] = ()
+    log_dirs: Mapping[int, Sequence[LogDir]] = {}
+    disks_unread: int = 0
 
 
 MOST_ABORTING = 1_000
@@ -198,7 +204,7 @@ def unseen_parts(facts: object) -> int | None:
     """Count the unknown parts of a look that succeeded as a whole; None where it has no parts."""
     match facts:
         case KafkaFacts():
-            return len(facts.silent)
+            return len(facts.silent) + facts.disks_unread
         case TransactionFacts() | HangingFacts():
             return facts.unasked
         case LsoFacts():

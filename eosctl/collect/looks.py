@@ -196,11 +196,22 @@ BROKER_PATIENCE_S = 5.0
 
 
 def look_at_kafka(app: App, _overview: Overview) -> KafkaFacts:
-    """Find brokers that do not answer; raises the connection's error where none answers."""
+    """Find brokers that do not answer, and the disks of the others; raises the connection's error where none answers.
+
+    Brokers that are too old to report their disks are no part that is not seen: no right and no wait would show them.
+    """
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
         silent = admin.silent_brokers(patience_s=BROKER_PATIENCE_S)
-    return KafkaFacts(cluster_id, tuple(sorted(silent)))
+        log_dirs = admin.log_dirs(patience_s=BROKER_PATIENCE_S, besides=silent)
+    known = {broker: each for broker, each in log_dirs.items() if not isinstance(each, EosctlError)}
+    unread = [each for each in log_dirs.values() if isinstance(each, EosctlError)]
+    return KafkaFacts(
+        cluster_id,
+        tuple(sorted(silent)),
+        known,
+        disks_unread=sum(not isinstance(each, UnsupportedError) for each in unread),
+    )
 
 
 MOST_DESCRIBED = 5_000

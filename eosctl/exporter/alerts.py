@@ -14,6 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from eosctl.checks.disks import NEARLY_FULL
 from eosctl.collect.codes import STALE
 from eosctl.errors import UsageError
 from eosctl.exporter.metrics import metric
@@ -115,6 +116,10 @@ def _exporter_down(series: Series) -> str:
     return f"up{{{series.of_job()}}} == 0 or absent(up{{{series.of_job()}}})"
 
 
+def _nearly_full(series: Series) -> str:
+    return f"{series('eosctl_log_dir_usable_bytes')} / {series('eosctl_log_dir_total_bytes')} < {NEARLY_FULL}"
+
+
 def _no_worker(series: Series) -> str:
     """Match a group that was looked at and has no series of workers: former members have none."""
     looked_at = f"max by ({EXPORTERS}) ({series('eosctl_collection_success', source='group')}) == 1"
@@ -205,6 +210,22 @@ ALERTS: tuple[Alert, ...] = (
         300, "critical",
         "The Kafka cluster does not answer {{ $labels.instance }}",
         "The exporter is up, and Kafka did not answer when it was asked last.",
+        "eosctl doctor",
+    ),
+    Alert(
+        "EosctlDiskNearlyFull", _nearly_full, 300, "warning",
+        "The disk of log directory {{ $labels.log_dir }} of broker {{ $labels.broker }} is nearly full",
+        "{{ $value | humanizePercentage }} of it is left. A broker that can't write to a log directory stops using it, "
+        "and ends when it has no other; a start mends nothing then. Free space, move replicas to other brokers, or "
+        "lower the retention of large topics.",
+        "eosctl doctor",
+    ),
+    Alert(
+        "EosctlLogDirFailed", lambda series: f"{series('eosctl_log_dir_failed')} == 1",
+        0, "critical",
+        "Broker {{ $labels.broker }} can't use its log directory {{ $labels.log_dir }}",
+        "The disk failed or is full (KAFKA_STORAGE_ERROR): the broker's log says which. The replicas in it are offline "
+        "until the disk has room or is replaced and the broker is restarted then.",
         "eosctl doctor",
     ),
     Alert(

@@ -62,6 +62,10 @@ ROWS = (
         Panel("Distance to the end", ("eosctl_topic_lso_distance",)),
         Panel("Stuck for", ("eosctl_topic_lso_stuck_seconds",)),
     )),
+    Row("Disks of brokers", (
+        Panel("Room left, and size", ("eosctl_log_dir_usable_bytes", "eosctl_log_dir_total_bytes")),
+        Panel("Log directories that failed", ("eosctl_log_dir_failed",)),
+    )),
     Row("Workers and tasks", (
         Panel("Workers", ("eosctl_worker_info",), "table"),
         Panel("Workers that answer", ("eosctl_worker_up",)),
@@ -213,7 +217,7 @@ def _unit(shown: Metric) -> str:
     """Return the unit as Grafana names it."""
     if shown.type == "counter":
         return "cps"
-    return "s" if shown.unit == "seconds" else "short"
+    return {"seconds": "s", "bytes": "bytes"}.get(shown.unit, "short")
 
 
 def panel_metrics() -> Sequence[str]:

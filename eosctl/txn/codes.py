@@ -63,6 +63,15 @@ UNDECODABLE = error(
 )
 NOT_CHECKED = finding("not_checked", "A check could not run; its result is unknown.", "Fix what the message names.")
 
+TRANSACTION_NOT_ENDED = finding(
+    "transaction_not_ended",
+    "A coordinator has decided the end of a transaction more than a minute ago (PrepareCommit, PrepareAbort), or ought "
+    "to have aborted it at its timeout, and has not ended it. Until it does, its transactional id can't be used, nor "
+    "fenced, and readers of committed records wait behind it.",
+    "The message has the most probable cause: a partition without a leader, too few replicas in sync, or a bug of the "
+    "brokers; mend that, and the coordinator goes on by itself.",
+)
+
 SHARED_PREFIX = warning(
     "shared_prefix",
     "Two applications have ids of one prefix. A Flink sink with pooled names aborts every open transaction on its "

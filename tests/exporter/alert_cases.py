@@ -102,6 +102,22 @@ CASES = (
         "EosctlExporterDown", {'up{job="another"}': "1x20"}, "6m", ("4m",), 'job="eosctl"', "critical",
         of_exporter=False,
     ),
+    AlertCase(
+        "EosctlDiskNearlyFull",
+        {
+            'eosctl_log_dir_usable_bytes{broker="1",log_dir="/d"}': "6 4x20 5x20",
+            'eosctl_log_dir_total_bytes{broker="1",log_dir="/d"}': "100x50",
+            'eosctl_log_dir_usable_bytes{broker="2",log_dir="/d"}': "500x50",
+            'eosctl_log_dir_total_bytes{broker="2",log_dir="/d"}': "1000x50",
+        },
+        "6m", ("5m", "11m"), 'broker="1",log_dir="/d"',
+    ),
+    AlertCase(
+        "EosctlLogDirFailed",
+        {'eosctl_log_dir_failed{broker="1",log_dir="/d"}': "0 1x20 0x9",
+         'eosctl_log_dir_failed{broker="2",log_dir="/d"}': "0x30"},
+        "1m", ("0", "11m"), 'broker="1",log_dir="/d"', "critical",
+    ),
     AlertCase("EosctlKafkaUnreachable", {"eosctl_up": "1 0x20 1x20"}, "6m", ("5m", "11m"), "", "critical"),
     AlertCase(
         "EosctlCollectionFailing",

@@ -123,7 +123,7 @@ def test_what_is_unknown_is_put_down_to_no_disk(invoke: Invoke) -> None:
 
 
 def test_of_a_broker_that_ends_again_when_it_is_started_the_start_is_not_what_is_advised() -> None:
-    """"Start broker 3." was advised of one whose full disk ended it again at once."""
+    """ "Start broker 3." was advised of one whose full disk ended it again at once."""
     gone = Placement(0, None, (3,), (3,), (3,))
     below = Placement(0, 1, (1, 3), (1,), (3,))
     topics = [
