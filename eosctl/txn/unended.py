@@ -186,8 +186,8 @@ def _cause(each: UnendedTransaction, obstacle: Obstacle) -> tuple[str, str]:
     if obstacle is Obstacle.MARKER_REFUSED:
         return (
             f"it is over at {_some(around.ended_at)}, and its coordinator, broker {node} "
-            f"({around.coordinator_text()}), has not taken that in: most probably KAFKA-19999, by which brokers of 4.0 and 4.1 refuse a marker that "
-            "they have, and the coordinator gives up",
+            f"({around.coordinator_text()}), has not taken that in: most probably KAFKA-19999, by which brokers of 4.0 "
+            "and 4.1 refuse a marker that they have already, and the coordinator gives up",
             "Upgrade the brokers to Kafka 4.2 or newer, which accept it when it is sent again. Until then only another "
             "transactional id goes on; neither a fence nor a restart ends it.",
         )

@@ -1,6 +1,6 @@
 """Looks for transactions that their coordinators ought to have ended and have not. Reads only.
 
-Each is looked at twice. Since when its end is decided is in the coordinators' log. What may keep the coordinator from it
+Each is looked at twice; since when its end is decided is in the coordinators' log. What may keep a coordinator from it
 is looked at only where there is one.
 """
 
@@ -59,8 +59,10 @@ def look_for_unended(app: App) -> UnendedLook:
     return UnendedLook(found, listings, unjudged(described))
 
 
-def examine_unended(app: App, described: Iterable[TransactionDescription]) -> list[UnendedTransaction]:
-    """Return those that ought to have ended, after a second look, with what is around them."""
+def examine_unended(
+    app: App, described: Iterable[TransactionDescription], *, least_ms: int = LASTING_MS
+) -> list[UnendedTransaction]:
+    """Return those that ought to have ended for so long, after a second look, with what is around them."""
     now_ms = app.clock.now_ms()
     suspects = {each.transactional_id: each for each in described if is_suspect(each, now_ms)}
     if not suspects:
@@ -73,7 +75,11 @@ def examine_unended(app: App, described: Iterable[TransactionDescription]) -> li
     lasting = [
         each
         for each in found
-        if (each.state.transactional_id in still if each.since_ms is None else now_ms - each.since_ms >= LASTING_MS)
+        if (
+            each.state.transactional_id in still
+            if each.since_ms is None
+            else max(0, now_ms - each.since_ms) >= least_ms
+        )
     ]
     around = _surroundings(app, [each.state for each in lasting]) if lasting else {}
     return [replace(each, around=around[each.state.transactional_id]) for each in lasting]
