@@ -36,7 +36,8 @@ class OwnedTransaction(Struct, frozen=True):
     """A transaction that its coordinator has open, or whose markers are not all written.
 
     `prefix` is the part that its id shares with others of the same application; None for the ids of the group itself.
-    Empty stands for all ids that have none, or one beyond MOST_PREFIXES.
+    Empty stands for all ids that have none, or one beyond MOST_PREFIXES. `ending_since_ms` is when the collector first
+    saw that its end is decided and not written; None while it is not decided.
     """
 
     transactional_id: TransactionalId
@@ -47,6 +48,7 @@ class OwnedTransaction(Struct, frozen=True):
     producer_id: int
     topics: tuple[str, ...] = ()
     prefix: str | None = None
+    ending_since_ms: int | None = None
 
     def open_s(self, now_ms: int) -> float:
         """Return how long it has been open, in seconds."""

@@ -54,6 +54,7 @@ ROWS = (
     Row("Transactions", (
         Panel("Open for", ("eosctl_transaction_open_seconds",)),
         Panel("Timeout of open transactions", ("eosctl_transaction_timeout_seconds",)),
+        Panel("End decided and not written for", ("eosctl_transaction_ending_seconds",)),
         Panel("Open, by owner", ("eosctl_transactions_open",)),
         Panel("Aborted per second", ("eosctl_transactions_aborted_total",)),
         Panel("Hanging, time since the last record", ("eosctl_transaction_hanging_seconds",)),

@@ -86,6 +86,10 @@ METRICS: tuple[Metric, ...] = (
     Metric("eosctl_transaction_timeout_seconds", "gauge", "seconds",
            "The timeout at which its coordinator aborts it, of the same transactions.",
            TRANSACTION_LABELS, samples.timeouts),
+    Metric("eosctl_transaction_ending_seconds", "gauge", "seconds",
+           "For how long the collector has seen that a transaction's end is decided (PrepareCommit, PrepareAbort) and "
+           "not written: its id can't be used, nor fenced, until it is. The longest ones, then `other`.",
+           TRANSACTION_LABELS, samples.ending_seconds, over_time=True),
     Metric("eosctl_transactions_open", "gauge", "",
            "Open transactions, by what owns their ids: task, leader, eosctl, other, ambiguous.",
            ("owner",), samples.open_counts),

@@ -169,6 +169,16 @@ def timeouts(overview: Overview, top: int) -> Samples:
     return _of_transactions(overview, top, lambda each: each.timeout_ms / 1000)
 
 
+def ending_seconds(overview: Overview, top: int) -> Samples:
+    facts = overview.facts(TransactionFacts)
+    found: dict[tuple[str, ...], float] = {}
+    for each in facts.open if facts is not None else ():
+        if each.ending_since_ms is not None:
+            labels, seconds = _transaction_labels(each), max(0, overview.taken_ms - each.ending_since_ms) / 1000
+            found[labels] = max(found.get(labels, 0.0), seconds)
+    return top_and_other(found.items(), top)
+
+
 _OWNERS = ("task", "leader", "eosctl", "other", "ambiguous")
 
 

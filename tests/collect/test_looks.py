@@ -69,6 +69,26 @@ def open_one(watched: Watched, transactional_id: str) -> int:
     return watched.world.brokers.state.open_transaction(transactional_id, (OFFSETS, 0))
 
 
+def test_since_when_an_end_is_decided_and_not_written(watched: Watched) -> None:
+    open_one(watched, "g-orders-0")
+    known = watched.world.brokers.state.transactions["g-orders-0"]
+
+    def since() -> int | None:
+        watched.look("transactions")
+        [only] = watched.facts(TransactionFacts).open
+        return only.ending_since_ms
+
+    assert since() is None
+    known.state, known.looks_left = "PrepareCommit", 10**9
+    first_ms = since()
+    assert first_ms == watched.world.clock().now_ms()
+    watched.world.time.now_s += 90
+    assert since() == first_ms
+    known.started_ms += 1  # another transaction of the id
+    again_ms = since()
+    assert again_ms == watched.world.clock().now_ms() > first_ms
+
+
 def test_open_transactions_by_owner(watched: Watched) -> None:
     began_ms = watched.world.clock().now_ms()
     open_one(watched, "g-orders-0")

@@ -28,6 +28,15 @@ CASES = (
         "6m", ("4m", "11m"), 'topic="t",partition="0",producer_id="7"', "critical",
     ),
     AlertCase(
+        "EosctlTransactionNotEnded",
+        {
+            'eosctl_transaction_ending_seconds{owner="task",connector="c",task="0",transactional_id="g-c-0"}':
+                "0 30 60 90 120 stale",
+            'eosctl_transaction_ending_seconds{owner="other",connector="",task="",transactional_id="a-*"}': "0x40",
+        },
+        "2m", ("1m", "6m"), 'owner="task",connector="c",task="0",transactional_id="g-c-0"', "critical",
+    ),
+    AlertCase(
         "EosctlLastStableOffsetStuck",
         {
             'eosctl_topic_lso_stuck_seconds{topic="t",kind="output"}': "0+30x30 0x20",

@@ -83,6 +83,12 @@ def test_both_formats_of_a_real_look_can_be_read(tmp_path: Path) -> None:
     assert names <= {each.name for each in METRICS} | {"eosctl_build_info"}
 
 
+def test_only_ends_that_are_decided_have_series() -> None:
+    ending = replace(transaction(1), ending_since_ms=NOW_MS - 90_000)
+    found = samples(overview_of(TransactionFacts((transaction(2), ending))), "eosctl_transaction_ending_seconds")
+    assert found == {("task", "c1", "1", "g-c1-0"): 90.0}
+
+
 def test_the_fullest_disks_have_series_and_what_is_not_known_has_none() -> None:
     dirs = {
         1: (LogDir("/a", total_bytes=100, usable_bytes=50), LogDir("/b", is_offline=True)),
