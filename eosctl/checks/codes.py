@@ -219,6 +219,24 @@ FAILS_AGAIN = finding(
     "another producer takes its transactional id each time, or somebody restarts it while its cause is still there.",
     "The message says which; a restart does not last while that is so.",
 )
+ID_USED_IN_TURN = finding(
+    "id_used_in_turn",
+    "A task is FAILED because another producer took its transactional id, which was initialised in the last ten "
+    "minutes more often than starts of the task and fencing rounds explain, by the coordinators' log.",
+    "Find who else uses the id, and give it another one; a restart does not last while that is so.",
+)
+INITIALISED_OFTEN = finding(
+    "initialised_often",
+    "An id of an application was initialised five times or more in the last ten minutes, by the coordinators' log: its "
+    "producer is made anew again and again, or two producers use the id in turn and fence each other. Each takes an "
+    "epoch.",
+    "The application's log says which: ProducerFencedException where two use it.",
+)
+INITIALISATIONS_UNREAD = finding(
+    "initialisations_unread",
+    "How often producers of an application were made anew is not known: the coordinators' log could not be read.",
+    "Grant READ on __transaction_state, or read the application's log.",
+)
 CONFIG_WRITTEN_AGAIN = finding(
     "config_written_again",
     "The config of a connector was written ten times or more in the last ten minutes, by the config topic: each time "

@@ -15,7 +15,7 @@ from eosctl.acls.check import judge_acls
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA, kafka_findings, kafka_unreachable, under_causes
-from eosctl.checks.cluster import broker_findings
+from eosctl.checks.cluster import broker_findings, spent_epoch_findings
 from eosctl.checks.group.members import member_findings, needless_codes, plain_findings, uses_exactly_once
 from eosctl.checks.group.repeats import find_repeats, find_shared_offsets, under_repeats
 from eosctl.checks.group.rules import (
@@ -149,6 +149,7 @@ def _connectors(visit: Visit) -> _Found:
         *find_shared_offsets(visit.app, seen),
         *found,
         *long_transactions(seen),
+        *spent_epoch_findings(visit.app, seen.epochs),
         *at_rest(seen),
         *group_findings(seen),
     ]

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from eosctl.checks.disks import NEARLY_FULL
+from eosctl.checks.cluster import NEARLY_FULL
 from eosctl.collect.codes import STALE
 from eosctl.errors import UsageError
 from eosctl.exporter.metrics import metric

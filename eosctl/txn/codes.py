@@ -98,6 +98,15 @@ IDS_GROW = warning(
     "Flink: TransactionNamingStrategy.POOLING (connector 4.0). Others: give producers a fixed id, not a random one. "
     "A lower transactional.id.expiration.ms of the brokers lets go of them sooner.",
 )
+EPOCHS_NEARLY_SPENT = warning(
+    "epochs_nearly_spent",
+    "The epoch of an id is 32700 or more. At 32766 its next InitProducerId gives it a new producer id at epoch 0, "
+    "which harms nothing; but before transaction.version 2 only starts and fences of a producer, and timeouts, raise "
+    "it: there were that many. With it each transaction does, which is normal, but on brokers of 4.0 to 4.2 one that "
+    "times out or is fenced at the last epoch may stay open for ever (KAFKA-19367 and KAFKA-20090).",
+    "Before transaction.version 2: see whether the producer is made anew again and again. Brokers of 4.0 to 4.2: "
+    "upgrade to 4.3.1 or newer.",
+)
 AMBIGUOUS_IDS = warning(
     "ambiguous_ids",
     "The transactional ids of an application can be read in several ways, and nothing in the cluster shows which one "
@@ -109,4 +118,4 @@ LOOK_NOT_KEPT = warning(
     "What was counted could not be kept, so that the next look can't say what has grown since.",
     "Make the state folder writable, or add --no-remember.",
 )
-REMARKS = (SHARED_PREFIX, TIMEOUT_ABOVE_MAXIMUM, IDS_EXPIRE, IDS_GROW, AMBIGUOUS_IDS)
+REMARKS = (SHARED_PREFIX, TIMEOUT_ABOVE_MAXIMUM, IDS_EXPIRE, IDS_GROW, EPOCHS_NEARLY_SPENT, AMBIGUOUS_IDS)

@@ -198,6 +198,14 @@ def count_initialisations(
     these do not reach back far enough.
     """
     keys = dict.fromkeys(transactional_ids, 0)
+    names = {each.encode("utf-8", "replace") for each in keys}
+    oldest_ms: dict[int, int] = {}
+
+    def about(records: Sequence[Record]) -> list[Record]:
+        for each in records:
+            oldest_ms.setdefault(each.partition, each.timestamp_ms)
+        return [one for one in records if one.key is not None and one.key[_KEY_HEAD:] in names]
+
     with app.topics() as store:
         bounds = store.bounds(TOPIC)
         wanted = {coordinator_partition(each, len(bounds)) for each in keys}
@@ -205,8 +213,7 @@ def count_initialisations(
             each.partition: max(each.begin, each.end - MOST_RECENT) if each.partition in wanted else each.end
             for each in bounds
         }
-        read = store.read(TOPIC, isolation="read_uncommitted", since=since)
-    oldest_ms = {record.partition: record.timestamp_ms for record in reversed(read.records)}
+        read = store.read(TOPIC, isolation="read_uncommitted", since=since, keep=about)
     for each in bounds:
         if each.begin < since[each.partition] < each.end and oldest_ms.get(each.partition, since_ms) >= since_ms:
             raise EosctlError(

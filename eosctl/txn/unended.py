@@ -14,7 +14,7 @@ Ongoing on brokers of 4.0 to 4.2 (KAFKA-20090).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum, unique
 
 from msgspec import Struct
@@ -221,6 +221,20 @@ def _unknown_cause(each: UnendedTransaction) -> tuple[str, str]:
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
+
+
+NEARLY_SPENT_EPOCH = 32_700
+
+
+def means_much(epoch: int, releases: Iterable[Version | None], level: int | None) -> bool:
+    """Check whether an epoch near its end is worth a word; with transaction.version 2 each transaction raises it.
+
+    Nothing is said where the level is not known.
+    """
+    if epoch < NEARLY_SPENT_EPOCH or level is None:
+        return False
+    first, fixed = STUCK_AT_HIGHEST_EPOCH
+    return level < EPOCH_PER_TRANSACTION or any(each is not None and first <= each < fixed for each in releases)
 
 
 def is_suspect(state: TransactionDescription, now_ms: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eosctl.checks.causes import KAFKA
-from eosctl.checks.disks import log_dir_findings
+from eosctl.checks.cluster import log_dir_findings
 from eosctl.checks.standstill import standstill_findings
 from eosctl.core.records import LogDir, Placement, TopicDescription
 from eosctl.errors import UnreachableError
