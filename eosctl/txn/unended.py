@@ -4,12 +4,15 @@ No hanging transaction of KIP-664: the coordinator knows it. It has decided the 
 (PrepareCommit and PrepareAbort last for milliseconds), or it has not aborted it at its timeout. Meanwhile each
 InitProducerId of the id is answered CONCURRENT_TRANSACTIONS, that of a fence, too.
 
-What keeps a coordinator from it (`TransactionMarkerChannelManager`, `TransactionMarkerRequestCompletionHandler`): a
-partition without a leader gets no marker; one with too few replicas in sync refuses it, and so does that of
-`__transaction_state` the end itself; all of these are tried again for ever. Whoever answers INVALID_PRODUCER_EPOCH is
-not asked again: brokers of 4.0 and 4.1 answer it to a marker that they have already (KAFKA-19999; from 4.2 on the
-"idempotent transaction marker retry" of `ProducerAppendInfo` allows it). A transaction at the highest epoch stays
-Ongoing on brokers of 4.0 to 4.2 (KAFKA-20090).
+What keeps a coordinator from it (`TransactionMarkerChannelManager`, `TransactionMarkerRequestCompletionHandler`):
+
+* It waits for a partition without a leader to get one. From 4.3 on it does not (`KRaftMetadataCache` of 4.2.0 gives
+  `Node.noNode` there, that of 4.3.1 and 4.4.0 nothing): it leaves the marker out, and the transaction hangs later.
+* A partition with too few replicas in sync refuses the marker, and that of `__transaction_state` the end itself; both
+  are tried again for ever.
+* Whoever answers INVALID_PRODUCER_EPOCH is not asked again: brokers of 4.0 and 4.1 answer it to a marker that they have
+  already (KAFKA-19999; `ProducerAppendInfo` of 4.2.0, not of 4.1.1, lets an "idempotent transaction marker retry" be).
+* A transaction at the highest epoch stays Ongoing on brokers of 4.0 to 4.2 (KAFKA-20090).
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ NEVER_TIMES_OUT_MS = 2**31 - 1
 REFUSED_MARKERS: tuple[Version, Version] = ((4, 0), (4, 2))
 STUCK_AT_HIGHEST_EPOCH: tuple[Version, Version] = ((4, 0), (4, 3))
 """The releases, from the first up to but without the second, of KAFKA-19999 and of KAFKA-20090."""
+WAITS_FOR_NO_LEADER: Version = (4, 3)
+"""The first release whose coordinators do not wait for a leader."""
 _MOST_NAMED = 3
 
 
@@ -104,7 +109,7 @@ class UnendedTransaction(Struct, frozen=True):
     def obstacle(self) -> Obstacle:
         """Return what most probably keeps the coordinator from ending it."""
         around, is_prepared = self.around, self.state.state in PREPARED
-        if is_prepared and around.headless:
+        if is_prepared and around.headless and (around.release or (0, 0)) < WAITS_FOR_NO_LEADER:
             return Obstacle.NO_LEADER
         if around.log_below_min_isr is not None:
             return Obstacle.END_NOT_WRITTEN
@@ -203,6 +208,8 @@ def _cause(each: UnendedTransaction, obstacle: Obstacle) -> tuple[str, str]:
 def _unknown_cause(each: UnendedTransaction) -> tuple[str, str]:
     around, node = each.around, each.state.coordinator.node_id
     facts = [f"its coordinator is broker {node} ({around.coordinator_text()})"]
+    if around.headless:
+        facts.append(f"{_some(around.headless)} has no leader")
     if around.open_at:
         facts.append(f"it is open at {_some(around.open_at)}")
     if around.ended_at:

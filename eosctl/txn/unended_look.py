@@ -113,8 +113,8 @@ def _surroundings(app: App, states: Sequence[TransactionDescription]) -> Mapping
         for name, topic in topics.items()
         for each in topic.placements
         if each.leader is not None
-        and len(each.in_sync) < (whole_number(topic.config.get("min.insync.replicas", "")) or 0)
-    }
+        and len(each.in_sync) < min(whole_number(topic.config.get("min.insync.replicas", "")) or 0, len(each.replicas))
+    }  # where there are fewer replicas than that, brokers from 3.7 on take their number (KAFKA-15583)
     asked = {place for each in states for place in each.partitions} - headless
     opened, unread = _open_places(patient, asked)
     features, level = _versions(patient)

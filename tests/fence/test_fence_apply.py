@@ -167,6 +167,7 @@ def test_at_the_deadline_the_coordinator_is_asked_what_it_has(stage: Stage) -> N
 def test_why_an_id_does_not_move_is_said(stage: Stage, leaderless: list[tuple[str, int]], cause: str) -> None:
     """Its error was "; now PrepareAbort…", with nothing before it."""
     stage.brokers.state.late_markers = 10**6
+    stage.brokers.state.supported["metadata.version"] = 27  # of 4.1
     stage.brokers.state.leaderless.update(leaderless)
     stage.timeout_s = 0.7
     report = stage.fence("g-c-1")

@@ -32,6 +32,8 @@ OLD: dict[str, Any] = {"release": (4, 1), "transaction_version": 2}
     ("state", "epoch", "around", "obstacle"),
     [
         ("PrepareCommit", 9, {"headless": ("sink-0",), "ended_at": ("a-0",), **OLD}, Obstacle.NO_LEADER),
+        ("PrepareCommit", 9, {"headless": ("sink-0",)}, Obstacle.NO_LEADER),
+        ("PrepareCommit", 9, {"headless": ("sink-0",), "release": (4, 3)}, Obstacle.UNKNOWN),  # it waits for none
         ("PrepareAbort", 9, {"below_min_isr": ("sink-0",)}, Obstacle.BELOW_MIN_ISR),
         (
             "PrepareCommit",
@@ -151,6 +153,7 @@ def causes(invoke: Invoke, stage: Scene) -> list[tuple[str, str, object, str]]:
 
 def test_a_partition_without_a_leader_is_the_cause(invoke: Invoke, stage: Scene) -> None:
     prepared(stage)
+    stage.brokers.state.supported["metadata.version"] = LEVEL_OF["4.1"]
     stage.brokers.state.leaderless.add(("sink", 0))
     assert causes(invoke, stage) == [("transactions", STUCK, "partition_without_leader", "error")]
 
