@@ -82,7 +82,7 @@ def doctor(
     Example: eosctl doctor -b kafka:9092 -g connect-cluster -w worker.properties -o json
     Example: eosctl doctor -b kafka:9092 --for streams --application billing
     """
-    from eosctl.checks.cluster import examine_applications, to_check
+    from eosctl.checks.applications import examine_applications, to_check
 
     if wanted_applications := to_check(product, applications, principals):
         return examine_applications(app, wanted_applications, strict=strict, ignore=_to_ignore(app, ignored))

@@ -172,20 +172,22 @@ def producers_command(app: App, topic: str, partition: int | None) -> Report:
 )
 @pass_app
 def hanging_command(app: App, topic: str | None, all_topics: bool, max_transaction_timeout: float) -> Report:
-    """Find open transactions that no coordinator knows (KIP-664); exit 3 if there are any.
+    """Find open transactions that no coordinator knows (KIP-664), or that theirs does not end; exit 3 if there are any.
 
-    Long-running transactions are not listed: their coordinator will end them. One whose coordinator has moved on (a
+    Long-running transactions are not listed: their coordinator will end them, unless its end has been decided
+    (PrepareCommit, PrepareAbort) for more than a minute, or due by the timeout: these have the reason not_ended, and
+    the most probable cause is said. One whose coordinator has moved on (a
     newer producer epoch) or is done (CompleteCommit, CompleteAbort) is listed at once. If a broker is down, its
     partitions are listed with the reason not_checked, and the exit code is 7. Needs Kafka 3.0 or newer, and READ on the
     topics.
 
     Example: eosctl txn hanging -b kafka:9092
     """
-    from eosctl.txn.partitions import find_hanging_transactions
+    from eosctl.txn.partitions import list_hanging
 
     if topic is not None and all_topics:
         raise UsageError("--topic and --all contradict each other", hint="Without either it looks at every partition.")
-    return find_hanging_transactions(app, topic, max_transaction_timeout_ms=int(max_transaction_timeout * 1000))
+    return list_hanging(app, topic, max_transaction_timeout_ms=int(max_transaction_timeout * 1000))
 
 
 class _Waived(Struct, frozen=True):

@@ -63,8 +63,10 @@ class TransactionAdmin(Protocol):
         All of them are asked concurrently.
         """
 
-    def log_dirs(self, *, patience_s: float, besides: Collection[int] = ()) -> Mapping[int, Sequence[LogDir]]:
-        """Return the log directories of each broker that reports them within `patience_s`, by broker id.
+    def log_dirs(
+        self, *, patience_s: float, besides: Collection[int] = ()
+    ) -> Mapping[int, Sequence[LogDir] | EosctlError]:
+        """Return the log directories of each broker, or why it did not report them within `patience_s`, by broker id.
 
         Brokers in `besides` are not asked. Requires DESCRIBE on the cluster; sizes of volumes need brokers from 3.3 on.
         """

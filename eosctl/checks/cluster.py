@@ -1,9 +1,9 @@
-"""doctor's checks of the Kafka cluster and its versions, and `doctor --for streams|flink`. Reads only.
-
-`--for` checks transactional applications other than connectors.
+"""doctor's checks of the Kafka cluster, its versions and disks. Reads only.
 
 The cluster's checks are of the versions that brokers and workers report: known bugs that transactions meet, and a
-transaction.version that is behind; and of the brokers' disks: log directories that failed or are nearly full.
+transaction.version that is behind; and of the brokers' disks: log directories that failed, and those with little or no
+room left. A broker that can't write to a log directory takes it out of use, and ends when it has no other; it ends
+again when it is started on the same full disk. Which room is left brokers report from Kafka 3.3 on (KIP-827).
 
 The known bugs, their versions, symptoms and remedies are data. Each number, and the release that fixed it, was looked
 up: the commit in Kafka's repository and the tags that contain it, or its pull request and the branches that it was
@@ -15,23 +15,19 @@ and 3.9.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
-from eosctl.acls.check import judge_acls
 from eosctl.app import App
 from eosctl.checks import codes
-from eosctl.checks.causes import KAFKA
-from eosctl.checks.group.rules import hanging_findings, problem_findings, transaction_topic_findings
-from eosctl.checks.ignored import IgnoredFinding, split_ignored
-from eosctl.checks.report import CheckResults, checks_report
 from eosctl.checks.visit import BROKER_PATIENCE_S
-from eosctl.core.acls.lines import AclRequest
+from eosctl.core.acls.lines import grant_hint
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
-from eosctl.core.records import KnownBounds, LogDir
-from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
+from eosctl.core.ids import TransactionalId
+from eosctl.core.records import LogDir
 from eosctl.core.versions import (
     TRANSACTION_VERSION,
     BrokerFeatures,
@@ -42,17 +38,12 @@ from eosctl.core.versions import (
     release_of,
     transaction_version,
 )
-from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UnauthorizedError, UsageError
+from eosctl.core.wording import counted
+from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UnsupportedError
 from eosctl.foreign import shell_word
 from eosctl.group.observed import GroupObservation
-from eosctl.observation.connectors.commit_age import fold_alike
-from eosctl.report import Report, plain
 from eosctl.txn import codes as txn_codes
-from eosctl.txn.applications.report import ApplicationsRequest, list_applications
-from eosctl.txn.applications.rows import ApplicationRow
-from eosctl.txn.owners import NOT_CHECKED
-from eosctl.txn.partitions import find_hanging_transactions
-from eosctl.txn.rows import HangingRow, HangingSummary
+from eosctl.txn.unended import HIGHEST_EPOCH, NEARLY_SPENT_EPOCH, means_much
 
 Part = Literal["broker", "worker"]
 
@@ -143,39 +134,107 @@ KNOWN_BUGS: tuple[KnownBug, ...] = (
 
 NEARLY_FULL = 0.05
 """The share of a volume that is left: in proportion to it, so that a small one is not nearly full for ever."""
+FULL_BYTES = 1 << 20
+"""Less than this is no room: a batch may have so many bytes (the default of message.max.bytes)."""
+_FREE = (
+    "Free space on the disk (delete no file in the directory by hand), move replicas to other brokers "
+    "(kafka-reassign-partitions.sh), or lower retention.ms or retention.bytes of large topics."
+)
+
+LogDirs = Mapping[int, Sequence[LogDir] | EosctlError]
+"""The log directories of each broker, or why it did not report them."""
 
 
-def log_dir_findings(log_dirs: Mapping[int, Sequence[LogDir]]) -> Iterator[Finding]:
-    """Yield the directories that brokers took out of use, and those on volumes with little room left."""
+def find_full_disks(app: App, *, besides: Collection[int] = ()) -> Iterator[Finding]:
+    """Ask every broker but those `besides` for its disks; yield what is wrong with them, and what is not known."""
+    try:
+        with app.transactions() as admin:
+            log_dirs = admin.log_dirs(patience_s=BROKER_PATIENCE_S, besides=besides)
+    except InterruptedByUserError:
+        raise
+    except EosctlError as exc:
+        yield _unread("the brokers", exc, None)
+    else:
+        yield from log_dir_findings(log_dirs, app.target.client)
+
+
+def log_dir_findings(log_dirs: LogDirs, settings: ClientSettings | None = None) -> Iterator[Finding]:
+    """Yield failed and full directories, nearly full ones, and the brokers whose disks are not known."""
+    unread: dict[str, dict[int, EosctlError]] = {}
+    without_sizes = []
     for broker, found in sorted(log_dirs.items()):
-        for each in found:
-            usable, total = each.usable_bytes, each.total_bytes
-            if each.is_offline:
-                yield _failed(broker, each)
-            elif usable is not None and total is not None and usable < NEARLY_FULL * total:
-                yield _nearly_full(broker, each.path, usable=usable, total=total)
+        if isinstance(found, EosctlError):
+            unread.setdefault(found.code, {})[broker] = found
+            continue
+        yield from (each for log_dir in found if (each := _finding(broker, log_dir)) is not None)
+        if any(each.usable_bytes is None and not each.is_offline for each in found):
+            without_sizes.append(broker)
+    for alike in unread.values():
+        yield _unread(_named(list(alike)), next(iter(alike.values())), settings)
+    if without_sizes:
+        yield _unknown(without_sizes)
 
 
-def _failed(broker: int, log_dir: LogDir) -> Finding:
+def _finding(broker: int, log_dir: LogDir) -> Finding | None:
+    usable, total = log_dir.usable_bytes, log_dir.total_bytes
+    if log_dir.is_offline:
+        return _failed(broker, log_dir.path)
+    if usable is None or total is None or usable >= NEARLY_FULL * total:
+        return None
+    is_full = usable < FULL_BYTES
+    means = (
+        "the next write to it fails, and the broker takes the directory out of use, and ends when it has no other"
+        if is_full
+        else "a broker stops using a directory that it can't write to, and ends when it has no other"
+    )
+    return Finding(
+        codes.LOG_DIR_FULL if is_full else codes.LOG_DIR_NEARLY_FULL, ERROR if is_full else WARNING, f"broker {broker}",
+        f"the disk of log directory {log_dir.path} of broker {broker} has {_size(usable)} of {_size(total)} left "
+        f"({100 * usable / total:.1f} percent): {means}",
+        _FREE, {"broker": broker, "log_dir": log_dir.path, "usable_bytes": usable, "total_bytes": total},
+    )  # fmt: skip
+
+
+def _failed(broker: int, path: str) -> Finding:
     return Finding(
         codes.LOG_DIR_FAILED, ERROR, f"broker {broker}",
-        f"broker {broker} can't use its log directory {log_dir.path} (KAFKA_STORAGE_ERROR): the disk failed or is full",
-        "See the broker's log, which `eosctl explain` reads. Free space on the disk or replace it, then restart the "
-        "broker; delete no file in the directory by hand.",
-        {"broker": broker, "log_dir": log_dir.path},
+        f"broker {broker} can't use its log directory {path} (KAFKA_STORAGE_ERROR): the disk failed or is full, which "
+        "of them only its log says",
+        "See the broker's log, which `eosctl explain` reads. Free space on the disk or replace it, and only then "
+        "restart the broker; delete no file in the directory by hand.",
+        {"broker": broker, "log_dir": path},
     )  # fmt: skip
 
 
-def _nearly_full(broker: int, path: str, *, usable: int, total: int) -> Finding:
+def _unread(brokers: str, why: EosctlError, settings: ClientSettings | None) -> Finding:
+    """Return the finding that disks are not known; for information where no right and no wait would show them."""
+    severity, fix = WARNING, why.hint or codes.LOG_DIRS_UNREAD.next
+    if isinstance(why, UnauthorizedError):
+        fix = grant_hint("DESCRIBE", "Cluster", ["kafka-cluster"], settings=settings)
+    elif isinstance(why, UnsupportedError):
+        severity, fix = INFO, codes.LOG_DIRS_UNREAD.next
     return Finding(
-        codes.LOG_DIR_NEARLY_FULL, WARNING, f"broker {broker}",
-        f"the disk of log directory {path} of broker {broker} has {_size(usable)} of {_size(total)} left "
-        f"({100 * usable / total:.1f} percent): a broker stops using a directory that it can't write to, and ends when "
-        "it has no other",
-        "Free space on the disk (delete no file in the directory by hand), move replicas to other brokers "
-        "(kafka-reassign-partitions.sh), or lower retention.ms or retention.bytes of large topics.",
-        {"broker": broker, "log_dir": path, "usable_bytes": usable, "total_bytes": total},
+        codes.LOG_DIRS_UNREAD, severity, "disks",
+        f"how full the disks of {brokers} are, and whether a log directory failed, is not known: {why.message}",
+        fix, {"error": str(why.code)}, certain=False,
     )  # fmt: skip
+
+
+def _unknown(brokers: Sequence[int]) -> Finding:
+    do = "do" if brokers[1:] else "does"
+    return Finding(
+        codes.LOG_DIRS_UNREAD, INFO, "disks",
+        f"how full the disks of {_named(brokers)} are is not known: {'they' if brokers[1:] else 'it'} {do} not report "
+        "the room that is left, as brokers before Kafka 3.3",
+        codes.LOG_DIRS_UNREAD.next, {"brokers": list(brokers)}, certain=False,
+    )  # fmt: skip
+
+
+def _named(brokers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, brokers[:10]))
+    return f"{'brokers' if brokers[1:] else 'broker'} {shown}" + (
+        f" and {counted(len(brokers) - 10, 'more broker')}" if brokers[10:] else ""
+    )
 
 
 def _size(count: int) -> str:
@@ -239,157 +298,39 @@ def worker_findings(group: GroupObservation) -> Iterator[Finding]:
 
 
 def broker_findings(app: App, *, with_streams: bool = False, silent: Collection[int] = ()) -> Iterator[Finding]:
-    """Yield disks that failed or are nearly full, bugs of the brokers' releases, and a transaction.version behind.
+    """Yield what the brokers report of their disks, bugs of their releases, and a transaction.version behind.
 
-    Bugs that only Kafka Streams runs into are left out, unless `with_streams`. Of brokers that can't be asked, or do
-    not report their disks, nothing is claimed; that they can't is what other checks say. Where some are `silent` the
-    others are asked for their disks alone.
+    Bugs that only Kafka Streams runs into are left out, unless `with_streams`. Of releases that can't be asked for
+    nothing is claimed. Where some brokers are `silent` the others are asked for their disks alone.
     """
-    features, log_dirs = _seen(app, silent)
-    yield from log_dir_findings(log_dirs)
+    yield from find_full_disks(app, besides=silent)
+    features = {} if silent else _features(app)
     yield from bug_findings("broker", broker_releases(features), with_streams=with_streams)
     yield from transaction_version_findings(features)
 
 
-def _seen(app: App, silent: Collection[int]) -> tuple[Mapping[int, BrokerFeatures], Mapping[int, Sequence[LogDir]]]:
-    features: Mapping[int, BrokerFeatures] = {}
-    log_dirs: Mapping[int, Sequence[LogDir]] = {}
+def spent_epoch_findings(app: App, epochs: Mapping[TransactionalId, int]) -> Iterator[Finding]:
+    """Yield the ids whose epoch is nearly at its end, where that means something on these brokers."""
+    late = {each: epoch for each, epoch in epochs.items() if epoch >= NEARLY_SPENT_EPOCH}
+    features = _features(app) if late else {}
+    level = transaction_version(features) if features else None
+    releases = broker_releases(features)
+    for each, epoch in sorted(late.items()):
+        if means_much(epoch, releases, level):
+            yield Finding(
+                txn_codes.EPOCHS_NEARLY_SPENT, WARNING, each,
+                f"the epoch of {each} is {epoch:,}; at {HIGHEST_EPOCH:,} its next InitProducerId gives it a new "
+                f"producer id. {describe_transaction_version(level or 0)}",
+                txn_codes.EPOCHS_NEARLY_SPENT.next,
+                {"producer_epoch": epoch, "transaction_version": level},
+            )  # fmt: skip
+
+
+def _features(app: App) -> Mapping[int, BrokerFeatures]:
     try:
         with app.transactions() as admin:
-            if not silent:
-                features = admin.features()
-            log_dirs = admin.log_dirs(patience_s=BROKER_PATIENCE_S, besides=silent)
+            return admin.features()
     except InterruptedByUserError:
         raise
     except EosctlError:
-        pass
-    return features, log_dirs
-
-
-_Found = Iterable[Finding]
-_PRODUCTS = {"streams": {"kafka-streams"}, "flink": {"flink-sink", "flink-producer"}}
-
-
-class ApplicationsToCheck(Struct, frozen=True):
-    """The product (Kafka Streams or Flink), its applications (none: all that are recognised), and their principal."""
-
-    product: str
-    applications: tuple[str, ...] = ()
-    principals: tuple[str, ...] = ()
-    input_topics: tuple[str, ...] = ()
-    output_topics: tuple[str, ...] = ()
-
-
-def examine_applications(
-    app: App, wanted: ApplicationsToCheck, *, strict: bool = False, ignore: Sequence[IgnoredFinding] = ()
-) -> Report:
-    """Report the findings of every check that applies without a Connect group; exits as `examine` does."""
-    checks: dict[str, Callable[[], _Found]] = {
-        KAFKA: lambda: broker_findings(app, with_streams=wanted.product == "streams"),
-        "transactions": lambda: _transactions(app),
-        "applications": lambda: _applications(app, wanted),
-        "topics": lambda: _transaction_topic(app),
-        "acls": lambda: _acls(app, wanted),
-    }
-    findings: dict[str, Sequence[Finding]] = {}
-    failed: dict[str, EosctlError] = {}
-    for check, run in checks.items():
-        try:
-            findings[check] = list(run())
-        except InterruptedByUserError:
-            raise
-        except EosctlError as error:
-            failed[check] = error
-            findings[check] = [_not_checked(check, error)]
-    both = {check: split_ignored(found, ignore) for check, found in findings.items()}
-    counting = {check: fold_alike(found) for check, (found, _ignored) in both.items()}
-    accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
-    results = CheckResults(counting, accepted, failed)
-    return checks_report(results, None, cluster_id=_cluster_id(app), group_id=app.target.group_id, strict=strict)
-
-
-def _not_checked(check: str, error: EosctlError) -> Finding:
-    return Finding(
-        txn_codes.NOT_CHECKED, WARNING, check, error.message, error.hint or txn_codes.NOT_CHECKED.next, certain=False
-    )
-
-
-def _cluster_id(app: App) -> str | None:
-    try:
-        with app.transactions() as admin:
-            return admin.cluster_id()
-    except EosctlError:
-        return None
-
-
-def _transactions(app: App) -> _Found:
-    report = find_hanging_transactions(app, None)
-    if not report.summary_of(HangingSummary).partitions:  # brokers leave out what one may not see, without a word
-        raise UnauthorizedError("no topic can be seen, so no transaction either", hint="Grant DESCRIBE on the topics.")
-    yield from hanging_findings(plain(row) for row in report.rows_of(HangingRow) if row.reason != NOT_CHECKED)
-    yield from problem_findings("transactions", report.problems)
-
-
-def _applications(app: App, wanted: ApplicationsToCheck) -> _Found:
-    """Yield the remarks of `txn applications` about the product's applications, ambiguous ones included."""
-    report = list_applications(app, ApplicationsRequest(remember=False))
-    rows = report.rows_of(ApplicationRow)
-    of_product = [row for row in rows if _is_of(row, wanted)]
-    yield from problem_findings(
-        "applications", [each for each in report.problems if each.code not in txn_codes.REMARKS]
-    )
-    # without the ids of a coordinator nobody knows which applications there are
-    seen = {row.application for row in of_product} if report.exit_code is ExitCode.OK else set(wanted.applications)
-    for name in wanted.applications:
-        if name not in seen:
-            yield Finding(
-                codes.APPLICATION_NOT_SEEN, INFO, name, f"no transactional id of {name} is known",
-                codes.APPLICATION_NOT_SEEN.next,
-            )  # fmt: skip
-    by_code = {str(code): code for code in txn_codes.REMARKS}
-    for row in of_product:
-        for code in map(by_code.__getitem__, row.remarks):
-            severity = INFO if code == txn_codes.AMBIGUOUS_IDS else WARNING
-            evidence = {"ids": row.ids, "open": row.open, "shares_prefix_with": row.shares_prefix_with}
-            name = row.application
-            yield Finding(code, severity, name, f"{name}: {code.meaning}", code.next, evidence)
-
-
-def _is_of(row: ApplicationRow, wanted: ApplicationsToCheck) -> bool:
-    products = {each.product for each in row.could_be}
-    named = not wanted.applications or row.application in wanted.applications
-    return named and bool(products & _PRODUCTS[wanted.product])
-
-
-def _transaction_topic(app: App) -> _Found:
-    with app.topics() as store:
-        topic = store.describe([TRANSACTION_LOG]).get(TRANSACTION_LOG)
-        if topic is None:
-            what = f"topic {TRANSACTION_LOG} can't be seen"
-            next_step = codes.TRANSACTION_TOPIC_UNSEEN.next
-            return [Finding(codes.TRANSACTION_TOPIC_UNSEEN, INFO, TRANSACTION_LOG, what, next_step)]
-        bounds = KnownBounds((), {each.partition: "no leader" for each in topic.placements})
-        if any(each.leader is not None for each in topic.placements):
-            bounds = store.known_bounds(topic.name)
-        return list(transaction_topic_findings(topic, bounds))
-
-
-def _acls(app: App, wanted: ApplicationsToCheck) -> _Found:
-    """Check rights, only if applications and their principal are named."""
-    if not wanted.applications or not wanted.principals:
-        fix = "Give --application and --principal; `eosctl acls check` takes their topics, too."
-        return [Finding(codes.ACLS_NOT_CHECKED, INFO, "acls", "rights are not checked: nobody is named", fix)]
-    request = AclRequest(
-        product=wanted.product, applications=wanted.applications, principals=wanted.principals,
-        input_topics=wanted.input_topics, output_topics=wanted.output_topics,
-    )  # fmt: skip
-    return judge_acls(app, request).findings
-
-
-def to_check(product: str | None, applications: Sequence[str], principals: Sequence[str]) -> ApplicationsToCheck | None:
-    """Return the named applications; None without --for. Raises UsageError for options that need --for."""
-    if product is None:
-        if applications or principals:
-            raise UsageError("--application and --principal go with --for", hint="For example --for streams.")
-        return None
-    return ApplicationsToCheck(product, tuple(applications), tuple(principals))
+        return {}

@@ -122,17 +122,31 @@ PARTITION_WITHOUT_LEADER = finding(
     "partition_without_leader",
     "Partitions of a topic have no leader that answers: nothing can be read from or written to them, and ids whose "
     "coordinator they are can't be used.",
-    "Start the brokers that have their replicas.",
+    "See why the brokers that have their replicas ended, or can't use the directory that they are in, before one is "
+    "started: a full disk ends it again.",
 )
 BROKER_DOWN = finding(
     "broker_down",
     "Replicas of an internal topic are on a broker that the cluster does not have now.",
-    "See why it ended, and start it; if it is gone for good, move its replicas.",
+    "See why it ended before it is started: a full disk ends it again. If it is gone for good, move its replicas.",
 )
 LOG_DIR_FAILED = finding(
     "log_dir_failed",
     "A broker can't use one of its log directories: the disk failed or is full.",
     "See the broker's log. Free space on the disk or replace it, then restart the broker.",
+)
+LOG_DIR_FULL = finding(
+    "log_dir_full",
+    "The disk of a broker's log directory has less than 1 MiB left: the next write fails, and the broker stops using "
+    "the directory, and ends when it has no other.",
+    "Free space, move replicas to other brokers, or lower retention.ms or retention.bytes of large topics; a start "
+    "mends nothing.",
+)
+LOG_DIRS_UNREAD = finding(
+    "log_dirs_unread",
+    "How full the disks of brokers are is not known: one may not DESCRIBE the cluster, they did not answer, or they "
+    "are older than Kafka 3.3 and do not report it.",
+    "Grant DESCRIBE on the cluster; where brokers do not report it, see to their disks another way.",
 )
 LOG_DIR_NEARLY_FULL = finding(
     "log_dir_nearly_full",
@@ -159,7 +173,7 @@ BELOW_MIN_ISR = finding(
     "below_min_isr",
     "Partitions of an internal topic have fewer replicas in sync than its min.insync.replicas: tasks are RUNNING "
     "and commit nothing.",
-    "Start the brokers that have their replicas.",
+    "See why the brokers that have their replicas ended or lag, before one is started: a full disk ends it again.",
 )
 TRANSACTION_TOPIC_UNSEEN = finding(
     "transaction_topic_unseen",
@@ -204,6 +218,24 @@ FAILS_AGAIN = finding(
     "A task or connector failed and was restarted three times or more in the last ten minutes, by the status topic: "
     "another producer takes its transactional id each time, or somebody restarts it while its cause is still there.",
     "The message says which; a restart does not last while that is so.",
+)
+ID_USED_IN_TURN = finding(
+    "id_used_in_turn",
+    "A task is FAILED because another producer took its transactional id, which was initialised in the last ten "
+    "minutes more often than starts of the task and fencing rounds explain, by the coordinators' log.",
+    "Find who else uses the id, and give it another one; a restart does not last while that is so.",
+)
+INITIALISED_OFTEN = finding(
+    "initialised_often",
+    "An id of an application was initialised five times or more in the last ten minutes, by the coordinators' log: its "
+    "producer is made anew again and again, or two producers use the id in turn and fence each other. Each takes an "
+    "epoch.",
+    "The application's log says which: ProducerFencedException where two use it.",
+)
+INITIALISATIONS_UNREAD = finding(
+    "initialisations_unread",
+    "How often producers of an application were made anew is not known: the coordinators' log could not be read.",
+    "Grant READ on __transaction_state, or read the application's log.",
 )
 CONFIG_WRITTEN_AGAIN = finding(
     "config_written_again",

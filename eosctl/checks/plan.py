@@ -15,7 +15,7 @@ from eosctl.acls.check import judge_acls
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA, kafka_findings, kafka_unreachable, under_causes
-from eosctl.checks.cluster import broker_findings
+from eosctl.checks.cluster import broker_findings, spent_epoch_findings
 from eosctl.checks.group.members import member_findings, needless_codes, plain_findings, uses_exactly_once
 from eosctl.checks.group.repeats import find_repeats, find_shared_offsets, under_repeats
 from eosctl.checks.group.rules import (
@@ -30,7 +30,14 @@ from eosctl.checks.group.rules import (
 from eosctl.checks.group.state import expectation_findings, find_without_tasks, with_proofs
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.report import CheckResults, doctor_report
-from eosctl.checks.standstill import at_rest, find_held_topics, long_transactions, standstill_findings
+from eosctl.checks.standstill import (
+    at_rest,
+    find_held_topics,
+    find_unended,
+    long_transactions,
+    standstill_findings,
+    under_unended,
+)
 from eosctl.checks.unfinished import unfinished_work
 from eosctl.checks.visit import Visit, status_findings
 from eosctl.connectors.codes import OTHER_CLUSTER
@@ -96,9 +103,14 @@ def _transactions(visit: Visit) -> _Found:
     if not report.summary_of(HangingSummary).partitions:  # brokers leave out what one may not see, without a word
         raise UnauthorizedError("no topic can be seen, so no transaction either", hint="Grant DESCRIBE on the topics.")
     hanging = [row for row in report.rows_of(HangingRow) if row.reason != NOT_CHECKED]
+    unended, unasked = find_unended(visit.app)
     held, untold = _held_topics(visit)
-    problems = dict.fromkeys([*report.problems, *untold])
-    return [*hanging_findings(map(plain, hanging)), *held, *problem_findings("transactions", problems)]
+    problems = dict.fromkeys([*report.problems, *unasked, *untold])
+    return [
+        *hanging_findings(map(plain, hanging)),
+        *under_unended(unended, held),
+        *problem_findings("transactions", problems),
+    ]
 
 
 def _held_topics(visit: Visit) -> tuple[Sequence[Finding], Sequence[Problem]]:
@@ -137,6 +149,7 @@ def _connectors(visit: Visit) -> _Found:
         *find_shared_offsets(visit.app, seen),
         *found,
         *long_transactions(seen),
+        *spent_epoch_findings(visit.app, seen.epochs),
         *at_rest(seen),
         *group_findings(seen),
     ]

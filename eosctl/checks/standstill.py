@@ -26,12 +26,15 @@ from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.foreign import arguments
 from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.observation.connectors.commit_age import under_cause
 from eosctl.observation.connectors.settings import boundary_setting, commit_interval
 from eosctl.observation.transactions import running_ids
 from eosctl.report import Problem
 from eosctl.txn.hanging import unjudged
 from eosctl.txn.list import list_open_longer_than
 from eosctl.txn.report import id_problem, missing_ids_problems
+from eosctl.txn.unended import LATE_MS, unended_finding
+from eosctl.txn.unended_look import look_for_unended
 
 _MOST_NAMED = 3
 _ADD_REPLICAS = "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas."
@@ -55,8 +58,8 @@ def _brokers_down(topics: Sequence[TopicDescription]) -> Iterable[Finding]:
         yield Finding(
             codes.BROKER_DOWN, ERROR, f"broker {broker}",
             f"broker {broker} is down: the cluster does not have it, and replicas of {', '.join(on_it)} are on it",
-            "See in the end of its log why it ended, which `eosctl explain` reads (a full disk, say), and start it; if "
-            "it is gone for good, move its replicas (kafka-reassign-partitions.sh).",
+            "See in the end of its log why it ended, which `eosctl explain` reads: a full disk, say, ends it again at "
+            "its next start. If it is gone for good, move its replicas (kafka-reassign-partitions.sh).",
             {"broker": broker, "topics": on_it},
         )  # fmt: skip
 
@@ -95,14 +98,18 @@ def _without_leader(topic: TopicDescription) -> Iterable[Finding]:
 
 
 def _bring_back(placements: Iterable[Placement]) -> str:
-    """Name the brokers to start, where some are known to be down; else the replicas that lag."""
+    """Name the brokers to see to, where some are known to be down; else the replicas that lag."""
     known = list(placements)
     gone = sorted({broker for each in known for broker in each.offline})
     if gone:
-        return f"Start {'broker' if len(gone) == 1 else 'brokers'} {', '.join(map(str, gone))}."
+        names, one = ", ".join(map(str, gone)), len(gone) == 1
+        return (
+            f"Bring {'broker' if one else 'brokers'} {names} back; see first in the end of {'its' if one else 'their'} "
+            f"{'log' if one else 'logs'} why {'it' if one else 'each'} ended: a full disk, say, ends it again."
+        )
     late = sorted({broker for each in known for broker in set(each.replicas) - set(each.in_sync)})
     if not late:
-        return "Start the brokers that have its replicas."
+        return "See why the brokers that have its replicas do not lead it: down, or their log directory failed."
     return f"See the logs of {'broker' if len(late) == 1 else 'brokers'} {', '.join(map(str, late))}: not in sync."
 
 
@@ -133,6 +140,8 @@ def long_transactions(observation: Observation) -> Iterable[Finding]:
             ongoing = observation.ongoing.get(transactional_id)
             if ongoing is None or ongoing.open_ms <= max(ongoing.timeout_ms / 2, usual_ms or 0):
                 continue
+            if ongoing.state != TransactionState.ONGOING or ongoing.open_ms > ongoing.timeout_ms + LATE_MS:
+                continue  # its coordinator does not end it, which `find_unended` looks for
             subject = f"{connector.name}/{task}"
             yield Finding(
                 codes.TRANSACTION_OPEN_LONG, ERROR, subject,
@@ -154,6 +163,25 @@ def long_transactions(observation: Observation) -> Iterable[Finding]:
 LEAST_LONG_MS, MOST_USUAL_MS = 30_000, 120_000
 """Half of a transaction's timeout is long, but never less than the one, which is half of the default, nor more than the
 other."""
+
+
+def find_unended(app: App) -> tuple[list[Finding], list[Problem]]:
+    """Find transactions, of any client, that their coordinators do not end: a finding each, and what is not known."""
+    try:
+        look = look_for_unended(replace(app, deadline=app.deadline.half()))
+    except InterruptedByUserError:
+        raise
+    except EosctlError as exc:
+        return [], [Problem.of(exc)]
+    now_ms = app.clock.now_ms()
+    return [unended_finding(each, now_ms=now_ms) for each in look.found], look.problems(app)
+
+
+def under_unended(unended: Sequence[Finding], held: Sequence[Finding]) -> list[Finding]:
+    """Return all findings, with the topics that a transaction holds up under its not being ended."""
+    of = {each.subject: [one for one in held if one.subject == each.subject] for each in unended}
+    told = [under_cause(each, of[each.subject]) if of[each.subject] else each for each in unended]
+    return [*told, *(each for each in held if each.subject not in of)]
 
 
 class HeldTopic(Struct, frozen=True):

@@ -5,21 +5,27 @@ Pure. A value that could not be known is None or absent, never a zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from eosctl.collect.codes import TOO_LARGE
 from eosctl.core.findings import Finding, is_unseen
 from eosctl.core.ids import Owner, TransactionalId
+from eosctl.core.records import LogDir
 from eosctl.txn.codes import NOT_CHECKED
 
 
 class KafkaFacts(Struct, frozen=True):
-    """The cluster that answers; `silent` are listed brokers that do not answer."""
+    """The cluster that answers; `silent` are listed brokers that do not answer.
+
+    `log_dirs` are those of each other broker that reports them, `disks_unread` counts those that may not be asked.
+    """
 
     cluster_id: str
     silent: tuple[int, ...] = ()
+    log_dirs: Mapping[int, Sequence[LogDir]] = {}
+    disks_unread: int = 0
 
 
 MOST_ABORTING = 1_000
@@ -30,7 +36,8 @@ class OwnedTransaction(Struct, frozen=True):
     """A transaction that its coordinator has open, or whose markers are not all written.
 
     `prefix` is the part that its id shares with others of the same application; None for the ids of the group itself.
-    Empty stands for all ids that have none, or one beyond MOST_PREFIXES.
+    Empty stands for all ids that have none, or one beyond MOST_PREFIXES. `ending_since_ms` is when the collector first
+    saw that its end is decided and not written; None while it is not decided.
     """
 
     transactional_id: TransactionalId
@@ -41,6 +48,7 @@ class OwnedTransaction(Struct, frozen=True):
     producer_id: int
     topics: tuple[str, ...] = ()
     prefix: str | None = None
+    ending_since_ms: int | None = None
 
     def open_s(self, now_ms: int) -> float:
         """Return how long it has been open, in seconds."""
@@ -198,7 +206,7 @@ def unseen_parts(facts: object) -> int | None:
     """Count the unknown parts of a look that succeeded as a whole; None where it has no parts."""
     match facts:
         case KafkaFacts():
-            return len(facts.silent)
+            return len(facts.silent) + facts.disks_unread
         case TransactionFacts() | HangingFacts():
             return facts.unasked
         case LsoFacts():

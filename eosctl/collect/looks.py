@@ -62,6 +62,7 @@ from eosctl.txn.applications.rules import ClusterFacts, readings_of
 from eosctl.txn.owners import NOT_CHECKED
 from eosctl.txn.partitions import find_hanging_transactions
 from eosctl.txn.rows import HangingRow, HangingSummary
+from eosctl.txn.rules import PREPARED
 
 
 class DoctorLook(Struct, frozen=True):
@@ -196,11 +197,22 @@ BROKER_PATIENCE_S = 5.0
 
 
 def look_at_kafka(app: App, _overview: Overview) -> KafkaFacts:
-    """Find brokers that do not answer; raises the connection's error where none answers."""
+    """Find brokers that do not answer, and the disks of the others; raises the connection's error where none answers.
+
+    Brokers that are too old to report their disks are no part that is not seen: no right and no wait would show them.
+    """
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
         silent = admin.silent_brokers(patience_s=BROKER_PATIENCE_S)
-    return KafkaFacts(cluster_id, tuple(sorted(silent)))
+        log_dirs = admin.log_dirs(patience_s=BROKER_PATIENCE_S, besides=silent)
+    known = {broker: each for broker, each in log_dirs.items() if not isinstance(each, EosctlError)}
+    unread = [each for each in log_dirs.values() if isinstance(each, EosctlError)]
+    return KafkaFacts(
+        cluster_id,
+        tuple(sorted(silent)),
+        known,
+        disks_unread=sum(not isinstance(each, UnsupportedError) for each in unread),
+    )
 
 
 MOST_DESCRIBED = 5_000
@@ -214,11 +226,13 @@ _LATE_MS = 120_000
 _WORDS = re.compile(r"(?:[^-_.:/0-9]+[-_.:/]+)+")
 _Aborted = tuple[int, int | None]
 """The producer id and the start of an aborted transaction."""
+_Ending = tuple[int, int | None, int]
+"""The same of a transaction whose end is decided, and when that was first seen."""
 
 
 @dataclass(slots=True)
 class TransactionLook:
-    """Lists open and aborted transactions; remembers which abort of each id it has seen.
+    """Lists open and aborted transactions; remembers which abort of each id it has seen, and which ends, since when.
 
     The ids of a coordinator that can't be asked are missing for a while: when they come back, they are no new aborts.
     """
@@ -226,6 +240,7 @@ class TransactionLook:
     counts: dict[str, int] = field(default_factory=dict)
     seen: dict[TransactionalId, _Aborted] = field(default_factory=dict)
     prefixes: dict[str, None] = field(default_factory=dict)
+    ending: dict[TransactionalId, _Ending] = field(default_factory=dict)
     looked_ms: int | None = None
 
     def __call__(self, app: App, overview: Overview) -> TransactionFacts:
@@ -237,7 +252,9 @@ class TransactionLook:
         unread = _unread(listings, found)
         group_id, group = app.target.group_id, overview.newest(GroupFacts)
         names = frozenset(each.name for each in (group.connectors or ())) if group else frozenset()
-        self._count(described, group_id, app.clock.now_ms())
+        now_ms = app.clock.now_ms()
+        self._count(described, group_id, now_ms)
+        self._see_ends(described, now_ms)
         now_open = [
             self._open_transaction(each, owner_of(each.transactional_id, group_id, names))
             for each in described
@@ -245,6 +262,16 @@ class TransactionLook:
         ]
         now_open.sort(key=lambda each: each.started_ms)
         return TransactionFacts(tuple(now_open), dict(self.counts), len(listings.missing) + unread)
+
+    def _see_ends(self, described: Iterable[TransactionDescription], now_ms: int) -> None:
+        """Keep since when each decided end is not written; one that is over, or is another, begins anew."""
+        before, self.ending = self.ending, {}
+        for each in described:
+            if each.state in PREPARED:
+                which = int(each.producer_id), each.started_ms
+                seen = before.get(each.transactional_id)
+                since_ms = seen[2] if seen is not None and seen[:2] == which else now_ms
+                self.ending[each.transactional_id] = (*which, since_ms)
 
     def _open_transaction(self, described: TransactionDescription, owner: Owner) -> OwnedTransaction:
         return OwnedTransaction(
@@ -256,6 +283,7 @@ class TransactionLook:
             int(described.producer_id),
             tuple(sorted({topic for topic, _partition in described.partitions})),
             None if owner.kind in ("task", "leader") else self._prefix(described.transactional_id),
+            self.ending[described.transactional_id][2] if described.transactional_id in self.ending else None,
         )
 
     def _prefix(self, transactional_id: TransactionalId) -> str:

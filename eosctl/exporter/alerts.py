@@ -14,6 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from eosctl.checks.cluster import NEARLY_FULL
 from eosctl.collect.codes import STALE
 from eosctl.errors import UsageError
 from eosctl.exporter.metrics import metric
@@ -115,6 +116,10 @@ def _exporter_down(series: Series) -> str:
     return f"up{{{series.of_job()}}} == 0 or absent(up{{{series.of_job()}}})"
 
 
+def _nearly_full(series: Series) -> str:
+    return f"{series('eosctl_log_dir_usable_bytes')} / {series('eosctl_log_dir_total_bytes')} < {NEARLY_FULL}"
+
+
 def _no_worker(series: Series) -> str:
     """Match a group that was looked at and has no series of workers: former members have none."""
     looked_at = f"max by ({EXPORTERS}) ({series('eosctl_collection_success', source='group')}) == 1"
@@ -139,6 +144,16 @@ ALERTS: tuple[Alert, ...] = (
         "it (KIP-664). Consumers with read_committed stop before it. It wrote last {{ $value | humanizeDuration }} "
         "ago. `eosctl txn hanging` lists it; the command of the runbook shows a plan, asks, and ends it.",
         "eosctl txn abort --hanging",
+    ),
+    Alert(
+        "EosctlTransactionNotEnded", lambda series: f"{series('eosctl_transaction_ending_seconds')} > 60",
+        0, "critical",
+        "The transaction of {{ $labels.transactional_id }} is not ended",
+        "Its coordinator has decided the end and has not written it for {{ $value | humanizeDuration }}: a partition "
+        "may have no leader or too few replicas in sync, or it is a bug of the brokers (KAFKA-19999 of 4.0 and 4.1). "
+        "The id can't be used, nor fenced, and consumers with read_committed wait. The command of the runbook says "
+        "what is in the way.",
+        "eosctl txn hanging",
     ),
     Alert(
         "EosctlLastStableOffsetStuck", lambda series: f"{series('eosctl_topic_lso_stuck_seconds')} > {LSO_STUCK_S}",
@@ -205,6 +220,22 @@ ALERTS: tuple[Alert, ...] = (
         300, "critical",
         "The Kafka cluster does not answer {{ $labels.instance }}",
         "The exporter is up, and Kafka did not answer when it was asked last.",
+        "eosctl doctor",
+    ),
+    Alert(
+        "EosctlDiskNearlyFull", _nearly_full, 300, "warning",
+        "The disk of log directory {{ $labels.log_dir }} of broker {{ $labels.broker }} is nearly full",
+        "{{ $value | humanizePercentage }} of it is left. A broker that can't write to a log directory stops using it, "
+        "and ends when it has no other; a start mends nothing then. Free space, move replicas to other brokers, or "
+        "lower the retention of large topics.",
+        "eosctl doctor",
+    ),
+    Alert(
+        "EosctlLogDirFailed", lambda series: f"{series('eosctl_log_dir_failed')} == 1",
+        0, "critical",
+        "Broker {{ $labels.broker }} can't use its log directory {{ $labels.log_dir }}",
+        "The disk failed or is full (KAFKA_STORAGE_ERROR): the broker's log says which. The replicas in it are offline "
+        "until the disk has room or is replaced and the broker is restarted then.",
         "eosctl doctor",
     ),
     Alert(

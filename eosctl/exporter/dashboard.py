@@ -54,6 +54,7 @@ ROWS = (
     Row("Transactions", (
         Panel("Open for", ("eosctl_transaction_open_seconds",)),
         Panel("Timeout of open transactions", ("eosctl_transaction_timeout_seconds",)),
+        Panel("End decided and not written for", ("eosctl_transaction_ending_seconds",)),
         Panel("Open, by owner", ("eosctl_transactions_open",)),
         Panel("Aborted per second", ("eosctl_transactions_aborted_total",)),
         Panel("Hanging, time since the last record", ("eosctl_transaction_hanging_seconds",)),
@@ -61,6 +62,10 @@ ROWS = (
     Row("Last stable offsets", (
         Panel("Distance to the end", ("eosctl_topic_lso_distance",)),
         Panel("Stuck for", ("eosctl_topic_lso_stuck_seconds",)),
+    )),
+    Row("Disks of brokers", (
+        Panel("Room left, and size", ("eosctl_log_dir_usable_bytes", "eosctl_log_dir_total_bytes")),
+        Panel("Log directories that failed", ("eosctl_log_dir_failed",)),
     )),
     Row("Workers and tasks", (
         Panel("Workers", ("eosctl_worker_info",), "table"),
@@ -213,7 +218,7 @@ def _unit(shown: Metric) -> str:
     """Return the unit as Grafana names it."""
     if shown.type == "counter":
         return "cps"
-    return "s" if shown.unit == "seconds" else "short"
+    return {"seconds": "s", "bytes": "bytes"}.get(shown.unit, "short")
 
 
 def panel_metrics() -> Sequence[str]:

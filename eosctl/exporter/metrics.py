@@ -1,7 +1,7 @@
 """The one table of metrics: name, type, unit, help, labels, and how values follow from an overview. Pure.
 
 The exposition, docs/metrics.md and the dashboard are made from it. Names follow Prometheus' conventions: base units,
-`_seconds`, `_total`, `_info`. A series exists as long as its subject does; an unknown value has none.
+`_seconds`, `_bytes`, `_total`, `_info`. A series exists as long as its subject does; an unknown value has none.
 
 prometheus_client makes the text: Prometheus' own format, or OpenMetrics on request.
 """
@@ -25,7 +25,7 @@ MetricType = Literal["gauge", "counter", "info"]
 
 
 class Metric(Struct, frozen=True):
-    """One metric. `name` is the exposed one, with `_total` and `_info`; `unit` is seconds, or empty for a count.
+    """One metric. `name` is the exposed one, with `_total` and `_info`; `unit` is seconds, bytes, or empty for a count.
 
     `read` gives the samples of an overview; of a bounded metric, at most `top` are separate, and the rest is `other`. A
     metric that is `over_time` needs several looks to compare: a single look does not have it.
@@ -49,6 +49,14 @@ METRICS: tuple[Metric, ...] = (
            ("kafka_cluster_id", "group"), samples.cluster),
     Metric("eosctl_brokers_silent", "gauge", "", "Brokers that the cluster lists and that do not answer.",
            (), samples.silent_brokers),
+    Metric("eosctl_log_dir_usable_bytes", "gauge", "bytes",
+           "Room left on the volume of a broker's log directory (Kafka 3.3, KIP-827); of the fullest ones.",
+           ("broker", "log_dir"), samples.disk_room),
+    Metric("eosctl_log_dir_total_bytes", "gauge", "bytes", "Size of the volume of the same log directories.",
+           ("broker", "log_dir"), samples.disk_size),
+    Metric("eosctl_log_dir_failed", "gauge", "",
+           "1 for a log directory that its broker can't use any more (KAFKA_STORAGE_ERROR), else 0; of the same.",
+           ("broker", "log_dir"), samples.failed_log_dirs),
     Metric("eosctl_collection_success", "gauge", "",
            "Whether the last look at this source succeeded (1 or 0); absent before the first one ended.",
            ("source",), samples.success),
@@ -57,8 +65,8 @@ METRICS: tuple[Metric, ...] = (
            ("source", "code"), samples.errors),
     Metric("eosctl_collection_unseen", "gauge", "",
            "Of how many parts of what this source looks at nothing is known, though its last look succeeded: brokers, "
-           "coordinators, transactions, partitions, topics, parts of the group, checks and uncertain findings of "
-           "doctor.",
+           "their disks, coordinators, transactions, partitions, topics, parts of the group, checks and uncertain "
+           "findings of doctor.",
            ("source",), samples.unseen),
     Metric("eosctl_collection_age_seconds", "gauge", "seconds",
            "Age of the facts of this source: time since the last look that succeeded.", ("source",), samples.ages),
@@ -78,6 +86,10 @@ METRICS: tuple[Metric, ...] = (
     Metric("eosctl_transaction_timeout_seconds", "gauge", "seconds",
            "The timeout at which its coordinator aborts it, of the same transactions.",
            TRANSACTION_LABELS, samples.timeouts),
+    Metric("eosctl_transaction_ending_seconds", "gauge", "seconds",
+           "For how long the collector has seen that a transaction's end is decided (PrepareCommit, PrepareAbort) and "
+           "not written: its id can't be used, nor fenced, until it is. The longest ones, then `other`.",
+           TRANSACTION_LABELS, samples.ending_seconds, over_time=True),
     Metric("eosctl_transactions_open", "gauge", "",
            "Open transactions, by what owns their ids: task, leader, eosctl, other, ambiguous.",
            ("owner",), samples.open_counts),

@@ -21,6 +21,7 @@ from eosctl.collect.facts import (
 )
 from eosctl.collect.looks import KAFKA
 from eosctl.collect.overview import Collected, Overview
+from eosctl.core.records import LogDir
 from eosctl.core.transactions import ROUND_S
 from eosctl.fence.connect import FORWARD_S
 
@@ -61,6 +62,36 @@ def silent_brokers(overview: Overview, _top: int) -> Samples:
     kafka = overview.facts(KafkaFacts)
     if kafka is not None:
         yield (), float(len(kafka.silent))
+
+
+def _log_dirs(overview: Overview, top: int) -> Iterable[tuple[Sequence[str], LogDir]]:
+    """Yield the log directories: failed ones, then those with the least room, at most `top`."""
+    kafka = overview.facts(KafkaFacts)
+    found = [
+        ((str(broker), each.path), each) for broker, its in (kafka.log_dirs if kafka else {}).items() for each in its
+    ]
+    found.sort(key=lambda one: (not one[1].is_offline, _share_left(one[1])))
+    return found[:top]
+
+
+def _share_left(log_dir: LogDir) -> float:
+    """Return the share of its volume that is left; 1 where that is not known."""
+    usable, total = log_dir.usable_bytes, log_dir.total_bytes
+    return 1.0 if usable is None or total is None else usable / total
+
+
+def disk_room(overview: Overview, top: int) -> Samples:
+    dirs = _log_dirs(overview, top)
+    return [(labels, float(each.usable_bytes)) for labels, each in dirs if each.usable_bytes is not None]
+
+
+def disk_size(overview: Overview, top: int) -> Samples:
+    dirs = _log_dirs(overview, top)
+    return [(labels, float(each.total_bytes)) for labels, each in dirs if each.total_bytes is not None]
+
+
+def failed_log_dirs(overview: Overview, top: int) -> Samples:
+    return [(labels, float(each.is_offline)) for labels, each in _log_dirs(overview, top)]
 
 
 def success(overview: Overview, _top: int) -> Samples:
@@ -136,6 +167,16 @@ def open_seconds(overview: Overview, top: int) -> Samples:
 
 def timeouts(overview: Overview, top: int) -> Samples:
     return _of_transactions(overview, top, lambda each: each.timeout_ms / 1000)
+
+
+def ending_seconds(overview: Overview, top: int) -> Samples:
+    facts = overview.facts(TransactionFacts)
+    found: dict[tuple[str, ...], float] = {}
+    for each in facts.open if facts is not None else ():
+        if each.ending_since_ms is not None:
+            labels, seconds = _transaction_labels(each), max(0, overview.taken_ms - each.ending_since_ms) / 1000
+            found[labels] = max(found.get(labels, 0.0), seconds)
+    return top_and_other(found.items(), top)
 
 
 _OWNERS = ("task", "leader", "eosctl", "other", "ambiguous")

@@ -12,10 +12,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.ids import Owner, TransactionalId, task_transactional_ids
+from eosctl.core.transactions import TransactionDescription, TransactionState
+from eosctl.core.wording import counted
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UsageError
 from eosctl.fence import codes
 from eosctl.fence.rules import FenceItem, FenceOutcome, LiveTask, blocked_leaders, blocked_live, unique_ids
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 
 PREPARED = "ids like those of Flink's sink, whose open transactions may hold what a two-phase commit has prepared"
 _NAMED = 5
+_WHY_S = 15.0
 
 
 def refuse_leaders(items: Sequence[FenceItem]) -> None:
@@ -304,3 +309,24 @@ def recorded_connectors(app: App) -> Mapping[str, ConnectorState]:
 def recorded_count(connectors: Mapping[str, ConnectorState], name: str) -> int | None:
     """Return the newest task-count record of a connector."""
     return connectors[name].task_count_record if name in connectors else None
+
+
+def why_not_ended(app: App, described: Sequence[TransactionDescription]) -> list[Problem]:
+    """Return why coordinators do not end the transactions of ids that were to be fenced, which can't be until then."""
+    ending = [
+        each for each in described if each.state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+    ]
+    if not ending:
+        return []
+    from eosctl.txn.unended import unended_finding  # which most commands need not load
+    from eosctl.txn.unended_look import examine_unended
+
+    app.on_event(Event(f"looking why {counted(len(ending), 'transaction is', 'transactions are')} not ended"))
+    patient = replace(app, deadline=Deadline.after(_WHY_S, app.clock))
+    try:
+        found = examine_unended(patient, ending, least_ms=0)
+    except EosctlError as error:
+        app.on_event(Event(f"could not look: {error.message}", warning=True))
+        return []
+    told = [unended_finding(each, now_ms=app.clock.now_ms()) for each in found]
+    return [Problem(each.code, each.message, each.fix, unseen=not each.certain) for each in told]

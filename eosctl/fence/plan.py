@@ -42,6 +42,7 @@ from eosctl.fence.gather import (
     refuse_prepared,
     refuse_unknown,
     tasks_text,
+    why_not_ended,
 )
 from eosctl.fence.liveness import Liveness, find_liveness, owners_of
 from eosctl.fence.rows import FENCE_PLAN, FENCE_RESULT, fence_report
@@ -260,7 +261,7 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
     else:
         _mark_unanswered(items, KafkaFault(-1, "NO_ANSWER", "no answer came for this id"))
     if not interrupted:
-        _confirm_lost(plan.where(app), items)
+        problems += why_not_ended(plan.where(app), _confirm_lost(plan.where(app), items))
     report = fence_report(app, FENCE_RESULT, list(items.values()), cluster_id=plan.home_id, problems=problems)
     if interrupted:
         return replace(report, exit_code=ExitCode.INTERRUPTED)
@@ -366,11 +367,11 @@ def _mark_unanswered(items: dict[TransactionalId, FenceItem], fault: KafkaFault)
             items[transactional_id] = without_answer(item, fault)
 
 
-def _confirm_lost(app: App, items: dict[TransactionalId, FenceItem]) -> None:
-    """Ask the coordinators for the state of unconfirmed ids, with a few seconds of extra time."""
+def _confirm_lost(app: App, items: dict[TransactionalId, FenceItem]) -> list[TransactionDescription]:
+    """Ask the coordinators for the state of unconfirmed ids, with a few seconds of extra time; return what they say."""
     lost = [item.transactional_id for item in items.values() if item.outcome is FenceOutcome.UNCONFIRMED]
     if not lost:
-        return
+        return []
     app.on_event(Event(f"asking the coordinators about {counted(len(lost), 'unconfirmed id')}"))
     patient = replace(app, deadline=Deadline.after(_READ_BACK_S, app.clock))
     try:
@@ -378,9 +379,10 @@ def _confirm_lost(app: App, items: dict[TransactionalId, FenceItem]) -> None:
             described = admin.describe_transactions(lost)
     except EosctlError as error:
         app.on_event(Event(f"could not ask again: {error.message}", warning=True))
-        return
+        return []
     for transactional_id in lost:
         items[transactional_id] = read_back(items[transactional_id], described.get(transactional_id))
+    return [each for each in described.values() if isinstance(each, TransactionDescription)]
 
 
 def _interruption(items: Iterable[FenceItem]) -> Problem:

@@ -254,9 +254,8 @@ def read_back(item: FenceItem, now: TransactionDescription | KafkaFault | None) 
         f"{now.state}, producer {now.producer_id}, epoch {now.producer_epoch}, timeout {now.transaction_timeout_ms} ms"
     )
     lost = item.fault or KafkaFault(7, "REQUEST_TIMED_OUT", "no answer in time")
-    return _with_outcome(
-        item, FenceOutcome.UNCONFIRMED, fault=KafkaFault(lost.code, lost.name, f"{lost.message}; now {state_text}")
-    )
+    said = f"{lost.message or lost.name}; now {state_text}"
+    return _with_outcome(item, FenceOutcome.UNCONFIRMED, fault=KafkaFault(lost.code, lost.name, said))
 
 
 def _with_outcome(

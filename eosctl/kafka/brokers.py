@@ -14,8 +14,9 @@ from typing import TypeVar
 from eosctl.core.records import LogDir
 from eosctl.core.versions import BrokerFeatures
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError
+from eosctl.errors import BrokerError, EosctlError, UnauthorizedError
 from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.faults import fault
 from eosctl.kafka.topics.stream import Address
 from eosctl.wire.cluster_messages import (
     API_VERSIONS,
@@ -29,7 +30,7 @@ from eosctl.wire.cluster_messages import (
     MetadataRequest,
     MetadataResponse,
 )
-from eosctl.wire.error_codes import KAFKA_STORAGE_ERROR, NONE
+from eosctl.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, KAFKA_STORAGE_ERROR, NONE
 
 T = TypeVar("T")
 _PARALLEL_BROKERS = 32
@@ -96,18 +97,25 @@ def _features(answer: ApiVersionsResponse) -> BrokerFeatures:
 
 def log_dirs_of(
     cluster: Cluster, brokers: Mapping[int, Address], *, deadline: Deadline
-) -> dict[int, tuple[LogDir, ...]]:
-    """Return the log directories of each broker that reports them by `deadline`, by broker id."""
+) -> dict[int, tuple[LogDir, ...] | EosctlError]:
+    """Return the log directories of each broker, or why it did not report them by `deadline`, by broker id."""
 
-    def ask(address: Address) -> DescribeLogDirsResponse:
-        return cluster.ask(address, DESCRIBE_LOG_DIRS, DescribeLogDirsRequest())
+    def ask(address: Address) -> tuple[LogDir, ...]:
+        return _log_dirs(cluster.ask(address, DESCRIBE_LOG_DIRS, DescribeLogDirsRequest()))
 
-    answers = ask_every_broker(cluster, brokers, ask, deadline=deadline)
-    return {
-        broker: tuple(_log_dir(each) for each in answer.results if each.error_code in {NONE, KAFKA_STORAGE_ERROR})
-        for broker, answer in answers.items()
-        if not isinstance(answer, EosctlError) and answer.error_code == NONE and answer.results
-    }
+    return ask_every_broker(cluster, brokers, ask, deadline=deadline)
+
+
+def _log_dirs(answer: DescribeLogDirsResponse) -> tuple[LogDir, ...]:
+    """Return the directories of an answer; up to version 2 a refusal is an answer without any.
+
+    Raises UnauthorizedError or BrokerError.
+    """
+    if answer.error_code == CLUSTER_AUTHORIZATION_FAILED or (answer.error_code == NONE and not answer.results):
+        raise UnauthorizedError("one may not DESCRIBE the cluster")
+    if answer.error_code != NONE:
+        raise BrokerError(str(fault(answer.error_code)))
+    return tuple(_log_dir(each) for each in answer.results if each.error_code in {NONE, KAFKA_STORAGE_ERROR})
 
 
 def _log_dir(item: DescribedLogDir) -> LogDir:

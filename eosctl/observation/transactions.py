@@ -242,7 +242,13 @@ def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) ->
             quiet[transactional_id] = QuietTask(max(0, now_ms - since_ms), since_start=began_ms is None)
     found = [each for each in described.values() if isinstance(each, TransactionDescription)]
     stamps = [at_ms for each in found for at_ms in (each.started_ms, each.last_started_ms) if at_ms is not None]
-    seen = replace(observation, quiet=quiet, ongoing=ongoing, coordinators_ms=max(stamps, default=None))
+    seen = replace(
+        observation,
+        quiet=quiet,
+        ongoing=ongoing,
+        epochs={each.transactional_id: each.producer_epoch for each in found},
+        coordinators_ms=max(stamps, default=None),
+    )
     return with_timed_out(app, seen, found)
 
 

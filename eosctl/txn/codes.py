@@ -63,6 +63,15 @@ UNDECODABLE = error(
 )
 NOT_CHECKED = finding("not_checked", "A check could not run; its result is unknown.", "Fix what the message names.")
 
+TRANSACTION_NOT_ENDED = finding(
+    "transaction_not_ended",
+    "A coordinator has decided the end of a transaction more than a minute ago (PrepareCommit, PrepareAbort), or ought "
+    "to have aborted it at its timeout, and has not ended it. Until it does, its transactional id can't be used, nor "
+    "fenced, and readers of committed records wait behind it.",
+    "The message has the most probable cause: a partition without a leader, too few replicas in sync, or a bug of the "
+    "brokers; mend that, and the coordinator goes on by itself.",
+)
+
 SHARED_PREFIX = warning(
     "shared_prefix",
     "Two applications have ids of one prefix. A Flink sink with pooled names aborts every open transaction on its "
@@ -89,6 +98,15 @@ IDS_GROW = warning(
     "Flink: TransactionNamingStrategy.POOLING (connector 4.0). Others: give producers a fixed id, not a random one. "
     "A lower transactional.id.expiration.ms of the brokers lets go of them sooner.",
 )
+EPOCHS_NEARLY_SPENT = warning(
+    "epochs_nearly_spent",
+    "The epoch of an id is 32700 or more. At 32766 its next InitProducerId gives it a new producer id at epoch 0, "
+    "which harms nothing; but before transaction.version 2 only starts and fences of a producer, and timeouts, raise "
+    "it: there were that many. With it each transaction does, which is normal, but on brokers of 4.0 to 4.2 one that "
+    "times out or is fenced at the last epoch may stay open for ever (KAFKA-19367 and KAFKA-20090).",
+    "Before transaction.version 2: see whether the producer is made anew again and again. Brokers of 4.0 to 4.2: "
+    "upgrade to 4.3.1 or newer.",
+)
 AMBIGUOUS_IDS = warning(
     "ambiguous_ids",
     "The transactional ids of an application can be read in several ways, and nothing in the cluster shows which one "
@@ -100,4 +118,4 @@ LOOK_NOT_KEPT = warning(
     "What was counted could not be kept, so that the next look can't say what has grown since.",
     "Make the state folder writable, or add --no-remember.",
 )
-REMARKS = (SHARED_PREFIX, TIMEOUT_ABOVE_MAXIMUM, IDS_EXPIRE, IDS_GROW, AMBIGUOUS_IDS)
+REMARKS = (SHARED_PREFIX, TIMEOUT_ABOVE_MAXIMUM, IDS_EXPIRE, IDS_GROW, EPOCHS_NEARLY_SPENT, AMBIGUOUS_IDS)

@@ -35,6 +35,8 @@ class Reason(StrEnum):
     NO_TRANSACTIONAL_ID = "no_transactional_id"
     ID_FORGOTTEN = "id_forgotten"
     PARTITION_NOT_IN_TRANSACTION = "partition_not_in_transaction"
+    NOT_ENDED = "not_ended"
+    """Its coordinator knows it, and ought to have ended it (`txn/unended.py`)."""
 
 
 class HangingTransaction(Struct, frozen=True):

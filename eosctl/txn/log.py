@@ -14,7 +14,7 @@ from eosctl.core.records import Record, TopicRead
 from eosctl.core.transaction_log import TOPIC, LoggedTransaction, coordinator_partition, decode_key, decode_value
 from eosctl.core.transactions import TransactionState
 from eosctl.core.wording import counted, rfc3339
-from eosctl.errors import EosctlError, ExitCode, NotFoundError, ProtocolError
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, NotFoundError, ProtocolError
 from eosctl.output.rows import Place
 from eosctl.report import Problem, Report
 from eosctl.txn import codes
@@ -23,6 +23,9 @@ from eosctl.txn.rows import TXN_LOG, LogRow, LogSummary
 from eosctl.txn.rules import LogEntry, LogLook
 
 _BAD_SHOWN = 10
+_KEY_HEAD = 4
+"""The bytes of a key before the id: version and length."""
+_READ_S = 15.0
 MOST_RECENT = 20_000
 """The offsets at the end of a partition that cover an id's last minutes, unless its coordinator is very busy."""
 
@@ -153,6 +156,39 @@ def read_log_about(app: App, producer_ids: Collection[ProducerId]) -> LogLook:
     return LogLook(tuple(entries), unread)
 
 
+class NewestLogged(Struct, frozen=True):
+    """The newest record of an id in `__transaction_state`; `unread` is why there is none."""
+
+    logged: LoggedTransaction | None = None
+    unread: str = ""
+
+
+def read_newest(app: App, ids: Collection[TransactionalId]) -> Mapping[TransactionalId, NewestLogged]:
+    """Return the newest state of each id that its coordinator wrote; the partitions of other ids are not read."""
+    if not ids:
+        return {}
+    names = {each.encode("utf-8", "replace") for each in ids}
+
+    def about(records: Sequence[Record]) -> list[Record]:
+        return [one for one in records if one.key is not None and one.key[_KEY_HEAD:] in names]
+
+    patient = with_other(app, deadline=app.deadline.half(at_most_s=_READ_S))
+    try:
+        with patient.topics() as store:
+            bounds = store.known_bounds(TOPIC)
+            wanted = {coordinator_partition(each, bounds.partitions()) for each in ids}
+            since = {each.partition: each.begin if each.partition in wanted else each.end for each in bounds.known}
+            read = store.read(TOPIC, isolation="read_uncommitted", since=since, partly=True, keep=about)
+        newest = {decode_key(one.key or b""): one.value for one in read.records}
+        states = {each: decode_value(value) for each, value in newest.items() if value is not None}
+    except InterruptedByUserError:
+        raise
+    except EosctlError as error:
+        return dict.fromkeys(ids, NewestLogged(unread=error.message))
+    missing = next(iter(read.missing.values()), f"{TOPIC} has no record of it")
+    return {each: NewestLogged(states[each]) if each in states else NewestLogged(unread=missing) for each in ids}
+
+
 def count_initialisations(
     app: App, transactional_ids: Collection[TransactionalId], *, since_ms: int
 ) -> Mapping[TransactionalId, int]:
@@ -162,6 +198,14 @@ def count_initialisations(
     these do not reach back far enough.
     """
     keys = dict.fromkeys(transactional_ids, 0)
+    names = {each.encode("utf-8", "replace") for each in keys}
+    oldest_ms: dict[int, int] = {}
+
+    def about(records: Sequence[Record]) -> list[Record]:
+        for each in records:
+            oldest_ms.setdefault(each.partition, each.timestamp_ms)
+        return [one for one in records if one.key is not None and one.key[_KEY_HEAD:] in names]
+
     with app.topics() as store:
         bounds = store.bounds(TOPIC)
         wanted = {coordinator_partition(each, len(bounds)) for each in keys}
@@ -169,8 +213,7 @@ def count_initialisations(
             each.partition: max(each.begin, each.end - MOST_RECENT) if each.partition in wanted else each.end
             for each in bounds
         }
-        read = store.read(TOPIC, isolation="read_uncommitted", since=since)
-    oldest_ms = {record.partition: record.timestamp_ms for record in reversed(read.records)}
+        read = store.read(TOPIC, isolation="read_uncommitted", since=since, keep=about)
     for each in bounds:
         if each.begin < since[each.partition] < each.end and oldest_ms.get(each.partition, since_ms) >= since_ms:
             raise EosctlError(

@@ -18,6 +18,7 @@ from eosctl.report import Problem, Report
 from eosctl.txn.hanging import (
     MAX_TRANSACTION_TIMEOUT_MS,
     HangingTransaction,
+    Reason,
     find_hanging,
     is_silent,
     unjudged,
@@ -35,6 +36,8 @@ from eosctl.txn.report import (
 )
 from eosctl.txn.rows import TXN_HANGING, TXN_PRODUCERS, HangingRow, HangingSummary, ProducerRow, ProducersSummary
 from eosctl.txn.rules import LogLook, Writer, decision_in_log, identity, writer_of_part
+from eosctl.txn.unended import UnendedTransaction, unended_finding
+from eosctl.txn.unended_look import look_for_unended
 from eosctl.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 
 _UNUSED_TOPIC = "eosctl-nobody-has-this-topic"
@@ -213,6 +216,57 @@ def find_hanging_transactions(
         judged=look.partitions - len(look.faults),
     )
     return replace(report, exit_code=ExitCode.FINDINGS) if hanging and report.exit_code is ExitCode.OK else report
+
+
+def list_hanging(
+    app: App, topic: str | None, *, max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
+) -> Report:
+    """Report hanging transactions, and those that their coordinator does not end, of a topic or (None) of all.
+
+    Exit 3 if there are any; 7 where it is not known since when one is not ended, or what could not be asked.
+    """
+    report = find_hanging_transactions(app, topic, max_transaction_timeout_ms=max_transaction_timeout_ms)
+    try:
+        look = look_for_unended(app)
+    except UnsupportedError as exc:  # before Kafka 3.0 nobody lists ids
+        return replace(report, problems=[*report.problems, Problem.of(exc).as_warning()])
+    now_ms = app.clock.now_ms()
+    found = [each for each in look.found if topic is None or topic in {name for name, _part in _places_of(each)}]
+    rows = [_unended_row(each, place, now_ms) for each in found for place in _places_of(each)]
+    told = [unended_finding(each, now_ms=now_ms) for each in found]
+    problems = [
+        *(Problem(each.code, each.message, each.fix, unseen=not each.certain) for each in told), *look.problems(app),
+    ]  # fmt: skip
+    code = report.exit_code
+    if any(each.is_certain for each in found):
+        code = ExitCode.FINDINGS
+    elif code is ExitCode.OK and (found or look.unanswered()):
+        code = ExitCode.PARTIAL
+    return replace(
+        report,
+        rows=[*rows, *report.rows],
+        summary=replace(report.summary_of(HangingSummary), not_ended=sum(each.is_certain for each in found)),
+        problems=list(dict.fromkeys([*problems, *report.problems])),
+        exit_code=code,
+    )
+
+
+def _places_of(each: UnendedTransaction) -> Sequence[Partition]:
+    """Return the partitions of its transaction; without any, its end is missing in the coordinators' log alone."""
+    return each.state.partitions or ((TOPIC, each.around.log_partition or 0),)
+
+
+def _unended_row(each: UnendedTransaction, place: Partition, now_ms: int) -> HangingRow:
+    return HangingRow(
+        topic=place[0],
+        partition=place[1],
+        producer_id=each.state.producer_id,
+        producer_epoch=each.state.producer_epoch,
+        transactional_id=each.state.transactional_id,
+        reason=Reason.NOT_ENDED.value if each.is_certain else NOT_CHECKED,
+        state=each.state.state.value,
+        not_ended_for_ms=None if each.since_ms is None else max(0, now_ms - each.since_ms),
+    )
 
 
 def _hanging_row(

@@ -190,6 +190,10 @@ def _place(part: ActiveProducer) -> str:
 
 
 def _hint(code: Code, one: TransactionToEnd) -> str:
+    if code == codes.COORDINATOR_HAS_IT and one.is_ending:
+        return (
+            "Its end is decided, and no fence changes it: `eosctl txn hanging` says what keeps it from being written."
+        )
     if code == codes.COORDINATOR_HAS_IT and one.transactional_id is not None:
         return f"End it now with `eosctl fence {arguments(one.transactional_id)}`, or insist with {Waiver.FORCE}."
     return code.next

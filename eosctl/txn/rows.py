@@ -107,14 +107,19 @@ class ProducerRow(SeenRow, kw_only=True):
 
 
 class HangingRow(SeenRow, kw_only=True):
-    """An open transaction that no coordinator accounts for."""
+    """An open transaction that no coordinator accounts for, or one that its coordinator does not end."""
 
     transactional_id: IdOfProducer | None = None
     reason: Reason
+    state: Annotated[str | None, "The state of one that its coordinator does not end."] = None
+    not_ended_for_ms: Annotated[
+        int | None, "For how many milliseconds its end has been decided, or due; null where that is not known."
+    ] = None
 
     def open_for(self) -> str | None:
-        """Return how long ago the producer wrote last, so that the transaction is open for at least as long."""
-        return None if self.age_ms is None else duration(self.age_ms)
+        """Return for how long it has been open at least: since its producer wrote last, or since its end was due."""
+        least_ms = self.not_ended_for_ms if self.age_ms is None else self.age_ms
+        return None if least_ms is None else duration(least_ms)
 
 
 class EndRow(WriterRow, kw_only=True):
@@ -211,6 +216,9 @@ class HangingSummary(Printed):
     partitions: Annotated[int, "How many partitions were looked at."]
     open_too_long: Annotated[int, "How many transactions are open for longer than brokers allow."]
     hanging: Annotated[int, "How many of these no coordinator accounts for."]
+    not_ended: Annotated[
+        int, "How many transactional ids there are whose coordinator does not end their transaction."
+    ] = 0
 
 
 class AbortSummary(Printed):
@@ -290,7 +298,7 @@ TXN_PRODUCERS = Kind(
 )
 TXN_HANGING = Kind(
     "txn-hanging",
-    "Open transactions that no coordinator accounts for.",
+    "Open transactions that no coordinator accounts for, or that theirs does not end.",
     row=HangingRow,
     summary=HangingSummary,
     text=Text(columns=(*_WRITER, "open_for", "reason"), empty="No transaction is hanging."),

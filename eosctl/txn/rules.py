@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum, unique
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eosctl.codes import Code
 from eosctl.core.allowances import Waiver
@@ -101,7 +102,7 @@ class TransactionToEnd(Struct, frozen=True):
     """One transaction and its open partitions, in the order of their markers.
 
     `reason` is why it is hanging (None: not known to be), `refused` maps the codes of reasons not to end it to their
-    texts.
+    texts. One that `is_ending` its coordinator has decided, and has not ended.
     """
 
     parts: tuple[ActiveProducer, ...]
@@ -109,6 +110,7 @@ class TransactionToEnd(Struct, frozen=True):
     reason: Reason | None
     decided: DecidedResult | None
     refused: Mapping[Code, str] = {}
+    is_ending: bool = False
 
     @property
     def writer(self) -> Writer:
@@ -158,7 +160,8 @@ def judge_abort(
         refused[codes.COMMIT_DECIDED] = f"{says}: an abort loses its records there"
     if unseen:
         refused[codes.PARTS_UNSEEN] = f"whether it is open elsewhere is not known: {'; '.join(unseen)}"
-    return TransactionToEnd(parts, owner, _reason(owner, state, refused), decided, refused)
+    is_ending = isinstance(state, TransactionDescription | LoggedTransaction) and state.state in PREPARED
+    return TransactionToEnd(parts, owner, _reason(owner, state, refused), decided, refused, is_ending)
 
 
 def judge_complete(
@@ -171,12 +174,12 @@ def judge_complete(
     decided = judged.decided
     if decided is None or not decided.proven or decided.result is not TransactionResult.COMMIT:
         refused[codes.COMMIT_NOT_READ] = _not_read(decided, known.log)
-        return TransactionToEnd(parts, judged.transactional_id, judged.reason, decided, refused)
+        return replace(judged, refused=refused)
     outside = [part for part in parts if decided.partitions and place_of(part) not in decided.partitions]
     if outside:
         names = ", ".join(f"{topic}-{partition}" for topic, partition in map(place_of, outside))
         refused[codes.COMMIT_NOT_READ] = f"the commit in the coordinators' log is not about {names}"
-    return TransactionToEnd(parts, judged.transactional_id, judged.reason, decided, refused)
+    return replace(judged, refused=refused)
 
 
 def _not_read(decided: DecidedResult | None, log: LogLook) -> str:

@@ -20,6 +20,7 @@ from eosctl.collect.facts import (
     OffsetFacts,
     TopicFacts,
     TransactionFacts,
+    unseen_parts,
 )
 from eosctl.collect.looks import DoctorLook, prefix_of
 from eosctl.collect.overview import Collected, Overview
@@ -27,8 +28,10 @@ from eosctl.collect.topics import NAMES_EVERY, connector_of
 from eosctl.core.findings import Finding
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.records import OffsetKey, decode_key
+from eosctl.core.records import LogDir
 from eosctl.errors import UnauthorizedError, UnreachableError
 from eosctl.exporter.samples import workers
+from eosctl.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED
 from tests.collect.scene import CONFIG_TOPIC, app_of, config_records, created, group, source_of
 from tests.collect.watched import Watched
 from tests.fakes.doctor_scene import OFFSETS, W1
@@ -37,14 +40,53 @@ from tests.fakes.faults import EVERY
 
 def test_silent_brokers(watched: Watched) -> None:
     watched.look("kafka")
-    assert watched.facts(KafkaFacts) == KafkaFacts("cluster-1", ())
+    known = watched.facts(KafkaFacts)
+    assert (known.cluster_id, known.silent) == ("cluster-1", ())
     watched.world.brokers.stop_broker(2, noticed=False)
     watched.look("kafka")
     assert watched.facts(KafkaFacts).silent == (2,)
 
 
+def test_the_disks_of_brokers_that_answer_are_seen_and_of_those_that_refuse_are_not(watched: Watched) -> None:
+    brokers = watched.world.brokers
+    full = (LogDir("/full", total_bytes=100, usable_bytes=1), LogDir("/gone", is_offline=True))
+    brokers.state.log_dirs[1] = full
+    for other in (2, 3):
+        brokers.stop_broker(other, noticed=False)
+    watched.look("kafka")
+    seen = watched.facts(KafkaFacts)
+    assert (seen.log_dirs, unseen_parts(seen)) == ({1: full}, 2)
+    brokers.fail_next("DescribeLogDirs", CLUSTER_AUTHORIZATION_FAILED)
+    watched.look("kafka")
+    refused = watched.facts(KafkaFacts)
+    assert (refused.log_dirs, refused.disks_unread, unseen_parts(refused)) == ({}, 1, 3)
+    brokers.versions["DescribeLogDirs"] = (-1, -1)
+    watched.look("kafka")
+    assert unseen_parts(watched.facts(KafkaFacts)) == 2  # an old broker has nothing to report
+
+
 def open_one(watched: Watched, transactional_id: str) -> int:
     return watched.world.brokers.state.open_transaction(transactional_id, (OFFSETS, 0))
+
+
+def test_since_when_an_end_is_decided_and_not_written(watched: Watched) -> None:
+    open_one(watched, "g-orders-0")
+    known = watched.world.brokers.state.transactions["g-orders-0"]
+
+    def since() -> int | None:
+        watched.look("transactions")
+        [only] = watched.facts(TransactionFacts).open
+        return only.ending_since_ms
+
+    assert since() is None
+    known.state, known.looks_left = "PrepareCommit", 10**9
+    first_ms = since()
+    assert first_ms == watched.world.clock().now_ms()
+    watched.world.time.now_s += 90
+    assert since() == first_ms
+    known.started_ms += 1  # another transaction of the id
+    again_ms = since()
+    assert again_ms == watched.world.clock().now_ms() > first_ms
 
 
 def test_open_transactions_by_owner(watched: Watched) -> None:

@@ -11,7 +11,7 @@ from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.core.transactions import KafkaFault, RawGroup, TransactionDescription, TransactionState
 from eosctl.core.versions import release_of
-from eosctl.errors import UnsupportedError
+from eosctl.errors import EosctlError, UnsupportedError
 from eosctl.ports import TransactionAdmin
 from tests.contract.clusters import REAL, Subject, on
 from tests.sandbox_fixtures import GROUP, wait_until
@@ -214,7 +214,9 @@ def test_each_broker_reports_its_log_directories_and_their_room(subject: Subject
         assert set(found) == set(admin.features())
         [first, *_others] = found
         assert set(admin.log_dirs(patience_s=20, besides=[first])) == set(found) - {first}
-    for [log_dir] in found.values():
+    for log_dirs in found.values():
+        assert not isinstance(log_dirs, EosctlError)
+        [log_dir] = log_dirs
         assert log_dir.path.startswith("/")
         assert not log_dir.is_offline
         assert log_dir.total_bytes is not None

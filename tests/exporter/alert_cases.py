@@ -28,6 +28,15 @@ CASES = (
         "6m", ("4m", "11m"), 'topic="t",partition="0",producer_id="7"', "critical",
     ),
     AlertCase(
+        "EosctlTransactionNotEnded",
+        {
+            'eosctl_transaction_ending_seconds{owner="task",connector="c",task="0",transactional_id="g-c-0"}':
+                "0 30 60 90 120 stale",
+            'eosctl_transaction_ending_seconds{owner="other",connector="",task="",transactional_id="a-*"}': "0x40",
+        },
+        "2m", ("1m", "6m"), 'owner="task",connector="c",task="0",transactional_id="g-c-0"', "critical",
+    ),
+    AlertCase(
         "EosctlLastStableOffsetStuck",
         {
             'eosctl_topic_lso_stuck_seconds{topic="t",kind="output"}': "0+30x30 0x20",
@@ -101,6 +110,22 @@ CASES = (
     AlertCase(
         "EosctlExporterDown", {'up{job="another"}': "1x20"}, "6m", ("4m",), 'job="eosctl"', "critical",
         of_exporter=False,
+    ),
+    AlertCase(
+        "EosctlDiskNearlyFull",
+        {
+            'eosctl_log_dir_usable_bytes{broker="1",log_dir="/d"}': "6 4x20 5x20",
+            'eosctl_log_dir_total_bytes{broker="1",log_dir="/d"}': "100x50",
+            'eosctl_log_dir_usable_bytes{broker="2",log_dir="/d"}': "500x50",
+            'eosctl_log_dir_total_bytes{broker="2",log_dir="/d"}': "1000x50",
+        },
+        "6m", ("5m", "11m"), 'broker="1",log_dir="/d"',
+    ),
+    AlertCase(
+        "EosctlLogDirFailed",
+        {'eosctl_log_dir_failed{broker="1",log_dir="/d"}': "0 1x20 0x9",
+         'eosctl_log_dir_failed{broker="2",log_dir="/d"}': "0x30"},
+        "1m", ("0", "11m"), 'broker="1",log_dir="/d"', "critical",
     ),
     AlertCase("EosctlKafkaUnreachable", {"eosctl_up": "1 0x20 1x20"}, "6m", ("5m", "11m"), "", "critical"),
     AlertCase(

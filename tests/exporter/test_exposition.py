@@ -26,6 +26,7 @@ from eosctl.collect.facts import (
 from eosctl.collect.overview import Collected, Overview
 from eosctl.core.findings import INFO, WARNING, Finding
 from eosctl.core.ids import Owner, TransactionalId
+from eosctl.core.records import LogDir
 from eosctl.exporter.metrics import METRICS, Metric, expose, metric
 from eosctl.observation.connectors import codes
 from tests.collect.scene import app_of, collector_of, group
@@ -59,6 +60,7 @@ def test_names_follow_the_conventions(each: Metric) -> None:
     assert each.name.endswith("_total") == (each.type == "counter")
     assert each.name.endswith("_info") == (each.type == "info")
     assert each.name.endswith("_seconds") == (each.unit == "seconds")
+    assert each.name.endswith("_bytes") == (each.unit == "bytes")
     assert each.help.rstrip("`").endswith(".")
     assert all(re.fullmatch(r"[a-z_]+", label) for label in each.labels)
 
@@ -79,6 +81,26 @@ def test_both_formats_of_a_real_look_can_be_read(tmp_path: Path) -> None:
     again = {sample.name for family in families for sample in family.samples}
     assert names == again >= {"eosctl_up", "eosctl_findings", "eosctl_workers", "eosctl_topic_lso_distance"}
     assert names <= {each.name for each in METRICS} | {"eosctl_build_info"}
+
+
+def test_only_ends_that_are_decided_have_series() -> None:
+    ending = replace(transaction(1), ending_since_ms=NOW_MS - 90_000)
+    found = samples(overview_of(TransactionFacts((transaction(2), ending))), "eosctl_transaction_ending_seconds")
+    assert found == {("task", "c1", "1", "g-c1-0"): 90.0}
+
+
+def test_the_fullest_disks_have_series_and_what_is_not_known_has_none() -> None:
+    dirs = {
+        1: (LogDir("/a", total_bytes=100, usable_bytes=50), LogDir("/b", is_offline=True)),
+        2: (LogDir("/a", total_bytes=1000, usable_bytes=10), LogDir("/old")),
+    }
+    facts = KafkaFacts("k", log_dirs=dirs)
+    names = ("eosctl_log_dir_usable_bytes", "eosctl_log_dir_total_bytes", "eosctl_log_dir_failed")
+    room, size, failed = (samples(overview_of(facts), name) for name in names)
+    assert room == {("1", "/a"): 50, ("2", "/a"): 10}
+    assert size == {("1", "/a"): 100, ("2", "/a"): 1000}
+    assert failed == {("1", "/b"): 1, ("2", "/a"): 0, ("1", "/a"): 0, ("2", "/old"): 0}
+    assert list(samples(overview_of(facts), names[2], top=2)) == [("1", "/b"), ("2", "/a")]
 
 
 def transaction(number: int, *, kind: Any = "task") -> OwnedTransaction:

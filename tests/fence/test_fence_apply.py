@@ -161,7 +161,21 @@ def test_at_the_deadline_the_coordinator_is_asked_what_it_has(stage: Stage) -> N
     assert outcomes(report) == {"g-c-0": "fenced", "g-c-1": "unconfirmed"}
     assert "now PrepareAbort" in row(report, "g-c-1")["error"]["message"]
     assert report.exit_code == ExitCode.PARTIAL
-    assert codes(report) == ["unconfirmed"]
+    assert codes(report) == ["transaction_not_ended", "unconfirmed"]
+
+
+@pytest.mark.parametrize(("leaderless", "cause"), [([("t", 0)], "t-0 has no leader"), ([], "can't be told")])
+def test_why_an_id_does_not_move_is_said(stage: Stage, leaderless: list[tuple[str, int]], cause: str) -> None:
+    """Its error was "; now PrepareAbort…", with nothing before it."""
+    stage.brokers.state.late_markers = 10**6
+    stage.brokers.state.supported["metadata.version"] = 27  # of 4.1
+    stage.brokers.state.leaderless.update(leaderless)
+    stage.timeout_s = 0.7
+    report = stage.fence("g-c-1")
+    assert row(report, "g-c-1")["error"]["message"].startswith("CONCURRENT_TRANSACTIONS; now PrepareAbort")
+    [why] = [each for each in report.problems if each.code == "transaction_not_ended"]
+    assert cause in why.message
+    assert report.exit_code == ExitCode.UNREACHABLE
 
 
 def route(*answers: FenceAnswer | BaseException) -> Callable[[App, Sequence[str]], Iterator[FenceAnswer]]:

@@ -74,6 +74,16 @@ def test_a_live_transaction_whose_id_only_the_log_shows(old: Stage, abort: Calla
     assert old.cluster.count("WriteTxnMarkers") == 0
 
 
+def test_a_fence_is_not_advised_where_the_end_is_decided(stage: Stage) -> None:
+    """It is answered CONCURRENT_TRANSACTIONS until the coordinator has written the end."""
+    known = stage.cluster.state.transactions["g-c-1"]
+    assert "eosctl fence" in str(single(stage).problems[0].hint)
+    known.state, known.looks_left = "PrepareAbort", 10**9
+    ending = single(stage)
+    assert (refused(ending), ending.exit_code) == ([["coordinator_has_it"]] * 2, ExitCode.REFUSED)
+    assert "eosctl fence" not in str(ending.problems[0].hint)
+
+
 @pytest.mark.parametrize("seen", [True, False], ids=["its topic is seen", "its topic is not seen"])
 def test_a_live_transaction_whose_coordinator_is_away(old: Stage, seen: bool) -> None:
     """A partition without a leader is silently missing from a listing where one may not DESCRIBE the topic."""

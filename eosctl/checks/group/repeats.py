@@ -37,7 +37,7 @@ from eosctl.ports import TransactionAdmin
 from eosctl.txn.log import count_initialisations
 
 WINDOW_MS = 600_000
-LEAST_FAILURES, LEAST_CONFIGS, LEAST_STRANGERS = 3, 10, 2
+LEAST_FAILURES, LEAST_CONFIGS, LEAST_STRANGERS, LEAST_TAKEN = 3, 10, 2, 3
 """So many within the window no rolling restart, scaling or change of a config makes."""
 _CALM_MS = 60_000
 _FENCED = frozenset({failure_codes.TASK_FENCED, failure_codes.TASK_FENCED_OR_EXPIRED})
@@ -46,7 +46,7 @@ _FENCED = frozenset({failure_codes.TASK_FENCED, failure_codes.TASK_FENCED_OR_EXP
 class FailingPart(Struct, frozen=True):
     """A connector or task that failed repeatedly: the times, the cause of each, and how often it began to run.
 
-    `goes_on` is false where it has run for longer than it did before.
+    `goes_on` is false where it has run for longer than it did before; `is_failed`: it has not been started since.
     """
 
     connector: str
@@ -55,6 +55,7 @@ class FailingPart(Struct, frozen=True):
     traces: tuple[str, ...]
     starts: int
     goes_on: bool
+    is_failed: bool = False
 
     @property
     def subject(self) -> str:
@@ -82,19 +83,26 @@ class IdUse(Struct, frozen=True):
 def find_repeats(app: App, observation: Observation, log: StatusLog) -> list[Finding]:
     """Return findings about repeated events, or that the status topic does not show them.
 
-    The coordinators' log is read only for a task that fails repeatedly because of another producer.
+    The coordinators' log is read only for a task that failed because of another producer.
     """
     now_ms = app.clock.now_ms()
-    parts = failing_parts(log, now_ms)
-    here = [each for each in parts if each.is_fenced and each.connector not in observation.own_clusters]
+    every = failing_parts(log, now_ms, least=1)
+    parts = [each for each in every if len(each.failed_ms) >= LEAST_FAILURES]
+    taken = [each for each in every if each not in parts and each.is_failed and each.task != CONNECTOR_ITSELF]
+    here = [each for each in (*parts, *taken) if each.is_fenced and each.connector not in observation.own_clusters]
     fenced = [each.transactional_id(observation.group_id or "") for each in here]
     unread = [_statuses_unread(log)] if log.unread and log.is_there and observation.connectors else []
-    return [*unread, *repeat_findings(observation, parts, _uses_of(app, fenced, now_ms), now_ms)]
+    uses = _uses_of(app, fenced, now_ms)
+    return [
+        *unread,
+        *repeat_findings(observation, parts, uses, now_ms),
+        *_taken_findings(observation, [each for each in taken if each in here], uses, now_ms),
+    ]
 
 
 def under_repeats(repeats: Sequence[Finding], failures: Sequence[Finding]) -> list[Finding]:
     """Return all findings, with present failures folded under their repetition."""
-    again = {each.subject for each in repeats if each.code == codes.FAILS_AGAIN}
+    again = {each.subject for each in repeats if each.code in (codes.FAILS_AGAIN, codes.ID_USED_IN_TURN)}
     below = [each for each in failures if each.subject in again and each.evidence.get("state") == FAILED]
     told = [
         under_cause(each, [one for one in below if one.subject == each.subject]) if each.subject in again else each
@@ -119,25 +127,28 @@ def _uses_of(app: App, ids: Sequence[TransactionalId], now_ms: int) -> IdUse:
         return IdUse({}, exc.message)
 
 
-def failing_parts(log: StatusLog, now_ms: int) -> list[FailingPart]:
-    """Return the parts that failed, were started and failed LEAST_FAILURES times or more within the window."""
-    found = (_failing_part(name, task, told, now_ms) for (name, task), told in sorted(log.history.items()))
+def failing_parts(log: StatusLog, now_ms: int, *, least: int = LEAST_FAILURES) -> list[FailingPart]:
+    """Return the parts that failed, were started and failed `least` times or more within the window."""
+    found = (_failing_part(name, task, told, now_ms, least) for (name, task), told in sorted(log.history.items()))
     return [each for each in found if each is not None]
 
 
-def _failing_part(name: str, task: int, statuses: Sequence[WrittenStatus], now_ms: int) -> FailingPart | None:
+def _failing_part(
+    name: str, task: int, statuses: Sequence[WrittenStatus], now_ms: int, least: int
+) -> FailingPart | None:
     recent = [at for at, each in enumerate(statuses) if each.at_ms >= now_ms - WINDOW_MS]
     failed = [
         statuses[at] for at in recent if statuses[at].state == FAILED and (at == 0 or statuses[at - 1].state != FAILED)
     ]
-    if len(failed) < LEAST_FAILURES:
+    if len(failed) < least:
         return None
     times = [each.at_ms for each in failed]
-    longest_ms = max(later - before for before, later in pairwise(times))
-    goes_on = statuses[-1].state == FAILED or now_ms - times[-1] <= max(_CALM_MS, 2 * longest_ms)
+    longest_ms = max((later - before for before, later in pairwise(times)), default=0)
+    is_failed = statuses[-1].state == FAILED
+    goes_on = is_failed or now_ms - times[-1] <= max(_CALM_MS, 2 * longest_ms)
     runs = sum(statuses[at].state == "RUNNING" for at in recent)
     starts = max(runs, len(failed)) + 1  # one may have begun before the window
-    return FailingPart(name, task, tuple(times), tuple(each.trace for each in failed), starts, goes_on)
+    return FailingPart(name, task, tuple(times), tuple(each.trace for each in failed), starts, goes_on, is_failed)
 
 
 def repeat_findings(
@@ -176,11 +187,7 @@ def _fails_again(part: FailingPart, observation: Observation, uses: IdUse, now_m
             f"another producer took {transactional_id}, which was initialised {strangers:,} times more than the task "
             "was started"
         )
-        fix = (
-            f"Find who else uses {shell_word(transactional_id)} (`eosctl txn log --all-records "
-            f"{arguments(transactional_id)}` shows when), and give it another transactional.id; then "
-            f"`eosctl connectors restart --failed {arguments(part.connector)}`."
-        )
+        fix = _find_other(part, transactional_id)
     else:
         why = f"somebody restarts it, and it fails again: {failure_text(part.traces[-1])}"
         fix = _fix(part)
@@ -197,6 +204,33 @@ def _fails_again(part: FailingPart, observation: Observation, uses: IdUse, now_m
             "other_initialisations": strangers,
         },
     )  # fmt: skip
+
+
+def _taken_findings(
+    observation: Observation, parts: Iterable[FailingPart], uses: IdUse, now_ms: int
+) -> Iterable[Finding]:
+    """Yield a finding for each FAILED task whose id was initialised more often than its starts explain."""
+    known = {each.name for each in observation.connectors or ()}
+    for part in parts:
+        strangers = _strangers(part, observation, uses, now_ms) or 0
+        if part.connector in known and strangers >= LEAST_TAKEN:
+            transactional_id = part.transactional_id(observation.group_id or "")
+            yield Finding(
+                codes.ID_USED_IN_TURN, ERROR, part.subject,
+                f"{part.subject} was fenced {_ago(part.failed_ms[-1], now_ms)}, and another producer uses its "
+                f"{transactional_id}: it was initialised {strangers:,} times more in the last 10 minutes than the task "
+                "was started, and each raises its epoch",
+                _find_other(part, transactional_id),
+                {"transactional_id": transactional_id, "other_initialisations": strangers, "starts": part.starts},
+            )  # fmt: skip
+
+
+def _find_other(part: FailingPart, transactional_id: TransactionalId) -> str:
+    return (
+        f"Find who else uses {shell_word(transactional_id)} (`eosctl txn log --all-records "
+        f"{arguments(transactional_id)}` shows when, `eosctl history` whether it was eosctl), and give it another "
+        f"transactional.id; then `eosctl connectors restart --failed {arguments(part.connector)}`."
+    )
 
 
 def _strangers(part: FailingPart, observation: Observation, uses: IdUse, now_ms: int) -> int | None:

@@ -97,7 +97,7 @@ def transaction_topic_findings(topic: TopicDescription, bounds: KnownBounds) -> 
             codes.PARTITION_WITHOUT_LEADER, ERROR, topic.name,
             f"{counted(len(numbers), 'partition')} of {topic.name} can't be asked ({bounds.missing[numbers[0]]}): "
             "transactional ids whose coordinator they are can't be used",
-            "Start the brokers that have its replicas.", {"partitions": numbers},
+            codes.PARTITION_WITHOUT_LEADER.next, {"partitions": numbers},
         )  # fmt: skip
 
 

@@ -311,6 +311,7 @@ class Observation(Struct, frozen=True):
     unknown_ids: frozenset[TransactionalId] | None = None
     quiet: Mapping[TransactionalId, QuietTask] = {}
     ongoing: Mapping[TransactionalId, OngoingTransaction] = {}
+    epochs: Mapping[TransactionalId, int] = {}
     timed_out: Mapping[TransactionalId, TimedOut | None] = {}
     committed_ms: Mapping[str, int] = {}
     task_sets_ms: Mapping[str, int] = {}

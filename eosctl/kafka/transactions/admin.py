@@ -76,8 +76,10 @@ class NativeTransactionAdmin:
 
         return silent_among(self._cluster, self._brokers(), deadline=self._deadline.half(at_most_s=patience_s))
 
-    def log_dirs(self, *, patience_s: float, besides: Collection[int] = ()) -> Mapping[int, Sequence[LogDir]]:
-        """Return the log directories of each broker that reports them within `patience_s`.
+    def log_dirs(
+        self, *, patience_s: float, besides: Collection[int] = ()
+    ) -> Mapping[int, Sequence[LogDir] | EosctlError]:
+        """Return the log directories of each broker, or why it did not report them within `patience_s`.
 
         Brokers are asked concurrently.
         """

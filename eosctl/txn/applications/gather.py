@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.codes import Code
@@ -23,7 +24,7 @@ from eosctl.core.transactions import (
     TransactionListing,
     TransactionListings,
 )
-from eosctl.core.versions import transaction_version
+from eosctl.core.versions import Version, release_of, transaction_version
 from eosctl.deadline import Event
 from eosctl.errors import EosctlError
 from eosctl.group.members import connect_group
@@ -31,6 +32,7 @@ from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem
 from eosctl.txn import codes
 from eosctl.txn.applications.rules import ApplicationIds, ClusterFacts, sample
+from eosctl.txn.unended import means_much
 
 Described = Mapping[TransactionalId, TransactionDescription]
 BYTES_PER_ID = 300
@@ -43,10 +45,15 @@ _GREW_BY, _GREW_PERCENT = 50, 10
 
 
 class BrokerLimits(Struct, frozen=True):
-    """The strictest value of each limit at any broker, as any may coordinate an id; None if unreadable."""
+    """The strictest value of each limit at any broker, as any may coordinate an id; None if unreadable.
+
+    `releases` are those of the brokers; None is one that is not known.
+    """
 
     max_timeout_ms: int | None = None
     expiration_ms: int | None = None
+    transaction_version: int | None = None
+    releases: frozenset[Version | None] = frozenset()
 
 
 class ApplicationFacts(Struct, frozen=True):
@@ -65,6 +72,7 @@ class ApplicationFacts(Struct, frozen=True):
     oldest_age_ms: int | None
     timeout_ms_min: int | None
     timeout_ms_max: int | None
+    epoch_max: int | None
     last_started_ms: int | None
     expires_ms: int | None
     expires_in_ms: int | None
@@ -100,6 +108,7 @@ def facts_of(
         oldest_age_ms=None if oldest is None else max(0, now_ms - (oldest.started_ms or 0)),
         timeout_ms_min=min(timeouts, default=None),
         timeout_ms_max=max(timeouts, default=None),
+        epoch_max=max((each.producer_epoch for each in found), default=None),
         last_started_ms=last_ms,
         expires_ms=expires_ms,
         expires_in_ms=None if expires_ms is None else expires_ms - now_ms,
@@ -125,6 +134,8 @@ def _remarks(facts: ApplicationFacts, limits: BrokerLimits) -> Iterator[Code]:
     grown, ids = facts.grown_by or 0, len(facts.application.ids)
     if ids > grown >= _GREW_BY and 100 * grown >= _GREW_PERCENT * ids:
         yield codes.IDS_GROW
+    if means_much(facts.epoch_max or 0, limits.releases, limits.transaction_version):
+        yield codes.EPOCHS_NEARLY_SPENT
     if facts.application.kind == "ambiguous":
         yield codes.AMBIGUOUS_IDS
 
@@ -143,7 +154,6 @@ class ClusterIds(Struct, frozen=True):
     listings: TransactionListings
     known: ClusterFacts
     limits: BrokerLimits
-    transaction_version: int | None
     problems: tuple[Problem, ...] = ()
 
 
@@ -153,16 +163,17 @@ def look_at_cluster(app: App, admin: TransactionAdmin) -> ClusterIds:
     listings = admin.list_transactions()
     problems: list[Problem] = []
     known = _known(app, admin, problems)
-    limits = broker_limits(app, problems)
-    return ClusterIds(cluster_id, listings, known, limits, _transaction_version(admin), tuple(problems))
+    limits = _with_versions(admin, broker_limits(app, problems))
+    return ClusterIds(cluster_id, listings, known, limits, tuple(problems))
 
 
-def _transaction_version(admin: TransactionAdmin) -> int | None:
+def _with_versions(admin: TransactionAdmin, limits: BrokerLimits) -> BrokerLimits:
     try:
         features = admin.features()
     except EosctlError:
-        return None
-    return transaction_version(features) if features else None
+        return limits
+    level = transaction_version(features) if features else None
+    return replace(limits, transaction_version=level, releases=frozenset(map(release_of, features.values())))
 
 
 def _known(app: App, admin: TransactionAdmin, problems: list[Problem]) -> ClusterFacts:
@@ -192,11 +203,11 @@ def broker_limits(app: App, problems: list[Problem]) -> BrokerLimits:
     """Read both settings as far as permitted; add a warning for what is not."""
     try:
         with app.topics() as store:
-            found = [_smallest(store.broker_settings(name)) for name in (MAX_TIMEOUT, EXPIRATION)]
+            maximum_ms, expiration_ms = (_smallest(store.broker_settings(each)) for each in (MAX_TIMEOUT, EXPIRATION))
     except EosctlError as error:
         problems.append(_unread(f"{MAX_TIMEOUT} and {EXPIRATION}", error))
         return BrokerLimits()
-    return BrokerLimits(*found)
+    return BrokerLimits(maximum_ms, expiration_ms)
 
 
 def _smallest(values: Mapping[int, str]) -> int | None:

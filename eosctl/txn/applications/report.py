@@ -130,6 +130,7 @@ def _row(facts: ApplicationFacts, limits: BrokerLimits) -> ApplicationRow:
         described=facts.described,
         timeout_ms_min=facts.timeout_ms_min,
         timeout_ms_max=facts.timeout_ms_max,
+        epoch_max=facts.epoch_max,
         grown_by=facts.grown_by,
         last_started_ms=facts.last_started_ms,
         last_started=rfc3339(facts.last_started_ms),
@@ -149,7 +150,7 @@ def _summary(rows: Sequence[ApplicationRow], cluster: ClusterIds, before: Seen |
         memory_bytes=sum(row.memory_bytes for row in rows),
         max_timeout_ms=cluster.limits.max_timeout_ms,
         expiration_ms=cluster.limits.expiration_ms,
-        transaction_version=cluster.transaction_version,
+        transaction_version=cluster.limits.transaction_version,
         last_look_ms=None if before is None else before.looked_at_ms,
         last_look=None if before is None else rfc3339(before.looked_at_ms),
     )

@@ -58,6 +58,7 @@ class ApplicationRow(Printed):
     described: Annotated[int, "Of how many ids the coordinator was asked: what follows is known of these."]
     timeout_ms_min: Annotated[int | None, "The lowest transaction timeout of those, in milliseconds."]
     timeout_ms_max: Annotated[int | None, "The highest transaction timeout of those, in milliseconds."]
+    epoch_max: Annotated[int | None, "The highest producer epoch of those; null where none is described."]
     grown_by: Annotated[int | None, "How many ids more than at the last look; null at the first look.", Header("GROWN")]
     last_started_ms: Annotated[int | None, "When their newest transaction began, in milliseconds since 1970."]
     last_started: Annotated[Time | None, "When their newest transaction began.", Header("LAST-USED")]

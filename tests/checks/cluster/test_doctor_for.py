@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.checks.cluster import ApplicationsToCheck, examine_applications, to_check
+from eosctl.checks.applications import ApplicationsToCheck, examine_applications, to_check
 from eosctl.core.transaction_log import TOPIC
 from eosctl.errors import ExitCode, UnreachableError, UsageError
 from eosctl.ports import TransactionAdmin
@@ -62,6 +62,47 @@ def test_a_timeout_above_the_maximum_is_a_warning_for_flink(app: App) -> None:
     assert look(app, "flink").exit_code == ExitCode.OK
     assert look(app, "flink", strict=True).exit_code == ExitCode.FINDINGS
     assert ("applications", "timeout_above_maximum") not in found(look(app, "flink", "other"))
+
+
+@pytest.mark.parametrize(("times", "is_often"), [(4, False), (5, True)])
+def test_an_id_that_is_initialised_again_and_again_is_a_warning(
+    stage: Stage, app: App, times: int, is_often: bool
+) -> None:
+    """Two instances of an application with one id fenced each other all night, and doctor was silent."""
+    state = stage.cluster.state
+    now_ms = app.clock.now_ms()
+    state.stamp_ms = now_ms - 700_000
+    for _ in range(9):  # before the window
+        state.init_producer_id("billing-0_0", 60_000)
+    state.stamp_ms = now_ms - 100_000
+    for _ in range(times):
+        state.init_producer_id("billing-0_0", 60_000)
+    assert (("applications", "initialised_often") in found(look(app))) == is_often
+    assert ("applications", "initialised_often") not in found(look(app, "flink"))
+    assert ("applications", "initialised_often") not in found(look(app, "streams", "other"))
+
+
+def test_a_log_that_can_not_be_read_claims_nothing(stage: Stage, app: App) -> None:
+    stage.topics.fail_next("bounds", UnreachableError("away"))
+    report = look(app)
+    assert {row.severity for row in report.rows if row.code == "initialisations_unread"} <= {"info"}
+    assert ("applications", "initialised_often") not in found(report)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "level", "release", "is_said"),
+    [
+        (32_699, 1, 30, False),
+        (32_700, 1, 30, True),  # so many starts
+        (32_700, 2, 30, False),  # so many transactions
+        (32_700, 2, 27, True),  # which may be stuck at the end
+    ],
+)
+def test_epochs_near_their_end(stage: Stage, app: App, epoch: int, level: int, release: int, is_said: bool) -> None:
+    state = stage.cluster.state
+    state.finalized["transaction.version"], state.supported["metadata.version"] = level, release
+    state.transactions["billing-0_0"].producer_epoch = epoch
+    assert (("applications", "epochs_nearly_spent") in found(look(app))) == is_said
 
 
 def test_an_application_that_nobody_knows_is_said(app: App) -> None:

@@ -120,6 +120,24 @@ def test_another_producer_under_the_id_is_told_from_a_slow_transaction(invoke: I
     assert f"another producer took {ID}" in row["message"]
 
 
+@pytest.mark.parametrize(("times", "is_taken"), [(4, False), (5, True)])
+def test_an_id_that_two_producers_use_in_turn_is_said_of_a_task_that_failed_once(
+    invoke: Invoke, times: int, is_taken: bool
+) -> None:
+    """It was said that its transaction took longer, or another producer took its id; restart it."""
+    there = scene()
+    there.connect.connectors["orders"].fail()
+    there.connect.connectors["orders"].tasks[0].trace = FENCED
+    said(there, ["RUNNING", "FAILED"], every_s=5, trace=FENCED)
+    initialised(there, times)
+    found = told(invoke, there, 3)
+    assert (("id_used_in_turn", "orders/0", "error") in found) == is_taken
+    assert len(found) == 1
+    if is_taken:
+        evidence = row_of(invoke, there, "id_used_in_turn")["evidence"]
+        assert (evidence["transactional_id"], evidence["other_initialisations"]) == (ID, 3)
+
+
 def test_its_own_starts_and_fencing_rounds_are_no_other_producer(invoke: Invoke) -> None:
     pairs = [*created("orders", 1, record=1), *created("orders", 1, record=1) * 2]
     there = scene(records=config_records(*pairs))
