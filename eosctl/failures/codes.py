@@ -7,7 +7,7 @@ from eosctl.codes import error, finding
 FAILURE_NOT_KNOWN = error(
     "failure_not_known",
     "A stack trace or a log has no failure that the dictionary knows.",
-    "Give the whole trace, down to the last `Caused by`.",
+    "See the last cause, which the error names; where there is none, give a stack trace.",
 )
 FENCING_NOT_AUTHORIZED = finding(
     "fencing_not_authorized",

@@ -46,7 +46,7 @@ REBOOTSTRAP = Failure(
     signs=(
         sign("RebootstrapRequiredException"), sign("REBOOTSTRAP_REQUIRED"),
         sign("The client should rebootstrap to obtain"),
-        sign("Rebootstrap requested by server"), sign("Disconnecting from node", "due to client rebootstrap"),
+        sign("Rebootstrap requested by server"),
     ),
     means="a broker says that the client has come to another broker or cluster than it believes, and has to begin "
     "again with bootstrap.servers",

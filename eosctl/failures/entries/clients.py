@@ -139,6 +139,7 @@ NOT_REACHED = Failure(
     name="DisconnectException, and brokers that are not available",
     signs=(
         sign("Node may not be available"), sign("Broker may not be available"), sign("Rebootstrapping with"),
+        sign("Disconnecting from node", "due to client rebootstrap"),
         sign("Failed to connect to and describe Kafka cluster"), sign("Timeout expired while fetching topic metadata"),
         sign("Timed out waiting for a node assignment", without=(FENCING_FAILED, "fenceProducer")),
         sign("kafka.common.errors.DisconnectException"),

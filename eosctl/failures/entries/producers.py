@@ -64,7 +64,7 @@ EPOCH = Failure(
     code=codes.INVALID_PRODUCER_EPOCH, family=Family.PRODUCER, name="InvalidProducerEpochException",
     signs=(
         sign("InvalidProducerEpochException"), sign("attempted to produce with an old epoch"),
-        sign("Epoch of producer", "the last seen epoch"),
+        sign("Epoch of producer", pattern="than (?:or equal to )?the last seen epoch"),
         sign("Broker: Producer attempted an operation with an old epoch"), sign("INVALID_PRODUCER_EPOCH"),
         sign("InvalidProducerEpochError"), sign("errc::invalid_producer_epoch"),
     ),

@@ -227,7 +227,7 @@ CONFIG_REFUSED = Failure(
     signs=(
         sign("Connector configuration is invalid and contains the following"),
         sign("Missing required configuration", "which has no default value"),
-        sign("ConfigException", "Invalid value", "for configuration"),
+        sign("ConfigException", "Invalid value", "for configuration", without=("could not be found",)),
         sign("doesn't match connector name in the URL"), sign("contains no connector type"),
         sign("Client Config Overrides not allowed"),
     ),

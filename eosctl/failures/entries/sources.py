@@ -55,7 +55,8 @@ SLOT_TAKEN = Failure(
     code=codes.REPLICATION_SLOT_TAKEN, family=Family.CONNECT,
     name="replication slot … is active for PID",
     signs=(
-        sign("replication slot", "is active for PID"), sign("replication slot", "already exists"),
+        sign("replication slot", "is active for PID"),
+        sign("replication slot", "already exists", pattern=r"replication slot \"\w{1,64}\" already exists"),
         sign("use a distinct replication slot name for each"),
     ),
     means="another connection of PostgreSQL uses the connector's replication slot",

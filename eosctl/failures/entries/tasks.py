@@ -163,7 +163,12 @@ PLUGIN_MISSING = Failure(
     of_worker=True,
     of_transactions=False,
 )  # fmt: skip
+_OF_KAFKA = r"org[./]apache[./]kafka[./]"
 _MOVED = "its plugin was built for Kafka before 4.4, which has moved classes that it needs"
+_SINCE_4_4 = (
+    "Kafka 4.4 has moved AppInfoParser, Sanitizer, Exit, ThreadUtils and others from org.apache.kafka.common.utils to "
+    "org.apache.kafka.common.utils.internals (KAFKA-20297), and the plugin still names the former.",
+)
 _NEWER = (
     "Install a release of the plugin that was built for Kafka 4.4 or newer, or run it on workers before 4.4; then "
     + RESTART
@@ -176,7 +181,8 @@ PLUGIN_DOES_NOT_FIT = Failure(
             "ClassNotFoundException: org.apache.kafka.common.utils.", without=("utils.internals.",), means=_MOVED,
             fix=_NEWER,
         ),
-        sign("org/apache/kafka/common/utils/", without=("utils/internals/",), means=_MOVED, fix=_NEWER),
+        sign("org/apache/kafka/common/utils/", without=("utils/internals/",), means=_MOVED, fix=_NEWER,
+             causes=_SINCE_4_4),
         sign(
             "utils/internals/", "NoClassDefFoundError",
             means="its plugin was built for Kafka 4.4 or newer, and its worker is older",
@@ -191,14 +197,13 @@ PLUGIN_DOES_NOT_FIT = Failure(
              means="its plugin was built for a newer Java than its worker has",
              fix="Run the worker with the Java that the plugin wants; Kafka 4.0 and newer want Java 17; "
              "then " + RESTART),
-        sign("NoSuchMethodError", "org.apache.kafka."), sign("NoSuchFieldError", "org.apache.kafka."),
-        sign("NoClassDefFoundError", "org/apache/kafka/"), sign("AbstractMethodError", "org.apache.kafka."),
+        sign("NoSuchMethodError: ", pattern=_OF_KAFKA), sign("NoSuchFieldError: ", pattern=_OF_KAFKA),
+        sign("NoClassDefFoundError: org/apache/kafka/"), sign("AbstractMethodError: ", pattern=_OF_KAFKA),
         sign("Failed to load plugin class or one of its dependencies"),
     ),
     means="a class or method that its plugin needs is not on its worker",
     causes=(
-        "The plugin was built for another release of Kafka: 4.4 has moved AppInfoParser, Sanitizer, Exit, ThreadUtils "
-        "and others from org.apache.kafka.common.utils to org.apache.kafka.common.utils.internals (KAFKA-20297).",
+        "The plugin was built for another release of Kafka.",
         "The plugin's folder lacks one of its jars, a JDBC driver for example, or has one of another release.",
         "Its jars are in the class path of the worker, and not in a folder of their own in plugin.path.",
     ),
@@ -272,7 +277,7 @@ CONVERTER = Failure(
         sign("failed due to serialization error of topic"), sign("Failed to serialize Avro data"),
         sign("data for topic", "to Avro:"), sign("Failed to deserialize data to Avro"), sign("Unknown magic byte"),
         sign("Converting", "failed due to serialization error"), sign("Error converting message", "in topic '"),
-        sign("JsonParseException", "Kafka Connect"), sign("Failed to access Avro data from topic"),
+        sign("Failed to access Avro data from topic"),
         sign("Error serializing Avro message"), sign("Error deserializing Avro message"),
         sign("JsonConverter with schemas.enable requires"),
     ),
