@@ -469,6 +469,11 @@ CONSUMER_LEFT_GROUP = finding(
     "A consumer is no member of its group any more, and may not commit.",
     "Lower max.poll.records, or raise max.poll.interval.ms.",
 )
+GROUP_COORDINATOR_AWAY = finding(
+    "group_coordinator_away",
+    "The coordinator of a consumer group is loading its offsets, has moved, or is away.",
+    "None where it passes; else see to the brokers that have the partition of __consumer_offsets.",
+)
 INSTANCE_ID_FENCED = finding(
     "instance_id_fenced",
     "Two members of a group have one group.instance.id; no producer was fenced.",

@@ -58,7 +58,7 @@ _PATTERNS: tuple[tuple[NameKind, re.Pattern[str]], ...] = (
     ("connector", re.compile(rf"/connectors/({_TOPIC})(?=[/?'\s])")),
     ("connector", re.compile(rf"connector's tasks \(({_TOPIC})\)")),
     ("connector", re.compile(rf"(?:for|start|of) connector:? '?({_TOPIC})'?(?=[\s,.:]|$)")),
-    ("setting", re.compile(r"supplied via the '([a-z][\w.]{1,128})' property")),
+    ("setting", re.compile(r"(?:supplied|specified) via the '([a-z][\w.]{1,128})' property")),
     ("setting", re.compile(r"required configuration \"([a-z][\w.]{1,128})\"")),
     ("setting", re.compile(r"for configuration ([a-z][\w.]{1,128})(?=[:\s])")),
     ("plugin_class", re.compile(rf"NoClassDefFoundError: (?:Could not initialize class )?({_CLASS})(?=\s|$)")),

@@ -397,6 +397,10 @@ TRACES = (
     _class("not-enough-replicas-topic-4.3.1.txt", "not_enough_replicas", how="message of Errors.NOT_ENOUGH_REPLICAS"),
     _class("topic-not-in-metadata-4.3.1.txt", "topic_not_in_metadata", how="message of KafkaProducer.waitOnMetadata"),
     _class("consumer-left-group-4.3.1.txt", "consumer_left_group", how="message of CommitFailedException"),
+    _class(
+        "group-coordinator-4.3.1.txt", "group_coordinator_away",
+        how="message of Errors.COORDINATOR_LOAD_IN_PROGRESS, in a sink of its own",
+    ),
     _class("instance-id-fenced-4.3.1.txt", "instance_id_fenced", how="message of Errors.FENCED_INSTANCE_ID"),
     _class("offset-out-of-range-4.3.1.txt", "offset_out_of_range", how="message of FetchCollector"),
     _class("strimzi-annotation.txt", "strimzi_annotation_unknown", how="Strimzi's operator, with an empty annotation"),

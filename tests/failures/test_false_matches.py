@@ -62,11 +62,6 @@ def codes_of(text: str) -> list[str]:
         _AT + "org/apache/kafka/common/utils/internals/AppInfoParser loaded from kafka-clients-4.4.0.jar",
         "java.lang.NoClassDefFoundError: com/acme/Ledger" + _FRAME,
         "com.acme.RestClientException: 404 for https://api.acme.example" + _FRAME,
-        # a group's coordinator, of a sink or of a consumer
-        "[2026-11-23 00:51:36,120] ERROR WorkerSinkTask{id=lake-0} RetriableException from SinkTask:\n"
-        "org.apache.kafka.connect.errors.RetriableException: x\n"
-        "Caused by: org.apache.kafka.common.errors.CoordinatorLoadInProgressException: The coordinator is loading and "
-        "hence can't process requests." + _FRAME,
     ],
 )
 def test_it_is_no_failure(text: str) -> None:

@@ -144,8 +144,10 @@ FEW_REPLICAS = Failure(
 NO_METADATA = Failure(
     code=codes.TOPIC_NOT_IN_METADATA, family=Family.BROKER, name="Topic … not present in metadata after … ms",
     signs=(
-        sign("not present in metadata after"), sign("UnknownTopicOrPartitionException"),
+        sign("not present in metadata after"), sign("Could not look up partition metadata for topic"),
+        sign("UnknownTopicOrPartitionException"),
         sign("Broker: Unknown topic or partition"), sign("Local: Unknown topic"), sign("Local: Unknown partition"),
+        sign("Failed to update metadata after"),
     ),
     means="brokers do not have the topic or partition, or did not say so in time",
     causes=(
@@ -177,6 +179,26 @@ LEFT_GROUP = Failure(
     "abort it: sendOffsetsToTransaction may not go on with a former generation",
     said_by=("kafka-clients: CommitFailedException, AbstractCoordinator, TransactionManager, 0.11 to 4.4",),
     aliases=("max.poll.interval.ms", "CommitFailed"),
+    of_transactions=False,
+)  # fmt: skip
+_OF_A_GROUP = r"SinkTask|\[Consumer |[Gg]roup coordinator|__consumer_offsets|(?:Join|Sync)Group|ffset "
+"(?:commit|fetch) failed"
+GROUP_AWAY = Failure(
+    code=codes.GROUP_COORDINATOR_AWAY, family=Family.READER,
+        name="A consumer group's coordinator is loading or has moved",
+    signs=(
+        sign("CoordinatorLoadInProgressException", pattern=_OF_A_GROUP), sign("NotCoordinatorException",
+             pattern=_OF_A_GROUP),
+        sign("CoordinatorNotAvailableException", pattern=_OF_A_GROUP),
+    ),
+    means="the coordinator of a consumer group is loading its offsets, has moved, or is away",
+    causes=("A broker restarted, or leads another partition of __consumer_offsets now.",
+        "That partition has no leader."),
+    is_not=("Not the coordinator of a transaction: groups have one of their own.",),
+    fix="None where it passes: clients ask again. Else see to the brokers that have the partition of "
+    "__consumer_offsets",
+    commands=("eosctl doctor",),
+    said_by=("kafka-clients: Errors.COORDINATOR_LOAD_IN_PROGRESS (14) to NOT_COORDINATOR (16), 0.11 to 4.4",),
     of_transactions=False,
 )  # fmt: skip
 INSTANCE_FENCED = Failure(
@@ -228,6 +250,7 @@ STRIMZI_OFFSETS = Failure(
 )  # fmt: skip
 
 BROKERS = (
-    NOT_SUPPORTED, REBOOTSTRAP, BROKER_FAILED, MARKERS, MEMORY, FEW_REPLICAS, NO_METADATA, LEFT_GROUP, INSTANCE_FENCED,
+    NOT_SUPPORTED, REBOOTSTRAP, BROKER_FAILED, MARKERS, MEMORY, FEW_REPLICAS, NO_METADATA, LEFT_GROUP, GROUP_AWAY,
+    INSTANCE_FENCED,
     OUT_OF_RANGE, STRIMZI_OFFSETS,
 )  # fmt: skip

@@ -22,7 +22,7 @@ LOGIN = Failure(
         sign("SslAuthenticationException", means=_NO_TLS, fix=_MEND_TLS),
         sign("failed authentication due to", "SSL handshake failed", means=_NO_TLS, fix=_MEND_TLS),
         sign("failed authentication due to"),
-        sign("Broker: SASL Authentication failed"),
+        sign("Broker: SASL Authentication failed"), sign("SASL_AUTHENTICATION_FAILED"),
         sign(
             "during SASL handshake", "Unexpected Kafka request", means="it speaks no SASL to a port that wants it",
             fix="Set security.protocol (SASL_SSL, or SASL_PLAINTEXT) in the client, as the brokers' listener has it",

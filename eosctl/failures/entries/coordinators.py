@@ -238,7 +238,7 @@ TIMEOUT_REFUSED = Failure(
     signs=(
         sign("transaction timeout is larger than the maximum"),
         sign("Transaction timeout is larger than the maximum"),
-        sign("InvalidTxnTimeoutException"),
+        sign("InvalidTxnTimeoutException"), sign("INVALID_TRANSACTION_TIMEOUT"),
     ),
     means="brokers refuse the transaction timeout of its producer",
     causes=(
@@ -260,7 +260,10 @@ TIMEOUT_REFUSED = Failure(
 )  # fmt: skip
 ID_NOT_AUTHORIZED = Failure(
     code=codes.ID_NOT_AUTHORIZED, family=Family.COORDINATOR, name="TransactionalIdAuthorizationException",
-    signs=(sign("TransactionalIdAuthorizationException"), sign("Transactional Id authorization failed")),
+    signs=(
+        sign("TransactionalIdAuthorizationException"), sign("Transactional Id authorization failed"),
+        sign("TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
+    ),
     means="its principal may not use the transactional id",
     causes=(
         "No ACL with WRITE (which includes DESCRIBE) on the TransactionalId.",
@@ -279,7 +282,10 @@ ID_NOT_AUTHORIZED = Failure(
 )  # fmt: skip
 CLUSTER_NOT_AUTHORIZED = Failure(
     code=codes.CLUSTER_NOT_AUTHORIZED, family=Family.COORDINATOR, name="ClusterAuthorizationException",
-    signs=(sign("ClusterAuthorizationException"), sign("Cluster authorization failed")),
+    signs=(
+        sign("ClusterAuthorizationException"), sign("Cluster authorization failed"),
+        sign("CLUSTER_AUTHORIZATION_FAILED"),
+    ),
     means="its principal lacks a right on the cluster: an idempotent producer needs WRITE on a topic, and with brokers "
     "before 2.8 IDEMPOTENT_WRITE",
     causes=(
@@ -302,7 +308,9 @@ NOT_AUTHORIZED = Failure(
         sign("TopicAuthorizationException"), sign("GroupAuthorizationException"), sign(
             "Not authorized to access topics"),
         sign("Not authorized to access group"),
-        sign("Broker: Topic authorization failed"), sign("Broker: Group authorization failed"),
+        sign("Broker: Topic authorization failed"), sign("TOPIC_AUTHORIZATION_FAILED"),
+        sign("GROUP_AUTHORIZATION_FAILED"),
+        sign("Broker: Group authorization failed"),
     ),
     means="its principal lacks a right on a topic or a group",
     causes=("WRITE or DESCRIBE on the topic, CREATE where it is to be created, READ on the group of the offsets.",),
@@ -322,7 +330,7 @@ TOO_LARGE = Failure(
     code=codes.RECORD_TOO_LARGE, family=Family.PRODUCER, name="RecordTooLargeException",
     signs=(
         sign("RecordTooLargeException"), sign("larger than the max message size the server will accept"),
-        sign("Broker: Message size too large"),
+        sign("Broker: Message size too large"), sign("MESSAGE_TOO_LARGE"),
     ),
     means="a record is larger than its producer, or the topic, takes",
     causes=(

@@ -98,6 +98,7 @@ INITIALISATION_TIMED_OUT = Failure(
     code=codes.TRANSACTION_TIMED_OUT, family=Family.PRODUCER, name="Transaction timed out by the coordinator",
     signs=(
         sign("Completed rollback of ongoing transaction for transactionalId"),
+        sign("attempting expiration of producer", means="Redpanda aborts its transaction, which was open for too long"),
     ),
     means="its transaction was open for longer than its timeout, and the coordinator aborted it",
     causes=(
@@ -204,7 +205,7 @@ SEQUENCE = Failure(
     code=codes.OUT_OF_ORDER_SEQUENCE, family=Family.PRODUCER, name="OutOfOrderSequenceException",
     signs=(
         sign("OutOfOrderSequenceException"), sign("Out of order sequence number for producer"),
-        sign("received an out of order sequence number"),
+        sign("received an out of order sequence number"), sign("OUT_OF_ORDER_SEQUENCE_NUMBER"),
     ),
     means="a partition misses an earlier batch of the producer",
     causes=(
@@ -227,7 +228,7 @@ UNKNOWN_ID = Failure(
     code=codes.UNKNOWN_PRODUCER_ID, family=Family.PRODUCER, name="UnknownProducerIdException",
     signs=(
         sign("UnknownProducerIdException"), sign("could not locate the producer metadata"),
-        sign("Broker: Unknown Producer Id"),
+        sign("Broker: Unknown Producer Id"), sign("UNKNOWN_PRODUCER_ID"),
     ),
     means="a partition has forgotten its producer, whose records were deleted",
     causes=(
@@ -295,6 +296,7 @@ IN_ERROR = Failure(
             "one",
         ),
         sign("Invalid transition attempted from state"),
+        sign("Transaction state exception: Cannot call", means="the state of its producer does not allow the call"),
         sign(
             "Operation not valid in state", means="the state of its producer does not allow the call",
             causes=(

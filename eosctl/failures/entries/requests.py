@@ -200,6 +200,11 @@ NOT_OFFERED = Failure(
             fix="Bring the group to enabled first: `eosctl upgrade plan --to enabled`; or leave the property out "
             "until then",
         ),
+        sign(
+            "in standalone mode does not support exactly-once source connectors",
+            means="a standalone worker has no exactly-once sources",
+            fix="Run the connector on a distributed worker: a group of one will do",
+        ),
         sign("does not implement the API required for preflight validation of exactly-once"),
         sign("does not support exactly-once semantics with the provided configuration"),
         sign("does not support exactly-once delivery guarantees with the provided configuration"),

@@ -23,6 +23,7 @@ POSITION_GONE = Failure(
             "not present among LSNs seen in the location phase",
             means="the replication slot does not give what the connector's offset says was seen",
         ),
+        sign("Saved offset is before", "eplication slot's confirmed"),
         sign(
             "Cannot seek to the last known offset",
             means="the replication slot is already past the connector's offset: it was made anew, or another one used "

@@ -200,6 +200,11 @@ PLUGIN_DOES_NOT_FIT = Failure(
         sign("NoSuchMethodError: ", pattern=_OF_KAFKA), sign("NoSuchFieldError: ", pattern=_OF_KAFKA),
         sign("NoClassDefFoundError: org/apache/kafka/"), sign("AbstractMethodError: ", pattern=_OF_KAFKA),
         sign("Failed to load plugin class or one of its dependencies"),
+        sign(
+            "Plugin class has a dependency which is missing or invalid",
+            means="its worker left a plugin out when it looked for plugins, as a class that the plugin needs is not "
+            "there",
+        ),
     ),
     means="a class or method that its plugin needs is not on its worker",
     causes=(

@@ -81,7 +81,10 @@ PARTITIONED = Failure(
 TOPIC_MISSING = Failure(
     code=codes.INTERNAL_TOPIC_MISSING, family=Family.CONNECT,
     name="Automatic creation of internal topics is disabled",
-    signs=(sign("so automatic creation of internal topics is disabled"),),
+    signs=(
+        sign("so automatic creation of internal topics is disabled"),
+        sign("is missing", "internal.topics.automatic.creation.enable", "is set to"),
+    ),
     means="a topic of Connect's is missing, and its workers may not create it",
     causes=(
         "The workers have internal.topics.automatic.creation.enable=false, and nobody has made the topic: that of a "
@@ -117,6 +120,7 @@ NOT_COMPACTED = Failure(
     aliases=("cleanup.policy=compact", "KAFKA-9216"),
     of_transactions=False,
 )  # fmt: skip
+_TOO_FEW = "a topic is to have more replicas than there are brokers"
 _CREATE = "create/find topic(s)"
 NOT_CREATED = Failure(
     code=codes.TOPIC_NOT_CREATED, family=Family.CONNECT,
@@ -124,7 +128,7 @@ NOT_CREATED = Failure(
     signs=(
         sign(
             "InvalidReplicationFactorException",
-            means="a topic is to have more replicas than there are brokers",
+            means=_TOO_FEW,
             causes=(
                 "offset.storage.replication.factor, config.storage.replication.factor and "
                 "status.storage.replication.factor are 3 by default, and the cluster is smaller.",
@@ -146,6 +150,8 @@ NOT_CREATED = Failure(
             fix="Set the replication factor, the partitions and the settings of the topic to what the service takes, "
             "or create it by its own means (compacted, if it is one of Connect's) before the worker starts",
         ),
+        sign("The target replication factor of", "cannot be reached because", means=_TOO_FEW),
+        sign("larger than available brokers", means=_TOO_FEW),
         sign("Timed out while checking for or creating topic(s)"),
         sign("Error while attempting to", _CREATE), sign("Error while attempting to describe topics"),
         sign("Unable to create topic(s)"), sign("Task failed to create new topic"),
