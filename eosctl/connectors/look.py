@@ -23,7 +23,7 @@ from eosctl.core.workers.connector_entry import ConnectorEntry, TaskStatus
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
 from eosctl.failures import codes as failure_codes
 from eosctl.failures import rules
-from eosctl.failures.failure import RESTART, Family
+from eosctl.failures.failure import RESTART, Family, filled_in
 from eosctl.failures.reading import causes_of
 from eosctl.failures.rules import Match
 from eosctl.foreign import arguments, shell_word, shell_words
@@ -97,7 +97,8 @@ def known_failure(trace: str) -> Match | None:
 def remedy(known: Match) -> str:
     """Return the remedy of a failure; a FAILED part also has to be restarted by the user."""
     of_connect = known.failure.family is Family.CONNECT
-    return known.fix if of_connect or RESTART in known.fix else f"{known.fix}; then {RESTART}"
+    fix = filled_in(known.fix, {"c": "{c}", "name": "{name}"})
+    return fix if of_connect or RESTART in fix else f"{fix}; then {RESTART}"
 
 
 def failed_in_fencing(task: TaskStatus) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from io import BufferedReader
 from pathlib import Path
@@ -76,20 +77,24 @@ def explain(words: Sequence[str], *, stdin: BinaryIO) -> Report:
         return _entries(failures)
     if any(map(str.isspace, text)):
         return recognise(text.splitlines(), source="the argument")
+    if (report := recognise([text], source="the argument")).rows:
+        return report
     listing = _nearest(text, entries, listing="eosctl explain")
     raise NotFoundError(f"there is no code {text!r}", hint=nearest_name(text, otherwise=listing))
 
 
 _STDIN = "-"
+_TEXT = re.compile(r"\n|: |(?:Exception|Error)(?::|$)|^(?:com|io|java|javax|net|org)/(?:[\w-]+/)+[A-Z][\w$]*$")
 _SUFFIXES = (".log", ".gz", ".txt", ".json", ".out", ".err", ".trace")
 
 
 def _file(name: str) -> BufferedReader | None:
     """Open the file of that name; return None where the word names no file. Raises InputFileError.
 
-    An exception may have a slash in its message, as `java.lang.NoClassDefFoundError: org/apache/X`.
+    Words with a slash are text where no file has that name and they have the shape of a sentence, of an exception, or
+    of a class: `NoClassDefFoundError: org/apache/X`, `org/apache/X`.
     """
-    is_text = "\n" in name or ": " in name
+    is_text = _TEXT.search(name) is not None or (" " in name and not name.endswith(_SUFFIXES))
     if not os.path.lexists(name) and (is_text or not (os.sep in name or name.endswith(_SUFFIXES))):
         return None
     try:

@@ -7,7 +7,7 @@ from eosctl.codes import error, finding
 FAILURE_NOT_KNOWN = error(
     "failure_not_known",
     "A stack trace or a log has no failure that the dictionary knows.",
-    "Give the whole trace, down to the last `Caused by`.",
+    "See the last cause, which the error names; where there is none, give a stack trace.",
 )
 FENCING_NOT_AUTHORIZED = finding(
     "fencing_not_authorized",
@@ -317,4 +317,175 @@ BROKERS_NOT_REACHED = finding(
     "brokers_not_reached",
     "A client does not reach brokers, or loses its connections to them.",
     "See whether its machine reaches each broker's advertised address.",
+)
+INTERNAL_TOPIC_NOT_COMPACTED = finding(
+    "internal_topic_not_compacted",
+    "A worker does not start: a topic of Connect's is not compacted.",
+    "Set cleanup.policy=compact on the topic; see what retention has left of it: `eosctl offsets log`.",
+)
+TOPIC_NOT_CREATED = finding(
+    "topic_not_created",
+    "A worker or a task could not create a topic, or see whether it is there.",
+    "See the cause: the replication factor, a policy of the brokers, a right, or brokers that do not answer.",
+)
+WORKER_ENDED = finding(
+    "worker_ended", "A worker ended, or did not start.", "Read the cause below it in the log, and start it again."
+)
+GROUP_PROTOCOL_REFUSED = finding(
+    "group_protocol_refused",
+    "A group refuses a member that speaks another protocol: two applications share one group.id.",
+    "Give each a group.id of its own; workers of one group need one connect.protocol.",
+)
+PLUGIN_PATH_UNREADABLE = finding(
+    "plugin_path_unreadable",
+    "A worker can't read an element of its plugin.path, and starts without it.",
+    "Correct plugin.path, or the folder, and restart the worker.",
+)
+REST_NOT_STARTED = finding(
+    "rest_not_started", "A worker can't open its REST interface.", "Free the port, or correct listeners."
+)
+WORKER_LEFT_GROUP = finding(
+    "worker_left_group",
+    "A worker left its group: its main thread was busy for longer than rebalance.timeout.ms.",
+    "See the last action that its log names.",
+)
+CONFIG_LOG_BEHIND = finding(
+    "config_log_behind",
+    "A worker has not read the config topic to where the group's assignment was made.",
+    "None where it comes once; else compare config.storage.topic of the workers.",
+)
+CONNECTOR_NOT_STOPPED = finding(
+    "connector_not_stopped",
+    "Offsets were to be changed of a connector that is not STOPPED (400).",
+    "`eosctl connectors stop NAME`, then send the request again.",
+)
+OFFSETS_REQUEST_REFUSED = finding(
+    "offsets_request_refused",
+    "A request for a change of offsets does not have the shape that Connect takes (400).",
+    "Take the shape from GET /connectors/NAME/offsets.",
+)
+REST_NOT_FOUND = finding(
+    "rest_not_found",
+    "Connect's REST interface knows no such connector, task or path (404).",
+    "Compare the name with GET /connectors, and the path with the worker's version.",
+)
+CONNECTOR_EXISTS = finding(
+    "connector_exists", "There is a connector of that name (409).", "Send PUT /connectors/NAME/config instead of POST."
+)
+EXACTLY_ONCE_NOT_OFFERED = finding(
+    "exactly_once_not_offered",
+    "exactly.once.support=required is refused: the workers are not enabled, or the connector does not offer it (400).",
+    "`eosctl upgrade plan --to enabled`, or set exactly.once.support=requested.",
+)
+CONFIG_REFUSED = finding(
+    "config_refused",
+    "A configuration is refused: a setting is missing, or has a value that is not taken (400).",
+    "Correct the settings that the message names.",
+)
+SOURCE_POSITION_GONE = finding(
+    "source_position_gone",
+    "The database has no longer what comes after a connector's source offset.",
+    "A new snapshot reads what is missing; an offset set forward skips it.",
+)
+REPLICATION_SLOT_TAKEN = finding(
+    "replication_slot_taken",
+    "The replication slot of a connector is in use.",
+    "Give each connector a slot.name of its own; a former run ends after wal_sender_timeout.",
+)
+SCHEMA_HISTORY_MISSING = finding(
+    "schema_history_missing",
+    "Debezium's schema history is missing or not whole.",
+    "Have it made anew (snapshot.mode=recovery), where no table's structure was changed since the offset.",
+)
+SOURCE_NOT_REACHED = finding(
+    "source_not_reached",
+    "A connector does not reach its database.",
+    "See to the database, and restart what is FAILED.",
+)
+SCHEMA_REGISTRY_REFUSED = finding(
+    "schema_registry_refused",
+    "The schema registry refused a request of a converter.",
+    "See its error code: 409 compatibility, 404 no such schema, 401 login.",
+)
+RECORD_DROPPED = finding(
+    "record_dropped",
+    "A converter or transformation could not do its work for the moment: workers before 4.0 drop the record, and "
+    "commit its offset (KAFKA-18073).",
+    "Set errors.retry.timeout=-1, or upgrade the workers to 4.0; then read the records of that time again.",
+)
+RECORD_FAILED = finding(
+    "record_failed",
+    "A converter or transformation failed at a record: with errors.tolerance=all it was passed over.",
+    "See the cause below it, and errors.tolerance of the connector.",
+)
+OFFSETS_NOT_COMMITTED = finding(
+    "offsets_not_committed",
+    "A source task without exactly-once could not commit its offsets, and goes on.",
+    "See to the brokers; after a restart the records are written again.",
+)
+OFFSET_KEY_IGNORED = finding(
+    "offset_key_ignored",
+    "The offsets topic has a record whose key is not [connector, partition], which workers pass over.",
+    "`eosctl offsets lint` shows it.",
+)
+TASK_STOPPED_LATE = finding(
+    "task_stopped_late",
+    "A task did not end within task.shutdown.graceful.timeout.ms of its worker's request.",
+    "None where the next run of the task is well; else see what the connector waits for.",
+)
+REQUEST_NOT_SUPPORTED = finding(
+    "request_not_supported",
+    "Brokers do not know a request, or its version: they are older, or not Apache's.",
+    "See which request; without the transactional ones, exactly-once can't run on these brokers.",
+)
+REBOOTSTRAP_REQUIRED = finding(
+    "rebootstrap_required",
+    "A client came to another broker or cluster than it believes.",
+    "See where each broker's advertised address leads: forwarded ports, load balancers.",
+)
+BROKER_FAILED = finding(
+    "broker_failed", "A broker failed while it carried out a request.", "Read the broker's log at that time."
+)
+MARKERS_SKIPPED = finding(
+    "markers_skipped",
+    "A coordinator ended a transaction without its markers on some partitions: unless those were deleted, it hangs.",
+    "`eosctl txn hanging --all`, then `eosctl txn complete --as-decided`.",
+)
+OUT_OF_MEMORY = finding(
+    "out_of_memory", "A Java machine has no memory left.", "Restart the process, and give it more heap."
+)
+NOT_ENOUGH_REPLICAS = finding(
+    "not_enough_replicas",
+    "A partition has fewer replicas in sync than min.insync.replicas, and takes no records.",
+    "Bring the brokers back.",
+)
+TOPIC_NOT_IN_METADATA = finding(
+    "topic_not_in_metadata",
+    "Brokers do not have a topic or partition, or did not say so in time.",
+    "Create the topic, or grant DESCRIBE on it.",
+)
+CONSUMER_LEFT_GROUP = finding(
+    "consumer_left_group",
+    "A consumer is no member of its group any more, and may not commit.",
+    "Lower max.poll.records, or raise max.poll.interval.ms.",
+)
+GROUP_COORDINATOR_AWAY = finding(
+    "group_coordinator_away",
+    "The coordinator of a consumer group is loading its offsets, has moved, or is away.",
+    "None where it passes; else see to the brokers that have the partition of __consumer_offsets.",
+)
+INSTANCE_ID_FENCED = finding(
+    "instance_id_fenced",
+    "Two members of a group have one group.instance.id; no producer was fenced.",
+    "Give each instance one of its own.",
+)
+OFFSET_OUT_OF_RANGE = finding(
+    "offset_out_of_range",
+    "A topic does not have the offset that a consumer wants to read.",
+    "Retention deleted it, or the topic was made anew.",
+)
+STRIMZI_ANNOTATION_UNKNOWN = finding(
+    "strimzi_annotation_unknown",
+    "Strimzi's operator does not know the value of an annotation.",
+    "Correct or remove the annotation.",
 )

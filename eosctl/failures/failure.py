@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -30,14 +31,16 @@ RESTART = "`eosctl connectors restart --failed {name}`"
 class Sign(Struct, frozen=True):
     """The signs of a failure in a text: all of `texts`, literals of Kafka's, in the exceptions of one trace.
 
-    None of `without` may be there: the same words mean something else then. `means` and `fix`, where given, are more
-    specific than those of the failure.
+    None of `without` may be there: the same words mean something else then. `pattern`, where given, has to be found in
+    one of the exceptions, too. `means`, `causes` and `fix`, where given, are more specific than those of the failure.
     """
 
     texts: tuple[str, ...]
     without: tuple[str, ...] = ()
     means: str = ""
     fix: str = ""
+    causes: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
 
 
 class VersionNote(Struct, frozen=True):
@@ -58,6 +61,7 @@ class Failure(Struct, frozen=True, kw_only=True):
     `fencing`: a task died of it because the old ones were not fenced, and may run when they are.
     `of_worker`: the fault is on the worker or its machine, and another worker may be healthy.
     `is_wrapper`: it only reports where another failure was noticed.
+    `of_transactions`: it is about transactions or fencing; else it may stop exactly-once tasks like any other.
     """
 
     code: Code
@@ -76,6 +80,7 @@ class Failure(Struct, frozen=True, kw_only=True):
     fencing: bool = False
     of_worker: bool = False
     is_wrapper: bool = False
+    of_transactions: bool = True
 
     @property
     def anchor(self) -> str:
@@ -83,9 +88,16 @@ class Failure(Struct, frozen=True, kw_only=True):
         return f"docs/failures.md#{self.code}"
 
 
-def sign(*texts: str, without: tuple[str, ...] = (), means: str = "", fix: str = "") -> Sign:
+def sign(
+    *texts: str,
+    without: tuple[str, ...] = (),
+    means: str = "",
+    fix: str = "",
+    causes: tuple[str, ...] = (),
+    pattern: str = "",
+) -> Sign:
     """Make a sign of these texts."""
-    return Sign(texts, without, means, fix)
+    return Sign(texts, without, means, fix, causes, re.compile(pattern) if pattern else None)
 
 
 def filled_in(text: str, names: Mapping[str, str]) -> str:

@@ -35,18 +35,21 @@ HEAD = re.compile(
 
 A setting, which a blank and a `=` follow, is none, nor is a token, which has no packages.
 """
+_OF_A_FUTURE = ("ExecutionException", "CompletionException")
 _MOST_CAUSES, _MOST_LINES, _MOST_CHARACTERS = 64, 40, 8192
+_LONGEST_FRAME = 512
 """Limits for a trace and a message: an error in a loop may have causes without end."""
 
 
 class Cause(Struct, frozen=True):
     """An exception of a trace: its `text` is what stands before its frames, `class: message`, in one line.
 
-    `glued` is the same without blanks where it had several lines: a terminal breaks words.
+    `glued` is the same without blanks where it had several lines: a terminal breaks words. `frame` is its first frame.
     """
 
     text: str
     glued: str = ""
+    frame: str = ""
 
     def __str__(self) -> str:
         """Return the text with the class's simple name, as packages are of no interest."""
@@ -55,9 +58,15 @@ class Cause(Struct, frozen=True):
         return f"{found[1]}{colon}{message}" if found else self.text
 
     def class_name(self) -> str:
-        """Return the class, if the text begins with one; else nothing, as other text may be a secret."""
+        """Return the class, if the text begins with one; else nothing, as other text may be a secret.
+
+        A future's exception has the class of what failed in its message: that is the one.
+        """
         found = HEAD.match(self.text)
-        return found[1] if found else ""
+        if found is None:
+            return ""
+        inner = HEAD.match(self.text, found.end() + 2) if found[1].endswith(_OF_A_FUTURE) else None
+        return inner[1] if inner else found[1]
 
     def has(self, text: str) -> bool:
         """Check whether a literal is in the text, folded or not."""
@@ -72,10 +81,18 @@ class Chain(Struct, frozen=True):
 
 
 @dataclass(slots=True)
+class _Exception:
+    """An exception that is being read: the lines of its message, and its first frame."""
+
+    lines: list[str]
+    frame: str = ""
+
+
+@dataclass(slots=True)
 class ChainReader:
     """Takes the lines of one trace; holds no more than a bounded part of it."""
 
-    chains: list[list[list[str]]] = field(default_factory=lambda: [[]])
+    chains: list[list[_Exception]] = field(default_factory=lambda: [[]])
     in_frames: bool = False
     _current: int = 0
     _suppressed_at: int = 0
@@ -85,6 +102,9 @@ class ChainReader:
         text = line.strip()
         indent = len(line) - len(line.lstrip())
         if is_frame(text):
+            causes = self.chains[self._current]
+            if causes and not self.in_frames:
+                causes[-1].frame = text[:_LONGEST_FRAME]
             self.in_frames = True
         elif text.startswith(_CAUSED_BY):
             if self._current and indent < self._suppressed_at:
@@ -108,12 +128,12 @@ class ChainReader:
     def is_full(self) -> bool:
         """Check whether no further line of this message would be kept."""
         causes = self.chains[self._current]
-        return bool(causes) and len(causes[-1]) >= _MOST_LINES
+        return bool(causes) and len(causes[-1].lines) >= _MOST_LINES
 
     def announces(self) -> bool:
         """Check whether the message so far ends in a colon: then the next line belongs to it, of whatever form."""
         causes = self.chains[self._current]
-        return not self.in_frames and bool(causes) and causes[-1][-1].endswith(":")
+        return not self.in_frames and bool(causes) and causes[-1].lines[-1].endswith(":")
 
     def chain(self) -> Chain:
         """Return the chain that was read."""
@@ -125,10 +145,10 @@ class ChainReader:
         causes = self.chains[self._current]
         if len(causes) >= _MOST_CAUSES:
             del causes[_MOST_CAUSES // 2]
-        causes.append([text.strip()[:_MOST_CHARACTERS]])
+        causes.append(_Exception([text.strip()[:_MOST_CHARACTERS]]))
 
     def _add(self, text: str) -> None:
-        lines = self.chains[self._current][-1]
+        lines = self.chains[self._current][-1].lines
         if len(lines) < _MOST_LINES:
             lines.append(text[:_MOST_CHARACTERS])
 
@@ -138,8 +158,10 @@ def is_frame(text: str) -> bool:
     return text.startswith(("at ", "... ")) and _FRAME.match(text) is not None
 
 
-def _causes(found: list[list[str]]) -> tuple[Cause, ...]:
-    return tuple(Cause(" ".join(lines), "".join(lines) if len(lines) > 1 else "") for lines in found)
+def _causes(found: list[_Exception]) -> tuple[Cause, ...]:
+    return tuple(
+        Cause(" ".join(each.lines), "".join(each.lines) if len(each.lines) > 1 else "", each.frame) for each in found
+    )
 
 
 def causes_of(trace: str) -> tuple[Cause, ...]:
@@ -160,6 +182,8 @@ def _lines(text: str) -> Iterator[str]:
 _ANSI = re.compile(r"\x1b(?:\[[0-9;:?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _CONTAINERS = re.compile(
     r"\[pod/[^\]\s]{1,256}\] ?|"  # kubectl logs --prefix
+    r"\[Worker-[0-9a-f]{8,32}\] ?|"  # MSK Connect
+    r" {0,32}[Tt]race: {1,8}[\"'|]?|"  # kubectl describe, and YAML, of a KafkaConnector
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) [FP] |"  # CRI
     r"[\w./-]{1,80}+ {1,40}+\| ?|"  # docker compose
     r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,128}+ [\w./@-]{1,128}+(?:\[\d{1,9}\])?: "  # journald, syslog
@@ -171,6 +195,7 @@ _DATE = (
     rf"(?:[^\W\d_]{{2,3}}\.?,? )?(?:{_MONTH} \d{{1,2}},? (?:\d{{4}},? )?|\d{{1,2}}\.? {_MONTH} \d{{4}},? ))"
 )
 _TIME = re.compile(rf"[\[(]?((?:{_DATE})?{_CLOCK})[\])]?[ ,:|-]{{0,3}}")
+_LIBRDKAFKA = re.compile(r"%[0-7]\|(\d{10}\.\d{3})\|")
 _LEVEL = re.compile(r".{0,80}?\b(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|SEVERE)\b")
 _TIME_KEYS = ("@timestamp", "timestamp", "time", "ts", "datetime", "instant")
 _MESSAGE_KEYS = ("message", "msg", "event", "text")
@@ -207,7 +232,7 @@ def log_lines(line: str) -> Iterator[TextLine]:
 
 
 def _plain(line: str) -> TextLine:
-    found = _TIME.match(line)
+    found = _TIME.match(line) or _LIBRDKAFKA.match(line)
     if found is not None:
         return TextLine(line[found.end() :], found[1], begins=True)
     return TextLine(line, begins=_LEVEL.match(line) is not None)
@@ -252,7 +277,11 @@ def _json(line: str) -> list[TextLine] | None:
 def _texts(record: dict[str, object], depth: int) -> Iterator[tuple[str, str]]:
     """Yield the sentences in a record; single words are levels, threads and loggers."""
     for key, value in record.items():
-        if isinstance(value, str) and key not in _TIME_KEYS and (" " in value or "Exception" in value):
+        if (
+            isinstance(value, str)
+            and key not in _TIME_KEYS
+            and (" " in value or "Exception" in value or (key in _MESSAGE_KEYS and "/" in value))
+        ):
             yield key, value
         elif isinstance(value, list) and depth < 4:
             yield from (pair for each in value if isinstance(each, dict) for pair in _texts(each, depth + 1))

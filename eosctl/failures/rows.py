@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Literal
 
 from eosctl.core.wording import counted
@@ -33,21 +33,28 @@ class EntryPart(Printed):
     versions: Annotated[list[VersionPart], "What is otherwise in some versions."]
     said_by: Annotated[list[str], "Where Kafka says it: class and versions."]
     page: Annotated[str, "Where the documentation has it."]
+    of_transactions: Annotated[bool, "Whether it is about transactions or fencing."]
 
 
-def entry_part(failure: Failure, names: Mapping[str, str] | None = None, *, fix: str = "") -> EntryPart:
-    """Make the part of an entry, with the names in its commands where known; `fix` replaces the entry's own."""
+def entry_part(
+    failure: Failure, names: Mapping[str, str] | None = None, *, fix: str = "", causes: Sequence[str] = ()
+) -> EntryPart:
+    """Make the part of an entry, with the names in its commands where known.
+
+    `fix` and `causes` replace the entry's own.
+    """
     given = quoted(names or {})
     return EntryPart(
         family=failure.family,
         name=failure.name,
-        causes=list(failure.causes),
+        causes=list(causes or failure.causes),
         is_not=list(failure.is_not),
         fix=filled_in(fix or failure.fix, given),
         commands=[filled_in(each, given) for each in failure.commands],
         versions=[VersionPart(versions=note.versions, words=note.words) for note in failure.versions],
         said_by=list(failure.said_by),
         page=failure.anchor,
+        of_transactions=failure.of_transactions,
     )
 
 
@@ -66,6 +73,13 @@ class FailureRow(Printed):
     transactional_ids: Annotated[list[str], "The first transactional ids that the text has with it."]
     tasks: Annotated[list[str], "The first tasks that the text has with it, as CONNECTOR-TASK."]
     topic_partitions: Annotated[list[str], "The first partitions that the text has with it, as TOPIC-PARTITION."]
+    topics: Annotated[list[str], "The first topics that the text has with it."]
+    groups: Annotated[list[str], "The first groups that the text has with it."]
+    connectors: Annotated[list[str], "The first connectors that the text has with it."]
+    settings: Annotated[list[str], "The first settings that the text has with it."]
+    classes: Annotated[list[str], "The first classes that the text says are missing, or do not fit."]
+    needed_by: Annotated[list[str], "The classes that needed them, by the first stack frame."]
+    jars: Annotated[list[str], "The jars of those, where the stack frame has them."]
     entry: Annotated[EntryPart, "The entry of the dictionary."]
 
 
@@ -96,6 +110,8 @@ class FailuresData(Printed):
 
 def entry_lines(entry: EntryPart) -> Iterator[str]:
     """Yield the lines of an entry that follow its meaning."""
+    if not entry.of_transactions:
+        yield "  This is no failure of a transaction."
     if entry.causes:
         yield "  why, the most likely first:"
         yield from (f"    {number}. {cause}" for number, cause in enumerate(entry.causes, 1))
@@ -130,6 +146,8 @@ def _failure(number: int, row: FailureRow) -> Iterable[str]:
     yield f"  in the text: {_where(row)}"
     for label, names in (
         ("transactional ids", row.transactional_ids), ("tasks", row.tasks), ("partitions", row.topic_partitions),
+        ("topics", row.topics), ("groups", row.groups), ("connectors", row.connectors), ("settings", row.settings),
+        ("classes", row.classes), ("needed by", row.needed_by), ("jars", row.jars),
     ):  # fmt: skip
         if names:
             yield f"  {label}: {printable(', '.join(names))}"

@@ -15,14 +15,22 @@ from functools import cache
 from msgspec import Struct
 
 from eosctl.core.wording import did_you_mean
+from eosctl.failures.entries.brokers import BROKERS
 from eosctl.failures.entries.clients import APPLICATIONS, CLIENTS
 from eosctl.failures.entries.coordinators import COORDINATORS
-from eosctl.failures.entries.fencing import FENCING, PRODUCERS
-from eosctl.failures.entries.tasks import TASKS, WORKERS
+from eosctl.failures.entries.fencing import FENCING
+from eosctl.failures.entries.producers import PRODUCERS
+from eosctl.failures.entries.requests import REQUESTS
+from eosctl.failures.entries.sources import RECORDS, SOURCES
+from eosctl.failures.entries.tasks import TASKS
+from eosctl.failures.entries.workers import WORKERS
 from eosctl.failures.failure import Failure, Family, Sign
 from eosctl.failures.reading import Cause
 
-FAILURES: tuple[Failure, ...] = (*FENCING, *WORKERS, *TASKS, *APPLICATIONS, *COORDINATORS, *PRODUCERS, *CLIENTS)
+FAILURES: tuple[Failure, ...] = (
+    *FENCING, *WORKERS, *REQUESTS, *RECORDS, *TASKS, *SOURCES, *APPLICATIONS, *COORDINATORS, *PRODUCERS, *CLIENTS,
+    *BROKERS,
+)  # fmt: skip
 BY_CODE: Mapping[str, Failure] = {each.code: each for each in FAILURES}
 """Code -> entry; what doctor and `connectors trace` name, and the anchor in docs/failures.md."""
 
@@ -42,6 +50,11 @@ class Match(Struct, frozen=True):
     def means(self) -> str:
         """The cause of the failure, as a clause."""
         return self.sign.means or self.failure.means
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """The possible causes, the most likely first."""
+        return self.sign.causes or self.failure.causes
 
     @property
     def fix(self) -> str:
@@ -75,8 +88,10 @@ def _fitting(causes: Sequence[Cause], depth: int, family: Family | None) -> Iter
 
 
 def _stands(sign: Sign, causes: Sequence[Cause]) -> bool:
-    return all(any(each.has(text) for each in causes) for text in sign.texts) and not any(
-        each.has(text) for each in causes for text in sign.without
+    return (
+        all(any(each.has(text) for each in causes) for text in sign.texts)
+        and not any(each.has(text) for each in causes for text in sign.without)
+        and (sign.pattern is None or any(map(sign.pattern.search, (each.text for each in causes))))
     )
 
 

@@ -26,29 +26,72 @@ from eosctl.failures.rows import FailureRow, FailuresData, FailuresSummary, Unkn
 from eosctl.failures.rules import FAILURES, Match, matches_of, root_causes
 from eosctl.report import Problem, Report
 
-NameKind = Literal["transactional_id", "task", "topic_partition"]
+NameKind = Literal[
+    "transactional_id", "task", "topic_partition", "topic", "group", "connector", "setting", "plugin_class",
+    "needed_by", "jar",
+]  # fmt: skip
 _ID = r"[\w.:-]{1,249}"
+_TOPIC = r"[\w.-]{1,249}"
+_CLASS = r"[a-z][\w$]{0,63}(?:[./][\w$]{1,128}){1,24}"
 _PATTERNS: tuple[tuple[NameKind, re.Pattern[str]], ...] = (
     ("transactional_id", re.compile(rf"transactionalId(?: ['`]|=')({_ID})['`]")),
     ("transactional_id", re.compile(rf"transactionalId(?:=| (?!'))({_ID})(?=[,\])]| due to)")),
+    ("transactional_id", re.compile(rf"TransactionalId:? ({_ID}?)(?=: |'s state )")),
+    ("transactional_id", re.compile(rf"transaction markers for ({_ID}),")),
     ("task", re.compile(rf"Worker(?:Source|Sink)Task\{{id=({_ID}-\d{{1,6}})\}}")),
-    ("task", re.compile(rf"for task ({_ID}-\d{{1,6}})\b")),
+    ("task", re.compile(rf"(?:for|of|in) task ({_ID}-\d{{1,6}})\b")),
     ("task", re.compile(rf"[Tt]he task ({_ID}-\d{{1,6}}) was unable to finish")),
+    ("task", re.compile(r"^.{0,80}?\[([\w.-]{1,240})\|task-(\d{1,6})(?=[|\]])")),
     ("topic_partition", re.compile(r"topic-partition ([\w.-]{1,249}-\d{1,6})\b")),
     ("topic_partition", re.compile(r"in partition ([\w.-]{1,249}-\d{1,6})\b")),
     ("topic_partition", re.compile(r"record\(s\) for ([\w.-]{1,249}-\d{1,6})\b")),
+    ("topic_partition", re.compile(r"for partitions Set\(([\w.-]{1,249}-\d{1,6}(?:, [\w.-]{1,249}-\d{1,6}){0,4})")),
+    ("topic", re.compile(r"access topics: \[([\w.-]{1,249}(?:, [\w.-]{1,249}){0,4})")),
+    ("topic", re.compile(rf"[Tt]opic(?:\(s\)|s)? '({_TOPIC}(?:', '{_TOPIC}){{0,4}})'")),
+    ("topic", re.compile(rf"Topic ({_TOPIC}) not present in metadata")),
+    ("topic", re.compile(rf"(?:of|from|data for) topic ({_TOPIC})(?= ?:| to Avro)")),
+    ("topic", re.compile(rf"failed to send record to ({_TOPIC}):")),
+    ("group", re.compile(r"groupId=([^\s,\]'=]{1,249})[,\]]")),
+    ("group", re.compile(r"Not authorized to access group: ([^\s,\]'=]{1,249})")),
+    ("connector", re.compile(rf"(?:^|: ?\"?|\t)Connector ({_TOPIC}) (?:not found|already exists)")),
+    ("connector", re.compile(rf"Unknown connector:? ({_TOPIC})")),
+    ("connector", re.compile(rf"/connectors/({_TOPIC})(?=[/?'\s])")),
+    ("connector", re.compile(rf"connector's tasks \(({_TOPIC})\)")),
+    ("connector", re.compile(rf"(?:for|start|of) connector:? '?({_TOPIC})'?(?=[\s,.:]|$)")),
+    ("setting", re.compile(r"(?:supplied|specified) via the '([a-z][\w.]{1,128})' property")),
+    ("setting", re.compile(r"required configuration \"([a-z][\w.]{1,128})\"")),
+    ("setting", re.compile(r"for configuration ([a-z][\w.]{1,128})(?=[:\s])")),
+    ("plugin_class", re.compile(rf"NoClassDefFoundError: (?:Could not initialize class )?({_CLASS})(?=\s|$)")),
+    ("plugin_class", re.compile(rf"ClassNotFoundException: ({_CLASS})(?=\s|$)")),
+    ("plugin_class", re.compile(rf"NoSuch(?:Method|Field)Error: '?(?:[\w.$\[\]]{{1,200}} )?({_CLASS})")),
+    ("plugin_class", re.compile(rf"which name matches ({_CLASS})")),
+    ("plugin_class", re.compile(rf"Class ({_CLASS}) could not be found")),
+    ("plugin_class", re.compile(rf"with class '({_CLASS})'")),
 )
+_LINKAGE = re.compile(r"\b(?:NoClassDefFound|NoSuchMethod|NoSuchField|AbstractMethod|IncompatibleClassChange)Error\b")
+_NEEDED_BY = re.compile(
+    r"at (?:[\w.@-]{1,64}/)?(?!java\.|jdk\.|org\.apache\.kafka\.connect\.runtime)([\w.$]{1,256})\.[\w$<>]{1,128}\("
+)
+_JAR = re.compile(r"([\w.-]{1,128}\.jar)\b")
 MOST_NAMES = 5
 """So many of a kind are kept."""
 
 
-def names_in(texts: Iterable[str]) -> dict[NameKind, list[str]]:
-    """Return the names of each kind, in the order of the texts."""
+def names_in(causes: Iterable[Cause]) -> dict[NameKind, list[str]]:
+    """Return the names of each kind, in the order of the texts.
+
+    Where a class is not there, or is another one, the first frame tells who needs it.
+    """
     found: dict[NameKind, list[str]] = {}
-    for text in texts:
+    for cause in causes:
         for kind, pattern in _PATTERNS:
-            for name in pattern.findall(text):
-                add_name(found, kind, name.rstrip("."))
+            for name in pattern.findall(cause.text):
+                for part in ["-".join(name)] if isinstance(name, tuple) else re.split("', '|, ", name):
+                    add_name(found, kind, part.rstrip(".").replace("/", "."))
+        if cause.frame and _LINKAGE.search(cause.text) and (needed_by := _NEEDED_BY.match(cause.frame)):
+            add_name(found, "needed_by", needed_by[1])
+            for jar in _JAR.findall(cause.frame):
+                add_name(found, "jar", jar)
     return found
 
 
@@ -61,15 +104,17 @@ def add_name(found: dict[NameKind, list[str]], kind: NameKind, name: str) -> Non
 
 def for_commands(found: Mapping[NameKind, list[str]]) -> dict[str, str]:
     """Return the values for {name}, {c}, {id} and {topic} in a command: the first of each kind."""
-    ids, tasks, partitions = (found.get(kind, []) for kind in ("transactional_id", "task", "topic_partition"))
-    connector = tasks[0].rpartition("-")[0] if tasks else ""
-    topic = partitions[0].rpartition("-")[0] if partitions else ""
-    return {"name": connector, "c": connector, "id": ids[0] if ids else "", "topic": topic}
+    ids = found.get("transactional_id", [])
+    connectors = [task.rpartition("-")[0] for task in found.get("task", [])] or found.get("connector", [])
+    topics = [each.rpartition("-")[0] for each in found.get("topic_partition", [])] or found.get("topic", [])
+    connector = connectors[0] if connectors else ""
+    return {"name": connector, "c": connector, "id": ids[0] if ids else "", "topic": topics[0] if topics else ""}
 
 
 Role = Literal["cause", "consequence", "suppressed"]
 _ROLES: tuple[Role, ...] = ("cause", "consequence", "suppressed")
-_TEXTS = tuple(dict.fromkeys(text for failure in FAILURES for sign in failure.signs for text in sign.texts))
+_TEXTS = tuple(dict.fromkeys(max(sign.texts, key=len) for failure in FAILURES for sign in failure.signs))
+"""The longest text of each sign: without it the sign is not there."""
 _NO_CLASS = "?"
 _MOST_UNKNOWN, _MOST_CACHED, _MOST_NAMED = 20, 4096, 100
 
@@ -127,15 +172,17 @@ class FailureTally:
             for match in self._matches(chain, family):
                 if match.failure.code not in {each.failure.code for each in main}:
                     self._count(match, "suppressed", event)
-        if event.has_trace and not main:
-            self._count_unknown(event)
+        if event.has_trace and all(match.failure.is_wrapper for match in main):
+            deepest = len(event.chain.causes) - 1
+            if all(match.depth < deepest for match in main):
+                self._count_unknown(event)
 
     def _matches(self, causes: tuple[Cause, ...], family: Family | None) -> list[Match]:
         text = "\n".join([cause.text for cause in causes])
         known = self._known.get((family, text))
         if known is None:
-            glued = text + "\n".join([cause.glued for cause in causes])
-            known = matches_of(causes, family) if _may_fit(glued) else []
+            glued = "".join([cause.glued for cause in causes])
+            known = matches_of(causes, family) if (_has_any(text + glued) if glued else _may_fit(text)) else []
             if len(self._known) >= _MOST_CACHED:
                 self._known.clear()
             self._known[family, text] = known
@@ -149,7 +196,7 @@ class FailureTally:
         found.last_line, found.last_time = event.line, event.time or found.last_time
         found.first_time = found.first_time or event.time
         if found.count <= _MOST_NAMED:
-            for thing, names in names_in(cause.text for cause in event.chain.causes).items():
+            for thing, names in names_in(event.chain.causes).items():
                 for name in names:
                     add_name(found.names, thing, name)
 
@@ -197,12 +244,45 @@ def read_all(lines: Iterable[str]) -> FailureTally:
     return tally
 
 
+_WORD = re.compile(r"\w+")
+
+
+def _by_word() -> tuple[Mapping[str, tuple[str, ...]], tuple[str, ...]]:
+    """Group the entries' texts by a whole word of theirs; those without one are the second part.
+
+    A word at the edge of a text may be part of a longer one in a log. The names of classes and errors are none there.
+    """
+    by_word: dict[str, tuple[str, ...]] = {}
+    others: list[str] = []
+    for text in _TEXTS:
+        is_name = _NAME.fullmatch(text) is not None
+        words = [found[0] for found in _WORD.finditer(text) if is_name or 0 < found.start() <= found.end() < len(text)]
+        if words:
+            word = max(words, key=len)
+            by_word[word] = (*by_word.get(word, ()), text)
+        else:
+            others.append(text)
+    return by_word, tuple(others)
+
+
+_NAME = re.compile(r"\w*(?:Exception|Error)|[A-Z]+(?:_[A-Z]+)+")
+_BY_WORD, _OTHERS = _by_word()
+
+
 def _may_fit(message: str) -> bool:
-    """Check whether the text has any entry's words, as few lines of a log have."""
-    for text in _TEXTS:  # noqa: SIM110 - any() takes twice as long, and a log has a million lines
-        if text in message:
-            return True
-    return False
+    """Check whether the text has any entry's words, as few lines of a log have.
+
+    A log has a million lines, and the dictionary hundreds of texts: only those are compared that share a word.
+    """
+    for word in _BY_WORD.keys() & _WORD.findall(message):
+        for text in _BY_WORD[word]:
+            if text in message:
+                return True
+    return any(text in message for text in _OTHERS)
+
+
+def _has_any(message: str) -> bool:
+    return any(text in message for text in _TEXTS)
 
 
 def _counted(lines: Iterable[str], tally: FailureTally) -> Iterator[str]:
@@ -280,7 +360,14 @@ def _row(each: Judged) -> FailureRow:
         transactional_ids=names.get("transactional_id", []),
         tasks=names.get("task", []),
         topic_partitions=names.get("topic_partition", []),
-        entry=entry_part(found.failure, for_commands(names), fix=found.match.fix),
+        topics=names.get("topic", []),
+        groups=names.get("group", []),
+        connectors=names.get("connector", []),
+        settings=names.get("setting", []),
+        classes=names.get("plugin_class", []),
+        needed_by=names.get("needed_by", []),
+        jars=names.get("jar", []),
+        entry=entry_part(found.failure, for_commands(names), fix=found.match.fix, causes=found.match.causes),
     )
 
 
@@ -291,8 +378,17 @@ def _sentence(clause: str) -> str:
 
 def _nothing(tally: FailureTally, source: str) -> Problem:
     looked = f"{counted(tally.lines, 'line')} of {source}, {counted(tally.traces, 'stack trace')}"
-    return Problem(
-        codes.FAILURE_NOT_KNOWN,
-        f"no failure is known in {looked}",
-        "Give the whole trace, down to the last `Caused by`. `eosctl explain` lists all that is known.",
+    return Problem(codes.FAILURE_NOT_KNOWN, f"no failure is known in {looked}", _next_step(tally))
+
+
+def _next_step(tally: FailureTally) -> str:
+    """Say where to look: at the last cause, where the text has one."""
+    deepest = next((each.deepest for each in tally.unknown.values() if each.deepest != _NO_CLASS), "")
+    if not deepest:
+        return "Give a stack trace, down to the last `Caused by`. `eosctl explain` lists all that is known."
+    if deepest.startswith("org.apache.kafka."):
+        return f"The last cause is {deepest}: read its message. `eosctl explain` lists all that is known."
+    return (
+        f"The last cause is {deepest}, no class of Kafka's, and nothing in the text speaks of a transaction that "
+        "failed: see to the connector or application, and what it works with."
     )

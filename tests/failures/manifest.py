@@ -259,7 +259,7 @@ TRACES = (
         how="FileStreamSourceConnector.version() of connect-file 4.3.1 with the classes of 4.4.0",
     ),
     _sandbox(
-        "config-topic-partitions-4.3.1.txt", "config_topic_partitioned",
+        "config-topic-partitions-4.3.1.txt", "config_topic_partitioned", "worker_ended",
         how="log of a worker whose config topic had been made with three partitions",
     ),
     _sandbox("invalid-timestamp-send-4.3.1.txt", "invalid_timestamp", how="a record of two hours ahead, send"),
@@ -305,6 +305,120 @@ TRACES = (
         how="KafkaConfigBackingStore of connect-runtime 4.3.1; the sandbox has no broker before 2.5, "
         "which needs ZooKeeper",
     ),
+    _class(
+        "internal-topic-not-compacted-4.3.1.txt", "internal_topic_not_compacted", "worker_ended",
+        how="message of TopicAdmin.verifyTopicCleanupPolicyOnlyCompact"
+    ),
+    _class(
+        "topic-not-created-timeout-4.3.1.txt", "topic_not_created", "worker_ended",
+        how="message of TopicAdmin.createOrFindTopics"
+    ),
+    _class(
+        "topic-not-created-replicas-4.3.1.txt", "topic_not_created", "worker_ended",
+        how="messages of TopicAdmin and ReplicationControlManager"
+    ),
+    _class("topic-not-created-policy-4.3.1.txt", "topic_not_created", how="messages of TopicAdmin, and of a policy"),
+    _class("worker-ended-4.3.1.txt", "worker_ended", how="DistributedHerder.run, and an exception that no entry has"),
+    _class(
+        "group-protocol-4.3.1.txt", "group_protocol_refused", "worker_ended",
+        how="message of Errors.INCONSISTENT_GROUP_PROTOCOL"
+    ),
+    _class(
+        "plugin-path-4.3.1.txt", "plugin_path_unreadable", "plugin_missing", how="messages of PluginUtils and Plugins"
+    ),
+    _class(
+        "rest-not-started-4.3.1.txt", "rest_not_started", "worker_ended",
+        how="messages of RestServer and AbstractConnectCli"
+    ),
+    _class("worker-left-group-4.3.1.txt", "worker_left_group", how="message of DistributedHerder.RebalanceListener"),
+    _class("config-log-behind-4.3.1.txt", "config_log_behind", how="message of DistributedHerder.readConfigToEnd"),
+    _class(
+        "connector-not-stopped-4.3.1.json", "connector_not_stopped",
+        how="message of DistributedHerder.modifyConnectorOffsets"
+    ),
+    _class("offsets-request-refused-4.3.1.json", "offsets_request_refused", how="message of SinkUtils"),
+    _class("rest-not-found-4.3.1.json", "rest_not_found", how="message of DistributedHerder"),
+    _class("connector-exists-4.3.1.json", "connector_exists", how="message of DistributedHerder.putConnectorConfig"),
+    _class(
+        "exactly-once-not-offered-4.3.1.json", "exactly_once_not_offered",
+        how="messages of DistributedHerder.validateExactlyOnceConfigs and AbstractHerder"
+    ),
+    _class("config-refused-4.3.1.json", "config_refused", how="messages of AbstractHerder and ConfigDef"),
+    _class("redirected-request-4.3.1.txt", "leader_not_reached", how="message of RestClient.httpRequest"),
+    _class(
+        "web-page-for-request-4.3.1.txt", "leader_not_reached", "fencing_failed",
+        how="message of RestClient.httpRequest, and of Jackson"
+    ),
+    _class(
+        "unsigned-request-4.3.1.json", "signature_refused", how="message of DistributedHerder.requestNotSignedProperly"
+    ),
+    _class(
+        "source-position-gone-debezium-3.5.txt", "source_position_gone",
+        how="message of BaseSourceTask.validateSchemaHistory"
+    ),
+    _class(
+        "replication-slot-taken-debezium-3.5.txt", "replication_slot_taken",
+        how="message of PostgresReplicationConnection, and of PostgreSQL"
+    ),
+    _class(
+        "schema-history-missing-debezium-3.5.txt", "schema_history_missing",
+        how="message of BaseSourceTask.validateSchemaHistory"
+    ),
+    _class("source-not-reached-mysql.txt", "source_not_reached", how="message of MySQL's driver"),
+    _class(
+        "schema-registry-refused-8.0.txt", "schema_registry_refused", "converter_failed",
+        how="messages of AvroConverter and RestService"
+    ),
+    _class("record-dropped-3.9.2.txt", "record_dropped", how="message of LogReporter"),
+    _class(
+        "record-failed-4.3.1.txt", "record_failed", how="message of LogReporter, and of a transformation of its own"
+    ),
+    _class("offsets-not-committed-4.3.1.txt", "offsets_not_committed", how="message of SourceTaskOffsetCommitter"),
+    _class("offset-key-ignored-4.3.1.txt", "offset_key_ignored", how="message of OffsetUtils.processPartitionKey"),
+    _class(
+        "task-stopped-late-4.3.1.txt", "task_stopped_late", "producer_closed",
+        how="messages of Worker, AbstractWorkerSourceTask and KafkaProducer"
+    ),
+    _class(
+        "request-not-supported-4.3.1.txt", "request_not_supported", "worker_ended", how="message of NodeApiVersions"
+    ),
+    _class(
+        "rebootstrap-required-4.4.0.txt", "rebootstrap_required",
+        how="messages of NetworkClient and Errors.REBOOTSTRAP_REQUIRED"
+    ),
+    _class(
+        "broker-failed-4.3.1.txt", "broker_failed", how="message of TransactionManager.EndTxnHandler, and of Errors"
+    ),
+    _class(
+        "markers-skipped-4.3.1.txt", "markers_skipped",
+        how="message of TransactionMarkerChannelManager, seen at a restart of a single broker"
+    ),
+    _class("out-of-memory.txt", "out_of_memory", how="the virtual machine"),
+    _class("not-enough-replicas-topic-4.3.1.txt", "not_enough_replicas", how="message of Errors.NOT_ENOUGH_REPLICAS"),
+    _class("topic-not-in-metadata-4.3.1.txt", "topic_not_in_metadata", how="message of KafkaProducer.waitOnMetadata"),
+    _class("consumer-left-group-4.3.1.txt", "consumer_left_group", how="message of CommitFailedException"),
+    _class(
+        "group-coordinator-4.3.1.txt", "group_coordinator_away",
+        how="message of Errors.COORDINATOR_LOAD_IN_PROGRESS, in a sink of its own",
+    ),
+    _class("instance-id-fenced-4.3.1.txt", "instance_id_fenced", how="message of Errors.FENCED_INSTANCE_ID"),
+    _class("offset-out-of-range-4.3.1.txt", "offset_out_of_range", how="message of FetchCollector"),
+    _class("strimzi-annotation.txt", "strimzi_annotation_unknown", how="Strimzi's operator, with an empty annotation"),
+    _class(
+        "debezium-heartbeat-denied-4.3.1.txt", "task_not_authorized", "producer_in_error",
+        how="messages of Errors.TOPIC_AUTHORIZATION_FAILED and TransactionManager"
+    ),
+    _class("init-first-failed-4.3.1.txt", "producer_in_error", how="message of TransactionManager.transitionTo"),
+    _class(
+        "fenced-by-itself-librdkafka-2.16.0.txt", "producer_fenced",
+        how="messages of rd_kafka_txn_set_fatal_error and its retry"
+    ),
+    _class(
+        "wrong-state-dotnet-2.6.txt", "init_timed_out", "producer_in_error",
+        how="librdkafka's words in .NET's exceptions"
+    ),
+    _class("coordinator-not-available-redpanda.txt", "coordinator_not_available", how="words of Redpanda's brokers"),
+    _class("epoch-franz-go.txt", "invalid_producer_epoch", how="franz-go's name of an error"),
     _public("rebalance-conflict-docker.txt", "rebalance_expected", how="vdesabou/kafka-docker-playground#22"),
     _public("streams-unknown-producer-id-2.4.txt", "unknown_producer_id", how="apache/kafka#7748"),
     _public("flink-fenced-1.18.txt", "flink_commit_fenced", how="redpanda-data/redpanda#16250"),

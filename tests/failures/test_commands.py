@@ -22,7 +22,7 @@ NAMED = (
 
 def _texts() -> Iterator[str]:
     for each in FAILURES:
-        signs = [part for sign in each.signs for part in (sign.means, sign.fix)]
+        signs = [part for sign in each.signs for part in (sign.means, sign.fix, *sign.causes)]
         words = (each.means, each.fix, *each.causes, *each.is_not, each.code.meaning, each.code.next, *signs)
         yield from (f"`{command}`" for command in each.commands)
         yield from words

@@ -93,6 +93,8 @@ def test_a_code_is_a_code_though_a_file_has_its_name(
     [
         ("missing.log", 2, "missing.log"),
         ("no/such/file", 2, "no/such/file"),
+        ("var/log/Worker", 2, "var/log/Worker"),
+        ("my logs/worker.log", 2, "my logs/worker.log"),
         ("InvalidPidMaping", 1, "Did you mean InvalidPidMapping"),
         ("nothing at all", 1, "no failure is known in 1 line"),
         ("", 1, "there is no code"),
@@ -109,6 +111,87 @@ def test_an_exception_with_a_slash_is_no_file(invoke: Invoke) -> None:
     said = "java.lang.NoClassDefFoundError: org/apache/kafka/common/utils/AppInfoParser"
     [row] = invoke("explain", said, "-o", "json").json()["data"]["rows"]
     assert (row["code"], row["entry"]["page"]) == ("plugin_does_not_fit", "docs/failures.md#plugin_does_not_fit")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("internal-topic-not-compacted-4.3.1.txt", {
+            "topics": ["eos-offsets"], "settings": ["offset.storage.topic"], "groups": ["connect-eos"],
+        }),
+        ("plugin-does-not-fit-4.4.0.txt", {
+            "classes": ["org.apache.kafka.common.utils.AppInfoParser"],
+            "needed_by": ["org.apache.kafka.connect.file.FileStreamSourceConnector"],
+        }),
+        ("connector-not-stopped-4.3.1.json", {"connectors": ["orders"]}),
+        ("connector-exists-4.3.1.json", {"connectors": ["orders"]}),
+        ("debezium-heartbeat-denied-4.3.1.txt", {"topics": ["__debezium-heartbeat.shop"], "tasks": ["cdc-0"]}),
+        ("missing-plugin-worker-4.3.1.txt", {"classes": ["eosctl.tests.SlowSource"]}),
+        ("markers-skipped-4.3.1.txt", {
+            "transactional_ids": ["connect-eos-orders-0"], "topic_partitions": ["eos-offsets-13", "orders-0"],
+        }),
+        ("config-refused-4.3.1.json", {"settings": ["file.path"]}),
+    ],
+)  # fmt: skip
+def test_what_the_text_names_is_in_the_answer(invoke: Invoke, text: str, names: dict[str, list[str]]) -> None:
+    row = invoke("explain", str(FOLDER / text), "-o", "json").json()["data"]["rows"][0]
+    assert {kind: row[kind] for kind in names} == names
+
+
+def test_the_jar_of_the_frame_is_named(invoke: Invoke) -> None:
+    trace = (
+        "java.lang.NoSuchMethodError: 'void org.apache.kafka.common.security.ssl.SslFactory.<init>(int)'\n"
+        "\tat com.acme.sink.Client.open(Client.java:7) ~[acme-sink-1.2.0.jar:?]\n"
+    )
+    [row] = invoke("explain", trace, "-o", "json").json()["data"]["rows"]
+    assert (row["code"], row["needed_by"], row["jars"]) == (
+        "plugin_does_not_fit", ["com.acme.sink.Client"], ["acme-sink-1.2.0.jar"]
+    )  # fmt: skip
+
+
+def test_a_command_names_the_topic_and_the_connector(invoke: Invoke) -> None:
+    said = {
+        name: invoke("explain", str(FOLDER / name)).stdout
+        for name in ("internal-topic-not-compacted-4.3.1.txt", "connector-not-stopped-4.3.1.json")
+    }
+    assert "--entity-name eos-offsets --add-config" in said["internal-topic-not-compacted-4.3.1.txt"]
+    assert "see: eosctl connectors stop orders\n" in said["connector-not-stopped-4.3.1.json"]
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [
+        ("a.b.OddException: x\n\tat a.b.C.d(E.java:1)\nCaused by: java.sql.OddException: y", "java.sql.OddException"),
+        ("java.util.concurrent.ExecutionException: c.d.OddException: y\n\tat a.B.c(D.java:1)", "c.d.OddException"),
+        ("org.apache.kafka.common.errors.OddException: y\n\tat a.B.c(D.java:1)", "org.apache.kafka.common.errors.Odd"),
+    ],
+)  # fmt: skip
+def test_of_an_unknown_trace_the_last_cause_is_named(invoke: Invoke, trace: str, said: str) -> None:
+    """The answer to a whole trace was "Give the whole trace"."""
+    [problem] = invoke("explain", trace, "-o", "json").json()["errors"]
+    assert said in problem["hint"]
+    assert "whole trace" not in problem["hint"]
+
+
+@pytest.mark.parametrize(
+    ("trace", "is_one"), [("out-of-memory.txt", False), ("producer-fenced-commit-4.3.1.txt", True)]
+)
+def test_what_is_no_failure_of_a_transaction_is_said_to_be_none(invoke: Invoke, trace: str, is_one: bool) -> None:
+    path = str(FOLDER / trace)
+    assert invoke("explain", path, "-o", "json").json()["data"]["rows"][0]["entry"]["of_transactions"] is is_one
+    assert ("This is no failure of a transaction." in invoke("explain", path).stdout) is not is_one
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("org/apache/kafka/common/utils/AppInfoParser", "plugin_does_not_fit"),
+        ("HTTP 404 Not Found at /connectors/orders/offsets", "rest_not_found"),
+        ("trace of /connectors/orders: Connector orders already exists", "connector_exists"),
+    ],
+)
+def test_words_with_a_slash_are_text(invoke: Invoke, words: str, code: str) -> None:
+    assert [row["code"] for row in invoke("explain", words, "-o", "json").json()["data"]["rows"]] == [code]
 
 
 def test_a_folder_is_no_text(invoke: Invoke, tmp_path: Path) -> None:

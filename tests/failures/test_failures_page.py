@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.failures.failure import Failure, Family, filled_in
+from eosctl.failures.failure import Failure, Family, Sign, filled_in
 from eosctl.failures.rules import FAILURES
 
 PAGE = Path(__file__).parents[2] / "docs" / "failures.md"
 HEAD = """\
-# Failures of transactions
+# Failures of transactions, and of what else stops Connect
 
 What `eosctl explain` says of a stack trace, a log, or the name of an exception, in one page. Made from the table of
 failures by `pytest --update-golden tests/failures/test_failures_page.py`.
@@ -46,11 +46,16 @@ def entry(each: Failure) -> Iterator[str]:
     yield f"### {each.code}"
     yield ""
     yield f"**{each.name}**. {each.code.meaning}"
+    if not each.of_transactions:
+        yield "It is no failure of a transaction."
     if each.aliases:
         yield f"Also known as: {', '.join(each.aliases)}."
     yield ""
     yield "Why, the most likely first:"
     yield from (f"{number}. {cause}" for number, cause in enumerate(each.causes, 1))
+    special = [sign for sign in each.signs if sign.means or sign.causes or sign.fix]
+    if special:
+        yield from ("", "More precisely, where the text has these words:", *map(_special, special))
     if each.is_not:
         yield from ("", "What it is not:", *(f"* {words}" for words in each.is_not))
     yield from ("", f"What to do: {filled_in(each.fix, {}).rstrip('.')}.")
@@ -59,6 +64,13 @@ def entry(each: Failure) -> Iterator[str]:
     if each.versions:
         yield from ("", "Versions of Kafka:", *(f"* {note.versions}: {note.words}." for note in each.versions))
     yield from ("", "Said by:", *(f"* {words}" for words in each.said_by))
+
+
+def _special(sign: Sign) -> str:
+    words = " and ".join(f'"{text.rstrip()}"' for text in sign.texts)
+    parts = [sign.means, *(cause.rstrip(".") for cause in sign.causes)]
+    fix = f" What to do: {filled_in(sign.fix, {}).rstrip('.')}." if sign.fix else ""
+    return f"* {words}: {'. '.join(part for part in parts if part)}.{fix}"
 
 
 def test_the_page_is_the_table(pytestconfig: pytest.Config) -> None:

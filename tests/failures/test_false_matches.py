@@ -50,11 +50,91 @@ def codes_of(text: str) -> list[str]:
         "Caused by: org.apache.hadoop.security.authorize.AuthorizationException: User x" + _FRAME,
         _AT + "org.apache.kafka.connect [Producer clientId=x] Instantiated an idempotent producer.",
         _AT + "[TransactionCoordinator id=1] Skipping abort of timed out transaction x due to CONCURRENT",
+        # what sounds like an answer of REST, a lost position or a converter, and is none
+        "org.apache.kafka.common.errors.TopicExistsException: Topic 'orders' already exists." + _FRAME,
+        "java.lang.IllegalStateException: Connector class com.acme.Orders not found in the cache" + _FRAME,
+        "java.lang.IllegalStateException: Connector pool for orders already exists" + _FRAME,
+        _AT + 'Publication dbz already exists, replication slot "dbz" is used from LSN 0/16B3748',
+        _AT + "[orders|task-0] Graceful stop of task orders-0 succeeded.",
+        _AT + "[Producer clientId=p] Resetting the last seen epoch of partition t-0 to 0 since the topicId changed",
+        _AT + "WorkerSourceTask{id=orders-0} Committing offsets for 5 acknowledged messages",
+        _AT + "Database schema history topic 'schema-shop' created",
+        _AT + "org/apache/kafka/common/utils/internals/AppInfoParser loaded from kafka-clients-4.4.0.jar",
+        "java.lang.NoClassDefFoundError: com/acme/Ledger" + _FRAME,
+        "com.acme.RestClientException: 404 for https://api.acme.example" + _FRAME,
     ],
 )
 def test_it_is_no_failure(text: str) -> None:
     """INFO lines of a fencing that worked were `fencing_failed`, and consumers' were `not_coordinator`."""
     assert codes_of(text) == []
+
+
+_LACKS = "org.apache.kafka.common.errors.UnsupportedVersionException: The node does not support "
+CONNECTS = "org.apache.kafka.connect.errors.ConnectException: x" + _FRAME + "\nCaused by: "
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        (
+            CONNECTS + "java.lang.NoClassDefFoundError: org/apache/kafka/common/utils/Sanitizer",
+            "plugin_does_not_fit", "4.4",
+        ),
+        (
+            CONNECTS + "java.lang.NoClassDefFoundError: org/apache/kafka/common/utils/internals/Exit",
+            "plugin_does_not_fit", "or newer, and its worker is older",
+        ),
+        (CONNECTS + "java.lang.ClassNotFoundException: a.jdbc.Driver", "plugin_missing", "does not have a class"),
+        (
+            "org.apache.kafka.common.config.ConfigException: Invalid value com.acme.Avro for configuration "
+            "value.converter: Class com.acme.Avro could not be found.",
+            "plugin_missing", "a class that a setting names",
+        ),
+        (_LACKS + "INIT_PRODUCER_ID", "request_not_supported", "transactions"),
+        (_LACKS + "DESCRIBE_CONFIGS", "request_not_supported", "do not know"),
+        (
+            "org.apache.kafka.connect.errors.ConnectException: Error while attempting to create/find topic(s) 'o'\n"
+            "Caused by: org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized",
+            "task_not_authorized", "want of a right",
+        ),
+        (
+            "org.apache.kafka.connect.errors.ConnectException: Failed to connect to and describe Kafka cluster. Check\n"
+            "Caused by: org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed",
+            "login_failed", "login",
+        ),
+    ],
+)  # fmt: skip
+def test_the_cause_is_said_as_precisely_as_the_text_does(text: str, code: str, said: str) -> None:
+    report = recognise(text.splitlines(), source="x")
+    row = report.rows[0]
+    assert isinstance(row, FailureRow)
+    assert (row.code, row.role) == (code, "cause")
+    assert said in row.meaning
+
+
+def test_a_client_that_fenced_itself_is_not_told_of_a_second_instance_first() -> None:
+    """Two lines of librdkafka's were one event, and the fencing below the retry was not seen."""
+    retried = "another concurrent operation on the same transaction was ongoing: retrying"
+    fenced = "There is a newer producer with the same transactionalId which fences the current one (_FENCED)"
+    pid = "[thrd:main]: Failed to acquire transactional PID from broker TxnCoordinator/3: Broker:"
+    lines = [
+        f"%4|1795856001.949|GETPID|rdkafka#producer-3| {pid} {retried}",
+        f"%1|1795856002.147|TXNERR|rdkafka#producer-3| {pid} {fenced}",
+    ]
+    rows = {row.code: row for row in recognise(lines, source="x").rows if isinstance(row, FailureRow)}
+    assert rows.keys() == {"concurrent_transactions", "producer_fenced"}
+    first, second = rows["producer_fenced"].entry.causes
+    assert ("it fenced itself" in first, "second instance" in second) == (True, True)
+
+
+def test_a_worker_that_ended_of_something_unknown_is_said_to_be_unknown() -> None:
+    text = (
+        "[2026-11-23 00:51:36,120] ERROR Uncaught exception in herder work thread, exiting:\n"
+        f"com.acme.OddException: canary{_FRAME}"
+    )
+    report = recognise(text.splitlines(), source="x")
+    assert [row.code for row in report.rows_of(FailureRow)] == ["worker_ended"]
+    assert [(each.outermost, each.deepest) for each in report.data.unknown] == [("com.acme.OddException",) * 2]
 
 
 def test_a_class_that_is_not_there_is_a_plugins_in_connect_alone() -> None:

@@ -6,6 +6,7 @@ Of any client or broker: logins, clocks, disks and lost connections (Kafka 2.0 t
 
 from __future__ import annotations
 
+from eosctl.core.transactions import FENCING_FAILED
 from eosctl.failures import codes
 from eosctl.failures.failure import Failure, Family, VersionNote, sign
 
@@ -21,7 +22,12 @@ LOGIN = Failure(
         sign("SslAuthenticationException", means=_NO_TLS, fix=_MEND_TLS),
         sign("failed authentication due to", "SSL handshake failed", means=_NO_TLS, fix=_MEND_TLS),
         sign("failed authentication due to"),
-        sign("Broker: SASL Authentication failed"),
+        sign("Broker: SASL Authentication failed"), sign("SASL_AUTHENTICATION_FAILED"),
+        sign(
+            "during SASL handshake", "Unexpected Kafka request", means="it speaks no SASL to a port that wants it",
+            fix="Set security.protocol (SASL_SSL, or SASL_PLAINTEXT) in the client, as the brokers' listener has it",
+        ),
+        sign("UnsupportedSaslMechanismException", means="brokers do not offer its sasl.mechanism"),
     ),
     means="brokers refuse its login",
     causes=(
@@ -37,9 +43,10 @@ LOGIN = Failure(
     aliases=("SaslAuthentication", "SslAuthenticationException"),
     explains=(
         codes.BROKERS_NOT_REACHED, codes.OFFSETS_NOT_WRITTEN, codes.PRODUCER_IN_ERROR, codes.FENCING_FAILED,
-        codes.INIT_TIMED_OUT,
+        codes.INIT_TIMED_OUT, codes.WORKER_ENDED,
     ),
     of_worker=True,
+    of_transactions=False,
 )  # fmt: skip
 TIMESTAMP = Failure(
     code=codes.INVALID_TIMESTAMP, family=Family.PRODUCER, name="InvalidTimestampException",
@@ -67,10 +74,14 @@ TIMESTAMP = Failure(
     aliases=("InvalidTimestamp", "INVALID_TIMESTAMP"),
     explains=(codes.OFFSETS_NOT_WRITTEN, codes.PRODUCER_IN_ERROR),
     of_worker=True,
+    of_transactions=False,
 )  # fmt: skip
 CLOSED = Failure(
     code=codes.PRODUCER_CLOSED, family=Family.PRODUCER, name="The producer closed forcefully",
-    signs=(sign("The producer closed forcefully"), sign("Producer is closed forcefully")),
+    signs=(
+        sign("The producer closed forcefully"), sign("Producer is closed forcefully"),
+        sign("Producer closed while send in progress"),
+    ),
     means="its producer was closed while it had something to send",
     causes=(
         "It was told to end, and did not end in time: a worker closes the producer of a task that has moved, or that "
@@ -85,6 +96,7 @@ CLOSED = Failure(
     "answer, say",
     said_by=("kafka-clients: TransactionManager.close, RecordAccumulator.abortBatches, 1.0 to 4.4",),
     explains=(codes.OFFSETS_NOT_WRITTEN, codes.PRODUCER_IN_ERROR),
+    of_transactions=False,
 )  # fmt: skip
 DISK = Failure(
     code=codes.DISK_FAILED, family=Family.BROKER, name="KafkaStorageException",
@@ -120,12 +132,16 @@ DISK = Failure(
     said_by=("storage: LogDirFailureChannel, LogManager, 1.0 to 4.4", "kafka-clients: Errors.KAFKA_STORAGE_ERROR (56)"),
     aliases=("KafkaStorage", "KAFKA_STORAGE_ERROR", "disk full", "No space left"),
     explains=(codes.RECORDS_EXPIRED, codes.BROKERS_NOT_REACHED),
+    of_transactions=False,
 )  # fmt: skip
 NOT_REACHED = Failure(
     code=codes.BROKERS_NOT_REACHED, family=Family.BROKER,
     name="DisconnectException, and brokers that are not available",
     signs=(
         sign("Node may not be available"), sign("Broker may not be available"), sign("Rebootstrapping with"),
+        sign("Disconnecting from node", "due to client rebootstrap"),
+        sign("Failed to connect to and describe Kafka cluster"), sign("Timeout expired while fetching topic metadata"),
+        sign("Timed out waiting for a node assignment", without=(FENCING_FAILED, "fenceProducer")),
         sign("kafka.common.errors.DisconnectException"),
     ),
     means="it does not reach brokers, or loses its connections to them",
@@ -149,9 +165,10 @@ NOT_REACHED = Failure(
     aliases=("DisconnectException", "Rebootstrapping"),
     explains=(
         codes.INIT_TIMED_OUT, codes.END_TIMED_OUT, codes.ADD_OFFSETS_TIMED_OUT, codes.STREAMS_INIT_TIMED_OUT,
-        codes.RECORDS_EXPIRED,
+        codes.RECORDS_EXPIRED, codes.WORKER_ENDED,
     ),
     of_worker=True,
+    of_transactions=False,
 )  # fmt: skip
 
 CLIENTS = (LOGIN, TIMESTAMP, CLOSED, DISK, NOT_REACHED)
@@ -227,8 +244,7 @@ FLINK_FENCED = Failure(
         "Not mended by fencing more ids: that aborts what other checkpoints have prepared.",
     ),
     fix="Find out who took the id. Give each sink a prefix of its own, and set transaction.timeout.ms above the "
-        "longest "
-    "pause between checkpoint and recovery",
+        "longest pause between checkpoint and recovery",
     commands=("eosctl txn applications", _DESCRIBE, "eosctl doctor --for flink"),
     said_by=(_COMMITTER, "flink-connector-kafka: KafkaWriter.WriterCallback"),
     aliases=("Flink fenced",),

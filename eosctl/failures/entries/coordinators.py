@@ -11,7 +11,7 @@ _RESULT = "kafka-clients: TransactionalRequestResult.await, 0.11 to 4.3"
 _WORDS = "4.2 and newer"
 _OF_A_GROUP = (
     "[Consumer ", "roup coordinator", "JoinGroup failed", "SyncGroup failed", "ffset commit failed",
-    "ffset fetch failed", "__consumer_offsets",
+    "ffset fetch failed", "__consumer_offsets", "SinkTask",
 )  # fmt: skip
 
 
@@ -67,11 +67,18 @@ LOADING = Failure(
     aliases=("LoadInProgress", "CoordinatorLoadInProgress"),
     explains=(codes.INIT_TIMED_OUT, codes.END_TIMED_OUT, codes.ADD_OFFSETS_TIMED_OUT, codes.STREAMS_INIT_TIMED_OUT),
 )  # fmt: skip
+_REDPANDA = "Redpanda's brokers have no transaction coordinator for it, or can't give out a producer id"
+_REDPANDAS = (
+    "See that kafka_internal/tx, kafka_internal/id_allocator and tx_registry have leaders (`rpk cluster health`); "
+    "restarts of the client do not help"
+)
 NOT_AVAILABLE = Failure(
     code=codes.COORDINATOR_NOT_AVAILABLE, family=Family.COORDINATOR, name="CoordinatorNotAvailableException",
     signs=(
         _of_transactions("CoordinatorNotAvailableException"), _of_transactions("COORDINATOR_NOT_AVAILABLE"),
         _of_transactions("Coordinator not available"), _of_transactions("coordinator is not available."),
+        sign("errc::coordinator_not_available", means=_REDPANDA, fix=_REDPANDAS), sign(
+            "failed to allocate pid", means=_REDPANDA, fix=_REDPANDAS),
     ),
     means="there is no transaction coordinator for its id",
     causes=(
@@ -111,22 +118,36 @@ CONCURRENT = Failure(
     signs=(
         sign("ConcurrentTransactionsException"), sign("CONCURRENT_TRANSACTIONS"),
         sign("another concurrent operation on the same transaction was ongoing"),
+        sign(
+            "a producer id is already involved in a tx with tx_seq",
+            means="a consumer group of Redpanda's still has the former transaction of its producer open",
+        ),
+        sign("errc::concurrent_transactions"),
     ),
     means="the former transaction of its id is still being ended",
     causes=(
         "A producer began while the former one's transaction was open: the coordinator aborts that first.",
         "Markers can't be written: a partition of the transaction has no leader.",
-        "A coordinator that is stuck in PrepareCommit or PrepareAbort.",
+        "Where it lasts for longer than a minute: a coordinator that is stuck in PrepareCommit or PrepareAbort. "
+        "Brokers of 4.0 and 4.1 with transaction.version=2 can get there by themselves (KAFKA-19999).",
     ),
     is_not=("Not fatal: Java's producer asks again by itself.", "Not two threads in one producer."),
-    fix="Ask again. Where it lasts for longer than a minute, see to the brokers that lead the transaction's partitions",
+    fix="Ask again. Where it lasts for longer than a minute, see the id's state: in PrepareCommit or PrepareAbort on "
+    "brokers of 4.0 or 4.1, upgrade them to 4.2, and use another transactional id until then; else see to the brokers "
+    "that lead the transaction's partitions",
     commands=(_DESCRIBE, "eosctl txn log {id}"),
     versions=(
         VersionNote("before 3.7.1", "Admin.fenceProducers, and with it Connect's fencing, fails of it (KAFKA-16570)"),
+        VersionNote("4.0.0 to 4.1.2 with transaction.version=2",
+        "a marker that was asked for twice is refused, and the id "
+                    "stays so for ever: KAFKA-19999, and KAFKA-19925 is the same seen from a client; 4.2.0 mends it"),
     ),
     said_by=(_ERRORS + ".CONCURRENT_TRANSACTIONS (51), 0.11 to 4.3",),
     aliases=("ConcurrentTransactions", "ConcurrentTransactions at init"),
-    explains=(codes.INIT_TIMED_OUT, codes.STREAMS_INIT_TIMED_OUT, codes.FENCING_FAILED),
+    explains=(
+        codes.INIT_TIMED_OUT, codes.STREAMS_INIT_TIMED_OUT, codes.FENCING_FAILED, codes.END_TIMED_OUT,
+        codes.ADD_OFFSETS_TIMED_OUT,
+    ),
 )  # fmt: skip
 FENCED = Failure(
     code=codes.COORDINATOR_FENCED, family=Family.COORDINATOR, name="TransactionCoordinatorFencedException",
@@ -177,6 +198,7 @@ INIT_TIMED_OUT = Failure(
     ),
     said_by=(_RESULT, "kafka-clients: KafkaProducer.initTransactions"),
     aliases=("awaiting InitProducerId", "TimeoutException awaiting InitProducerId"),
+    explains=(codes.PRODUCER_IN_ERROR,),
 )  # fmt: skip
 END_TIMED_OUT = Failure(
     code=codes.END_TIMED_OUT, family=Family.COORDINATOR, name="TimeoutException awaiting EndTxn",
@@ -216,7 +238,7 @@ TIMEOUT_REFUSED = Failure(
     signs=(
         sign("transaction timeout is larger than the maximum"),
         sign("Transaction timeout is larger than the maximum"),
-        sign("InvalidTxnTimeoutException"),
+        sign("InvalidTxnTimeoutException"), sign("INVALID_TRANSACTION_TIMEOUT"),
     ),
     means="brokers refuse the transaction timeout of its producer",
     causes=(
@@ -238,7 +260,10 @@ TIMEOUT_REFUSED = Failure(
 )  # fmt: skip
 ID_NOT_AUTHORIZED = Failure(
     code=codes.ID_NOT_AUTHORIZED, family=Family.COORDINATOR, name="TransactionalIdAuthorizationException",
-    signs=(sign("TransactionalIdAuthorizationException"), sign("Transactional Id authorization failed")),
+    signs=(
+        sign("TransactionalIdAuthorizationException"), sign("Transactional Id authorization failed"),
+        sign("TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
+    ),
     means="its principal may not use the transactional id",
     causes=(
         "No ACL with WRITE (which includes DESCRIBE) on the TransactionalId.",
@@ -257,7 +282,10 @@ ID_NOT_AUTHORIZED = Failure(
 )  # fmt: skip
 CLUSTER_NOT_AUTHORIZED = Failure(
     code=codes.CLUSTER_NOT_AUTHORIZED, family=Family.COORDINATOR, name="ClusterAuthorizationException",
-    signs=(sign("ClusterAuthorizationException"), sign("Cluster authorization failed")),
+    signs=(
+        sign("ClusterAuthorizationException"), sign("Cluster authorization failed"),
+        sign("CLUSTER_AUTHORIZATION_FAILED"),
+    ),
     means="its principal lacks a right on the cluster: an idempotent producer needs WRITE on a topic, and with brokers "
     "before 2.8 IDEMPOTENT_WRITE",
     causes=(
@@ -272,6 +300,7 @@ CLUSTER_NOT_AUTHORIZED = Failure(
     said_by=(_ERRORS + ".CLUSTER_AUTHORIZATION_FAILED (31), 0.11 to 4.3",),
     aliases=("ClusterAuthorization", "IdempotentWrite", "IDEMPOTENT_WRITE"),
     explains=(codes.PRODUCER_IN_ERROR,),
+    of_transactions=False,
 )  # fmt: skip
 NOT_AUTHORIZED = Failure(
     code=codes.TOPIC_NOT_AUTHORIZED, family=Family.PRODUCER, name="TopicAuthorizationException",
@@ -279,7 +308,9 @@ NOT_AUTHORIZED = Failure(
         sign("TopicAuthorizationException"), sign("GroupAuthorizationException"), sign(
             "Not authorized to access topics"),
         sign("Not authorized to access group"),
-        sign("Broker: Topic authorization failed"), sign("Broker: Group authorization failed"),
+        sign("Broker: Topic authorization failed"), sign("TOPIC_AUTHORIZATION_FAILED"),
+        sign("GROUP_AUTHORIZATION_FAILED"),
+        sign("Broker: Group authorization failed"),
     ),
     means="its principal lacks a right on a topic or a group",
     causes=("WRITE or DESCRIBE on the topic, CREATE where it is to be created, READ on the group of the offsets.",),
@@ -293,12 +324,13 @@ NOT_AUTHORIZED = Failure(
     said_by=(_ERRORS + ".TOPIC_AUTHORIZATION_FAILED (29), GROUP_AUTHORIZATION_FAILED (30), 0.11 to 4.3",),
     aliases=("TopicAuthorization", "GroupAuthorizationException"),
     explains=(codes.PRODUCER_IN_ERROR,),
+    of_transactions=False,
 )  # fmt: skip
 TOO_LARGE = Failure(
     code=codes.RECORD_TOO_LARGE, family=Family.PRODUCER, name="RecordTooLargeException",
     signs=(
         sign("RecordTooLargeException"), sign("larger than the max message size the server will accept"),
-        sign("Broker: Message size too large"),
+        sign("Broker: Message size too large"), sign("MESSAGE_TOO_LARGE"),
     ),
     means="a record is larger than its producer, or the topic, takes",
     causes=(
@@ -316,6 +348,7 @@ TOO_LARGE = Failure(
     ),
     aliases=("RecordTooLarge", "MESSAGE_TOO_LARGE"),
     explains=(codes.PRODUCER_IN_ERROR, codes.OFFSETS_NOT_WRITTEN),
+    of_transactions=False,
 )  # fmt: skip
 
 COORDINATORS = (

@@ -1,7 +1,4 @@
-"""Failures of Kafka Connect's tasks and workers (3.3 to 4.3), except those of fencing rounds.
-
-Workers' failures are answers and logs about their group, its config topic and its offsets.
-"""
+"""Failures of Kafka Connect's tasks (3.3 to 4.4), except those of fencing rounds and of the systems they read."""
 
 from __future__ import annotations
 
@@ -69,6 +66,7 @@ BROKERS_NOT_RESOLVED = Failure(
     "DNS; then " + RESTART,
     said_by=("kafka-clients: ClientUtils.parseAndValidateAddresses, 0.11 to 4.3",),
     of_worker=True,
+    of_transactions=False,
 )  # fmt: skip
 OWN_OFFSETS_TOPIC = Failure(
     code=codes.OWN_OFFSETS_TOPIC, family=Family.CONNECT,
@@ -91,7 +89,14 @@ OFFSETS_NOT_WRITTEN = Failure(
             "offset, or deletes offsets: `eosctl connectors check --connector {c}`. If so, it needs the global topic: "
             "`eosctl offsets switch --connector {c} --to global` copies its offsets there first",
         ),
-        sign("Failed to flush offsets"),
+        sign(
+            "OffsetStorageWriter is already flushing",
+            means="its offsets could not be written, because a former write of them had failed without an end",
+            fix="See the first failure of the task before it in the log; with an offsets topic of its own, Kafka 3.8 "
+            "to 4.3 fail so at each null offset: `eosctl connectors check --connector {c}`. Then " + RESTART,
+        ),
+        sign("Failed to flush offsets and/or records"), sign("Failed to flush offsets", without=("SourceTask{id=",)),
+        sign("Failed to flush offsets", "ExactlyOnceWorkerSourceTask"),
     ),
     means="its offsets, or the records before them, could not be written",
     causes=(
@@ -123,11 +128,25 @@ TYPE_UNKNOWN = Failure(
     said_by=("connect-runtime: DistributedHerder.startTask, 3.4 to 4.3",),
     aliases=("not a recognizable type",),
     of_worker=True,
+    of_transactions=False,
 )  # fmt: skip
+_OTHER_ERRORS = ("NoClassDefFoundError", "org.apache.kafka.common.utils.")
 PLUGIN_MISSING = Failure(
     code=codes.PLUGIN_MISSING, family=Family.CONNECT,
     name="Failed to find any class that implements Connector",
-    signs=(sign("Failed to find any class that implements"),),
+    signs=(
+        sign("Failed to find any class that implements"),
+        sign(
+            "ConfigException", "could not be found", pattern=r"Class [\w$.]{1,256} could not be found",
+            means="its worker does not have a class that a setting names: a converter, transformation or predicate",
+            fix="Install what has the class in the plugin.path of every worker, in a folder with its connector, and "
+            "restart them; or correct the setting; then " + RESTART,
+        ),
+        sign(
+            "ClassNotFoundException", without=_OTHER_ERRORS,
+            means="its worker does not have a class that the config or the plugin names",
+        ),
+    ),
     means="its worker does not have the class that the config names",
     causes=(
         "The plugin is not in the plugin.path of this worker: it was rolled out on some workers only.",
@@ -142,24 +161,54 @@ PLUGIN_MISSING = Failure(
     aliases=("plugin.path", "Failed to find any class"),
     explains=(codes.CONNECTOR_TYPE_UNKNOWN,),
     of_worker=True,
+    of_transactions=False,
 )  # fmt: skip
+_OF_KAFKA = r"org[./]apache[./]kafka[./]"
+_MOVED = "its plugin was built for Kafka before 4.4, which has moved classes that it needs"
+_SINCE_4_4 = (
+    "Kafka 4.4 has moved AppInfoParser, Sanitizer, Exit, ThreadUtils and others from org.apache.kafka.common.utils to "
+    "org.apache.kafka.common.utils.internals (KAFKA-20297), and the plugin still names the former.",
+)
+_NEWER = (
+    "Install a release of the plugin that was built for Kafka 4.4 or newer, or run it on workers before 4.4; then "
+    + RESTART
+)
 PLUGIN_DOES_NOT_FIT = Failure(
     code=codes.PLUGIN_DOES_NOT_FIT, family=Family.CONNECT,
     name="NoClassDefFoundError",
     signs=(
         sign(
-            "NoClassDefFoundError", "org/apache/kafka/common/utils/",
-            means="its plugin was built for Kafka before 4.4, which has moved classes that it needs",
-            fix="Install a release of the plugin that was built for Kafka 4.4 or newer, or run it on workers before "
-            "4.4; then " + RESTART,
+            "ClassNotFoundException: org.apache.kafka.common.utils.", without=("utils.internals.",), means=_MOVED,
+            fix=_NEWER,
+        ),
+        sign("org/apache/kafka/common/utils/", without=("utils/internals/",), means=_MOVED, fix=_NEWER,
+             causes=_SINCE_4_4),
+        sign(
+            "utils/internals/", "NoClassDefFoundError",
+            means="its plugin was built for Kafka 4.4 or newer, and its worker is older",
+            fix="Install a release of the plugin for the worker's Kafka, or upgrade the worker; then " + RESTART,
         ),
         sign("NoClassDefFoundError"), sign("NoSuchMethodError"), sign("NoSuchFieldError"),
-        sign("AbstractMethodError"), sign("IncompatibleClassChangeError"),
+        sign("AbstractMethodError"), sign("IncompatibleClassChangeError"), sign("IllegalAccessError"),
+        sign("UnsupportedClassVersionError", means="its plugin was built for a newer Java than its worker has",
+             fix="Run the worker with the Java that the plugin wants; Kafka 4.0 and newer want Java 17; "
+             "then " + RESTART),
+        sign("UnsupportedClassVersionError", "has been compiled by a more recent version of the Java Runtime",
+             means="its plugin was built for a newer Java than its worker has",
+             fix="Run the worker with the Java that the plugin wants; Kafka 4.0 and newer want Java 17; "
+             "then " + RESTART),
+        sign("NoSuchMethodError: ", pattern=_OF_KAFKA), sign("NoSuchFieldError: ", pattern=_OF_KAFKA),
+        sign("NoClassDefFoundError: org/apache/kafka/"), sign("AbstractMethodError: ", pattern=_OF_KAFKA),
+        sign("Failed to load plugin class or one of its dependencies"),
+        sign(
+            "Plugin class has a dependency which is missing or invalid",
+            means="its worker left a plugin out when it looked for plugins, as a class that the plugin needs is not "
+            "there",
+        ),
     ),
     means="a class or method that its plugin needs is not on its worker",
     causes=(
-        "The plugin was built for another release of Kafka: 4.4 has moved AppInfoParser, Sanitizer, Exit, ThreadUtils "
-        "and others from org.apache.kafka.common.utils to org.apache.kafka.common.utils.internals (KAFKA-20297).",
+        "The plugin was built for another release of Kafka.",
         "The plugin's folder lacks one of its jars, a JDBC driver for example, or has one of another release.",
         "Its jars are in the class path of the worker, and not in a folder of their own in plugin.path.",
     ),
@@ -170,6 +219,7 @@ PLUGIN_DOES_NOT_FIT = Failure(
     said_by=("java: the virtual machine, for a plugin that was built before Kafka 4.4",),
     aliases=("NoClassDefFound", "AppInfoParser", "NoSuchMethodError", "KAFKA-20297"),
     of_worker=True,
+    of_transactions=False,
 )  # fmt: skip
 CONFIG_FILE_MISSING = Failure(
     code=codes.CONFIG_FILE_MISSING, family=Family.CONNECT,
@@ -186,6 +236,7 @@ CONFIG_FILE_MISSING = Failure(
     said_by=("kafka-clients: FileConfigProvider.get, 2.0 to 4.4",),
     aliases=("FileConfigProvider",),
     of_worker=True,
+    of_transactions=False,
 )  # fmt: skip
 BROKERS_TOO_OLD = Failure(
     code=codes.BROKERS_TOO_OLD, family=Family.CONNECT,
@@ -200,6 +251,15 @@ NOT_AUTHORIZED = Failure(
     code=codes.TASK_NOT_AUTHORIZED, family=Family.CONNECT,
     name="AuthorizationException of a Connect task",
     signs=(
+        sign(
+            "TopicAuthorizationException", "__debezium-heartbeat",
+            means="the connector's principal lacks a right on Debezium's heartbeat topic, into which the task writes "
+            "in the same transactions",
+            causes=(
+                "heartbeat.interval.ms is set, and nobody granted WRITE on __debezium-heartbeat.PREFIX (topic.prefix "
+                "of the connector), and CREATE where it is to be created.",
+            ),
+        ),
         sign("TopicAuthorizationException"), sign("GroupAuthorizationException"), sign("ClusterAuthorizationException"),
         sign("DelegationTokenAuthorizationException"), sign("kafka.common.errors.AuthorizationException"),
     ),
@@ -211,6 +271,7 @@ NOT_AUTHORIZED = Failure(
     commands=("eosctl acls check --connector {c}",),
     said_by=("kafka-clients: the subclasses of AuthorizationException, 0.11 to 4.3",),
     aliases=("TopicAuthorizationException", "GroupAuthorizationException"),
+    of_transactions=False,
 )  # fmt: skip
 CONVERTER = Failure(
     code=codes.CONVERTER_FAILED, family=Family.CONNECT,
@@ -218,7 +279,10 @@ CONVERTER = Failure(
     signs=(
         sign("Tolerance exceeded in error handler"),
         sign("Kafka Connect data failed due to serialization error"),
-        sign("failed due to serialization error of topic"),
+        sign("failed due to serialization error of topic"), sign("Failed to serialize Avro data"),
+        sign("data for topic", "to Avro:"), sign("Failed to deserialize data to Avro"), sign("Unknown magic byte"),
+        sign("Converting", "failed due to serialization error"), sign("Error converting message", "in topic '"),
+        sign("Failed to access Avro data from topic"),
         sign("Error serializing Avro message"), sign("Error deserializing Avro message"),
         sign("JsonConverter with schemas.enable requires"),
     ),
@@ -240,6 +304,26 @@ CONVERTER = Failure(
     ),
     aliases=("DataException", "converter failure", "SerializationException"),
     explains=(codes.OFFSETS_NOT_WRITTEN, codes.PRODUCER_IN_ERROR),
+    of_transactions=False,
+)  # fmt: skip
+STOPPED_LATE = Failure(
+    code=codes.TASK_STOPPED_LATE, family=Family.CONNECT,
+    name="Graceful stop of task … failed",
+    signs=(
+        sign("Graceful stop of task", "failed."), sign("Graceful stop of connector", "failed."),
+    ),
+    means="it did not end in the time that its worker gave it, and goes on beside its next run until it is fenced",
+    causes=(
+        "The connector waits for its source, or the producer for brokers, for longer than "
+        "task.shutdown.graceful.timeout.ms (5 s).",
+    ),
+    is_not=("Not a failure of the next run: that one fences it, and its open transaction is aborted.",),
+    fix="None where the next run is well. Else see what the connector waits for, or raise "
+    "task.shutdown.graceful.timeout.ms of the workers",
+    commands=("eosctl workers list",),
+    said_by=("connect-runtime: Worker.awaitStopTask, 0.11 to 4.4",),
+    aliases=("task.shutdown.graceful.timeout.ms",),
+    explains=(codes.PRODUCER_CLOSED, codes.TASK_FENCED, codes.TASK_FENCED_OR_EXPIRED),
 )  # fmt: skip
 FORGOTTEN = Failure(
     code=codes.TASK_CONFIGS_FORGOTTEN, family=Family.CONNECT,
@@ -251,8 +335,7 @@ FORGOTTEN = Failure(
     means="compaction of the config topic left its task configurations without its configuration or commit",
     causes=(
         "A PUT of an unchanged configuration rewrites only the connector's record: after compaction the commit is "
-        "older "
-        "than it, and a worker that starts drops the tasks (3.8 and newer).",
+        "older than it, and a worker that starts drops the tasks (3.8 and newer).",
         "The connector was deleted: then the line is harmless.",
     ),
     is_not=("Not a failure of tasks: none is started, and REST shows a connector without tasks.",),
@@ -270,174 +353,7 @@ FORGOTTEN = Failure(
 
 TASKS = (
     FENCED, FENCED_OR_EXPIRED, PRODUCER_REFUSES, BROKERS_NOT_RESOLVED, OWN_OFFSETS_TOPIC, OFFSETS_NOT_WRITTEN,
-    PLUGIN_MISSING, PLUGIN_DOES_NOT_FIT, CONFIG_FILE_MISSING, TYPE_UNKNOWN, BROKERS_TOO_OLD, CONVERTER, FORGOTTEN,
+    PLUGIN_MISSING, PLUGIN_DOES_NOT_FIT, CONFIG_FILE_MISSING, TYPE_UNKNOWN, BROKERS_TOO_OLD, CONVERTER,
+    STOPPED_LATE, FORGOTTEN,
     NOT_AUTHORIZED,
 )  # fmt: skip
-
-
-_STORE = "connect-runtime: KafkaConfigBackingStore, 3.3 to 4.3"
-
-NOT_CLAIMED = Failure(
-    code=codes.CONFIG_TOPIC_NOT_CLAIMED, family=Family.CONNECT,
-    name="Cannot produce to config topic without claiming write privileges first",
-    signs=(
-        sign("Cannot produce to config topic without claiming write privileges first"),
-        # what is below it is of the leader's producer, not of a task's
-        sign("Failed to perform fencable send to config topic", "InvalidProducerEpochException"),
-        sign("Failed to perform fencable send to config topic", "ProducerFencedException"),
-        sign("Failed to perform fencable send to config topic"),
-        sign("Failed to write to config topic as leader"),
-        sign("Unable to claim write privileges for config topic"),
-        sign("Failed to create and initialize fencable producer for config topic"),
-        sign("This worker is not able to write to the config topic"),
-    ),
-    means="the leader lost its transactional id connect-cluster-GROUP, or could not take it, and can't write",
-    causes=(
-        "Somebody fenced the leader's id: another group of the same name, Admin.fenceProducers, or a tool.",
-        "A restart was the first write after that (POST …/restart?includeTasks=true): then the leader stays stuck.",
-        "The worker's principal lacks WRITE or DESCRIBE on the id, or no coordinator answers.",
-    ),
-    is_not=(
-        "Not a task that was fenced: tasks go on, and only changes of configuration fail.",
-        "Not a lost configuration: what failed was not written.",
-    ),
-    fix="Send a PUT of a configuration again: the leader takes its id back. Where it answers the same, restart one "
-    "follower: the rebalance heals it",
-    commands=("eosctl workers list", "eosctl txn describe {id}", "eosctl doctor"),
-    versions=(
-        VersionNote("3.5.1, 3.9.2 and 4.3.1", "\"This worker is not able to write to the config topic\" is a literal "
-                    "of no class of Kafka's own jars; who says it is not known, and it means the same"),
-    ),
-    said_by=(_STORE + " (sendPrivileged: IllegalStateException; claimWritePrivileges)",
-    "DistributedHerder, same versions"),
-    aliases=("IllegalStateException after fencing", "This worker is not able to write to the config topic"),
-)  # fmt: skip
-NOT_WRITTEN = Failure(
-    code=codes.CONFIG_TOPIC_NOT_WRITTEN, family=Family.CONNECT,
-    name="Failed to write to config topic",
-    signs=(
-        sign("Failed to write to config topic; this may be due to a transient error"),
-        sign("Error writing connector configuration to Kafka"), sign("Error writing target state to Kafka"),
-        sign("Failed to write task configurations to Kafka"),
-    ),
-    means="a write to the config topic failed, or had no answer in time",
-    causes=("The partition of the config topic has no leader, or too few replicas in sync.", "A right is missing."),
-    is_not=("Not proof that nothing was written: the answer may be what was lost.",),
-    fix="Read the configuration back with GET, and send the request again",
-    commands=("eosctl doctor",),
-    said_by=(_STORE, "DistributedHerder.writeToConfigTopicAsLeader, 3.3 to 4.3"),
-)  # fmt: skip
-REBALANCE = Failure(
-    code=codes.REBALANCE_EXPECTED, family=Family.CONNECT,
-    name="Request cannot be completed because a rebalance is expected (409)",
-    signs=(
-        sign("Request cannot be completed because a rebalance is expected"),
-        sign("Cannot complete request because of a conflicting operation (e.g. worker rebalance)"),
-        sign("Cannot complete request momentarily due to no known leader URL"),
-    ),
-    means="the group is about to rebalance, or has no leader yet",
-    causes=("A worker came or went, or a configuration has just changed.", "Workers can't reach each other or Kafka."),
-    is_not=("Not a failure of the connector, and nothing was written.",),
-    fix="Send the request again after some seconds",
-    commands=("eosctl workers list",),
-    said_by=(
-        "connect-runtime: DistributedHerder.checkRebalanceNeeded, 0.11 to 4.3",
-        "connect-runtime: HerderRequestHandler.completeOrForwardRequest (before 3.4: ConnectorsResource)",
-    ),
-    aliases=("409 conflict", "RebalanceNeededException"),
-)  # fmt: skip
-READ_TIMED_OUT = Failure(
-    code=codes.OFFSETS_READ_TIMED_OUT, family=Family.CONNECT,
-    name="Timed out while trying to read to the end of the offsets topic",
-    signs=(
-        sign("Timed out while trying to read to the end of the offsets topic"),
-        sign("Timed out while waiting to get end offsets for topic"),
-        sign(
-            "Request timed out. The last operation the worker completed was",
-            means="a worker did not carry out a request within the 90 s of REST, and does not say what it waited for",
-        ),
-        sign(
-            "Request timed out. The worker is currently",
-            means="a worker did not carry out a request within the 90 s of REST: it waited for what the message names",
-        ),
-        sign("Failed to fetch offsets."), sign("Failed to read from the offsets topic"),
-    ),
-    means="Connect did not get to the end of an offsets topic in time",
-    causes=(
-        "A transaction is open on the offsets topic: readers of committed records wait before it. A killed task's "
-        "lasts "
-        "for its transaction.timeout.ms.",
-        "A hanging transaction, which nothing ends by itself (KIP-664).",
-        "The topic is large, or its brokers are slow.",
-    ),
-    is_not=("Not lost offsets: they are behind the open transaction.",),
-    versions=(
-        VersionNote("4.3.1", "a GET or PATCH of offsets behind an open transaction is answered after 90 s with "
-                    "\"Request timed out. The last operation the worker completed was …\"; the words of the offsets "
-                    "topic, which come later, are in no answer and no log (seen)"),
-    ),
-    fix="Find who holds the transaction open: one that its coordinator has open ends with its timeout, or by a fence "
-    "of its id. One that hangs is ended on all of its partitions, with `txn complete --as-decided` where its "
-    "coordinator has committed it, else with `txn abort`. Then send the request again",
-    commands=("eosctl doctor", "eosctl txn list --state Ongoing", "eosctl txn hanging --all"),
-    said_by=(
-        "connect-runtime: Worker.modifySourceConnectorOffsets, 3.6 to 4.3",
-        "connect-runtime: TopicAdmin.endOffsets, OffsetStorageReaderImpl.offsets, 3.3 to 4.3",
-    ),
-)  # fmt: skip
-
-PARTITIONED = Failure(
-    code=codes.CONFIG_TOPIC_PARTITIONED, family=Family.CONNECT,
-    name="The config topic is required to have a single partition",
-    signs=(sign("is required to have a single partition"),),
-    means="its worker does not start, because the config topic has more than one partition",
-    causes=(
-        "Somebody made the topic, or brokers did with auto.create.topics.enable and their num.partitions.",
-        "Somebody added partitions to it.",
-        "config.storage.topic names another topic than that of the group.",
-    ),
-    is_not=("Not a reason to delete the topic: partition 0 has the configuration of every connector.",),
-    fix="See whether config.storage.topic names the right topic. If so, stop the workers, copy partition 0 into a "
-    "compacted topic of one partition, and name that one in every worker's config.storage.topic: doctor has the "
-    "commands where -w FILE names a worker's file",
-    commands=("eosctl doctor",),
-    said_by=("connect-runtime: KafkaConfigBackingStore.start, 2.0 to 4.3",),
-    aliases=("single partition",),
-)  # fmt: skip
-TOPIC_MISSING = Failure(
-    code=codes.INTERNAL_TOPIC_MISSING, family=Family.CONNECT,
-    name="Automatic creation of internal topics is disabled",
-    signs=(sign("so automatic creation of internal topics is disabled"),),
-    means="a topic of Connect's is missing, and its workers may not create it",
-    causes=(
-        "The workers have internal.topics.automatic.creation.enable=false, and nobody has made the topic: that of a "
-        "new connector's offsets.storage.topic, most often.",
-        "The name of the topic is mistyped.",
-    ),
-    is_not=("Not a missing right.",),
-    fix="Create the topic that the message names, with cleanup.policy=compact, and a config topic with one partition. "
-    "Of a connector's own offsets topic see first whether it has offsets in the global topic, which go with it: doctor "
-    "and `eosctl connectors check --connector {c}` have the commands (topic_missing). Then " + RESTART,
-    commands=("eosctl doctor",),
-    said_by=("connect-runtime: KafkaTopicBasedBackingStore.topicInitializer, 4.4",),
-    aliases=("internal.topics.automatic.creation.enable",),
-)  # fmt: skip
-SIGNATURE = Failure(
-    code=codes.SIGNATURE_REFUSED, family=Family.CONNECT,
-    name="Internal request contained invalid signature",
-    signs=(sign("Internal request contained invalid signature"), sign("Internal request missing required signature")),
-    means="the leader refused a request of this worker, which was signed with another session key than its own",
-    causes=(
-        "The group has a new leader, whose session key this worker had not read yet: workers that start at the same "
-        "time.",
-        "The leader's advertised URL leads to a worker of another group.",
-        "inter.worker.signature.algorithm or inter.worker.verification.algorithms differ between workers.",
-    ),
-    is_not=("Not a stolen key, and not a matter of the brokers.",),
-    fix="See that the group is stable and has one leader (`eosctl workers list`); then " + RESTART,
-    commands=("eosctl workers list",),
-    said_by=("connect-runtime: InternalClusterResource, DistributedHerder.verifyInternalRequestSignature, 2.4 to 4.3",),
-    aliases=("invalid signature", "session key"),
-)  # fmt: skip
-
-WORKERS = (NOT_CLAIMED, NOT_WRITTEN, REBALANCE, READ_TIMED_OUT, PARTITIONED, TOPIC_MISSING, SIGNATURE)
