@@ -24,11 +24,17 @@ from eosctl.acls.check import judge_acls
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA
-from eosctl.checks.group.rules import hanging_findings, problem_findings, transaction_topic_findings
+from eosctl.checks.group.rules import (
+    hanging_findings,
+    problem_findings,
+    transaction_api_findings,
+    transaction_topic_findings,
+)
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.report import CheckResults, checks_report
 from eosctl.checks.visit import BROKER_PATIENCE_S
 from eosctl.core.acls.lines import AclRequest
+from eosctl.core.brokers import APPLICATION_APIS, SOURCE_APIS, KnownBrokers, shortage_of
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.records import KnownBounds, LogDir
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
@@ -238,32 +244,36 @@ def worker_findings(group: GroupObservation) -> Iterator[Finding]:
     return bug_findings("worker", versions)
 
 
-def broker_findings(app: App, *, with_streams: bool = False, silent: Collection[int] = ()) -> Iterator[Finding]:
+def broker_findings(app: App, *, product: str | None = None, silent: Collection[int] = ()) -> Iterator[Finding]:
     """Yield disks that failed or are nearly full, bugs of the brokers' releases, and a transaction.version behind.
 
-    Bugs that only Kafka Streams runs into are left out, unless `with_streams`. Of brokers that can't be asked, or do
-    not report their disks, nothing is claimed; that they can't is what other checks say. Where some are `silent` the
-    others are asked for their disks alone.
+    For the applications of a `product` yield also the transactional APIs that brokers lack; bugs that only Kafka
+    Streams runs into are left out for all others. Of brokers that can't be asked, or do not report their disks, nothing
+    is claimed; that they can't is what other checks say. Where some are `silent` the others are asked for their disks
+    alone.
     """
-    features, log_dirs = _seen(app, silent)
+    brokers, log_dirs = _seen(app, silent)
     yield from log_dir_findings(log_dirs)
-    yield from bug_findings("broker", broker_releases(features), with_streams=with_streams)
-    yield from transaction_version_findings(features)
+    yield from bug_findings("broker", broker_releases(brokers.known), with_streams=product == "streams")
+    yield from transaction_version_findings(brokers.known)
+    if product is not None:
+        apis = APPLICATION_APIS if product == "streams" else SOURCE_APIS
+        yield from transaction_api_findings(shortage_of(brokers, apis, _cluster_id(app), app.target.client))
 
 
-def _seen(app: App, silent: Collection[int]) -> tuple[Mapping[int, BrokerFeatures], Mapping[int, Sequence[LogDir]]]:
-    features: Mapping[int, BrokerFeatures] = {}
+def _seen(app: App, silent: Collection[int]) -> tuple[KnownBrokers, Mapping[int, Sequence[LogDir]]]:
+    brokers = KnownBrokers({})
     log_dirs: Mapping[int, Sequence[LogDir]] = {}
     try:
         with app.transactions() as admin:
             if not silent:
-                features = admin.features()
+                brokers = admin.features()
             log_dirs = admin.log_dirs(patience_s=BROKER_PATIENCE_S, besides=silent)
     except InterruptedByUserError:
         raise
     except EosctlError:
         pass
-    return features, log_dirs
+    return brokers, log_dirs
 
 
 _Found = Iterable[Finding]
@@ -285,7 +295,7 @@ def examine_applications(
 ) -> Report:
     """Report the findings of every check that applies without a Connect group; exits as `examine` does."""
     checks: dict[str, Callable[[], _Found]] = {
-        KAFKA: lambda: broker_findings(app, with_streams=wanted.product == "streams"),
+        KAFKA: lambda: broker_findings(app, product=wanted.product),
         "transactions": lambda: _transactions(app),
         "applications": lambda: _applications(app, wanted),
         "topics": lambda: _transaction_topic(app),

@@ -159,7 +159,7 @@ def look_at_cluster(app: App, admin: TransactionAdmin) -> ClusterIds:
 
 def _transaction_version(admin: TransactionAdmin) -> int | None:
     try:
-        features = admin.features()
+        features = admin.features().known
     except EosctlError:
         return None
     return transaction_version(features) if features else None
