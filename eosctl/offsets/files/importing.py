@@ -211,6 +211,7 @@ def _like_global(topic: str, global_topic: str, descriptions: dict[str, TopicDes
 
 
 def _problems(file: OffsetsFile, planned: ImportPlan) -> Iterable[Problem]:
+    yield from (Problem(topic_codes.MAY_BE_ABORTED, each) for each in file.cautions)
     yield from _keyless(file)
     yield from _ignored(planned.writes)
     yield from _superseded(file, planned)
