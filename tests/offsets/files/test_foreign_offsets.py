@@ -108,7 +108,7 @@ def test_an_exported_config_map_is_read_back(connector: str, text: str) -> None:
     assert document["metadata"]["name"].endswith("-offsets")
     [(key, value)] = pairs(parse(manifest.encode(), connector))
     found = decode_key(key)
-    assert (found.connector, found.partition) == (connector, {"server": text})  # type: ignore[union-attr]
+    assert (found.connector, found.partition) == (connector, {"server": text})
     assert value == b'{"lsn":12345}'
 
 
