@@ -72,8 +72,7 @@ def store_files(properties: Properties) -> Iterator[StoreFile]:
         key = f"ssl.{store}.location"
         location = properties.values.get(key, "").strip()
         kind = properties.values.get(f"ssl.{store}.type", "").strip().upper()
-        suffix = location.rsplit(".", 1)[-1].lower()
-        if not location or kind == "PEM" or (not kind and suffix in ("pem", "crt", "cer")):
+        if not location or kind == "PEM" or (not kind and location.lower().endswith(_PEM_ENDINGS)):
             continue
         password = _secret(properties, f"ssl.{store}.password")
         key_password = _secret(properties, "ssl.key.password") if store == "keystore" else None
@@ -259,10 +258,13 @@ def _token_hint(properties: Properties) -> str:
     return f"{own}Set {TOKEN_COMMAND} to a command that prints a token. `eosctl explain token_command` has an example."
 
 
+_PEM_ENDINGS = (".pem", ".crt", ".cer")
+
+
 def java_refusals(properties: Properties) -> Iterator[str]:
     """Yield settings of key and trust stores that eosctl takes, and Java's clients refuse.
 
-    The rules are those of `DefaultSslEngineFactory` (Kafka 4.3.1), whose words the sentences have.
+    The rules are those of `DefaultSslEngineFactory`; each was tried on Kafka 4.3.1.
     """
     values = {name: value.strip() for name, value in properties.values.items() if value.strip()}
     if not values.get("security.protocol", "").upper().endswith("SSL"):
@@ -271,13 +273,15 @@ def java_refusals(properties: Properties) -> Iterator[str]:
         ("truststore", ("ssl.truststore.certificates",)),
         ("keystore", ("ssl.keystore.key", "ssl.keystore.certificate.chain")),
     ):
-        kind = values.get(f"ssl.{store}.type", "JKS").upper()
+        kind = values.get(f"ssl.{store}.type", "JKS")
         password, location = f"ssl.{store}.password", f"ssl.{store}.location"
         own = [name for name in contents if name in values]
         if kind == "PEM" and password in values and (own or location in values):
             yield f"{properties.place(password)}: {password} cannot be specified for PEM format"
         if kind != "PEM" and own:
             yield f"{properties.place(own[0])}: {own[0]} can be specified only for PEM, but ssl.{store}.type is {kind}"
+        if kind != "PEM" and (kind.upper() == "PEM" or values.get(location, "").lower().endswith(_PEM_ENDINGS)):
+            yield f"{properties.place(location)}: ssl.{store}.type is {kind}, so {location} is not read as PEM"
         if own and location in values:
             yield f"{properties.place(location)}: both {location} and {own[0]} are specified"
         if store == "keystore" and len(own) == 1:

@@ -194,6 +194,8 @@ def test_all_that_is_missing_is_said_at_once() -> None:
         (("ssl.keystore.type=PEM", "ssl.keystore.location=/k.pem", "ssl.key.password=x"), 0),
         (("ssl.keystore.type=PEM", "ssl.keystore.key=x", "ssl.keystore.certificate.chain=y"), 0),
         (("ssl.keystore.type=PEM", "ssl.keystore.key=x"), 1),
+        (("ssl.truststore.location=/ca.pem",), 1),
+        (("ssl.truststore.type=pem", "ssl.truststore.location=/ca"), 1),
     ],
 )
 def test_stores_that_java_refuses_are_told(lines: tuple[str, ...], refused: int) -> None:
