@@ -80,9 +80,10 @@ def validate_command(app: App, strict: bool) -> Report:
 def replay_command(app: App, file: IO[bytes] | None, topic: bool) -> Report:
     """Fold config-topic records exactly as a worker does (Kafka 3.8 to 4.3).
 
-    FILE holds one JSON object per record and line ({"topic", "partition", "offset", "key", "value"}); - is stdin.
-    --topic also lists each record of an aborted transaction with the committed record that counts instead: preparing
-    and disabled workers read both. Config values that are not known to be harmless are shown as ***.
+    FILE holds one JSON object per record and line ({"topic", "partition", "offset", "key", "value"}), or what kcat -J,
+    rpk topic consume, kafka-dump-log.sh --print-data-log or kafka-console-consumer.sh with print.key=true prints; - is
+    stdin. --topic also lists each record of an aborted transaction with the committed record that counts instead:
+    preparing and disabled workers read both. Config values that are not known to be harmless are shown as ***.
 
     Example: eosctl task-counts replay connect-configs.ndjson -o json
     """

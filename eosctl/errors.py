@@ -58,6 +58,10 @@ class UnsupportedError(EosctlError):
     )
 
 
+class NoTransactionsError(UnsupportedError):
+    """The broker offers no transactions at all: no other way to ask for one, and no other client, helps."""
+
+
 class NoLoginError(EosctlError):
     """No Kafka client of this machine knows the SASL mechanism: nothing at all can be asked, whatever a broker can."""
 

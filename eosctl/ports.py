@@ -12,6 +12,7 @@ from eosctl.core.ids import ProducerId, TransactionalId
 
 if TYPE_CHECKING:
     from eosctl.core.acls.lines import Acl
+    from eosctl.core.brokers import KnownBrokers
     from eosctl.core.records import (
         Batch,
         Bounds,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
         TransactionDescription,
         TransactionListings,
     )
-    from eosctl.core.versions import BrokerFeatures
     from eosctl.core.workers.connector_entry import ConnectorEntry
     from eosctl.engine.columns import Table
     from eosctl.engine.reading.batches import Piece
@@ -71,8 +71,8 @@ class TransactionAdmin(Protocol):
         Brokers in `besides` are not asked. Requires DESCRIBE on the cluster; sizes of volumes need brokers from 3.3 on.
         """
 
-    def features(self) -> Mapping[int, BrokerFeatures]:
-        """Return the features of each broker that responds (KIP-584), by node id.
+    def features(self) -> KnownBrokers:
+        """Return the APIs and features (KIP-584) of each broker that responds, by node id.
 
         Raises UnreachableError if none responds.
         """

@@ -27,8 +27,9 @@ class Target(Struct, frozen=True):
     `origins` names the source of each value: `flag`, `env EOSCTL_…`, `profile NAME`, a file, or `default`. `expect`
     holds the values that the profile requires before a write: `kafka_cluster_id`, `group_id`; `ignore` the findings
     (`CODE` or `CODE:SUBJECT`) that it accepts. `connect_map` maps workers' advertised URLs that can't be reached from
-    here. `disagreements` are sentences about internal topics for which the workers' files have different names, without
-    another source that decides; then the name in most files counts.
+    here. `java_refusals` are client settings with which Java's clients would not start. `disagreements` are sentences
+    about internal topics for which the workers' files have different names, without another source that decides; then
+    the name in most files counts.
     """
 
     client: ClientSettings | None = None
@@ -48,6 +49,7 @@ class Target(Struct, frozen=True):
     connect: ConnectAccess = field(default_factory=ConnectAccess)
     connect_map: tuple[ConnectMapping, ...] = ()
     disagreements: tuple[str, ...] = ()
+    java_refusals: tuple[str, ...] = ()
 
     def status_topics(self) -> frozenset[str]:
         """Return the status topics that were named; the default one is the group's if its config topic is the default.

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["ndjson", "rest"]),
+    type=click.Choice(["ndjson", "rest", "strimzi"]),
     default="ndjson",
     show_default=True,
-    help="ndjson: a record file; rest: the KIP-875 body of one connector.",
+    help="ndjson: a record file; rest: the KIP-875 body of one connector; strimzi: the same in a ConfigMap.",
 )
 @click.option(
     "--all-records", is_flag=True, help="Export the whole committed log, not only the newest record of each key."
@@ -54,8 +54,10 @@ def export_command(
 
     NDJSON holds the newest committed record of each key and partition, including tombstones and invalid keys. The
     KIP-875 body (--format rest) holds one connector's live offsets, but not the bytes of their keys; what it can't
-    hold is reported. FILE is replaced after everything was read; without FILE, or with -, the lines go to stdout, and
-    -o json is refused. Needs Kafka 0.11 or newer.
+    hold is reported. --format strimzi is the same body in a ConfigMap, from which Strimzi's operator alters offsets:
+    give it the name in the KafkaConnector's alterOffsets, and annotate that with strimzi.io/connector-offsets=alter.
+    FILE is replaced after everything was read; without FILE, or with -, the lines go to stdout, and -o json is
+    refused. Needs Kafka 0.11 or newer.
 
     With --backup, the .parquet backup of `offsets migrate`, or of another write of more than 100,000 keys, is written
     as NDJSON, for grep and jq: a line per key, with what was there and what was `written` over it. No broker is asked.
@@ -77,7 +79,7 @@ def export_command(
     if backup is None or store is not None:
         raise UsageError("what is to be exported?", hint="Give --store STORE, or --backup FILE.")
     if form != "ndjson" or all_records or with_secrets:
-        hint = "Leave out --format rest, --all-records and --with-secrets."
+        hint = "Leave out --format, --all-records and --with-secrets."
         raise UsageError("a backup is exported as the lines that it stands for", hint=hint)
     from eosctl.offsets.files.offsets_file import unpack_backup, unpacked_blocks
 

@@ -44,7 +44,9 @@ def import_(
     """Write the offsets of a file into a store.
 
     FILE is a record file, as `offsets export` writes it, a .parquet backup, or a KIP-875 body, the answer of GET
-    /connectors/NAME/offsets (then --connector names the connector); - is stdin, which needs --yes. Each record goes
+    /connectors/NAME/offsets or Strimzi's ConfigMap of it (then --connector names the connector); - is stdin, which
+    needs --yes. What kcat -J, rpk topic consume, kafka-dump-log.sh --print-data-log and kafka-console-consumer.sh
+    with print.key=true print is read, too; what such a file can't tell apart is refused with its line. Each record goes
     to the partition that Connect's own producer chooses for its key; of two records for one key the newer is
     written and the other reported. Deletions are written, too. Keys keep their bytes, and records their headers;
     keys that Connect ignores are written and reported. The connectors must be STOPPED, without tasks. A topic that

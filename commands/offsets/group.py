@@ -128,16 +128,24 @@ def get_command(
 def diff_command(
     app: App, connectors: tuple[str, ...], *, left: str, right: str, dedicated_topic: str | None, strict: bool
 ) -> Report:
-    """Compare two stores of a connector: global and dedicated, or topics by name, TOPIC@PROFILE on another cluster.
+    """Compare two stores of a connector: global and dedicated, topics by name, TOPIC@PROFILE on another cluster.
 
-    The exit code is 3 if a source partition differs; 7 if an open transaction hides newer records of one, so that its
-    difference is unknown (with --strict, 3). Needs Kafka 0.11 or newer.
+    Either may be a file that `offsets import` takes: a path with a slash, file:PATH, or a name that ends in .ndjson,
+    .jsonl or .parquet. Keys and values are compared as JSON where one is a file, else as bytes. The exit code is 3 if
+    a source partition differs; 7 if an open transaction hides newer records of one, so that its difference is
+    unknown (with --strict, 3). Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets diff -b kafka:9092 --connector orders-source
     """
+    from eosctl.core.offsets.names import is_file
     from eosctl.offsets.listing import OffsetQuery, diff_offsets
 
-    return diff_offsets(app, OffsetQuery(connectors, (), dedicated_topic), left=left, right=right, strict=strict)
+    query, files = OffsetQuery(connectors, (), dedicated_topic), {}
+    if is_file(left) or is_file(right):
+        from eosctl.offsets.files.importing import file_stores
+
+        files = file_stores(app, (left, right), connectors)
+    return diff_offsets(app, query, left=left, right=right, strict=strict, files=files)
 
 
 @offsets.command("merge")

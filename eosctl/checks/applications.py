@@ -12,11 +12,17 @@ from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA
 from eosctl.checks.cluster import broker_findings
-from eosctl.checks.group.rules import hanging_findings, problem_findings, transaction_topic_findings
+from eosctl.checks.group.rules import (
+    hanging_findings,
+    problem_findings,
+    transaction_api_findings,
+    transaction_topic_findings,
+)
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.report import CheckResults, checks_report
 from eosctl.checks.standstill import find_unended
 from eosctl.core.acls.lines import AclRequest
+from eosctl.core.brokers import APPLICATION_APIS, SOURCE_APIS, shortage_of
 from eosctl.core.findings import INFO, WARNING, Finding
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import KnownBounds
@@ -54,7 +60,7 @@ def examine_applications(
 ) -> Report:
     """Report the findings of every check that applies without a Connect group; exits as `examine` does."""
     checks: dict[str, Callable[[], _Found]] = {
-        KAFKA: lambda: broker_findings(app, with_streams=wanted.product == "streams"),
+        KAFKA: lambda: _brokers(app, wanted.product),
         "transactions": lambda: _transactions(app),
         "applications": lambda: _applications(app, wanted),
         "topics": lambda: _transaction_topic(app),
@@ -89,6 +95,14 @@ def _cluster_id(app: App) -> str | None:
             return admin.cluster_id()
     except EosctlError:
         return None
+
+
+def _brokers(app: App, product: str) -> _Found:
+    yield from broker_findings(app, with_streams=product == "streams")
+    apis = APPLICATION_APIS if product == "streams" else SOURCE_APIS
+    with app.transactions() as admin:
+        shortage = shortage_of(admin.features(), apis, admin.cluster_id(), app.target.client)
+    yield from transaction_api_findings(shortage)
 
 
 def _transactions(app: App) -> _Found:

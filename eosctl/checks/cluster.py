@@ -329,7 +329,7 @@ def spent_epoch_findings(app: App, epochs: Mapping[TransactionalId, int]) -> Ite
 def _features(app: App) -> Mapping[int, BrokerFeatures]:
     try:
         with app.transactions() as admin:
-            return admin.features()
+            return admin.features().known
     except InterruptedByUserError:
         raise
     except EosctlError:

@@ -264,6 +264,13 @@ TRANSACTION_VERSION_BEHIND = finding(
     "The brokers can keep late writes and markers out of the next transaction (KIP-890), which is not in use.",
     "Raise the feature transaction.version with kafka-features.sh.",
 )
+BROKERS_WITHOUT_TRANSACTIONS = finding(
+    "brokers_without_transactions",
+    "Brokers lack an API that transactions need. An error where a worker is preparing or enabled, or with --for; "
+    "else a note: the group can't be moved to exactly-once on these brokers.",
+    "The finding names the brokers and what is known of their kind; where a vendor has no transactions, its newer "
+    "brokers do not help.",
+)
 APPLICATION_NOT_SEEN = finding(
     "application_not_seen",
     "No transactional id of an application is known: it has not run for longer than brokers keep ids, writes under "

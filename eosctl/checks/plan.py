@@ -24,6 +24,7 @@ from eosctl.checks.group.rules import (
     problem_findings,
     status_topic_findings,
     topic_findings,
+    transaction_api_findings,
     transaction_topic_findings,
     unread_findings,
 )
@@ -43,13 +44,15 @@ from eosctl.checks.visit import Visit, status_findings
 from eosctl.connectors.codes import OTHER_CLUSTER
 from eosctl.connectors.look import failure_findings
 from eosctl.core.acls.lines import AclRequest
-from eosctl.core.findings import INFO, WARNING, Finding
+from eosctl.core.brokers import SOURCE_APIS, shortage_of
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Event
 from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.foreign import Lines
+from eosctl.group.observation.rules import Observation
 from eosctl.observation.connectors.commit_age import by_worker, fold_alike
 from eosctl.observation.connectors.rules import connector_findings, group_findings
 from eosctl.offsets.lint.lint import offset_findings
@@ -86,7 +89,16 @@ def _gates(visit: Visit) -> _Found:
     subject = visit.app.target.group_id or "group"
     amiss = [finding for gate in own for finding in gate_finding(gate, subject)]
     seen = visit.observation()
-    return [*expectation_findings(seen, visit.expected), *amiss, *unread_findings(seen)]
+    return [*expectation_findings(seen, visit.expected), *amiss, *unread_findings(seen), *_brokers(visit, seen)]
+
+
+def _brokers(visit: Visit, seen: Observation) -> _Found:
+    """Yield brokers without transactions: an error where the group uses them, else what it could not be moved to."""
+    if seen.brokers is None:
+        return ()
+    in_use = {worker.mode for worker in seen.workers} & {Mode.ENABLED, Mode.PREPARING}
+    shortage = shortage_of(seen.brokers, SOURCE_APIS, seen.kafka_cluster_id, visit.app.target.client)
+    return transaction_api_findings(shortage, severity=ERROR if in_use else INFO)
 
 
 def _failures(visit: Visit) -> _Found:

@@ -357,6 +357,12 @@ def _header(value: object) -> tuple[str, bytes | None]:
     return name.decode("utf-8", "surrogateescape"), decode_bytes(value["value"])
 
 
+RECORD_HINT = (
+    'A line is {"topic": …, "partition": …, "key": …, "value": …}, as `eosctl offsets export` writes; or of '
+    "kcat -J, rpk topic consume, kafka-dump-log.sh --print-data-log, kafka-console-consumer.sh with print.key=true."
+)
+
+
 def read_records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
     """Read the records of a file; raises InputFileError that names the file and the line."""
     return (record for _number, _document, record in numbered_documents(lines, name=name))
@@ -378,7 +384,7 @@ def numbered_documents(
         except (ValueError, RecursionError) as exc:
             raise InputFileError(
                 f"{name}, line {number}: not a record: {exc}",
-                hint='A line is {"topic": …, "partition": …, "key": …, "value": …}, as `eosctl offsets export` writes.',
+                hint=RECORD_HINT,
             ) from exc
         yield number, document, record
 

@@ -60,13 +60,16 @@ def shown_version(reported: str) -> str:
 
 
 class BrokerFeatures(Struct, frozen=True):
-    """The features that a broker reports in ApiVersions v3+ (KIP-584).
+    """A broker's report in ApiVersions: its features (v3+, KIP-584) and the keys of the APIs that it offers.
 
-    Each has its highest supported level and, if in use, its finalized one.
+    A feature has its highest supported level and, if in use, its finalized one. `host` is the name by which the cluster
+    lists the broker.
     """
 
     supported: Mapping[str, int]
     finalized: Mapping[str, int]
+    apis: frozenset[int] = frozenset()
+    host: str = ""
 
 
 # the highest production level of metadata.version -> the release that brought it (`MetadataVersion`, Kafka 4.4.0)

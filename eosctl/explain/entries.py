@@ -28,6 +28,7 @@ from eosctl.migrate import codes as migrate
 from eosctl.observation.connectors import codes as connector_configs
 from eosctl.offsets import codes as offsets
 from eosctl.plugins import codes as plugins
+from eosctl.profiles import codes as profiles
 from eosctl.rehearse import codes as rehearse
 from eosctl.rescue import codes as rescue
 from eosctl.state import codes as state
@@ -158,7 +159,7 @@ MODULES = (
     *(errors, open_transactions, fold, offsets_topics, metrics, collect),
     *(state, failures, group, connectors, txn, acls, fence),
     *(offsets, task_counts, migrate, plugins),
-    *(rescue, connector_configs, upgrade, checks, audit, rehearse),
+    *(profiles, rescue, connector_configs, upgrade, checks, audit, rehearse),
 )
 """The modules that declare codes."""
 KINDS = ("error", "warning", "finding", "gate", "exit code", "word")

@@ -25,6 +25,7 @@ from eosctl.errors import (
     ExitCode,
     InterruptedByUserError,
     NotFoundError,
+    NoTransactionsError,
     RefusedError,
     StalePlanError,
     UnsupportedError,
@@ -220,6 +221,8 @@ def _describe(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -
     try:
         with app.transactions() as admin:
             return admin.cluster_id(), admin.describe_transactions(ids)
+    except NoTransactionsError:
+        raise
     except UnsupportedError as error:
         if request.via == "producer" and request.create_unknown:
             return "", dict.fromkeys(ids, KafkaFault(TRANSACTIONAL_ID_NOT_FOUND, "TRANSACTIONAL_ID_NOT_FOUND"))

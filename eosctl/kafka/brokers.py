@@ -1,9 +1,9 @@
-"""Requests to every broker: which do not respond, their features, and their log directories.
+"""Requests to every broker: which do not respond, what they offer, and their log directories.
 
 One request goes to every broker concurrently, so that all brokers that do not respond cost one wait together. Metadata
-is requested from all to find those that do not respond. Features are the supported levels, and those in use (KIP-584),
-as ApiVersions reports them. Log directories, and the free space of their disks, are as DescribeLogDirs reports them
-(KIP-827).
+is requested from all to find those that do not respond. ApiVersions reports the APIs that a broker offers, and its
+features: the supported levels, and those in use (KIP-584). Log directories, and the free space of their disks, are as
+DescribeLogDirs reports them (KIP-827).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from eosctl.core.brokers import KnownBrokers
 from eosctl.core.records import LogDir
 from eosctl.core.versions import BrokerFeatures
 from eosctl.deadline import Deadline
@@ -30,7 +31,7 @@ from eosctl.wire.cluster_messages import (
     MetadataRequest,
     MetadataResponse,
 )
-from eosctl.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, KAFKA_STORAGE_ERROR, NONE
+from eosctl.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, KAFKA_STORAGE_ERROR, NONE, error_name
 
 T = TypeVar("T")
 _PARALLEL_BROKERS = 32
@@ -67,31 +68,37 @@ def silent_among(cluster: Cluster, brokers: Mapping[int, Address], *, deadline: 
     return {broker: answer for broker, answer in answers.items() if isinstance(answer, EosctlError)}
 
 
-def features_of(cluster: Cluster) -> dict[int, BrokerFeatures]:
-    """Return the features of each broker that responds, by node id.
-
-    Raises the last broker's error if none does.
-    """
-    found: dict[int, BrokerFeatures] = {}
-    failure: EosctlError | None = None
+def features_of(cluster: Cluster) -> KnownBrokers:
+    """Return the report of each broker that responds within half of the remaining time; raises if none does."""
     brokers = cluster.metadata().brokers
-    for broker in brokers:
-        try:
-            with cluster.one_of(len(brokers)):
-                answer = cluster.ask(Address(broker.host, broker.port), API_VERSIONS, ApiVersionsRequest("eosctl", "1"))
-        except EosctlError as error:
-            failure = error
+    hosts = {each.node_id: each.host for each in brokers}
+
+    def ask(address: Address) -> ApiVersionsResponse:
+        return cluster.ask(address, API_VERSIONS, ApiVersionsRequest("eosctl", "1"))
+
+    addresses = {each.node_id: Address(each.host, each.port) for each in brokers}
+    patience = cluster.deadline().half() if len(brokers) > 1 else cluster.deadline()
+    answers = ask_every_broker(cluster, addresses, ask, deadline=patience)
+    known, missing = dict[int, BrokerFeatures](), dict[int, str]()
+    failure: EosctlError | None = None
+    for broker, answer in answers.items():
+        if isinstance(answer, EosctlError):
+            failure, missing[broker] = answer, answer.message
+        elif answer.error_code != NONE:
+            missing[broker] = f"it answers {error_name(answer.error_code)}"
         else:
-            found[broker.node_id] = _features(answer)
-    if failure is not None and not found:
+            known[broker] = _features(answer, hosts[broker])
+    if failure is not None and not known:
         raise failure
-    return found
+    return KnownBrokers(known, missing)
 
 
-def _features(answer: ApiVersionsResponse) -> BrokerFeatures:
+def _features(answer: ApiVersionsResponse, host: str) -> BrokerFeatures:
     return BrokerFeatures(
         {each.name: each.max_version for each in answer.supported_features},
         {each.name: each.max_version_level for each in answer.finalized_features},
+        frozenset(each.api_key for each in answer.api_keys),
+        host,
     )
 
 

@@ -130,7 +130,8 @@ def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> To
     deadline.check(f"asking {shown} for a token")
     secret = settings.oauth_client_secret.reveal() if settings.oauth_client_secret else ""
     credentials = base64.b64encode(f"{settings.oauth_client_id}:{secret}".encode()).decode()
-    fields = {"grant_type": "client_credentials"} | ({"scope": settings.oauth_scope} if settings.oauth_scope else {})
+    more = {"scope": settings.oauth_scope, "audience": settings.oauth_audience}
+    fields = {"grant_type": "client_credentials"} | {name: value for name, value in more.items() if value}
     request = urllib.request.Request(  # noqa: S310 - the scheme was checked
         url,
         data=urllib.parse.urlencode(fields).encode(),

@@ -17,8 +17,17 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown, gather_dedicated_topics
 from eosctl.core.configs.records import Selection
-from eosctl.core.offsets.migration import FILE_PREFIX, ConnectorRoute, MigrationPlan, PlannedTopic, topic_of
-from eosctl.core.offsets.names import DEDICATED, GLOBAL, PLACE, parse_store, topic_for
+from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, topic_of
+from eosctl.core.offsets.names import (
+    DEDICATED,
+    FILE_ENDINGS,
+    FILE_PREFIX,
+    GLOBAL,
+    PLACE,
+    is_file,
+    parse_store,
+    topic_for,
+)
 from eosctl.core.records import NewTopic
 from eosctl.core.wording import counted
 from eosctl.deadline import Event
@@ -28,9 +37,6 @@ from eosctl.migrate.topics import CONNECT_PARTITIONS, app_of, cluster_id_of, loo
 from eosctl.offsets.stores.columns import TopicsMade, create_topics, refused_topics
 from eosctl.offsets.stores.gather import locate
 from eosctl.offsets.stores.own import other_partitions, refuse_unfit_targets
-
-_FILE_ENDINGS = (".ndjson", ".jsonl", ".parquet")
-
 
 Owners = tuple[str, ...] | None
 """The connectors whose offsets are taken from a source, or None for all that it has."""
@@ -67,14 +73,6 @@ def target_name_of(app: App, store: str, pattern: str | None) -> Callable[[str],
     return lambda _connector: name
 
 
-def is_file(store: str) -> bool:
-    """Tell whether a store is a file: `file:PATH`, a path with a slash, or a name with the ending of a file.
-
-    No topic name has either.
-    """
-    return store.startswith(FILE_PREFIX) or os.sep in store or store.endswith(_FILE_ENDINGS)
-
-
 def profile_of(store: str) -> str | None:
     """Return the profile whose cluster a store is on, None for a file or the command's own cluster."""
     return None if is_file(store) else parse_store(store, pattern=True).profile
@@ -83,10 +81,8 @@ def profile_of(store: str) -> str | None:
 def _name(app: App, store: str) -> str:
     if is_file(store):
         path = os.path.expanduser(store.removeprefix(FILE_PREFIX))
-        if not path.endswith(_FILE_ENDINGS) and not os.path.isdir(path):
-            raise UsageError(
-                f"what kind of file is {path}?", hint=f"Its name should end in {', '.join(_FILE_ENDINGS)}."
-            )
+        if not path.endswith(FILE_ENDINGS) and not os.path.isdir(path):
+            raise UsageError(f"what kind of file is {path}?", hint=f"Its name should end in {', '.join(FILE_ENDINGS)}.")
         return FILE_PREFIX + os.path.abspath(path)
     profile = parse_store(store).profile
     here, topic = locate(app, store)

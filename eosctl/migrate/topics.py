@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
-from eosctl.core.offsets.migration import FILE_PREFIX, MigrationPlan, Mismatch, PlannedTopic, topic_of
+from eosctl.core.offsets.migration import MigrationPlan, Mismatch, PlannedTopic, topic_of
+from eosctl.core.offsets.names import FILE_PREFIX
 from eosctl.core.offsets.records import OffsetKey, decode_key, key_owner
 from eosctl.core.records import Bounds, Record, TopicDescription, hidden_of
 from eosctl.deadline import Deadline

@@ -45,7 +45,7 @@ from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.group.topics import connectors_as_written, version_at
 from eosctl.machine.side_by_side import side_by_side
 from eosctl.observation.own_clusters import with_own_clusters, with_stale_offsets, written_connectors
-from eosctl.observation.transactions import MAX_TIMEOUT_SETTING, least_maximum_ms, with_transactions
+from eosctl.observation.transactions import MAX_TIMEOUT_SETTING, least_maximum_ms, with_brokers, with_transactions
 from eosctl.ports import ConnectWorker, TopicReader
 
 SUPPORT_PROPERTY = "exactly.once.support"
@@ -144,7 +144,7 @@ def observe_upgrade(app: App, group: GroupObservation, target: Mode, *, validate
     observation = _with_connectors(app, group, _workers_only(app, group, target))
     if group.is_mirror_maker:
         observation = _as_written(app, group, observation)
-    observation = with_own_clusters(app, observation)
+    observation = with_own_clusters(app, with_brokers(app, observation))
     observation = with_transactions(app, _with_topics(app, observation, _TOPIC_PARTS))
     return with_validations(app, observation) if validate else without_validations(observation)
 

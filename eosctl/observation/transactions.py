@@ -119,6 +119,23 @@ def with_transactions(app: App, observation: Observation) -> Observation:
     return asked
 
 
+BROKER_PATIENCE_S = 10.0
+"""How long the brokers may take to report what they offer: one that is down must not use up the time of other looks."""
+
+
+def with_brokers(app: App, observation: Observation) -> Observation:
+    """Add the brokers and what they offer."""
+    if app.target.client is None:
+        return observation.without(["brokers"], "no Kafka cluster was named")
+    try:
+        with replace(app, deadline=app.deadline.half(at_most_s=BROKER_PATIENCE_S)).transactions() as admin:
+            return replace(observation, brokers=admin.features())
+    except InterruptedByUserError:
+        raise
+    except EosctlError as exc:
+        return observation.without(["brokers"], exc.message)
+
+
 def _ask_parts(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Observation:
     """Add each part on its own: one that can't be asked stays unseen."""
     try:

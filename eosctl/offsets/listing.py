@@ -30,11 +30,12 @@ from eosctl.core.offsets.views import (
     IgnoredOffsetRecord,
     OffsetView,
     OffsetViews,
+    Store,
     diff_status,
     offset_views,
 )
 from eosctl.core.open_transactions import OPEN_TRANSACTION
-from eosctl.core.records import Record
+from eosctl.core.records import UNKNOWN, Record
 from eosctl.core.wording import counted
 from eosctl.deadline import Event
 from eosctl.errors import ExitCode, NotFoundError, RefusedError, UsageError
@@ -64,7 +65,7 @@ from eosctl.offsets.rows import (
     plain_views,
     view_members,
 )
-from eosctl.offsets.stores.gather import OffsetStores, gather_stores
+from eosctl.offsets.stores.gather import AwayStore, OffsetStores, gather_stores
 from eosctl.report import Problem, Report, Row
 from eosctl.txn.open_transactions import find_open_transactions
 
@@ -230,21 +231,35 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, r
 
 
 def diff_offsets(
-    app: App, query: OffsetQuery, *, left: str = GLOBAL, right: str = DEDICATED, strict: bool = False
+    app: App,
+    query: OffsetQuery,
+    *,
+    left: str = GLOBAL,
+    right: str = DEDICATED,
+    strict: bool = False,
+    files: Mapping[str, AwayStore] = {},
 ) -> Report:
-    """Compare two stores of the connectors; exit 3 if a source partition is not the same in both.
+    """Compare two stores of the connectors, either of which may be one of `files`.
 
-    Exit 7, or 3 if `strict`, if an open transaction hides one in either.
+    Exit 3 if a source partition is not the same in both; 7, or 3 if `strict`, if an open transaction hides one. Keys
+    and values of a file are compared as JSON: it may spell the same otherwise.
     """
-    found = _gather(app, OffsetQuery(query.connectors, (*query.stores, left, right), query.dedicated_topic))
+    stores = [side for side in (left, right) if side not in files]
+    found = _gather(app, OffsetQuery(query.connectors, (*query.stores, *stores), query.dedicated_topic))
+    found = replace(found, away={**found.away, **files})
     for connector in query.connectors or found.connectors():
-        for side in (left, right):
+        for side in stores:
             require_store(found, connector, side)
-        refuse_same(found, connector, left, right)
+        if not files:
+            refuse_same(found, connector, left, right)
+    for side, other in ((left, right), (right, left)):
+        if side in files and side != other:
+            spelled = _spelled_as(found, side, other, query.connectors or found.connectors())
+            found = replace(found, away={**found.away, side: spelled})
     views = list(chain.from_iterable(_views(app, found, query)))
     pairs = [(view.cells.get(left), view.cells.get(right)) for view in views]
     statuses = [
-        DiffStatus.HIDDEN if _hides(found, view, (left, right)) else diff_status(*pair)
+        DiffStatus.HIDDEN if _hides(found, view, (left, right)) else _compared(pair, as_json=bool(files))
         for view, pair in zip(views, pairs, strict=True)
     ]
     rows = [
@@ -260,11 +275,42 @@ def diff_offsets(
         kind=OFFSETS_DIFF,
         rows=rows,
         summary=DiffSummary(differing=differing, counts={status.value: counts[status] for status in DiffStatus}),
-        data=DiffData(left=left, right=right, clusters={side: cluster_of(found, side) for side in (left, right)}),
+        data=DiffData(left=left, right=right, clusters={side: cluster_of(found, side) for side in stores}),
         target=report_target(app, found),
         problems=[*_listing_problems(app, found), *([hidden_problem(hidden, len(statuses))] if hidden else [])],
         exit_code=comparison_exit_code(differing=bool(differing), hidden=bool(hidden), strict=strict),
     )
+
+
+def _spelled_as(found: OffsetStores, side: str, other: str, connectors: Iterable[str]) -> AwayStore:
+    """Return the file `side` with the keys of the store `other`, where they mean the same source partition."""
+    keys, records = dict[str, list[OffsetKey]](), dict[bytes, Record]()
+    for connector in connectors:
+        stores = found.rows(connector)
+        spellings = {key.identity: key for key in stores[other].connectors.get(connector, ())}
+        file = stores[side]
+        for key in file.connectors.get(connector, ()):
+            as_there = spellings.get(key.identity, key)
+            chosen = key if as_there.raw in file.records else as_there
+            records[chosen.raw] = file.records[key.raw]
+            keys.setdefault(connector, []).append(chosen)
+
+    def partition_of(key: bytes, _partitions: int) -> int:
+        return records[key].partition if key in records else UNKNOWN
+
+    store = Store(side, 0, records=records, connectors=keys, partition_for=partition_of)
+    return replace(found.away[side], store=store)
+
+
+def _compared(pair: tuple[Record | None, Record | None], *, as_json: bool) -> DiffStatus:
+    status = diff_status(*pair)
+    if as_json and status is DiffStatus.DIFFERS:
+        try:
+            left, right = (json.dumps(decode_value(each and each.value), sort_keys=True) for each in pair)
+        except UnparsableValueError:
+            return status
+        return DiffStatus.SAME if left == right else status
+    return status
 
 
 def _hides(found: OffsetStores, view: OffsetView, names: Iterable[str]) -> bool:

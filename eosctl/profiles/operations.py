@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
 
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from eosctl.app import App
 from eosctl.core.clients.hidden_secrets import hide_secrets, without_logins
 from eosctl.core.clients.properties import client_from_properties
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.clients.stores import java_refusals
 from eosctl.core.java.properties import parse_properties, split_list
 from eosctl.core.kept.plan_file import yaml_of
 from eosctl.core.wording import counted
@@ -31,6 +32,7 @@ from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import CLUSTERS
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError, UsageError
+from eosctl.profiles import codes
 from eosctl.profiles.rows import (
     PROFILE_CHECK,
     PROFILE_FILE,
@@ -327,7 +329,12 @@ def import_settings(
     else:
         client = client_from_properties(properties)
         found = {"bootstrap_server": ",".join(client.settings.bootstrap_servers), "command_config": path}
-    return set_values(file, profile, [f"{name}={value}" for name, value in found.items() if value])
+    report = set_values(file, profile, [f"{name}={value}" for name, value in found.items() if value])
+    return replace(report, problems=[*report.problems, *_refused_by_java(java_refusals(properties))])
+
+
+def _refused_by_java(settings: Iterable[str]) -> list[Problem]:
+    return [Problem(codes.JAVA_REFUSES, f"Java's clients refuse this file: {each}") for each in settings]
 
 
 def _write(file: ConfigFile, text: str, profile: str) -> Report:
@@ -375,7 +382,7 @@ def check_target(app: App) -> Report:
         code = ExitCode.OK
     cluster = next((row.found for row in rows if row.check == "kafka"), None)
     target = {"kafka_cluster_id": cluster, "group_id": app.target.group_id}
-    problems = [Problem.of(failure) for failure in failures]
+    problems = [*_refused_by_java(app.target.java_refusals), *(Problem.of(failure) for failure in failures)]
     summary = ProfileCheckSummary(counts=counts)
     return Report(PROFILE_CHECK, rows, summary, target=target, problems=problems, exit_code=code)
 

@@ -176,6 +176,7 @@ def resolve_target(
             *disagreements,
         ),
         disagreements=disagreements,
+        java_refusals=found.java_refusals if found else (),
         notes=(*(found.notes if found else ()), *(note for each in workers for note in _unresolved(each))),
         **values,
     )

@@ -17,7 +17,9 @@ from eosctl.connectors.dedicated import task_clusters
 from eosctl.core.configs.fold import fold_config_topic
 from eosctl.core.configs.view import aborted_records, differing_connectors
 from eosctl.core.findings import Finding
-from eosctl.core.records import UNKNOWN, Record, read_records
+from eosctl.core.kept.record_formats import read_dump
+from eosctl.core.offsets import codes as topic_codes
+from eosctl.core.records import UNKNOWN, Record
 from eosctl.core.transactions import TransactionListing
 from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
@@ -213,12 +215,13 @@ def _report(app: App, observation: _Observation, kind: Kind, chosen: Sequence[Ca
 
 
 def replay_file(app: App, lines: Iterable[bytes], *, name: str) -> Report:
-    """Report the state after the records of a record file called `name`; touch no cluster.
+    """Report the state after the records of a file called `name`, of any tool; touch no cluster.
 
     Records without an offset follow the one before them; raises InputFileError.
     """
     records: list[Record] = []
-    for record in read_records(lines, name=name):
+    dump = read_dump(lines, name=name)
+    for _number, record in dump.records:
         if records and (record.topic, record.partition) != (records[0].topic, records[0].partition):
             raise InputFileError(
                 f"{name}: records of more than one topic or partition: {records[0].topic}-{records[0].partition} "
@@ -229,7 +232,8 @@ def replay_file(app: App, lines: Iterable[bytes], *, name: str) -> Report:
         records.append(record._replace(offset=after) if record.offset == UNKNOWN else record)
     records.sort(key=lambda record: record.offset)
     target = {"kafka_cluster_id": None, "group_id": app.target.group_id}
-    return replay_report(fold_config_topic(records), target=target)
+    cautions = [Problem(topic_codes.MAY_BE_ABORTED, each) for each in dump.cautions]
+    return replay_report(fold_config_topic(records), target=target, problems=cautions)
 
 
 def replay_topic(app: App) -> Report:

@@ -183,7 +183,7 @@ def _open_places(
 def _versions(app: App) -> tuple[Mapping[int, Version | None], int | None]:
     try:
         with app.transactions() as admin:
-            features = admin.features()
+            features = admin.features().known
     except InterruptedByUserError:
         raise
     except EosctlError:

@@ -20,6 +20,12 @@ SAME_KAFKA_CLUSTER = gate(
     "All workers use the Kafka cluster that -b names.",
     "Check -b and -u: they lead to different clusters.",
 )
+BROKERS_TRANSACTIONAL = gate(
+    "brokers_transactional",
+    "Every broker offers what exactly-once source tasks and their leader need: InitProducerId, AddPartitionsToTxn and "
+    "EndTxn.",
+    "Look again when every broker answers.",
+)
 WORKER_VERSIONS = gate(
     "worker_versions", "Every worker is Kafka 3.3 or newer.", "Upgrade it to Kafka 3.3 or newer first."
 )

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.codes import Code
+from eosctl.core.brokers import INSPECTION_APIS, SOURCE_APIS, shortage_of
 from eosctl.core.clients.own_brokers import one_partition, only_compacted
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.open_transactions import OpenTransaction
@@ -90,6 +91,24 @@ def _same_cluster(observation: Observation) -> GateVerdict:
         return GateVerdict(f"the members of the group are connected to Kafka cluster {ours}", failures)
     unknowns = [] if observation.cluster_ids else ["no worker reported its Kafka cluster"]
     return GateVerdict(f"all workers that answer use Kafka cluster {ours}", failures, unknowns)
+
+
+def _brokers_transactional(observation: Observation) -> GateVerdict:
+    """Check every broker, as any of them may be a coordinator: brokers of a cluster may differ."""
+    brokers = observation.brokers
+    if observation.target is Mode.DISABLED:
+        return GateVerdict("does not matter on the way to disabled")
+    if brokers is None:
+        return GateVerdict(unknowns=[observation.why_unseen("brokers")])
+    silent = [f"broker {broker} is not seen: {why}" for broker, why in sorted(brokers.missing.items())]
+    shortage = shortage_of(brokers, SOURCE_APIS, observation.kafka_cluster_id, observation.client)
+    if shortage is not None:
+        return GateVerdict(failures=[f"{shortage}; the brokers are {shortage.kind}"], unknowns=silent, fix=shortage.fix)
+    proof = f"{counted(len(brokers.known), 'broker')}: transactions are offered"
+    unseeable = shortage_of(brokers, INSPECTION_APIS, observation.kafka_cluster_id, observation.client)
+    return GateVerdict(
+        proof if unseeable is None else f"{proof}, but eosctl can't look at them: {unseeable}", (), silent
+    )
 
 
 def _config_topic(observation: Observation) -> GateVerdict:
@@ -296,6 +315,7 @@ _RULES: tuple[_Rule, ...] = (
     _Rule(codes.MEMBERS_KNOWN, members_known),
     _Rule(codes.GROUP_STABLE, group_stable),
     _Rule(codes.SAME_KAFKA_CLUSTER, _same_cluster, guards_data=True),
+    _Rule(codes.BROKERS_TRANSACTIONAL, _brokers_transactional),
     _Rule(codes.WORKER_VERSIONS, worker_versions, guards_data=True),
     _Rule(codes.WORKER_HEALTH, worker_health),
     _Rule(codes.INTERNAL_REST, internal_rest, only_up=True, guards_data=True),
@@ -351,6 +371,7 @@ _RULES: tuple[_Rule, ...] = (
 )
 SUMMING_GATES = frozenset(
     {
+        codes.BROKERS_TRANSACTIONAL,
         codes.CONFIG_TOPIC_READABLE,
         codes.CONNECTORS_HEALTHY,
         codes.PROPERTY_NAMES,

@@ -11,7 +11,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from eosctl.errors import ProtocolError, UnreachableError, UnsupportedError
+from eosctl.core.brokers import APPLICATION_APIS, INIT_PRODUCER_ID, INSPECTION_APIS, is_left_out, kind_of
+from eosctl.errors import NoTransactionsError, ProtocolError, UnreachableError, UnsupportedError
 from eosctl.wire.primitives import NULLABLE_STRING, Data
 from eosctl.wire.schema import NotCarriedError, Struct, decoding, encoding, skip_tags
 
@@ -151,6 +152,7 @@ class Offered(NamedTuple):
     newest: int
 
 
+_TRANSACTIONAL = {*APPLICATION_APIS, *INSPECTION_APIS, 27}  # 27: WriteTxnMarkers
 _METADATA, _VOTE = 3, 52
 """API keys: KRaft controllers vote and report no metadata."""
 
@@ -173,10 +175,7 @@ class BrokerVersions:
                 hint="Give a broker's listener with --bootstrap-server.",
             )
         if offered is None:
-            raise UnsupportedError(
-                f"broker {broker} does not offer {api.name}: it came with Kafka {api.release_of(0)}",
-                hint="Connect to a newer broker, or to a broker rather than a controller or proxy.",
-            )
+            raise self._not_offered(api, broker)
         version = min(api.newest, offered.newest)
         if version < max(api.oldest, offered.oldest):
             raise UnsupportedError(
@@ -184,3 +183,18 @@ class BrokerVersions:
                 f"eosctl speaks v{api.oldest} (Kafka {api.release_of(api.oldest)}) to v{api.newest}"
             )
         return version
+
+    def _not_offered(self, api: AnyApi, broker: str) -> UnsupportedError:
+        """Return the error for an API that is missing; a newer broker is advised only where age can be the reason."""
+        without = bool(self._offered) and api.key in _TRANSACTIONAL and INIT_PRODUCER_ID not in self._offered
+        kind = kind_of((), None, (broker,))
+        if kind.name or is_left_out(self._offered, api.key):
+            reason = "the broker offers APIs that came later, so its age is not the reason"
+            whose = f"the broker is {kind}" if kind.name else reason
+            hint = kind.advice if without else f"Brokers of this kind, or a proxy before them, leave {api.name} out."
+        else:
+            whose = f"it came with Kafka {api.release_of(0)}"
+            hint = "Connect to a newer broker, or to a broker rather than a controller or proxy."
+        if without:
+            return NoTransactionsError(f"broker {broker} offers no transactions, nor {api.name}: {whose}", hint=hint)
+        return UnsupportedError(f"broker {broker} does not offer {api.name}: {whose}", hint=hint)

@@ -52,7 +52,7 @@ def test_where_all_brokers_answer_none_is_silent(subject: Subject) -> None:
 def test_brokers_report_their_features(subject: Subject) -> None:
     """The release follows from the metadata.version that a broker can have; transaction.version 2 came with 4.0."""
     with subject.admin() as admin:
-        found = admin.features()
+        found = admin.features().known
     assert found
     for features in found.values():
         release = release_of(features)
@@ -211,7 +211,7 @@ def test_partitions_that_do_not_exist_are_faults_beside_those_that_do(subject: S
 def test_each_broker_reports_its_log_directories_and_their_room(subject: Subject) -> None:
     with subject.admin() as admin:
         found = admin.log_dirs(patience_s=20)
-        assert set(found) == set(admin.features())
+        assert set(found) == set(admin.features().known)
         [first, *_others] = found
         assert set(admin.log_dirs(patience_s=20, besides=[first])) == set(found) - {first}
     for log_dirs in found.values():

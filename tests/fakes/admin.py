@@ -114,6 +114,7 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
     hidden_groups = _told(NativeTransactionAdmin.hidden_groups)
     list_groups = _told(NativeTransactionAdmin.list_groups)
     log_dirs = _told(NativeTransactionAdmin.log_dirs)
+    features = _told(NativeTransactionAdmin.features)
 
     def fence(
         self,

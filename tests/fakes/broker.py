@@ -16,7 +16,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -149,10 +149,11 @@ class FakeCluster:
 
     `versions` narrows what is offered: {"FindCoordinator": (0, 3)}. `users` (name -> password) turns SASL PLAIN on,
     and OAUTHBEARER with the passwords as tokens. It listens within its `with` block; FakeTransactionAdmin needs none,
-    and its methods are those that `calls` knows. `unaware` are topics that a node has not heard of yet. Metadata leaves
-    `unnamed` nodes out; `frozen` ones accept connections and answer nothing. A login lasts `session_lifetime_ms` by
-    `now_s`, 0 for ever; `cut_off` counts the connections that were closed at a request behind that. `accepted`
-    counts connections by node. The next fetch is answered with nothing but `throttle_ms`, if that is not 0.
+    and its methods are those that `calls` knows. `left_out` are keys of APIs that a node does not offer, `unaware` are
+    topics that it has not heard of yet. Metadata leaves `unnamed` nodes out; `frozen` ones take connections and answer
+    nothing. A login lasts `session_lifetime_ms` by `now_s`, 0 for ever; `cut_off` counts the connections that were
+    closed at a request behind that. `accepted` counts connections by node. The next fetch is answered with nothing but
+    `throttle_ms`, if that is not 0.
     """
 
     def __init__(
@@ -175,6 +176,7 @@ class FakeCluster:
         self.deny_read: set[str] = set()
         self.unaware: dict[int, set[str]] = {}
         self.unnamed: set[int] = set()
+        self.left_out: dict[int, Collection[int]] = {}
         self.frozen: set[int] = set()
         self.session_lifetime_ms = 0
         self.now_s: Callable[[], float] = time.monotonic

@@ -39,7 +39,9 @@ class Asked(NamedTuple):
 def _api_versions(asked: Asked, _request: object) -> cluster_api.ApiVersionsResponse:
     state = asked.cluster.state
     answer = _all_offered(asked.error, tuple(asked.cluster.versions.items()))
+    left_out = asked.cluster.left_out.get(asked.node, ())
     return answer._replace(
+        api_keys=tuple(each for each in answer.api_keys if each.api_key not in left_out),
         supported_features=tuple(cluster_api.SupportedFeature(name, 0, most) for name, most in state.supported.items()),
         finalized_features=tuple(
             cluster_api.FinalizedFeature(name, level, level) for name, level in state.finalized.items()
@@ -47,14 +49,19 @@ def _api_versions(asked: Asked, _request: object) -> cluster_api.ApiVersionsResp
     )
 
 
+_OFFERED_ONLY = {24: (0, 5), 25: (0, 4), 26: (0, 5), 28: (0, 5)}
+"""APIs of clients' transactions, by key: a broker offers them (4.3), and eosctl requests none of them."""
+
+
 @lru_cache(maxsize=128)
 def _all_offered(error: int, narrowed: tuple[tuple[str, tuple[int, int]], ...]) -> cluster_api.ApiVersionsResponse:
     from tests.fakes.broker import APIS, offered
 
     versions = dict(narrowed)
+    ranges = {api.key: offered(api, versions) for api in APIS.values()} | _OFFERED_ONLY
     return cluster_api.ApiVersionsResponse(
         error_code=error,
-        api_keys=tuple(cluster_api.ApiRange(api.key, *offered(api, versions)) for api in APIS.values()),
+        api_keys=tuple(cluster_api.ApiRange(key, *each) for key, each in ranges.items()),
     )
 
 

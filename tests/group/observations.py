@@ -6,9 +6,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from eosctl.core.brokers import KnownBrokers
 from eosctl.core.configs.fold import ConfigState, ConnectorState
 from eosctl.core.offsets.findings import AbortedOffset
 from eosctl.core.records import Record, TopicDescription
+from eosctl.core.versions import BrokerFeatures
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.group.observation.rules import Observation, ObservedConnector, RightsSeen, WorkerFile
 
@@ -50,6 +52,7 @@ def good() -> Observation:
         unknown_ids=frozenset(),
         rival_groups={},
         rights=RightsSeen(judged=12),
+        brokers=KnownBrokers({1: BrokerFeatures({}, {}, frozenset({22, 24, 26, 61, 65, 66}))}),
     )
 
 

@@ -43,6 +43,20 @@ def _answer(*_asked: str) -> tuple[int, bytes]:
     return 200, json.dumps({"access_token": "the-token", "expires_in": 60}).encode()
 
 
+def test_an_audience_is_part_of_the_request() -> None:
+    asked: list[str] = []
+
+    def answer(_authorization: str, body: str) -> tuple[int, bytes]:
+        asked.append(body)
+        return 200, json.dumps({"access_token": "the-token", "expires_in": 60}).encode()
+
+    with token_endpoint(answer) as url:
+        settings = ClientSettings(("h:1",), **client_credentials(url), oauth_audience="brokers")
+        assert fetch_token(settings, Deadline.after(PLENTY_S)).text == "the-token"
+        assert "oauth_cb" in client_properties(settings)  # librdkafka's own way sends none
+    assert asked[0] == "grant_type=client_credentials&scope=kafka+admin&audience=brokers"
+
+
 def test_the_endpoint_is_known_by_its_own_authority(
     authority: trustme.CA, endpoint_context: ssl.SSLContext, tmp_path: Path
 ) -> None:

@@ -82,6 +82,41 @@ def test_diff_of_equal_stores_is_no_finding(run: Run) -> None:
     assert run("diff", "--connector", "reddit", OWN, "dedicated").exit_code == 0
 
 
+@pytest.mark.parametrize("form", ["rest", "strimzi"])
+def test_what_was_exported_differs_from_nothing(run: Run, world: OffsetWorld, tmp_path: Path, form: str) -> None:
+    """A body has neither the keys' bytes nor those of the values: equal offsets must not count as different."""
+    world.topics.put(GLOBAL, b'["reddit", {"subreddit": "spaced"}]', b'{ "timestamp" : "1" }')
+    file = tmp_path / "offsets.out"
+    assert run("export", "--store", "global", "--connector", "reddit", "--format", form, str(file)).exit_code == 0
+    done = run("diff", "--connector", "reddit", "global", str(file), "-o", "json").json()
+    assert done["exit_code"] == 0, done["data"]["rows"]
+    assert set(done["data"]["clusters"]) == {"global"}
+    assert done["data"]["rows"]
+    text = file.read_text()
+    file.write_text(text.replace("apachekafka", "other"))
+    changed = run("diff", "--connector", "reddit", "global", str(file), "-o", "json").json()
+    assert changed["exit_code"] == 3
+    assert {row["status"] for row in changed["data"]["rows"]} == {"same", "only_left", "only_right"}
+
+
+def test_diff_with_what_another_tool_printed(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
+    world.topics.put(GLOBAL, b'["plain",{"filename":"/b"}]', b'{"position":7}')
+    file = tmp_path / "printed.txt"
+    file.write_text('["plain",{"filename":"/b"}]\t{"position":8}\n["plain",{"filename":"/b"}]\t{"position":7}\n')
+    done = run("diff", "--connector", "plain", str(file), "global", "-o", "json")
+    statuses = {row["source_partition"]["filename"]: row["status"] for row in done.json()["data"]["rows"]}
+    assert statuses["/b"] == "same"  # the later line is the newer record
+    assert "isolation-level" in done.stderr
+
+
+def test_strimzis_config_map_is_imported(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "cm.yaml"
+    body = {"offsets": [{"partition": {"filename": "/new"}, "offset": {"position": 3}}]}
+    file.write_text(f"apiVersion: v1\nkind: ConfigMap\ndata:\n  offsets.json: |\n    {json.dumps(body)}\n")
+    done = run("import", str(file), "--store", "global", "--connector", "plain", "--dry-run", "-o", "json").json()
+    assert [(row["action"], row["after"]) for row in done["data"]["rows"]] == [("write", {"position": 3})]
+
+
 def test_diff_needs_a_dedicated_topic(run: Run) -> None:
     done = run("diff", "--connector", "plain")
     assert done.exit_code == 2

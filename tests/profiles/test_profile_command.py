@@ -302,6 +302,19 @@ def test_check(
     assert [row["status"] for row in done.json()["data"]["rows"]] == statuses
 
 
+def test_import_and_check_tell_what_java_would_refuse(profile: Profile, stage: Scene, tmp_path: Path) -> None:
+    """A PEM trust store with a password: eosctl takes it, and the workers that get the same file do not start."""
+    settings = tmp_path / "client.properties"
+    pem = f"ssl.truststore.type=PEM\nssl.truststore.location={tmp_path}/ca.pem\nssl.truststore.password=canary\n"
+    settings.write_text(f"bootstrap.servers=127.0.0.1:1\nsecurity.protocol=SSL\n{pem}")
+    settings.chmod(0o600)
+    done = profile("import", "p", str(settings), "-o", "json")
+    assert (done.exit_code, [each["code"] for each in done.json()["errors"]]) == (0, ["java_refuses"])
+    checked = profile("check", "p", "--timeout", "5s", "-o", "json", **stage.surroundings)
+    assert "java_refuses" in [each["code"] for each in checked.json()["errors"]]
+    assert "canary" not in done.stdout + done.stderr + checked.stdout + checked.stderr
+
+
 def test_check_of_what_does_not_answer(profile: Profile) -> None:
     done = profile(
         "check", "-b", "127.0.0.1:1", "-u", "http://127.0.0.1:1", "-g", "g", "--timeout", "300s", "-o", "json"

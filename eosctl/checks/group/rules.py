@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from eosctl.checks import codes
 from eosctl.codes import Code
+from eosctl.core.brokers import Shortage
 from eosctl.core.clients.own_brokers import only_compacted
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
@@ -32,6 +33,16 @@ def gate_finding(gate: Gate, subject: str) -> Iterable[Finding]:
     elif gate.status == "unknown":
         evidence = {"gate": gate.id, "status": gate.status}
         yield Finding(gate.id, WARNING, subject, f"not known: {gate.evidence}", gate.fix, evidence, certain=False)
+
+
+def transaction_api_findings(shortage: Shortage | None, *, severity: str = ERROR) -> Iterable[Finding]:
+    """Yield the transactional APIs that brokers lack; a lack at one of them counts: it may become a coordinator."""
+    if shortage is not None:
+        lacking = {str(broker): list(names) for broker, names in shortage.without.items()}
+        yield Finding(
+            codes.BROKERS_WITHOUT_TRANSACTIONS, severity, "brokers", f"{shortage}; the brokers are {shortage.kind}",
+            shortage.fix, {"lacking": lacking, "kind": shortage.kind.name or None, "sign": shortage.kind.sign or None},
+        )  # fmt: skip
 
 
 def unread_findings(observation: Observation) -> Iterable[Finding]:

@@ -13,12 +13,14 @@ from typing import cast
 
 from msgspec import Struct
 
+from eosctl.core.clients.providers import require_resolved
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.clients.stores import (
     KINIT_COMMAND,
     TOKEN_COMMAND,
     StoreFile,
     endpoint_stores,
+    java_refusals,
     sasl_fields,
     store_files,
 )
@@ -117,11 +119,14 @@ SECRET_NAMES = frozenset(
     {name for names in _SECRET_FIELDS.values() for name in names}
     | {"sasl.jaas.config", "ssl.keystore.password", "ssl.truststore.password"}
 )
+_STORE_SETTINGS = [
+    f"ssl.{store}.{what}" for store in ("truststore", "keystore") for what in ("location", "type", "password")
+]
 _READ_ELSEWHERE = {
     "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.mechanisms", "sasl.jaas.config",
     "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.extensions", "request.timeout.ms", "socket.timeout.ms",
     "ssl.endpoint.identification.algorithm",
-    *(f"ssl.{store}.{what}" for store in ("truststore", "keystore") for what in ("location", "type", "password")),
+    *_STORE_SETTINGS,
 }  # fmt: skip
 # passed on to librdkafka: Java's name -> librdkafka's
 _PASSED_ON = {
@@ -136,6 +141,7 @@ _PASSED_ON = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
 }  # fmt: skip
+_TOKEN_SOURCES = ("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.extensions")
 _IMMATERIAL = re.compile(
     r"(key|value)\.(de)?serializer|interceptor\.classes|metric(s|\.reporters).*|auto\.include\.jmx\.reporter"
     r"|default\.api\.timeout\.ms|group\.id|acks|retries|linger\.ms|batch\.size|buffer\.memory|max\.block\.ms"
@@ -143,20 +149,22 @@ _IMMATERIAL = re.compile(
     r"|compression\.type|partitioner\..*|security\.providers|sasl\.(login|client)\.callback\.handler\.class"
     r"|sasl\.oauthbearer\.method|ssl\.(protocol|provider|enabled\.protocols|(trust|key)manager\.algorithm)"
 )
-_SECRET_OPTION = re.compile(r"(password|secret)\w*\s*=", re.IGNORECASE)
+_SECRET_OPTION = re.compile(r"(password|secret|access\.token|refresh\.token|assertion)\w*\s*=", re.IGNORECASE)
 
 
 class ClientProperties(Struct, frozen=True):
     """The contents of a settings file: the settings (bootstrap servers may be empty), and what has no effect here.
 
     `notes` report the settings for which librdkafka gets another value; they are harmless, and for verbose output.
-    `stores` are still to be opened: until then the settings name their files as if they were PEM.
+    `stores` are still to be opened: until then the settings name their files as if they were PEM. `java_refusals` are
+    settings that eosctl takes, and with which Java's clients don't start.
     """
 
     settings: ClientSettings
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     stores: tuple[StoreFile, ...] = ()
+    java_refusals: tuple[str, ...] = ()
 
 
 def client_from_properties(properties: Properties, *, warn: bool = True) -> ClientProperties:
@@ -166,25 +174,34 @@ def client_from_properties(properties: Properties, *, warn: bool = True) -> Clie
     """
     values = {key: value.strip() for key, value in properties.values.items()}
     fields: dict[str, object] = {}
-    for name, keys in (_TEXT_FIELDS | _SECRET_FIELDS).items():
-        key = next((key for key in keys if values.get(key)), None)
+    chosen = {
+        name: next((key for key in keys if values.get(key)), None)
+        for name, keys in (_TEXT_FIELDS | _SECRET_FIELDS).items()
+    }
+    protocol = _protocol(properties)
+    login = ["sasl.jaas.config", *_TOKEN_SOURCES] if protocol.startswith("SASL") else []
+    stores = _STORE_SETTINGS if protocol.endswith("SSL") else []
+    require_resolved(properties, [*(key for key in chosen.values() if key), *login, *stores])
+    for name, key in chosen.items():
         if key is not None:
-            value = properties.resolved(key)
+            value = values[key]
             value = pem_lines(value) if name in _PEM_FIELDS else value
             fields[name] = Secret(value) if name in _SECRET_FIELDS else value
     fields["bootstrap_servers"] = split_list(values.get("bootstrap.servers", ""))
-    fields["security_protocol"] = _protocol(properties)
+    fields["security_protocol"] = protocol
     fields["request_timeout_ms"] = _timeout_ms(properties)
-    if str(fields["security_protocol"]).startswith("SASL"):
+    if protocol.startswith("SASL"):
         fields |= sasl_fields(properties, fields)
-    if str(fields["security_protocol"]).endswith("SSL"):
+    if protocol.endswith("SSL"):
         fields |= _ssl_fields(properties)
     warnings = tuple(_warnings(properties)) if warn else ()
     fields["extra"] = _passed_on(properties) | cast(dict[str, str], fields.get("extra", {}))
     settings = ClientSettings(**fields)  # type: ignore[arg-type]  # the tables hold its fields
-    stores = [*store_files(properties)] if settings.security_protocol.endswith("SSL") else []
-    stores += endpoint_stores(properties) if settings.oauth_token_endpoint_url else []
-    return ClientProperties(settings, warnings, tuple(_notes(properties)), tuple(stores))
+    files = [*store_files(properties)] if protocol.endswith("SSL") else []
+    files += endpoint_stores(properties) if settings.oauth_token_endpoint_url else []
+    return ClientProperties(
+        settings, warnings, tuple(_notes(properties)), tuple(files), tuple(java_refusals(properties))
+    )
 
 
 def secrets_in(properties: Properties) -> list[str]:

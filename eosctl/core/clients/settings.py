@@ -91,6 +91,7 @@ class ClientSettings(Struct, frozen=True):
     oauth_client_id: str | None = None
     oauth_client_secret: Secret | None = None
     oauth_scope: str | None = None
+    oauth_audience: str | None = None
     oauth_ca_location: str | None = None
     oauth_ca_pem: str | None = None
     oauth_extensions: Mapping[str, str] = {}

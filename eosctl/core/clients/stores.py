@@ -61,7 +61,7 @@ def endpoint_stores(properties: Properties) -> Iterator[StoreFile]:
     if properties.values.get("sasl.jaas.config"):
         from eosctl.core.java.keystores import parse_jaas
 
-        options = parse_jaas(properties.resolved("sasl.jaas.config")).options
+        options = parse_jaas(properties.values["sasl.jaas.config"].strip()).options
         for store in store_files(endpoint_properties(properties, options)):
             yield replace(store, of_endpoint=True)
 
@@ -72,8 +72,7 @@ def store_files(properties: Properties) -> Iterator[StoreFile]:
         key = f"ssl.{store}.location"
         location = properties.values.get(key, "").strip()
         kind = properties.values.get(f"ssl.{store}.type", "").strip().upper()
-        suffix = location.rsplit(".", 1)[-1].lower()
-        if not location or kind == "PEM" or (not kind and suffix in ("pem", "crt", "cer")):
+        if not location or kind == "PEM" or (not kind and location.lower().endswith(_PEM_ENDINGS)):
             continue
         password = _secret(properties, f"ssl.{store}.password")
         key_password = _secret(properties, "ssl.key.password") if store == "keystore" else None
@@ -81,12 +80,17 @@ def store_files(properties: Properties) -> Iterator[StoreFile]:
 
 
 def _secret(properties: Properties, name: str) -> Secret | None:
-    return Secret(properties.resolved(name)) if properties.values.get(name, "").strip() else None
+    value = properties.values.get(name, "").strip()
+    return Secret(value) if value else None
 
 
 def endpoint_properties(properties: Properties, options: Mapping[str, str]) -> Properties:
-    """Return the TLS options of the token endpoint, which are part of the JAAS line (`JaasOptionsUtils`, Kafka 4.3)."""
-    values = {name: value for name, value in options.items() if name.startswith("ssl.")}
+    """Return the TLS options of the token endpoint, which are part of the JAAS line.
+
+    Kafka's begin with `ssl.` (`JaasOptionsUtils`, Kafka 4.3), Strimzi's with `oauth.ssl.`.
+    """
+    names = {name: name.removeprefix("oauth.") for name in options}
+    values = {names[name]: value for name, value in options.items() if names[name].startswith("ssl.")}
     return Properties(f"{properties.place('sasl.jaas.config')}: sasl.jaas.config", values)
 
 
@@ -128,7 +132,7 @@ def sasl_fields(properties: Properties, given: Mapping[str, object]) -> dict[str
     if properties.values.get("sasl.jaas.config"):
         fields |= _jaas_fields(properties)
     if mechanism == "OAUTHBEARER":
-        fields |= _oauth_fields(properties, given)
+        fields |= _oauth_fields(properties, {**given, **fields})
     elif mechanism != "GSSAPI":
         known = {**given, **fields}
         if not known.get("sasl_username") or not known.get("sasl_password"):
@@ -141,7 +145,7 @@ def _jaas_fields(properties: Properties) -> dict[str, object]:
 
     key = "sasl.jaas.config"
     try:
-        module = parse_jaas(properties.resolved(key))
+        module = parse_jaas(properties.values[key].strip())
     except ValueError as exc:
         raise properties.error(key, str(exc)) from exc
     options = module.options
@@ -163,12 +167,32 @@ def _jaas_fields(properties: Properties) -> dict[str, object]:
     raise properties.error(key, f"login module {module.name} is not supported")
 
 
+HANDLER = "sasl.login.callback.handler.class"
+_STRIMZI = "oauth."
+_STRIMZI_OPTIONS = {
+    "oauth.client.id": "oauth_client_id",
+    "oauth.scope": "oauth_scope",
+    "oauth.audience": "oauth_audience",
+    "oauth.token.endpoint.uri": "oauth_token_endpoint_url",
+    "oauth.access.token.location": "oauth_token_file",
+}
+_STRIMZI_SECRETS = {"oauth.client.secret": "oauth_client_secret", "oauth.access.token": "oauth_token"}
+_STRIMZI_OTHER_WAYS = (
+    *("oauth.refresh.token", "oauth.refresh.token.location", "oauth.client.assertion"),
+    *("oauth.client.assertion.location", "oauth.password.grant.username"),
+)
+
+
 def _oauth_options(module: LoginModule) -> dict[str, object]:
-    options, prefix = module.options, "extension_"
+    """Return the fields in the options of Kafka's login handlers, or Strimzi's (`ClientConfig` of kafka-oauth)."""
+    options = module.options
+    prefix = "oauth.sasl.extension." if any(name.startswith(_STRIMZI) for name in options) else "extension_"
     extensions = {name[len(prefix) :]: value for name, value in options.items() if name.startswith(prefix)}
     fields: dict[str, object] = {"oauth_client_id": options.get("clientId"), "oauth_scope": options.get("scope")}
     if "clientSecret" in options:
         fields["oauth_client_secret"] = Secret(options["clientSecret"])
+    fields |= {field: options[name] for name, field in _STRIMZI_OPTIONS.items() if name in options}
+    fields |= {field: Secret(options[name]) for name, field in _STRIMZI_SECRETS.items() if name in options}
     if extensions:
         fields["oauth_extensions"] = extensions
     return {name: value for name, value in fields.items() if value is not None}
@@ -179,16 +203,86 @@ def _oauth_fields(properties: Properties, given: Mapping[str, object]) -> dict[s
     key = "sasl.oauthbearer.token.endpoint.url"
     url = properties.values.get(key, "").strip()
     fields: dict[str, object] = {}
-    if given.get("oauth_token_command") or given.get("oauth_token"):
+    if given.get("oauth_token_command") or given.get("oauth_token") or given.get("oauth_token_file"):
         url = ""
-    elif not url:
+    elif not url and not given.get("oauth_token_endpoint_url"):
         needed = f"{key} (https://… or file:///…), or {TOKEN_COMMAND}"
-        raise properties.error("sasl.mechanism", f"OAUTHBEARER needs {needed}")
+        raise properties.error("sasl.mechanism", f"OAUTHBEARER needs {needed}", hint=_token_hint(properties))
     if url.startswith("file:"):
         fields["oauth_token_file"] = "/" + url.removeprefix("file:").lstrip("/")
     elif url:
         fields["oauth_token_endpoint_url"] = url
+    if not (url or given.get("oauth_token_command") or given.get("oauth_token") or given.get("oauth_token_file")):
+        _require_client_credentials(properties, given)
     pairs = split_list(properties.values.get("sasl.oauthbearer.extensions", ""))
     if pairs:
         fields["oauth_extensions"] = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
     return fields
+
+
+def _require_client_credentials(properties: Properties, given: Mapping[str, object]) -> None:
+    """Raise InputFileError for a way to Strimzi's endpoint that eosctl does not have, or a secret that is elsewhere."""
+    jaas = properties.values.get("sasl.jaas.config", "")
+    other = next((name for name in _STRIMZI_OTHER_WAYS if name in jaas), None)
+    if given.get("oauth_client_id") and given.get("oauth_client_secret"):
+        return
+    problem = (
+        f"eosctl does not log in with {other}"
+        if other
+        else "the token endpoint needs oauth.client.id and oauth.client.secret"
+    )
+    raise properties.error("sasl.jaas.config", problem, hint=_token_hint(properties))
+
+
+_GOOGLES = "com.google.cloud.hosted.kafka.auth.GcpLoginCallbackHandler"
+_STRIMZIS = "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler"
+
+
+def _token_hint(properties: Properties) -> str:
+    """Return what to set where the file does not show how to get a token, as its login handler alone knows."""
+    handler = properties.values.get(HANDLER, "").strip()
+    if handler == _GOOGLES:
+        return (
+            "Google's handler makes the token of the machine's credentials. Run Google's local server for it "
+            "(kafka_gcp_credentials_server.py in googleapis/managedkafka), and set sasl.oauthbearer.token.endpoint.url="
+            f"http://localhost:14293 with any client id and secret; or set {TOKEN_COMMAND} to a command that prints "
+            "such a token."
+        )
+    if handler == _STRIMZIS:
+        return (
+            "Strimzi's handler also takes its settings from the worker's environment: OAUTH_TOKEN_ENDPOINT_URI, "
+            "OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and others. Put them into sasl.jaas.config of a file of your own "
+            f"(oauth.token.endpoint.uri …), or set {TOKEN_COMMAND}."
+        )
+    own = f"Only a worker has the login handler {handler}. " if handler else ""
+    return f"{own}Set {TOKEN_COMMAND} to a command that prints a token. `eosctl explain token_command` has an example."
+
+
+_PEM_ENDINGS = (".pem", ".crt", ".cer")
+
+
+def java_refusals(properties: Properties) -> Iterator[str]:
+    """Yield settings of key and trust stores that eosctl takes, and Java's clients refuse.
+
+    The rules are those of `DefaultSslEngineFactory`; each was tried on Kafka 4.3.1.
+    """
+    values = {name: value.strip() for name, value in properties.values.items() if value.strip()}
+    if not values.get("security.protocol", "").upper().endswith("SSL"):
+        return
+    for store, contents in (
+        ("truststore", ("ssl.truststore.certificates",)),
+        ("keystore", ("ssl.keystore.key", "ssl.keystore.certificate.chain")),
+    ):
+        kind = values.get(f"ssl.{store}.type", "JKS")
+        password, location = f"ssl.{store}.password", f"ssl.{store}.location"
+        own = [name for name in contents if name in values]
+        if kind == "PEM" and password in values and (own or location in values):
+            yield f"{properties.place(password)}: {password} cannot be specified for PEM format"
+        if kind != "PEM" and own:
+            yield f"{properties.place(own[0])}: {own[0]} can be specified only for PEM, but ssl.{store}.type is {kind}"
+        if kind != "PEM" and (kind.upper() == "PEM" or values.get(location, "").lower().endswith(_PEM_ENDINGS)):
+            yield f"{properties.place(location)}: ssl.{store}.type is {kind}, so {location} is not read as PEM"
+        if own and location in values:
+            yield f"{properties.place(location)}: both {location} and {own[0]} are specified"
+        if store == "keystore" and len(own) == 1:
+            yield f"{properties.place(own[0])}: {own[0]} is specified without the other of {' and '.join(contents)}"

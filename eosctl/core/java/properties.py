@@ -56,15 +56,6 @@ class Properties(Struct, frozen=True):
         line = self.lines.get(key)
         return self.source if line is None else f"{self.source}:{line}"
 
-    def resolved(self, key: str) -> str:
-        """Return the value of `key`; raises InputFileError if only a Connect worker could resolve it."""
-        value = self.values[key].strip()
-        if PROVIDER.search(value):
-            raise self.error(
-                key, "the value comes from a config provider", hint="Give the value itself in a file: --command-config."
-            )
-        return value
-
 
 def parse_properties(text: str, *, source: str) -> Properties:
     r"""Parse settings as `java.util.Properties.load` (Java 17) does; if a key occurs twice, the later one wins.

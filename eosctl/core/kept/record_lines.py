@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from eosctl.core.kept.record_formats import RecordDump
 from eosctl.core.records import MOST_OFFSET, MOST_PARTITION, UNKNOWN, Record, decode_bytes, numbered_documents
 from eosctl.errors import InputFileError
 
@@ -122,3 +124,13 @@ def _read_slowly(line: bytes, number: int, *, name: str) -> Iterator[BackupEntry
             raise InputFileError(f'{name}, line {number}: "written" {exc}') from exc
         cluster_id = None if document.get("cluster_id") is None else str(document["cluster_id"])
         yield BackupEntry(record, written, "written" in document, cluster_id)
+
+
+def dump_columns(dump: RecordDump, *, name: str) -> Iterator[Sequence[Sequence[object]]]:
+    """Yield the records of a file, of another tool too, as `read_columns` does."""
+    if dump.own_lines is not None:
+        yield from read_columns(dump.own_lines, name=name)
+        return
+    rows = ((number, *record) for number, record in dump.records)
+    while some := list(islice(rows, LINES_AT_ONCE)):
+        yield list(zip(*some, strict=True))

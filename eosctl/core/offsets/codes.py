@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eosctl.codes import finding
+from eosctl.codes import finding, warning
 
 TOPIC_MISSING = finding(
     "topic_missing",
@@ -97,4 +97,10 @@ PARTITION_NOT_PRIMITIVE = finding(
     "partition_not_primitive",
     "A source partition has nested members: no connector can write or ask for it.",
     "A tombstone under the same key.",
+)
+MAY_BE_ABORTED = warning(
+    "may_be_aborted",
+    "The tool that made a file of records prints aborted ones too, unless told otherwise, and the file does not show "
+    "whether it was; or a dump of segments ends within a transaction, whose records are left out.",
+    "Make the file again with the option that the message names, unless it was made with it.",
 )

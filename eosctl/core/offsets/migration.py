@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from eosctl.core.ids import TransactionalId, migration_transactional_id
 from eosctl.core.kept.plan_file import PlanFormat, digest_of
+from eosctl.core.offsets.names import FILE_PREFIX
 from eosctl.core.offsets.records import quoted_name
 from eosctl.core.offsets.views import Policy
 from eosctl.core.records import Bounds
@@ -38,8 +39,6 @@ Parts = tuple[tuple[int, ...], ...]
 """The partitions of keys in a topic of a given number of partitions, each in one part (`parts_of`)."""
 ONE_PART: Parts = ((0,),)
 Item = TypeVar("Item")
-FILE_PREFIX = "file:"
-"""The prefix of the name of a store that is a file; a topic name has no colon."""
 
 
 class PlannedTopic(Struct, frozen=True):

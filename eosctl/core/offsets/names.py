@@ -20,6 +20,17 @@ GLOBAL, DEDICATED = "global", "dedicated"
 """The worker's offsets topic, and the connector's own."""
 PLACE = "{connector}"
 """The placeholder for the connector's name in a pattern."""
+FILE_PREFIX = "file:"
+"""The prefix of the name of a store that is a file; a topic name has no colon."""
+FILE_ENDINGS = (".ndjson", ".jsonl", ".parquet")
+
+
+def is_file(store: str) -> bool:
+    """Tell whether a store is a file: `file:PATH`, a path with a slash, or a name with the ending of a file.
+
+    No topic name has either.
+    """
+    return store.startswith(FILE_PREFIX) or "/" in store or store.endswith(FILE_ENDINGS)
 
 
 class StoreName(Struct, frozen=True):

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eosctl.core.brokers import KnownBrokers
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.configs.fold import ConfigState
 from eosctl.core.configs.records import RecordKind
@@ -273,7 +274,7 @@ class Observation(Struct, frozen=True):
     """The observation of a group; a field is None if it could not be observed, with the reason in `unseen`.
 
     `forbidden` are the parts of `unseen` for which a right is missing. If OTHER_GROUPS is one, its visible part was
-    observed.
+    observed. `brokers` are the cluster's brokers, and the APIs that each offers.
 
     `config_read` is the config topic as committed, `config_state` its folded state. `topics` holds the internal topics
     and the connectors' own offsets topics. `crowding` is, per source connector, the largest number of ids at one
@@ -320,6 +321,7 @@ class Observation(Struct, frozen=True):
     looked_ms: int | None = None
     rival_groups: GroupWork | None = None
     rights: RightsSeen | None = None
+    brokers: KnownBrokers | None = None
     own_clusters: Mapping[str, OwnCluster] = {}
     unseen: Mapping[str, str] = {}
     forbidden: frozenset[str] = frozenset()

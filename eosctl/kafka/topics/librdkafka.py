@@ -82,7 +82,7 @@ def _sasl_properties(settings: ClientSettings) -> Properties:
 
 
 def _oauth_properties(settings: ClientSettings) -> Properties:
-    if settings.oauth_token_endpoint_url is None:
+    if settings.oauth_token_endpoint_url is None or settings.oauth_audience is not None:  # its own way sends none
         return {"oauth_cb": _token_reader(settings)}
     extensions = ",".join(f"{name}={value}" for name, value in settings.oauth_extensions.items())
     wanted: Mapping[str, object | None] = {

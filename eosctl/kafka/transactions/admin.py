@@ -32,8 +32,8 @@ from eosctl.wire.group_listing_messages import LIST_GROUPS, ListGroupsRequest
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
 
 if TYPE_CHECKING:
+    from eosctl.core.brokers import KnownBrokers
     from eosctl.core.records import LogDir
-    from eosctl.core.versions import BrokerFeatures
     from eosctl.kafka.session import Connections
     from eosctl.kafka.topics.partition_leaders import Partition
 
@@ -88,8 +88,8 @@ class NativeTransactionAdmin:
         asked = {broker: address for broker, address in self._brokers().items() if broker not in besides}
         return log_dirs_of(self._cluster, asked, deadline=self._deadline.half(at_most_s=patience_s))
 
-    def features(self) -> Mapping[int, BrokerFeatures]:
-        """Return the features of each broker that responds (KIP-584), by node id.
+    def features(self) -> KnownBrokers:
+        """Return the APIs and features (KIP-584) of each broker that responds, by node id.
 
         Raises UnreachableError if none responds.
         """

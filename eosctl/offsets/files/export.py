@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from eosctl.engine.reading.stretches import RecordRun
 
 NDJSON: Format = "ndjson"
+REST: Format = "rest"
 _LEFT_OUT = {
     codes.NULL_PARTITION: "with a null source partition, which REST refuses",
     codes.NOT_AN_OFFSET: "with a value that is not an offset",
@@ -45,8 +46,8 @@ class ExportRequest(Struct, frozen=True):
     """The store to export, the connectors to keep (none named: all), and the format.
 
     `all_records` takes the whole committed log instead of the newest record of each key and partition; `rest` is a
-    body of the offsets of one connector, without deletions. `with_secrets` leaves configs of the config topic as they
-    are, passwords and session key included.
+    body of the offsets of one connector, without deletions, `strimzi` the same in a ConfigMap. `with_secrets` leaves
+    configs of the config topic as they are, passwords and session key included.
     """
 
     store: str
@@ -87,7 +88,8 @@ class _Export:
             self._request.connectors[0],
         )
         self._left_out.update(reason for _record, reason in body.left_out)
-        yield f"{body.text()}\n".encode()
+        [connector] = self._request.connectors
+        yield f"{body.text() if self._request.format == REST else body.config_map(connector)}\n".encode()
 
     def _keep(self, part: RecordRun) -> RecordRun:
         """Keep the requested records, and hide secrets."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from heapq import nsmallest
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -15,9 +17,11 @@ from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.offsets import codes as topic_codes
-from eosctl.core.offsets.views import KeyAction, Store
-from eosctl.core.records import NewTopic, TopicDescription
+from eosctl.core.offsets.names import FILE_PREFIX, is_file
+from eosctl.core.offsets.views import KeyAction, Store, fold_store
+from eosctl.core.records import UNKNOWN, NewTopic, Record, TopicDescription, TopicRead
 from eosctl.core.wording import counted
+from eosctl.deadline import Event
 from eosctl.engine.backups.entries import unlisted
 from eosctl.engine.backups.file import is_columnar, open_backup
 from eosctl.engine.files import Grouped, SpillFile, spilled_if_several
@@ -40,7 +44,7 @@ from eosctl.offsets import codes
 from eosctl.offsets import codes as offset_codes
 from eosctl.offsets.files.export import store_topic
 from eosctl.offsets.files.offsets_file import BACKUP, BODY, OffsetsFile, of_tables, parse_offsets_file, spelled
-from eosctl.offsets.stores.gather import OffsetStores, read_store
+from eosctl.offsets.stores.gather import AwayStore, OffsetStores, read_store
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.stores.own import refuse_unfit_targets
 from eosctl.offsets.write_rows import IMPORT
@@ -88,6 +92,27 @@ def read_offsets_file(app: App, path: str, *, stdin: BinaryIO, connectors: Seque
         whose = f" of {', '.join(connectors)}" if connectors else ""
         raise InputFileError(f"{name} holds no offsets{whose}", hint="`eosctl offsets export` writes such files.")
     return file
+
+
+def file_stores(app: App, names: Iterable[str], connectors: Sequence[str]) -> dict[str, AwayStore]:
+    """Read those of the stores `names` that are files, as `read_offsets_file` does; warn of what one does not show."""
+    found = {}
+    for name in dict.fromkeys(filter(is_file, names)):
+        path = name.removeprefix(FILE_PREFIX)
+        file = read_offsets_file(app, path, stdin=io.BytesIO(), connectors=connectors)
+        tables = (table.select(["partition", "offset", "timestamp_ms", "key", "value"]) for table in file.tables())
+        rows = [row for table in tables for row in zip(*(each.to_pylist() for each in table.columns), strict=True)]
+        records = tuple(Record(name, *row) for row in sorted(rows, key=itemgetter(0, 1)))
+        for caution in file.cautions:
+            app.on_event(Event(caution, warning=True))
+        read = TopicRead(name, (), records, len(records), partition_for=_no_home)
+        found[name] = AwayStore("", fold_store(read), ())
+    return found
+
+
+def _no_home(_key: bytes, _partitions: int) -> int:
+    """Return no partition: how many the topic of a file's records has is not known."""
+    return UNKNOWN
 
 
 def _lines(path: str, source: Path | None, stdin: BinaryIO) -> Iterator[bytes]:
@@ -211,6 +236,7 @@ def _like_global(topic: str, global_topic: str, descriptions: dict[str, TopicDes
 
 
 def _problems(file: OffsetsFile, planned: ImportPlan) -> Iterable[Problem]:
+    yield from (Problem(topic_codes.MAY_BE_ABORTED, each) for each in file.cautions)
     yield from _keyless(file)
     yield from _ignored(planned.writes)
     yield from _superseded(file, planned)

@@ -21,7 +21,9 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.java.json import encode_key, encode_offset
-from eosctl.core.kept.record_lines import read_columns
+from eosctl.core.kept.plan_file import yaml_of
+from eosctl.core.kept.record_formats import read_dump
+from eosctl.core.kept.record_lines import dump_columns
 from eosctl.core.offsets.records import AmbiguousJsonError, OffsetKey, decode_key, strict_json
 from eosctl.core.records import UNKNOWN, Headers
 from eosctl.engine.backups.file import BackupFile, backup_lines, is_columnar, open_backup
@@ -30,6 +32,7 @@ from eosctl.engine.incoming import belonging, incoming_table, with_keys, without
 from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, RefusedError, UsageError
 from eosctl.offsets.files.rows import OFFSETS_EXPORT, ExportData, ExportSummary
+from eosctl.offsets.files.rules import OFFSETS_ENTRY, entry_of
 from eosctl.report import Report
 from eosctl.state.backups import write_blocks
 
@@ -87,13 +90,14 @@ RECORD_FILE, BODY, BACKUP = "line {}", "offsets[{}]", "record {}"
 class OffsetsFile(Struct, frozen=True):
     """The records of a file (INCOMING) that have a key, even one that Connect ignores; `keyless` counts the others.
 
-    The keys of a body are a guess that the store may correct.
+    The keys of a body are a guess that the store may correct. `cautions` are what its format does not show.
     """
 
     name: str
     pieces: Sequence[Table | SpilledTable]
     keyless: int = 0
     places: str = RECORD_FILE
+    cautions: Sequence[str] = ()
 
     def tables(self) -> Iterator[Table]:
         """Yield the records (INCOMING) in order; if there are many, some at a time."""
@@ -107,15 +111,17 @@ class OffsetsFile(Struct, frozen=True):
 def parse_offsets_file(
     file: Iterator[bytes], spool: SpillFile, *, name: str, connectors: Sequence[str] = ()
 ) -> OffsetsFile:
-    """Parse a record file (`offsets export`) or a KIP-875 body (`GET /connectors/NAME/offsets`), by its shape.
+    """Parse a record file of any tool, a KIP-875 body (`GET /connectors/NAME/offsets`), or its ConfigMap, by its shape.
 
     `file` yields its lines. With `connectors`, only their records are kept; a body does not name its connector, so it
     needs exactly one. Raises InputFileError that names file and line, UsageError, OSError if many records can't be put
     into `spool`.
     """
-    body, lines = _body(file, name=name)
+    body, lines = _body(file, name=name, connectors=connectors)
     if body is None:
-        return of_tables(map(incoming_table, read_columns(lines, name=name)), spool, name=name, connectors=connectors)
+        dump = read_dump(lines, name=name)
+        tables = map(incoming_table, dump_columns(dump, name=name))
+        return replace(of_tables(tables, spool, name=name, connectors=connectors), cautions=tuple(dump.cautions))
     if len(connectors) != 1:
         raise UsageError(f"{name} does not name its connector", hint="Name the connector: --connector NAME.")
     [connector] = connectors
@@ -144,10 +150,12 @@ def of_tables(
 Row = tuple[int, str, int, int, int, bytes | None, bytes | None, Headers]
 
 
-def _body(file: Iterator[bytes], *, name: str) -> tuple[list[object] | None, Iterable[bytes]]:
+def _body(
+    file: Iterator[bytes], *, name: str, connectors: Sequence[str]
+) -> tuple[list[object] | None, Iterable[bytes]]:
     """Return the list in `{"offsets": […]}`; for any other text return None and its lines, to be read as a record file.
 
-    The first line shows a record file, so that a long one is not parsed as a whole.
+    The first line shows a record file, so that a long one is not parsed as a whole. A ConfigMap has a body in an entry.
     """
     before = list[bytes]()
     for line in file:
@@ -155,9 +163,12 @@ def _body(file: Iterator[bytes], *, name: str) -> tuple[list[object] | None, Ite
         if line.strip():
             break
     first = before[-1].strip() if before else b""
+    if first.startswith(_MANIFEST):
+        content = b"".join(chain(before, file))
+        return _body_of_manifest(yaml_of(_text(content, name), source=name), name, connectors), ()
     if not first.startswith(b"{"):
         return None, chain(before, file)
-    offsets = _offsets_of(first, name=name)
+    offsets = _offsets_of(first, name=name, connectors=connectors)
     if offsets is None:
         return None, chain(before, file)
     if offsets is not _NO_JSON:
@@ -165,14 +176,14 @@ def _body(file: Iterator[bytes], *, name: str) -> tuple[list[object] | None, Ite
             raise InputFileError(f"{name} holds more than a body", hint="Import one body at a time.")
         return offsets, ()
     content = b"".join(chain(before, file))
-    offsets = _offsets_of(content, name=name)
+    offsets = _offsets_of(content, name=name, connectors=connectors)
     return (None if offsets is _NO_JSON else offsets), content.splitlines()
 
 
 _NO_JSON: list[object] = []
 
 
-def _offsets_of(text: bytes, *, name: str) -> list[object] | None:
+def _offsets_of(text: bytes, *, name: str, connectors: Sequence[str] = ()) -> list[object] | None:
     """Return the list in a body; None for another document, `_NO_JSON` for text that is not JSON.
 
     Raises InputFileError for a body that different programs would read differently, as `offsets set` refuses it.
@@ -182,6 +193,8 @@ def _offsets_of(text: bytes, *, name: str) -> list[object] | None:
         document = json.loads(decoded)
     except (ValueError, RecursionError):
         return _NO_JSON
+    if isinstance(document, dict) and document.get("kind") == _CONFIG_MAP:
+        return _body_of_manifest(document, name, connectors)
     offsets = document.get("offsets") if isinstance(document, dict) else None
     if not isinstance(offsets, list) or "topic" in document:
         return None
@@ -189,6 +202,43 @@ def _offsets_of(text: bytes, *, name: str) -> list[object] | None:
         strict_json(decoded)
     except AmbiguousJsonError as exc:
         raise InputFileError(f"{name}: {exc}", hint="Different programs would read different offsets.") from exc
+    return offsets
+
+
+_MANIFEST = (b"apiVersion:", b"kind:", b"metadata:", b"data:", b"---", b"# ")
+_CONFIG_MAP = "ConfigMap"
+
+
+def _text(content: bytes, name: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise InputFileError(f"{name} is not in UTF-8") from None
+
+
+def _body_of_manifest(document: object, name: str, connectors: Sequence[str]) -> list[object]:
+    """Return the list in a ConfigMap of Strimzi's; raise InputFileError for another document, or one without the entry.
+
+    The body of a KafkaConnector is in `offsets.json` (strimzi/proposals 076), that of a MirrorMaker's connector in an
+    entry that is called after it.
+    """
+    data = document.get("data") if isinstance(document, dict) and document.get("kind") == _CONFIG_MAP else None
+    if not isinstance(data, dict):
+        raise InputFileError(
+            f"{name} is no ConfigMap with offsets", hint="`kubectl get configmap NAME -o yaml` prints one of them."
+        )
+    entries = {OFFSETS_ENTRY, *map(entry_of, connectors)} & data.keys()
+    texts = {entry: data[entry] for entry in sorted(map(str, entries)) if isinstance(data[entry], str)}
+    if len(texts) != 1:
+        has = ", ".join(sorted(map(str, data))) or "none"
+        raise InputFileError(
+            f"{name} has {'several entries' if texts else 'no entry'} with the offsets of this connector",
+            hint=f"It is {OFFSETS_ENTRY}, or the connector's name with -- for -> and .json. Entries: {has}.",
+        )
+    [(entry, text)] = texts.items()
+    offsets = _offsets_of(text.encode(), name=f"{name}, {entry}")
+    if offsets is None or offsets is _NO_JSON:
+        raise InputFileError(f'{name}, {entry}: not a body: expected {{"offsets": […]}}')
     return offsets
 
 

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from eosctl.output.rows import Kind, Printed, Text
 
-Format = Literal["ndjson", "rest"]
+Format = Literal["ndjson", "rest", "strimzi"]
 
 
 class ExportSummary(Printed):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.offsets.records import OffsetKey, is_nothing
 from eosctl.core.offsets.views import Store, connector_keys
 from eosctl.core.records import Record
+from eosctl.errors import UsageError
 from eosctl.offsets import codes
 
 
@@ -24,6 +26,36 @@ class RestBody(Struct, frozen=True):
     def text(self) -> str:
         """Return the JSON document that `PATCH /connectors/NAME/offsets` takes."""
         return json.dumps({"offsets": list(self.offsets)}, ensure_ascii=False, indent=2)
+
+    def config_map(self, connector: str) -> str:
+        """Return the ConfigMap from which Strimzi's operator alters the offsets (strimzi/proposals 076), as YAML.
+
+        Raises UsageError if it is larger than Kubernetes takes. All but ASCII is escaped, so that no character ends the
+        block.
+        """
+        body = json.dumps({"offsets": list(self.offsets)}, indent=2).replace("\x7f", "\\u007f")
+        if len(body) > _MOST_BYTES:
+            raise UsageError(
+                f"the offsets of {connector} have {len(body):,} bytes, and a ConfigMap takes {_MOST_BYTES:,}",
+                hint="Use --format rest, and PATCH /connectors/NAME/offsets.",
+            )
+        name = re.sub(r"[^a-z0-9.]+", "-", connector.lower()).strip("-.")
+        lines = [
+            *("apiVersion: v1", "kind: ConfigMap", "metadata:", f"  name: {name or 'connector'}-offsets", "data:"),
+            *(f"  {json.dumps(entry_of(connector))}: |", *(f"    {line}" for line in body.splitlines())),
+        ]
+        return "\n".join(lines)
+
+
+_MOST_BYTES = 1_048_576
+"""The size of all data of a ConfigMap (Kubernetes: 1 MiB)."""
+OFFSETS_ENTRY = "offsets.json"
+_MIRRORED = re.compile(r".+->.+\.Mirror\w+Connector")
+
+
+def entry_of(connector: str) -> str:
+    """Return the ConfigMap's entry of a connector: a KafkaConnector's, or that of a KafkaMirrorMaker2's connector."""
+    return f"{connector.replace('->', '--')}.json" if _MIRRORED.fullmatch(connector) else OFFSETS_ENTRY
 
 
 def rest_body(store: Store, connector: str) -> RestBody:

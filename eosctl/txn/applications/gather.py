@@ -169,7 +169,7 @@ def look_at_cluster(app: App, admin: TransactionAdmin) -> ClusterIds:
 
 def _with_versions(admin: TransactionAdmin, limits: BrokerLimits) -> BrokerLimits:
     try:
-        features = admin.features()
+        features = admin.features().known
     except EosctlError:
         return limits
     level = transaction_version(features) if features else None

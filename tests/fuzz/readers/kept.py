@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pyarrow import parquet
 
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.kept.plan_file import _digest
+from eosctl.core.kept.record_formats import read_dump
 from eosctl.core.kept.record_lines import read_backup_lines, read_columns
 from eosctl.core.offsets import migration
 from eosctl.core.records import Record, numbered_documents, record_line
@@ -182,6 +184,26 @@ def _read_record_file(data: bytes) -> object:
     return one_by_one
 
 
+def _read_foreign_records(data: bytes) -> object:
+    """Read what other tools print; a record that is found can be written as a line of eosctl's own and read back."""
+    found = [record for _line, record in read_dump(data.splitlines(keepends=True), name="f").records]
+    for record in found:
+        placed = record._replace(topic=record.topic or "t", partition=max(record.partition, 0))
+        [(_number, _document, again)] = numbered_documents([record_line(placed).encode()], name="f")
+        if again != placed:
+            raise DisagreementError(f"{placed} and {again}")
+    parse_offsets_file(io.BytesIO(data), NO_SPOOL, name="f", connectors=["c"])
+    return found
+
+
+def _foreign_records() -> list[bytes]:
+    folder = Path(__file__).parents[2] / "core" / "kept" / "printed"
+    manifest = (
+        b'kind: ConfigMap\ndata:\n  offsets.json: |\n    {"offsets":[{"partition":{"f":"a"},"offset":{"n":1}}]}\n'
+    )
+    return [*(path.read_bytes()[:4_000] for path in sorted(folder.iterdir())), manifest]
+
+
 def _with_bytes(record: Record) -> Record:
     key, value = (each.encode() if isinstance(each, str) else each for each in (record.key, record.value))
     return record._replace(key=key, value=value)
@@ -241,5 +263,6 @@ KEPT = [
     Reader("journal", _read_journal, _journals),
     Reader("audit-log", _read_audit, _audit_logs),
     Reader("record-file", _read_record_file, _record_files),
+    Reader("foreign-records", _read_foreign_records, _foreign_records),
     Reader("parquet", _read_parquet, _parquets, most_mib=300),
 ]
