@@ -92,6 +92,13 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="session")
+def newest_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One broker and one worker in `enabled` of Kafka 4.4.0; group and topics as in `stack`."""
+    with sandbox(StackSpec(kafka_version="4.4.0"), tmp_path_factory, name="newest") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
 def old_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One broker and one worker in `enabled` of Kafka 3.9.2, the last one before 4; group and topics as in `stack`.
 
