@@ -302,7 +302,7 @@ class Visit:
     """One look at the group and its workers; an error of the first look is raised at each later one."""
 
     def __init__(self, app: App, *, validate: bool = True, expected: Mode | None = None) -> None:
-        self.app, self._whole, self._validate, self.expected = app, app, validate, expected
+        self.app, self._whole, self.validates, self.expected = app, app, validate, expected
         self._budget: Deadline | None = None
         self._group: GroupObservation | EosctlError | None = None
         self._observation: Observation | EosctlError | None = None
@@ -387,7 +387,7 @@ class Visit:
         """Return the group as the gates see it; raises the error that kept it from being seen."""
         if self._observation is None:
             self._observation = _or_error(
-                lambda: observe_upgrade(self.app, self.group(), Mode.ENABLED, validate=self._validate)
+                lambda: observe_upgrade(self.app, self.group(), Mode.ENABLED, validate=self.validates)
             )
         return _or_raise(self._observation)
 

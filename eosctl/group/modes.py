@@ -208,7 +208,7 @@ class WorkerView(Struct, frozen=True):
 
     `unloadable` are source plugins whose classes don't fit the worker, each with its message. `failure` is why nothing
     is known of the worker: no answer, or not one of a Connect worker. `plugins` are the classes of the connectors that
-    it lists, None if it did not.
+    it lists, None if it did not; `unversioned` those without a version that were not validated with.
     """
 
     version: str | None = None
@@ -219,6 +219,7 @@ class WorkerView(Struct, frozen=True):
     unloadable: Mapping[str, str] = {}
     failure: EosctlError | None = None
     plugins: frozenset[str] | None = None
+    unversioned: frozenset[str] = frozenset()
 
 
 def view_worker(app: App, url: str) -> WorkerView:
@@ -234,7 +235,10 @@ def view_worker(app: App, url: str) -> WorkerView:
         silent = isinstance(exc, UnreachableError | DeadlineError) and view.health == "unknown"
         failure = exc if view.version is None else None
         return replace(view, health="unreachable" if silent else view.health, evidence=(exc.message,), failure=failure)
-    return replace(view, mode=probe.mode, evidence=(probe.reason,), unloadable=probe.unloadable, plugins=probe.plugins)
+    return replace(
+        view, mode=probe.mode, evidence=(probe.reason,), unloadable=probe.unloadable, plugins=probe.plugins,
+        unversioned=probe.unversioned,
+    )  # fmt: skip
 
 
 def _silence_of(app: App, url: str) -> EosctlError | None:
@@ -277,12 +281,13 @@ def _impatient(app: App, most_s: float = WORKER_PATIENCE_S) -> App:
 
 
 class Probe(Struct, frozen=True):
-    """The mode, enabled, not_enabled or unknown, and its `reason`; `unloadable` and `plugins` as in WorkerView."""
+    """The mode, enabled, not_enabled or unknown, and its `reason`; all else as in WorkerView."""
 
     mode: Mode
     reason: str
     unloadable: Mapping[str, str] = {}
     plugins: frozenset[str] | None = None
+    unversioned: frozenset[str] = frozenset()
 
 
 def probe_mode(worker: ConnectWorker) -> tuple[Mode, str]:
@@ -300,7 +305,27 @@ def probe_worker(worker: ConnectWorker) -> Probe:
     """
     listed = worker.plugins()
     probe = _probe_with(worker, probe_plugins(listed))
-    return replace(probe, plugins=frozenset(str(each.get("class")) for each in listed))
+    unversioned = frozenset(str(each.get("class")) for each in listed if not each.get("version"))
+    return replace(
+        probe, plugins=frozenset(str(each.get("class")) for each in listed),
+        unversioned=unversioned.difference(probe.unloadable),
+    )  # fmt: skip
+
+
+def find_unloadable(worker: ConnectWorker, plugins: Iterable[str]) -> dict[str, str]:
+    """Return those of the first few plugins whose classes don't fit the worker, each with its message.
+
+    Validate a config with each; nothing is created. Raises UnreachableError and DeadlineError.
+    """
+    failed: dict[str, str] = {}
+    for plugin in sorted(plugins)[:_MOST_FAILURES]:
+        try:
+            worker.validate(plugin, probe_config(plugin))
+        except (UnreachableError, DeadlineError):
+            raise
+        except EosctlError as exc:
+            failed[plugin] = exc.message
+    return _unloadable(failed)
 
 
 def _probe_with(worker: ConnectWorker, candidates: Sequence[str]) -> Probe:

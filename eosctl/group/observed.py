@@ -24,8 +24,8 @@ class WorkerObservation(Struct, frozen=True):
     `client_host` is the address from which the member is connected to its coordinator. `wanted_offset` is the config
     offset that the group requires and that it does not reach, if so. Workers of a dedicated MirrorMaker have no REST
     interface for us (`has_rest`); one that advertises no URL is a `node`. `outside` is the evidence that it runs
-    without being a member, if so. `plugins` are the classes of the connectors that it lists. `worker_id` is a member's
-    name in REST, by the URL that it advertises.
+    without being a member, if so. `plugins` are the classes of the connectors that it lists, `unversioned` those
+    without a version. `worker_id` is a member's name in REST, by the URL that it advertises.
     """
 
     url: str | None
@@ -49,6 +49,7 @@ class WorkerObservation(Struct, frozen=True):
     doubt: str = ""
     outside: str = ""
     plugins: frozenset[str] | None = None
+    unversioned: frozenset[str] = frozenset()
     worker_id: str | None = None
 
     def without_answers(self, doubt: str) -> WorkerObservation:
@@ -57,7 +58,7 @@ class WorkerObservation(Struct, frozen=True):
         evidence = self.evidence if self.failure is not None else ("what answers at its URL may be another worker",)
         return replace(
             self, version=None, health=health, mode=Mode.UNKNOWN, evidence=evidence, problems=(), doubt=doubt,
-            plugins=None,
+            plugins=None, unversioned=frozenset(),
         )  # fmt: skip
 
     def with_other_group_problem(self, how: str) -> WorkerObservation:
