@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, settings
 from tests.schema_check import faults_of
 
 pytest_plugins = [
-    *("tests.sandbox_fixtures", "tests.secure_stack", "tests.old_versions", "tests.secure_user", "tests.spark_session"),
-    *("tests.synced_files", "tests.scene_fixtures", "tests.prometheus.fixtures"),
+    *("tests.sandbox_fixtures", "tests.secure_stack", "tests.other_versions", "tests.secure_user"),
+    *("tests.spark_session", "tests.synced_files", "tests.scene_fixtures", "tests.prometheus.fixtures"),
 ]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: its children would be deaf to Ctrl-C

@@ -92,6 +92,13 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="session")
+def newest_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One broker and one worker in `enabled` of Kafka 4.4.0; group and topics as in `stack`."""
+    with sandbox(StackSpec(kafka_version="4.4.0"), tmp_path_factory, name="newest") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
 def old_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One broker and one worker in `enabled` of Kafka 3.9.2, the last one before 4; group and topics as in `stack`.
 
@@ -381,7 +388,7 @@ def stopped(file_source: FileSource) -> FileSource:
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Three brokers of Kafka 4.4.0 whose authorizer allows everybody everything, internal topics replicated to all.
 
-    No workers: groups that tests add are of Kafka 4.3.1, the newest Connect.
+    No workers but those of groups that tests add, of 4.4.0 as well.
     """
     spec = StackSpec(kafka_version="4.4.0", brokers=3, groups=(), broker_config={**EVERYBODY_IS_SUPER, **LED_AS_MADE})
     with sandbox(spec, tmp_path_factory, name="three") as started:

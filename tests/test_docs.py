@@ -71,7 +71,7 @@ def test_commands_of_the_readmes_table_exist(invoke: Invoke) -> None:
     ],
 )
 def test_the_kafka_versions_of_the_readme_are_those_of_the_code(command: str, version: str) -> None:
-    """tests/clusters/test_old_versions_live.py holds the code to real brokers and workers."""
+    """tests/clusters/test_other_versions_live.py holds the code to real brokers and workers."""
     named = re.findall(r"^\| (\d\.\d) \| (.*?) \|", README, re.MULTILINE)
     assert [since for since, what in named if f"`{command}`" in what] == [version]
     section = README.split("## Which Kafka")[1].split("\n| from")[0]

@@ -34,7 +34,9 @@ def sandbox() -> None:
 
 
 @sandbox.command("up")
-@click.option("--kafka-version", metavar="V", help="Kafka and Connect version (default: the newest with both).")
+@click.option(
+    "--kafka-version", metavar="V", help="Kafka and Connect version (default: the newest with its own connectors)."
+)
 @click.option(
     "--workers", type=click.IntRange(1, 3), metavar="N", default=1, show_default=True, help="Number of Connect workers."
 )
@@ -141,7 +143,9 @@ def _checked(name: str) -> str:
 
 
 @click.command(cls=EosctlCommand)
-@click.option("--kafka-version", metavar="V", help="Kafka and Connect version (default: the newest with both).")
+@click.option(
+    "--kafka-version", metavar="V", help="Kafka and Connect version (default: the newest with its own connectors)."
+)
 @click.option("--keep", is_flag=True, help="Leave the sandbox up and print how to reach it.")
 @click.pass_context
 def demo(ctx: click.Context, kafka_version: str | None, keep: bool) -> Report:

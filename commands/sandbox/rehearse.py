@@ -104,7 +104,9 @@ def _found(path: Path) -> Path:
 )
 @click.option("--sequence", metavar="FIELD", help="Find gaps: a field that counts by one, as `eosctl audit` takes it.")
 @click.option("--seed", metavar="N", type=click.IntRange(min=0), help="Repeat a rehearsal: order, moments and victims.")
-@click.option("--kafka-version", metavar="V", help="Kafka and Connect version (default: the newest with both).")
+@click.option(
+    "--kafka-version", metavar="V", help="Kafka and Connect version (default: the newest with its own connectors)."
+)
 @click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="Number of brokers.")
 @click.option(
     "--workers", type=click.IntRange(1, 3), metavar="N", default=2, show_default=True, help="Number of Connect workers."

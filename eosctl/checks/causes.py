@@ -66,7 +66,7 @@ def under_settings_and_rights(
     """Fold findings under missing settings, plugins and rights, but not under an ignored one, which would hide them."""
     split = {check: split_ignored(found, ignored) for check, found in findings.items()}
     folded = under_settings({check: counting for check, (counting, _accepted) in split.items()})
-    folded = under_missing_plugins(folded)
+    folded = under_missing_topics(under_missing_plugins(folded))
     folded = under_missing_rights(folded, group_id=group_id)
     return {check: [*folded[check], *accepted] for check, (_counting, accepted) in split.items()}
 
@@ -128,6 +128,34 @@ def under_missing_plugins(findings: _Findings) -> dict[str, Sequence[Finding]]:
     return kept
 
 
+def under_missing_topics(findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """Fold failures for lack of an offsets topic under the topic, and add to its fix how to restart what failed.
+
+    Whether workers create it may not be known: the failure proves that they do not.
+    """
+    kept = dict(findings)
+    for cause in findings.get("offsets", ()):
+        connectors = cause.evidence.get("connectors")
+        if cause.code != offset_topic_codes.TOPIC_MISSING or not isinstance(connectors, list):
+            continue
+        failed = [
+            each
+            for each in kept["failures"]
+            if each.code == failure_codes.INTERNAL_TOPIC_MISSING and each.subject.partition("/")[0] in connectors
+        ]
+        if failed:
+            kept["failures"] = [each for each in kept["failures"] if each not in failed]
+            kept["offsets"] = [_restarted(cause, failed) if each is cause else each for each in kept["offsets"]]
+    return kept
+
+
+def _restarted(cause: Finding, failed: Sequence[Finding]) -> Finding:
+    """Return the cause of failures as an error, with the restart of what failed as the last step of its fix."""
+    connectors = dict.fromkeys(each.subject.partition("/")[0] for each in failed)
+    restarts = ", ".join(RESTART.replace("{name}", arguments(name)) for name in connectors)
+    return replace(under_cause(cause, failed), severity=ERROR, fix=Lines.of(cause.fix, f"Then {restarts}."))
+
+
 _DENIED = frozenset({failure_codes.TASK_NOT_AUTHORIZED, failure_codes.FENCING_NOT_AUTHORIZED})
 
 
@@ -142,10 +170,7 @@ def under_missing_rights(findings: _Findings, *, group_id: str | None) -> dict[s
         if cause.code != acl_codes.ACL_MISSING or not denied:
             continue
         kept["failures"] = [each for each in kept["failures"] if each not in denied]
-        connectors = dict.fromkeys(each.subject.partition("/")[0] for each in denied)
-        restarts = ", ".join(RESTART.replace("{name}", arguments(name)) for name in connectors)
-        folded = replace(under_cause(cause, denied), severity=ERROR, fix=Lines.of(cause.fix, f"Then {restarts}."))
-        kept["acls"] = [folded if each is cause else each for each in kept["acls"]]
+        kept["acls"] = [_restarted(cause, denied) if each is cause else each for each in kept["acls"]]
     return kept
 
 

@@ -307,7 +307,7 @@ class Visit:
     def __init__(
         self, app: App, *, validate: bool = True, expected: Mode | None = None, reads_plugins: bool = False
     ) -> None:
-        self.app, self._whole, self._validate, self.expected = app, app, validate, expected
+        self.app, self._whole, self.validates, self.expected = app, app, validate, expected
         self.reads_plugins = reads_plugins
         self._budget: Deadline | None = None
         self._group: GroupObservation | EosctlError | None = None
@@ -393,7 +393,7 @@ class Visit:
         """Return the group as the gates see it; raises the error that kept it from being seen."""
         if self._observation is None:
             self._observation = _or_error(
-                lambda: observe_upgrade(self.app, self.group(), Mode.ENABLED, validate=self._validate)
+                lambda: observe_upgrade(self.app, self.group(), Mode.ENABLED, validate=self.validates)
             )
         return _or_raise(self._observation)
 

@@ -260,6 +260,12 @@ def _is_elsewhere(view: WorkerView, kafka_cluster_id: str | None) -> bool:
     return kafka_cluster_id is not None and view.kafka_cluster_id not in (None, kafka_cluster_id)
 
 
+def not_loaded_problem(url: str | None, version: str | None, plugin: str, reason: str) -> Problem:
+    """Return the problem that a worker can't load a plugin."""
+    message = f"the worker at {url}, which runs Kafka {version}, can't load the plugin {plugin}: {reason}"
+    return Problem(codes.PLUGIN_NOT_LOADED, message, codes.PLUGIN_NOT_LOADED.next)
+
+
 def _problems_of(
     url: str | None, view: WorkerView, refined: RefinedMode, kafka_cluster_id: str | None
 ) -> Iterator[Problem]:
@@ -267,8 +273,7 @@ def _problems_of(
         message = f"the worker at {url} uses Kafka cluster {view.kafka_cluster_id}, not {kafka_cluster_id}"
         yield Problem(codes.OTHER_KAFKA_CLUSTER, message, codes.OTHER_KAFKA_CLUSTER.next)
     for plugin, reason in sorted(view.unloadable.items()):
-        message = f"the worker at {url}, which runs Kafka {view.version}, can't load the plugin {plugin}: {reason}"
-        yield Problem(codes.PLUGIN_NOT_LOADED, message, codes.PLUGIN_NOT_LOADED.next)
+        yield not_loaded_problem(url, view.version, plugin, reason)
     if STANDALONE in view.evidence:
         message = f"the worker at {url} is {STANDALONE}"
         yield Problem(codes.STANDALONE_WORKER, message, "Give -u of a distributed worker.")

@@ -234,7 +234,9 @@ def view_worker(app: App, url: str) -> WorkerView:
         silent = isinstance(exc, UnreachableError | DeadlineError) and view.health == "unknown"
         failure = exc if view.version is None else None
         return replace(view, health="unreachable" if silent else view.health, evidence=(exc.message,), failure=failure)
-    return replace(view, mode=probe.mode, evidence=(probe.reason,), unloadable=probe.unloadable, plugins=probe.plugins)
+    return replace(
+        view, mode=probe.mode, evidence=(probe.reason,), unloadable=probe.unloadable, plugins=probe.plugins,
+    )  # fmt: skip
 
 
 def _silence_of(app: App, url: str) -> EosctlError | None:
@@ -277,7 +279,7 @@ def _impatient(app: App, most_s: float = WORKER_PATIENCE_S) -> App:
 
 
 class Probe(Struct, frozen=True):
-    """The mode, enabled, not_enabled or unknown, and its `reason`; `unloadable` and `plugins` as in WorkerView."""
+    """The mode, enabled, not_enabled or unknown, and its `reason`; all else as in WorkerView."""
 
     mode: Mode
     reason: str
@@ -309,6 +311,22 @@ def _versions_by_class(listed: Iterable[Mapping[str, object]]) -> dict[str, froz
         name, version = str(each.get("class")), each.get("version")
         found[name] = found.get(name, frozenset()) | ({str(version)} if version else frozenset())
     return found
+
+
+def find_unloadable(worker: ConnectWorker, plugins: Iterable[str]) -> dict[str, str]:
+    """Return those of the first few plugins whose classes don't fit the worker, each with its message.
+
+    Validate a config with each; nothing is created. Raises UnreachableError and DeadlineError.
+    """
+    failed: dict[str, str] = {}
+    for plugin in sorted(plugins)[:_MOST_FAILURES]:
+        try:
+            worker.validate(plugin, probe_config(plugin))
+        except (UnreachableError, DeadlineError):
+            raise
+        except EosctlError as exc:
+            failed[plugin] = exc.message
+    return _unloadable(failed)
 
 
 def _probe_with(worker: ConnectWorker, candidates: Sequence[str]) -> Probe:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
@@ -72,6 +72,11 @@ class WorkerObservation(Struct, frozen=True):
         message = f"the worker at {self.url} runs, its health is {self.health}, and {how}"
         problem = Problem(codes.WORKER_NOT_A_MEMBER, message, codes.WORKER_NOT_A_MEMBER.next).as_warning()
         return replace(self, problems=(*self.problems, problem), outside=how)
+
+    @property
+    def unversioned(self) -> Sequence[str]:
+        """The listed plugins without a version: the worker could not get it from their classes."""
+        return sorted(name for name, versions in (self.plugins or {}).items() if not versions)
 
     @property
     def name(self) -> str:

@@ -44,7 +44,7 @@ from eosctl.sandbox.rows import (
 )
 from eosctl.sandbox.servers.launcher import log_tail
 from eosctl.sandbox.servers.process import Node
-from eosctl.sandbox.settings import DEFAULT_VERSION, GroupSpec, StackSpec, connect_version, supported_versions
+from eosctl.sandbox.settings import DEFAULT_VERSION, GroupSpec, StackSpec, connectors_version, supported_versions
 from eosctl.sandbox.stack import START_TIMEOUT_S, Stack
 from eosctl.state.audit_file import lock_now
 
@@ -95,7 +95,7 @@ def up_sandbox(
 
     `secure` puts them behind TLS, SCRAM and an authorizer, with a user per role; `metrics` gives each worker a port
     where a Prometheus may read.
-    `kafka_version` None is the newest that has Connect; another version than the lock files' raises UsageError.
+    `kafka_version` None is the newest with its own connectors; one without a lock file raises UsageError.
     """
     directory = _directory(state_dir, name)
     group = GroupSpec(modes=tuple(Mode(mode) for mode in modes))
@@ -175,9 +175,9 @@ def _directory(state_dir: Path, name: str) -> Path:
 
 
 def _other_than(kafka_version: str) -> str | UnsetType:
-    """Return the version of the workers if it is not the brokers'; a lock of former times may be gone."""
+    """Return the version of Kafka's own connectors if it is another one; a lock of former times may be gone."""
     known = kafka_version in supported_versions()
-    return version if known and (version := connect_version(kafka_version)) != kafka_version else UNSET
+    return version if known and (version := connectors_version(kafka_version)) != kafka_version else UNSET
 
 
 def _report(kind: Kind, stack: Stack) -> Report:
@@ -187,7 +187,7 @@ def _report(kind: Kind, stack: Stack) -> Report:
         kind=kind,
         rows=[_row(node) for node in stack.state.nodes],
         summary=kind.summary(
-            name=stack.state.name, up=stack.alive(), kafka_version=version, connect_version=_other_than(version)
+            name=stack.state.name, up=stack.alive(), kafka_version=version, connectors_version=_other_than(version)
         ),
         data=kind.data(
             environ=_environ(stack, groups),

@@ -51,6 +51,9 @@ class UpSummary(Printed):
     up: Annotated[bool, "Whether one of its processes runs."]
     kafka_version: Annotated[str, "The version of Kafka."]
     connect_version: Annotated[str, "The version of the workers, where it is another one."] | UnsetType = UNSET
+    connectors_version: (
+        Annotated[str, "The version of Kafka's own connectors, where it is another one."] | UnsetType
+    ) = UNSET
 
 
 class StatusSummary(Printed):
@@ -60,6 +63,9 @@ class StatusSummary(Printed):
     up: Annotated[bool, "Whether one of its processes runs."]
     kafka_version: Annotated[str, "The version of Kafka, where there is a sandbox."] | UnsetType = UNSET
     connect_version: Annotated[str, "The version of the workers, where it is another one."] | UnsetType = UNSET
+    connectors_version: (
+        Annotated[str, "The version of Kafka's own connectors, where it is another one."] | UnsetType
+    ) = UNSET
 
 
 class DownSummary(Printed):

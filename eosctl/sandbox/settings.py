@@ -3,14 +3,13 @@
 Property files are those of brokers (KRaft, combined), workers and logging, tuned for a short start.
 
 Lock files list the exact jars of each supported Kafka version, `group:artifact:version sha256 size`. A lock names no
-host. It is made once per version by a developer: `python -m eosctl.sandbox.downloads.relock VERSION`. Where it has
-brokers only, workers are those of `connect_version`.
+host. It is made once per version by a developer: `python -m eosctl.sandbox.downloads.relock VERSION`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -59,18 +58,14 @@ def read_agent_lock() -> list[Jar]:
     return _read(AGENT)
 
 
-def connect_version(kafka_version: str) -> str:
-    """Return the version of the workers for brokers of a Kafka version: the same, or the newest before it with Connect.
-
-    Brokers may be published before Connect is (4.4.0).
-    """
-    versions = supported_versions()
-    whole = [each for each in versions[versions.index(kafka_version) :] if _has_connect(each)]
-    return whole[0]
+def connectors_version(kafka_version: str) -> str:
+    """Return the version of Kafka's own connectors in the workers of a Kafka version; they may be published later."""
+    return next(jar.version for jar in read_lock(kafka_version) if jar.artifact == "connect-file")
 
 
-def _has_connect(kafka_version: str) -> bool:
-    return any(jar.artifact == "connect-runtime" for jar in read_lock(kafka_version))
+def jars_behind(jars: Iterable[Jar], kafka_version: str) -> list[Jar]:
+    """Return the jars of Kafka's own that are of another release."""
+    return [jar for jar in jars if jar.group == "org.apache.kafka" and jar.version != kafka_version]
 
 
 def _read(name: str) -> list[Jar]:

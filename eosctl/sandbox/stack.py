@@ -16,13 +16,14 @@ from eosctl.deadline import Deadline, Event, OnEvent, ignore_events
 from eosctl.errors import EosctlError, NotFoundError
 from eosctl.machine.class_archive import KeptFile
 from eosctl.machine.java import require_java
-from eosctl.sandbox.downloads.jars import ca_file, cache_dir, ensure_jars, proxy_options
+from eosctl.sandbox.downloads.jars import ca_file, cache_dir, ensure_jars, jar_store, proxy_options
+from eosctl.sandbox.downloads.moved_classes import fit_jars
 from eosctl.sandbox.login import SandboxLogin, SecureListener
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.servers import process as state
 from eosctl.sandbox.servers.launcher import Launcher, PortTakenError, answers, wait_ready
 from eosctl.sandbox.servers.process import Node, StackState, TakePorts, kafka_uuid, storage_template, take_ports
-from eosctl.sandbox.settings import GroupSpec, StackSpec, connect_version, read_agent_lock, read_lock
+from eosctl.sandbox.settings import GroupSpec, StackSpec, read_agent_lock, read_lock
 
 START_TIMEOUT_S = 300.0  # slow machines need it; a process that ends is told of at once
 _PORT_ATTEMPTS = 4
@@ -61,16 +62,15 @@ class Stack:
         Raises EosctlError (DeadlineError when the time is up) with the end of the log of the process that did not
         come up.
         """
-        broker_lock = read_lock(spec.kafka_version)
-        worker_lock = read_lock(connect_version(spec.kafka_version))
-        jars_wanted = list(dict.fromkeys([*broker_lock, *worker_lock, *(read_agent_lock() if spec.metrics else ())]))
+        lock = read_lock(spec.kafka_version)
+        jars_wanted = [*lock, *(read_agent_lock() if spec.metrics else ())]
         java, cache = require_java(environ), cache_dir(environ).absolute()
         jars = ensure_jars(
             jars_wanted, cache=cache, java=java, maven_url=environ.get("EOSCTL_MAVEN_URL"),
             on_event=on_event, java_options=proxy_options(environ), ca_file=ca_file(environ),
         )  # fmt: skip
-        path_of = dict(zip(jars_wanted, jars, strict=True))
-        broker_jars, worker_jars = [path_of[jar] for jar in broker_lock], [path_of[jar] for jar in worker_lock]
+        path_of = fit_jars(dict(zip(lock, jars, strict=False)), spec.kafka_version, jar_store(cache))
+        kafka_jars = list(path_of.values())
         directory = directory.absolute()
         directory.mkdir(parents=True, mode=0o700)  # connectors' passwords are in its topics
         topics = {group.group_id: group.topics() for group in spec.groups}
@@ -85,10 +85,10 @@ class Stack:
         state.save(stack.state)
         deadline = Deadline.after(start_timeout_s)
         try:
-            stack._launcher.prepare(worker_jars, spec.kafka_version, broker_jars=broker_jars)
+            stack._launcher.prepare(kafka_jars, spec.kafka_version)
             if spec.secure:
                 stack._prepare_security(spec.secure)
-            template = storage_template(cache, spec.kafka_version, broker_jars)
+            template = storage_template(cache, spec.kafka_version, kafka_jars)
             stack._start_brokers(spec, template, on_event, deadline)
             if before_workers is not None:
                 before_workers(stack)
@@ -224,9 +224,7 @@ class Stack:
             if spec.rest_login:
                 self.login.make_for_workers()
             for group in spec.groups:
-                version = connect_version(spec.kafka_version)
-                which = "Connect group" if version == spec.kafka_version else f"Connect {version} group"
-                on_event(Event(f"starting {which} {group.group_id}: {', '.join(group.modes)}"))
+                on_event(Event(f"starting Connect group {group.group_id}: {', '.join(group.modes)}"))
                 servers = self.secure_bootstrap_servers if group.users else self.bootstrap_servers
                 yield from self._launcher.prepare_workers(group, spec, servers, agent=agent)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from msgspec.structs import replace
 
@@ -120,3 +122,22 @@ def test_what_has_no_leader_stands_below_the_broker_that_is_down() -> None:
     assert [each["message"] for each in follows] == [unseen.message]
     without = {"topics": [finding("partition_without_leader", "orders")], "transactions": [unseen]}
     assert under_dead_brokers(without) == without
+
+
+@pytest.mark.parametrize("ignored", [True, False])
+def test_a_task_that_lacked_its_offsets_topic_stands_below_the_topic(ignored: bool) -> None:
+    """They were two findings, a warning said that the task would create the topic, and the remedy of neither healed."""
+    missing = replace(
+        finding("topic_missing", "own", severity=WARNING), evidence={"connectors": ["c 1", "d"]}, fix="`create`"
+    )
+    failed, other = finding("internal_topic_missing", "c 1/0"), finding("internal_topic_missing", "e/0")
+    before = {"failures": [failed, other], "connectors": [], "acls": [], "task_counts": [], "offsets": [missing]}
+    accepted = [IgnoredFinding("topic_missing")] if ignored else []
+    after = under_settings_and_rights(before, accepted, group_id="g")
+    if ignored:
+        assert after == before
+        return
+    [told] = after["offsets"]
+    assert (after["failures"], told.severity) == ([other], ERROR)
+    assert told.fix == "`create`\nThen `eosctl connectors restart --failed 'c 1'`."
+    assert [each["subject"] for each in cast(list[dict[str, str]], told.evidence["follows"])] == ["c 1/0"]

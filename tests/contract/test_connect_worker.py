@@ -30,7 +30,7 @@ from tests.fakes.connectors import FILE_SOURCE
 from tests.sandbox_fixtures import GROUP, PATIENCE_S, wait_until
 
 ATTEMPTS = 8
-VERSIONS = {"fake": "4.3.1", "stack": "4.3.1", "old_stack": "3.9.2"}
+VERSIONS = {"fake": "4.3.1", "stack": "4.3.1", "newest_stack": "4.4.0", "old_stack": "3.9.2"}
 
 
 @dataclass
@@ -79,6 +79,7 @@ class Subject:
     params=[
         "fake",
         pytest.param("stack", marks=(pytest.mark.live, pytest.mark.on("stack"))),
+        pytest.param("newest_stack", marks=(pytest.mark.live, pytest.mark.on("newest_stack"))),
         pytest.param("old_stack", marks=(pytest.mark.live, pytest.mark.on("old_stack"))),
     ]
 )

@@ -249,13 +249,33 @@ def test_an_offsets_topic_of_its_own_is_looked_at() -> None:
     assert [(each.code, each.subject) for each in found(offsets_topic, seen)] == [("single_replica", "mine")]
 
 
-@pytest.mark.parametrize(("value", "creates"), [("false", False), (" False", False), ("true", True)])
-def test_a_topic_that_no_task_may_create_is_not_waited_for(value: str, creates: bool) -> None:
+NO_CREATION = {"internal.topics.automatic.creation.enable": "false"}
+
+
+@pytest.mark.parametrize(
+    ("version", "properties", "creates", "severity"),
+    [
+        ("4.4.0", [NO_CREATION], False, "error"),
+        ("4.4.0", [{"internal.topics.automatic.creation.enable": " False"}], False, "error"),
+        ("4.4.0", [{}, NO_CREATION], False, "error"),
+        ("4.4.0", [{"internal.topics.automatic.creation.enable": "true"}], True, "warning"),
+        ("4.4.0", [{}], True, "warning"),
+        ("4.4.0", [{"internal.topics.automatic.creation.enable": "${env:CREATES}"}], None, "warning"),
+        ("4.4.0", [], None, "warning"),
+        (None, [], None, "warning"),
+        ("4.3.1", [], True, "warning"),
+        ("4.3.1", [NO_CREATION], True, "warning"),
+    ],
+)
+def test_a_topic_that_no_task_may_create_is_not_waited_for(
+    version: str | None, properties: list[dict[str, str]], creates: bool | None, severity: str
+) -> None:
     """A task of Kafka 4.4 whose workers may not create topics fails; it was said to create it when it starts."""
-    files = (file(**{"internal.topics.automatic.creation.enable": value}),)
-    [finding] = found(offsets_topic, replace(good(), files=files, **configured(**OWN_TOPIC)))
-    assert finding.evidence["is_created_by_tasks"] is creates
-    assert ("kafka-topics.sh" in finding.fix) is not creates
+    seen = replace(good(), files=tuple(file(**each) for each in properties), **configured(**OWN_TOPIC))
+    seen = replace(seen, workers=tuple(replace(each, version=version) for each in seen.workers))
+    [finding] = found(offsets_topic, seen)
+    assert (finding.evidence["is_created_by_tasks"], finding.severity) == (creates, severity)
+    assert ("kafka-topics.sh" in finding.fix) is not (creates is True)
 
 
 @pytest.mark.parametrize(

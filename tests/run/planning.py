@@ -53,6 +53,7 @@ _SECONDS = {
     "tests/upgrade/test_upgrade_live.py": 170,
     "older_stack": 100,
     "oldest_stack": 100,
+    "newest_stack": 100,
     "tests/sandbox/test_sandbox.py": 90,
     "tests/sandbox/test_demo_live.py": 70,
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -181,23 +180,6 @@ def test_another_java_or_other_jars_have_their_own(start: Start, java: Path, tmp
     assert "ArchiveClassesAtExit" in _options(start())
     java.write_text(java.read_text() + "# a newer one\n")
     assert "ArchiveClassesAtExit" in _options(start())
-
-
-def test_workers_beside_newer_brokers_share_that_of_their_own_version(java: Path, tmp_path: Path) -> None:
-    """Workers of 4.3.1 beside brokers of 4.4.0 had one of their own, which each first of them made again."""
-    jars = [tmp_path / name for name in ("worker.jar", "broker.jar")]
-    names = []
-    for version, broker_jar in (("4.3.1", jars[0]), ("4.4.0", jars[1])):
-        for jar in jars:
-            jar.touch()
-            os.utime(jar, (1, 1))
-        directory = tmp_path / version
-        directory.mkdir()
-        Launcher(java, directory, tmp_path / "cache").prepare(jars[:1], version, broker_jars=[broker_jar])
-        names.append((directory / "java.classes").read_text())
-    assert names[0] == names[1]
-    assert names[0].startswith("kafka-4.3.1-")
-    assert (tmp_path / "4.4.0" / "java.broker.classes").read_text().startswith("kafka-4.4.0-")
 
 
 @pytest.mark.live

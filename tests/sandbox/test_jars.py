@@ -13,21 +13,19 @@ from eosctl.errors import EosctlError, UnreachableError, UsageError
 from eosctl.machine.java import Java, require_java
 from eosctl.sandbox.downloads.jars import cache_dir, ensure_jars, proxy_options
 from eosctl.sandbox.downloads.relock import lock_text, root_coordinates
-from eosctl.sandbox.settings import DEFAULT_VERSION, Jar, connect_version, parse_lock, read_lock, supported_versions
+from eosctl.sandbox.settings import DEFAULT_VERSION, Jar, connectors_version, parse_lock, read_lock, supported_versions
 
 
 def test_every_supported_version_has_a_complete_lock() -> None:
-    """Of 4.4.0 there were brokers only: their workers are those of the newest version before it."""
+    """Of 4.4.0 there were brokers only: its sandbox had workers of 4.3.1."""
     for version in supported_versions():
-        assert "kafka_2.13" in {jar.artifact for jar in read_lock(version) if jar.version == version}
-        worker = connect_version(version)
-        names = {jar.artifact for jar in read_lock(worker) if jar.version == worker}
-        assert {"connect-runtime", "connect-file", "connect-mirror", "kafka-tools"} <= names
-    others = {
-        version: connect_version(version) for version in supported_versions() if connect_version(version) != version
-    }
-    assert others == {"4.4.0": DEFAULT_VERSION}
+        versions = {jar.artifact: jar.version for jar in read_lock(version)}
+        needed = ("kafka_2.13", "kafka-clients", "connect-runtime", "connect-api", "connect-json", "kafka-tools")
+        assert {versions[name] for name in needed} == {version}
+        assert {versions["connect-file"], versions["connect-mirror"]} == {connectors_version(version)}
+    assert {v: connectors_version(v) for v in supported_versions() if connectors_version(v) != v} == {"4.4.0": "4.3.1"}
     assert next(iter(supported_versions())) == "4.4.0"
+    assert next(v for v in supported_versions() if connectors_version(v) == v) == DEFAULT_VERSION
 
 
 def test_an_unknown_version_names_the_known_ones() -> None:

@@ -39,8 +39,8 @@ from eosctl.failures import codes as failures_codes
 from eosctl.foreign import arguments
 from eosctl.group import codes as group_codes
 from eosctl.group.codes import WORKER_NOT_A_MEMBER
-from eosctl.group.gather import observe_former_members
-from eosctl.group.modes import PARALLEL_WORKERS, silences_of
+from eosctl.group.gather import not_loaded_problem, observe_former_members
+from eosctl.group.modes import PARALLEL_WORKERS, find_unloadable, silences_of
 from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector
 from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.group.protocol import CONNECTOR_ITSELF
@@ -288,8 +288,31 @@ def member_findings(visit: Visit) -> Iterable[Finding]:
         *behind,
         *clock_findings(visit.app, visit.group(), None if seen is None else seen.coordinators_ms),
         *worker_findings(visit.group()),
-        *problem_findings("workers", [each for each in (*problems, *untold) if each.code != WORKER_NOT_A_MEMBER]),
+        *problem_findings(
+            "workers",
+            [
+                each
+                for each in dict.fromkeys([*problems, *untold, *_not_loaded(visit)])
+                if each.code != WORKER_NOT_A_MEMBER
+            ],
+        ),
     ]
+
+
+def _not_loaded(visit: Visit) -> Iterable[Problem]:
+    """Yield the plugins that members list without a version and can't load, as validating with them shows.
+
+    A worker lists a plugin so whose version it could not get.
+    """
+    asked = [each for each in visit.group().members if each.url and each.member_id is not None and each.unversioned]
+    for member in asked if visit.validates else []:
+        try:
+            found = find_unloadable(visit.app.worker(str(member.url)), member.unversioned)
+        except EosctlError as exc:
+            yield silent_problem(exc)
+            continue
+        for plugin, reason in found.items():
+            yield not_loaded_problem(member.url, member.version, plugin, reason)
 
 
 def _mirror_maker(visit: Visit) -> Finding:

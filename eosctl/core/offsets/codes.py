@@ -7,7 +7,7 @@ from eosctl.codes import finding, warning
 TOPIC_MISSING = finding(
     "topic_missing",
     "An offsets topic does not exist.",
-    "A worker creates it at its start, unless it may not (Kafka 4.4); or name the right one.",
+    "A task creates it at its start, unless its worker may not (Kafka 4.4, -w shows it); or name the right one.",
 )
 SINGLE_REPLICA = finding(
     "single_replica", "An offsets topic has one replica: one lost disk loses all offsets.", "Add replicas."

@@ -52,19 +52,20 @@ def missing_topic_finding(
     connectors: Iterable[str],
     settings: ClientSettings | None,
     *,
-    is_created: bool = True,
+    is_created: bool | None,
     has_offsets: bool | None = None,
 ) -> Finding:
     """Report an offsets topic that `connectors` name and that does not exist.
 
-    Their tasks start without offsets, or not at all. `is_created`: a task creates it; `has_offsets`: the global topic
-    has offsets of these connectors, None if that was not checked. A merge without any offsets writes nothing, and
-    creates nothing either.
+    Their tasks start without offsets, or not at all. `is_created`: a task creates it, None if that is not known;
+    `has_offsets`: the global topic has offsets of these connectors, None if that was not checked. A merge without any
+    offsets writes nothing, and creates nothing either.
     """
-    named = [word for name in sorted(connectors) for word in ("--connector", name)]
+    users = sorted(connectors)
+    named = [word for name in users for word in ("--connector", name)]
     merge = shell_words("eosctl", "offsets", "merge", *named, "--into", "dedicated")
     create = compacted_topic(topic, CONNECT_DEFAULT_PARTITIONS, settings)
-    then = "A task creates it when it starts, empty" if is_created else "No task creates it, and none starts without it"
+    then = _CREATION[is_created]
     if has_offsets is None:
         shown = shell_words("eosctl", "offsets", "list", *named)
         fix = f"{then}. Where `{shown}` shows offsets, `{merge}` creates it with them"
@@ -73,12 +74,19 @@ def missing_topic_finding(
         fix = f"{then}; `{merge}` gives it the offsets first."
     else:
         fix = f"{then}: there are no offsets to be copied." if is_created else f"{then}: {create}."
-    off = "" if is_created else ", and the workers' files say that workers create none (Kafka 4.4)"
     return Finding(
-        codes.TOPIC_MISSING, WARNING, topic,
-        f"a connector's config names offsets topic {topic}, which does not exist yet{off}", fix,
-        {"is_created_by_tasks": is_created},
+        codes.TOPIC_MISSING, ERROR if is_created is False else WARNING, topic,
+        f"a connector's config names offsets topic {topic}, which does not exist yet", fix,
+        {"is_created_by_tasks": is_created, "connectors": users},
     )  # fmt: skip
+
+
+_CREATION = {
+    True: "A task creates it when it starts, empty",
+    False: "No task creates it, and none starts without it, as the workers' files say (Kafka 4.4)",
+    None: "Whether a task creates it when it starts, empty, is not known: workers of Kafka 4.4 may be forbidden to "
+    "(internal.topics.automatic.creation.enable), which their files show (-w)",
+}
 
 
 def topic_findings(description: TopicDescription, settings: ClientSettings | None) -> list[Finding]:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from eosctl.core.clients.properties import ClientProperties, client_from_properties
 from eosctl.core.java.properties import Properties, is_reference, parse_properties, split_list, trimmed
+from eosctl.core.versions import is_older
 from eosctl.core.workers.modes import (
     CONNECT_SETTING,
     TARGETS,
@@ -33,12 +34,22 @@ _TAKEN = (
     CONNECT_SETTING,
 )
 
+_CREATION_SINCE = (4, 4)
 _CREATES_TOPICS = "internal.topics.automatic.creation.enable"
 
 
-def creates_topics(files: Iterable[Mapping[str, str]]) -> bool:
-    """Return whether workers create offsets topics, as far as their files show (Kafka 4.4 and newer)."""
-    return all(file.get(_CREATES_TOPICS, "").strip().lower() != "false" for file in files)
+def creates_topics(files: Iterable[Mapping[str, str]], versions: Iterable[str | None] = ()) -> bool | None:
+    """Return whether workers create offsets topics; None where neither their files nor their versions show it.
+
+    They can be forbidden to since Kafka 4.4 (KafkaTopicBasedBackingStore.topicInitializer), where True is the default.
+    """
+    reported = list(versions)
+    if reported and all(is_older(each, _CREATION_SINCE) for each in reported):
+        return True
+    values = [trimmed(file.get(_CREATES_TOPICS, "true")).lower() for file in files]
+    if "false" in values:
+        return False
+    return None if not values or any(map(is_reference, values)) else True
 
 
 class WorkerConfig(Struct, frozen=True):

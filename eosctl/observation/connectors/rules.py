@@ -247,7 +247,9 @@ def offsets_topic(connector: ObservedConnector, observation: Observation) -> Ite
                 topic,
                 [connector.name],
                 observation.client,
-                is_created=creates_topics(file.properties for file in observation.files),
+                is_created=creates_topics(
+                    (file.properties for file in observation.files), [each.version for each in observation.workers]
+                ),
             )
         ]
         if description is None

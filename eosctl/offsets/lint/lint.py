@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -56,6 +56,7 @@ class _LintState:
     watched: dict[str, WatchedTopic] = field(default_factory=dict)
     bounds: dict[str, Sequence[Bounds]] = field(default_factory=dict)
     dedicated: DedicatedTopics = field(default_factory=DedicatedTopics)
+    versions: tuple[str | None, ...] = ()  # of the workers; none where they were not asked
 
 
 def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) -> Report:
@@ -68,19 +69,25 @@ def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) 
     return _report(app, state, findings, strict=strict)
 
 
-def offset_findings(app: App, configs: TopicRead | None) -> tuple[Sequence[Finding], Sequence[Problem]]:
+def offset_findings(
+    app: App, configs: TopicRead | None, versions: Iterable[str | None]
+) -> tuple[Sequence[Finding], Sequence[Problem]]:
     """Return every finding about every known offsets topic, and what could not be read; raise as `lint_offsets`.
 
     The same read, with `configs` (the config topic), also yields offsets that tasks do not see or that went back.
+    `versions` are those of the workers.
     """
-    app, state, findings = _gather(app, (), watch=True)
+    app, state, findings = _gather(app, (), watch=True, versions=tuple(versions))
     return [*find_lost_offsets(app, state.watched, state.dedicated, configs), *findings], state.problems
 
 
-def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[App, _LintState, list[Finding]]:
+def _gather(
+    app: App, stores: Sequence[str], *, watch: bool = False, versions: tuple[str | None, ...] = ()
+) -> tuple[App, _LintState, list[Finding]]:
     """Return the App of the cluster of `stores`, the topics as read, and the findings."""
     app, stores, profile = _located(app, stores)
     state = _look(app, stores, watch=watch)
+    state.versions = versions
     if profile is not None:
         message = (
             f"these stores are on the cluster of profile {profile}: give -p {profile} to the commands that fix them"
@@ -125,7 +132,7 @@ def _missing(app: App, state: _LintState, topic: str, stores: Sequence[Store]) -
     users = _users(state, topic)
     found = [store for store in stores if store.topic == app.target.offset_topic]
     has_offsets = any(_has_offsets(store, name) for store in found for name in users) if found else None
-    created = creates_topics(worker.properties.values for worker in app.target.worker_configs)
+    created = creates_topics((worker.properties.values for worker in app.target.worker_configs), state.versions)
     return missing_topic_finding(topic, users, app.target.client, is_created=created, has_offsets=has_offsets)
 
 

@@ -124,10 +124,10 @@ def ensure_jars(
     UnreachableError when a jar can't be had, EosctlError when one has another sha256 than the lock; then nothing was
     installed.
     """
-    store = cache / "jars"
+    store = jar_store(cache)
     make_folder(store)
     with locked(store / ".lock"):
-        missing = [jar for jar in jars if not _is_there(_path(store, jar), jar)]
+        missing = [jar for jar in jars if not is_there(path_in(store, jar), jar)]
         if missing:
             for abandoned in store.glob("fetch-*"):  # of a run that was killed: whoever holds the lock is alone here
                 shutil.rmtree(abandoned, ignore_errors=True)
@@ -138,14 +138,21 @@ def ensure_jars(
                 options = [*java_options, *trust]
                 _retrieve(missing, Path(directory), java=java, maven_url=maven_url, java_options=options)
                 _install(missing, Path(directory), store)
-    return [_path(store, jar) for jar in jars]
+    return [path_in(store, jar) for jar in jars]
 
 
-def _path(store: Path, jar: Jar) -> Path:
+def jar_store(cache: Path) -> Path:
+    """Return the folder of the cache that has the jars."""
+    return cache / "jars"
+
+
+def path_in(store: Path, jar: Jar) -> Path:
+    """Return where the store has this jar: by its sha256."""
     return store / jar.sha256[:16] / jar.file_name
 
 
-def _is_there(path: Path, jar: Jar) -> bool:
+def is_there(path: Path, jar: Jar) -> bool:
+    """Decide whether `path` has the bytes of this jar."""
     try:
         return path.stat().st_size == jar.size and _digest(path) == jar.sha256
     except OSError:
@@ -230,6 +237,6 @@ def _install(jars: Sequence[Jar], directory: Path, store: Path) -> None:
                 hint="The repository serves another file than Maven Central did: check EOSCTL_MAVEN_URL.",
             )
     for jar in jars:
-        target = _path(store, jar)
+        target = path_in(store, jar)
         target.parent.mkdir(exist_ok=True)
         os.replace(directory / "out" / jar.file_name, target)

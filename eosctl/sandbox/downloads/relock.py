@@ -18,17 +18,20 @@ from eosctl.sandbox.settings import AGENT
 # what a broker, a worker, the file and mirror connectors, SMTs and Kafka's own tools (for parity tests) come from
 _ROOTS = (
     "kafka_2.13", "connect-runtime", "connect-api", "connect-json", "connect-file", "connect-mirror",
-    "connect-transforms", "kafka-tools",
+    "connect-transforms", "kafka-tools", "connect-basic-auth-extension",
 )  # fmt: skip
 # Kafka's jars leave the logging backend to the distribution; VerifiableSource is published as a jar since 4.0. Basic
-# authentication is Connect's own, and asks for the sandbox's password. That of 3.9.2 was not on Maven Central.
-_BACKEND = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.4", "org.apache.logging.log4j:log4j-core:2.25.4")
-_BASIC_AUTH = "org.apache.kafka:connect-basic-auth-extension"
-_BASIC_AUTH_VERSIONS = {"3.9.2": "3.9.1"}
-_MORE_SINCE_4 = ("org.apache.kafka:connect-test-plugins:{version}", *_BACKEND)
-_MORE_BEFORE_4 = ("org.slf4j:slf4j-reload4j:1.7.36",)
-# Connect was not in the registry when these were locked: their sandbox has workers of an older version
-_BROKERS_ONLY = {"4.4.0"}
+# authentication is Connect's own, and asks for the sandbox's password.
+_SINCE_4 = ("connect-test-plugins",)
+_BACKEND_SINCE_4 = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.4", "org.apache.logging.log4j:log4j-core:2.25.4")
+_BACKEND_BEFORE_4 = ("org.slf4j:slf4j-reload4j:1.7.36",)
+# what was not on Maven Central when a version was locked, and the version of it that was (asked again in November 2026)
+_BEHIND = {
+    "3.9.2": {"connect-basic-auth-extension": "3.9.1"},
+    "4.4.0": dict.fromkeys(
+        ("connect-file", "connect-mirror", "connect-basic-auth-extension", "connect-test-plugins"), "4.3.1"
+    ),
+}
 _AGENT = "io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1"
 _POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>eosctl</groupId><artifactId>sandbox-lock</artifactId><version>1</version>
@@ -40,12 +43,11 @@ def root_coordinates(kafka_version: str) -> list[str]:
     """Return `group:artifact:version` of what is requested by name; everything else follows from it."""
     if kafka_version == AGENT:
         return [_AGENT]
-    if kafka_version in _BROKERS_ONLY:
-        return [f"org.apache.kafka:kafka_2.13:{kafka_version}", *_BACKEND]
-    more = _MORE_SINCE_4 if int(kafka_version.split(".")[0]) >= 4 else _MORE_BEFORE_4
-    roots = [f"org.apache.kafka:{artifact}:{kafka_version}" for artifact in _ROOTS]
-    basic_auth = f"{_BASIC_AUTH}:{_BASIC_AUTH_VERSIONS.get(kafka_version, kafka_version)}"
-    return [*roots, basic_auth, *(entry.format(version=kafka_version) for entry in more)]
+    is_since_4 = int(kafka_version.split(".")[0]) >= 4
+    behind = _BEHIND.get(kafka_version, {})
+    artifacts = (*_ROOTS, *(_SINCE_4 if is_since_4 else ()))
+    roots = [f"org.apache.kafka:{artifact}:{behind.get(artifact, kafka_version)}" for artifact in artifacts]
+    return [*roots, *(_BACKEND_SINCE_4 if is_since_4 else _BACKEND_BEFORE_4)]
 
 
 def lock_text(repository: Path) -> str:

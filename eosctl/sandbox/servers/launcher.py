@@ -39,7 +39,6 @@ from eosctl.sandbox.settings import (
     GroupSpec,
     StackSpec,
     broker_properties,
-    connect_version,
     logging_files,
     worker_properties,
 )
@@ -54,6 +53,7 @@ _JVM = (
 )
 _MAIN = {"broker": "kafka.Kafka", "worker": "org.apache.kafka.connect.cli.ConnectDistributed"}
 _AGENT_FILE = "jmx-agent.yaml"
+_ARGUMENTS_FILE, _CLASSES_FILE = "java.arguments", "java.classes"
 _HEAP = {"broker": "-Xmx512m", "worker": "-Xmx256m"}
 # not the caller's environment: $JAVA_TOOL_OPTIONS, $CLASSPATH or a proxy of the user's would make another Kafka
 _ENVIRON = {"LC_ALL": "C.UTF-8"}
@@ -77,34 +77,22 @@ class Launcher:
         self._java, self._directory, self._cache, self._records = java, directory, cache, records_classes
         self._take_ports = partial(take_ports, folder=cache / "ports", owner=directory)
 
-    def _shared_file(self, name: str, kind: str) -> Path:
-        """Return a file that JVMs share: that of the kind, if brokers have one of their own, else the common one."""
-        own = self._directory / f"java.{kind}.{name}"
-        return own if own.exists() else self._directory / f"java.{name}"
-
-    def prepare(self, jars: Sequence[Path], kafka_version: str, *, broker_jars: Sequence[Path] | None = None) -> None:
-        """Write what JVMs of the stack share: class path, logging, temporary files; brokers may have other jars.
-
-        `kafka_version` is the brokers'.
-        """
+    def prepare(self, jars: Sequence[Path], kafka_version: str) -> None:
+        """Write what all JVMs of the stack share: class path, logging, temporary files."""
         file_name, text, option = logging_files(kafka_version)
         (self._directory / file_name).write_text(text, encoding="utf-8")
         (self._directory / "tmp").mkdir()
-        shared = [
+        words = [
             *_JVM,
             f"{option}{(self._directory / file_name).as_uri()}",
             f"-Djava.io.tmpdir={self._directory / 'tmp'}",
+            "-cp",
+            os.pathsep.join(str(jar) for jar in jars),
         ]
-        self._write_shared("java", shared, jars, connect_version(kafka_version))
-        if broker_jars is not None and list(broker_jars) != list(jars):
-            self._write_shared("java.broker", shared, broker_jars, kafka_version)
-
-    def _write_shared(self, begin: str, options: Sequence[str], jars: Sequence[Path], kafka_version: str) -> None:
-        words = [*options, "-cp", os.pathsep.join(str(jar) for jar in jars)]
-        _write_words(self._directory / f"{begin}.arguments", words)
+        _write_words(self._directory / _ARGUMENTS_FILE, words)
         name = archive_name(self._java, jars)
         if name:
-            (self._directory / f"{begin}.classes").write_text(f"kafka-{kafka_version}-{name}", encoding="ascii")
+            (self._directory / _CLASSES_FILE).write_text(f"kafka-{kafka_version}-{name}", encoding="ascii")
 
     @property
     def secure_files(self) -> SecureFiles:
@@ -197,7 +185,7 @@ class Launcher:
         command = [
             str(self._java),
             *options,
-            f"@{self._shared_file('arguments', node.kind)}",
+            f"@{self._directory / _ARGUMENTS_FILE}",
             _MAIN[node.kind],
             node.config,
         ]
@@ -218,7 +206,7 @@ class Launcher:
 
     def _class_archive(self, node: Node) -> ClassArchive | None:
         """Return the archive for JVMs of the node's kind; None if the jars are unknown."""
-        classes = self._shared_file("classes", node.kind)
+        classes = self._directory / _CLASSES_FILE
         if not classes.exists():
             return None
         name = f"{node.kind}-{classes.read_text(encoding='ascii')}"
@@ -259,7 +247,7 @@ class Launcher:
         _write_words(arguments, words)
         archive = self._class_archive(node)  # the tool loads a part of what a broker does
         used = archive.use() if archive else []
-        command = [str(self._java), *used, f"@{self._shared_file('arguments', node.kind)}", f"@{arguments}"]
+        command = [str(self._java), *used, f"@{self._directory / _ARGUMENTS_FILE}", f"@{arguments}"]
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=_ENVIRON)
         arguments.unlink()
         if done.returncode:

@@ -18,7 +18,7 @@ from eosctl.core.clients.settings import Secret
 from eosctl.core.ids import WorkerId
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.url import parse_worker_url
-from eosctl.errors import UnauthorizedError, UnreachableError
+from eosctl.errors import ConnectError, UnauthorizedError, UnreachableError
 from eosctl.group.topics import Departure, departures, status_history
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
@@ -38,6 +38,7 @@ from tests.fakes.doctor_scene import (
     transaction_topic,
     write_worker_file,
 )
+from tests.fakes.faults import Call
 from tests.fakes.world import STATUSES
 
 W3 = "http://w3:8083"
@@ -263,3 +264,23 @@ def test_work_goes_from_worker_to_worker() -> None:
         Departure(WorkerId("w9:8083"), (("orders", 1), ("orders", 2)), 0, -1),
     ]
     assert [each.worker for each in _departures(there, since_ms=times[1] + 1)] == ["w9:8083"]
+
+
+@pytest.mark.parametrize("validates", [True, False])
+def test_a_plugin_that_a_member_can_not_load_is_named_though_others_show_its_mode(
+    invoke: Invoke, validates: bool
+) -> None:
+    """A worker lists it without a version, and nothing was said of it before a connector of it was to be created."""
+    there, old = scene(), "com.acme.OldSource"
+    there.connect.plugins = [
+        *there.connect.plugins, {"class": old, "type": "source"}, {"class": "com.acme.Fine", "type": "sink"},
+    ]  # fmt: skip
+
+    def fail(made: Call) -> None:
+        if made.what[1] == old:
+            raise ConnectError("answered 500: java.lang.NoClassDefFoundError: org/apache/kafka/common/utils/Sanitizer")
+
+    there.connect.before("validate", fail)
+    rows = rows_of(invoke, there, *([] if validates else ["--no-validate"]))
+    told = [row for row in rows if row["code"] == "plugin_not_loaded"]
+    assert [(row["severity"], old in row["message"]) for row in told] == [("warning", True)] * 2 * validates

@@ -1,7 +1,8 @@
-"""Stacks of older Kafka versions, and a connector that can be halted on each of them.
+"""Stacks of other Kafka versions than the sandbox's own, and a connector that can be halted on each of them.
 
-3.9.2 is of the last line before 4, 3.5.1 of the first that stops connectors and tells their offsets, 3.3.2 of the
-first with exactly-once sources: there a connector is deleted where newer workers stop it.
+4.4.0 is the newest, whose own connectors are not published yet. 3.9.2 is of the last line before 4, 3.5.1 of the first
+that stops connectors and tells their offsets, 3.3.2 of the first with exactly-once sources: there a connector is
+deleted where newer workers stop it.
 """
 
 from __future__ import annotations
@@ -16,24 +17,24 @@ from eosctl.sandbox.stack import Stack
 from tests.migrate.spark.cluster import Cluster
 from tests.sandbox_fixtures import GROUP, FileSource, rest, wait_until
 
-_STACKS = {"3.9.2": "old_stack", "3.5.1": "older_stack", "3.3.2": "oldest_stack"}
+_STACKS = {"4.4.0": "newest_stack", "3.9.2": "old_stack", "3.5.1": "older_stack", "3.3.2": "oldest_stack"}
 
 
 def on(*versions: str) -> pytest.MarkDecorator:
-    """Runs a test with `old` of each of these versions."""
+    """Runs a test with `other` of each of these versions."""
     stacks = [pytest.param(version, marks=pytest.mark.on(_STACKS[version])) for version in versions]
-    return pytest.mark.parametrize("old", stacks, indirect=True)
+    return pytest.mark.parametrize("other", stacks, indirect=True)
 
 
 @pytest.fixture
-def old(request: pytest.FixtureRequest) -> Stack:
-    """A broker and a worker of an older Kafka; `on` says which."""
+def other(request: pytest.FixtureRequest) -> Stack:
+    """A broker and a worker of another Kafka; `on` says which."""
     found: Stack = request.getfixturevalue(_STACKS[request.param])
     return found
 
 
 @dataclass
-class OldSource(FileSource):
+class OtherSource(FileSource):
     """A file source whose offset is read from the topic and which `halt` deletes where nothing can stop it."""
 
     cluster: Cluster = field(kw_only=True)
@@ -72,13 +73,13 @@ class OldSource(FileSource):
 
 
 @pytest.fixture
-def old_source(old: Stack, tmp_path: Path, unique: str) -> Iterator[OldSource]:
+def other_source(other: Stack, tmp_path: Path, unique: str) -> Iterator[OtherSource]:
     """A connector that has delivered two lines, and runs."""
     path = tmp_path / f"{unique}.txt"
     path.write_text("one\ntwo\n")
-    newer, cluster = old.state.kafka_version != "3.3.2", Cluster(old.bootstrap_servers, unique)
-    url, topic = old.urls(GROUP)[0], f"topic-{unique}"
-    made = OldSource(url, unique, path, topic, cluster=cluster, stops=newer, declares=newer)
+    newer, cluster = other.state.kafka_version != "3.3.2", Cluster(other.bootstrap_servers, unique)
+    url, topic = other.urls(GROUP)[0], f"topic-{unique}"
+    made = OtherSource(url, unique, path, topic, cluster=cluster, stops=newer, declares=newer)
     made.put()
     made.wait_position(8)
     yield made

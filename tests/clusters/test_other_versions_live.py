@@ -1,7 +1,8 @@
-"""Kafka 3.9, 3.5 and 3.3, broker and worker: what works there does, the rest is refused with the version that can.
+"""Kafka 4.4, 3.9, 3.5 and 3.3, broker and worker: what works there does, the rest is refused with what can.
 
-3.9 is the last line before 4, 3.5 the first that stops connectors and tells their offsets, and 3.3 the first with
-exactly-once sources: there a connector is deleted where newer ones stop it. README.md has the same versions in a table.
+4.4 is the newest, 3.9 the last line before 4, 3.5 the first that stops connectors and tells their offsets, and 3.3 the
+first with exactly-once sources: there a connector is deleted where newer ones stop it. README.md has the same versions
+in a table.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tests.hanging_transactions import (
     unverified_transactions,
     write_in_a_transaction_that_no_coordinator_knows,
 )
-from tests.old_versions import OldSource, on
+from tests.other_versions import OtherSource, on
 from tests.sandbox_fixtures import GROUP, PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.live
@@ -33,9 +34,9 @@ Eosctl = Callable[..., Outcome]
 
 
 @pytest.fixture
-def eosctl(old: Stack, invoke: Invoke) -> Eosctl:
-    """Runs a command line against the old stack, with JSON as output."""
-    where = ["-b", old.bootstrap_servers, "-u", old.urls(GROUP)[0], "-g", GROUP, "-o", "json"]
+def eosctl(other: Stack, invoke: Invoke) -> Eosctl:
+    """Runs a command line against the other stack, with JSON as output."""
+    where = ["-b", other.bootstrap_servers, "-u", other.urls(GROUP)[0], "-g", GROUP, "-o", "json"]
     return lambda *words: invoke(*words, *where)
 
 
@@ -44,24 +45,24 @@ def rows(outcome: Outcome, exit_code: int = 0) -> Any:
     return outcome.json()["data"]["rows"]
 
 
-@on("3.9.2", "3.5.1", "3.3.2")
-def test_what_is_read_of_a_connector_that_runs(old: Stack, eosctl: Eosctl, old_source: OldSource) -> None:
-    name, task_id = old_source.name, old_source.task_id
+@on("4.4.0", "3.9.2", "3.5.1", "3.3.2")
+def test_what_is_read_of_a_connector_that_runs(other: Stack, eosctl: Eosctl, other_source: OtherSource) -> None:
+    name, task_id = other_source.name, other_source.task_id
     wait_until(lambda: rows(eosctl("workers", "list"))[0]["assigned"], what="a stable group")
     (worker,) = rows(eosctl("workers", "probe"))
-    health = "healthy" if old.state.kafka_version == "3.9.2" else "unknown"
-    assert (worker["version"], worker["mode"], worker["health"]) == (old.state.kafka_version, "enabled", health)
+    health = "unknown" if other.state.kafka_version in ("3.5.1", "3.3.2") else "healthy"
+    assert (worker["version"], worker["mode"], worker["health"]) == (other.state.kafka_version, "enabled", health)
 
     listed = {row["transactional_id"]: row["owner"]["kind"] for row in rows(eosctl("txn", "list"))}
     assert (listed[task_id], listed[f"connect-cluster-{GROUP}"]) == ("task", "leader")
     assert [row["transaction_timeout_ms"] for row in rows(eosctl("txn", "describe", task_id))] == [60_000]
-    for words in (("producers", "--topic", old_source.topic), ("log", task_id)):
+    for words in (("producers", "--topic", other_source.topic), ("log", task_id)):
         assert [row["transactional_id"] for row in rows(eosctl("txn", *words))] == [task_id]
     assert rows(eosctl("txn", "hanging", "--all")) == []
 
-    (offset,) = rows(eosctl("offsets", "get", "--connector", name, *(["--rest"] if old_source.stops else [])))
+    (offset,) = rows(eosctl("offsets", "get", "--connector", name, *(["--rest"] if other_source.stops else [])))
     assert offset["effective"]["runtime"] == {"position": 8}
-    assert not old_source.stops or offset["rest"]["status"] == "same"
+    assert not other_source.stops or offset["rest"]["status"] == "same"
     assert name in {row["connector"] for row in rows(eosctl("offsets", "list"))}
     assert "single_replica" in {row["code"] for row in rows(eosctl("offsets", "lint"))}
 
@@ -69,12 +70,12 @@ def test_what_is_read_of_a_connector_that_runs(old: Stack, eosctl: Eosctl, old_s
     assert (record["recorded"], record["alive_ids"], record["findings"]) == (1, [task_id], [])
     assert name in {row["connector"] for row in rows(eosctl("task-counts", "replay", "--topic"))}
     found = [row["code"] for row in rows(eosctl("connectors", "check", "--connector", name))]
-    assert found == ([] if old_source.declares else ["support_undeclared"])
+    assert found == ([] if other_source.declares else ["support_undeclared"])
     assert eosctl("rescue", "--connector", name, "--dry-run").json()["data"]["summary"]["verdict"] == "healthy"
 
 
-@on("3.9.2", "3.3.2")
-@pytest.mark.usefixtures("old_source")
+@on("4.4.0", "3.9.2", "3.3.2")
+@pytest.mark.usefixtures("other_source")
 def test_the_checks_of_the_whole_cluster_can_be_passed(eosctl: Eosctl) -> None:
     """`upgrade verify` never could below Kafka 3.9, where no worker tells its health.
 
@@ -92,13 +93,13 @@ def test_the_checks_of_the_whole_cluster_can_be_passed(eosctl: Eosctl) -> None:
     assert refusal["code"] == "no_authorizer"
 
 
-@on("3.9.2", "3.5.1", "3.3.2")
-def test_a_zombie_of_a_connector_that_was_halted_ends(old: Stack, eosctl: Eosctl, old_source: OldSource) -> None:
-    name, task_id = old_source.name, old_source.task_id
+@on("4.4.0", "3.9.2", "3.5.1", "3.3.2")
+def test_a_zombie_of_a_connector_that_was_halted_ends(other: Stack, eosctl: Eosctl, other_source: OtherSource) -> None:
+    name, task_id = other_source.name, other_source.task_id
     running = eosctl("fence", "--connector", name, "--dry-run")
     assert running.exit_code == 6
-    old_source.halt()
-    with Zombie(old.bootstrap_servers, task_id, topic=old_source.topic, record=b"x") as zombie:
+    other_source.halt()
+    with Zombie(other.bootstrap_servers, task_id, topic=other_source.topic, record=b"x") as zombie:
         (planned,) = rows(eosctl("fence", "--connector", name, "--dry-run"))
         assert (planned["outcome"], planned["before"]["state"]) == ("would_fence", "Ongoing")
         open_ones = rows(eosctl("txn", "list", "--open-longer-than", "1ms", "--client-side"))
@@ -108,29 +109,29 @@ def test_a_zombie_of_a_connector_that_was_halted_ends(old: Stack, eosctl: Eosctl
         assert fenced["after"]["producer_epoch"] >= fenced["before"]["producer_epoch"] + 2  # one for the abort
     wait_until(lambda: rows(eosctl("txn", "describe", task_id))[0]["state"] == "Empty", what="the id to be Empty")
 
-    if old_source.stops:  # the leader's own way, which leaves the timeout that tells its rounds from everybody else's
+    if other_source.stops:  # the leader's own way, which leaves the timeout that tells its rounds from everybody else's
         done = rows(eosctl("fence", "--connector", name, "--via", "connect", "--yes"))
         assert [row["outcome"] for row in done] == ["fenced"]
         (left,) = rows(eosctl("txn", "describe", task_id))
-        assert left["transaction_timeout_ms"] == (90_000 if old.state.kafka_version == "3.9.2" else 1)
+        assert left["transaction_timeout_ms"] == (1 if other.state.kafka_version == "3.5.1" else 90_000)
         assert left["transaction_timeout_ms"] in ROUND_TIMEOUTS_MS
-    old_source.append("three")
-    old_source.go_on()
-    old_source.wait_position(14)
+    other_source.append("three")
+    other_source.go_on()
+    other_source.wait_position(14)
 
 
 @on("3.9.2", "3.3.2")
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")  # kafka-python, when imported
-def test_a_hanging_transaction_is_found_and_aborted(old: Stack, eosctl: Eosctl, unique: str) -> None:
-    admin = AdminClient({"bootstrap.servers": old.bootstrap_servers})
+def test_a_hanging_transaction_is_found_and_aborted(other: Stack, eosctl: Eosctl, unique: str) -> None:
+    admin = AdminClient({"bootstrap.servers": other.bootstrap_servers})
     admin.create_topics([NewTopic(unique, 1, 1)])[unique].result(PATIENCE_S)
-    write = partial(write_in_a_transaction_that_no_coordinator_knows, old, unique, producer_id=987_654_321)
-    if old.state.kafka_version == "3.9.2":
-        with unverified_transactions(old):
+    write = partial(write_in_a_transaction_that_no_coordinator_knows, other, unique, producer_id=987_654_321)
+    if other.state.kafka_version == "3.9.2":
+        with unverified_transactions(other):
             wait_until(write, what="the broker to take the batch")
     else:  # nobody asks the coordinator before Kafka 3.6
         wait_until(write, what="the topic's leader to know of it")
-    assert offsets(old, unique) == (0, 1)
+    assert offsets(other, unique) == (0, 1)
     (hanging,) = rows(eosctl("txn", "hanging", "--topic", unique), exit_code=3)
     assert (hanging["producer_id"], hanging["reason"]) == (987_654_321, "no_transactional_id")
     (done,) = rows(eosctl("txn", "abort", "--topic", unique, "--partition", "0", "--start-offset", "0", "--yes"))
@@ -156,61 +157,63 @@ REFUSED = {"3.9.2": (IN_4_1,), "3.5.1": (IN_4_1, IN_3_8, IN_3_6), "3.3.2": (IN_4
 
 
 @on("3.9.2", "3.5.1", "3.3.2")
-def test_what_is_refused_names_the_version_that_can(old: Stack, eosctl: Eosctl, old_source: OldSource) -> None:
-    for words, exit_code, said in REFUSED[old.state.kafka_version]:
-        refused = eosctl(*words.format(connector=old_source.name).split())
+def test_what_is_refused_names_the_version_that_can(other: Stack, eosctl: Eosctl, other_source: OtherSource) -> None:
+    for words, exit_code, said in REFUSED[other.state.kafka_version]:
+        refused = eosctl(*words.format(connector=other_source.name).split())
         (error,) = (each for each in refused.json()["errors"] if each["severity"] == "error")
         assert (refused.exit_code, said in f"{error['message']} {error['hint']}") == (exit_code, True), error
-    old_source.halt()
-    reset = eosctl("offsets", "reset", "--connector", old_source.name, "--all-partitions", "--yes").json()
-    via = "rest" if old.state.kafka_version == "3.9.2" else "topic"
+    other_source.halt()
+    reset = eosctl("offsets", "reset", "--connector", other_source.name, "--all-partitions", "--yes").json()
+    via = "rest" if other.state.kafka_version == "3.9.2" else "topic"
     assert (reset["exit_code"], reset["data"]["via"]) == (0, via), reset
-    wait_until(lambda: old_source.offset() is None, what="readers to see the reset")
-    old_source.go_on()
-    old_source.wait_position(8)
+    wait_until(lambda: other_source.offset() is None, what="readers to see the reset")
+    other_source.go_on()
+    other_source.wait_position(8)
 
 
 @on("3.3.2")
-def test_a_worker_is_brought_to_enabled(old: Stack, eosctl: Eosctl, old_source: OldSource, tmp_path: Path) -> None:
+def test_a_worker_is_brought_to_enabled(
+    other: Stack, eosctl: Eosctl, other_source: OtherSource, tmp_path: Path
+) -> None:
     """The second of the upgrade's two passes, with the connector's task running before and after."""
-    (worker,) = old.state.of_kind("worker")
-    old.restart_node(worker.name, mode=Mode.PREPARING)
-    wait_until(lambda: old_source.task_states() == ["RUNNING"], what="the task")
-    place = tmp_path / "state" / "eosctl" / "sandbox" / "old"  # where the driver looks for it
+    (worker,) = other.state.of_kind("worker")
+    other.restart_node(worker.name, mode=Mode.PREPARING)
+    wait_until(lambda: other_source.task_states() == ["RUNNING"], what="the task")
+    place = tmp_path / "state" / "eosctl" / "sandbox" / "other"  # where the driver looks for it
     place.parent.mkdir(parents=True)
-    place.symlink_to(old.directory)
+    place.symlink_to(other.directory)
     try:
-        words = ("upgrade", "apply", "--to", "enabled", "--driver", "sandbox", "--sandbox", "old", "--yes")
+        words = ("upgrade", "apply", "--to", "enabled", "--driver", "sandbox", "--sandbox", "other", "--yes")
         done = eosctl(*words, "--timeout", "400s")
     finally:
-        found = Stack.find(old.directory)
+        found = Stack.find(other.directory)
         assert found is not None
-        old.state = found.state
+        other.state = found.state
     assert [row["outcome"] for row in rows(done)] == ["done"]
     (now,) = rows(eosctl("workers", "probe"))
     assert (now["url"], now["mode"]) == (worker.address, "enabled")
-    old_source.append("three")
-    old_source.wait_position(14)
+    other_source.append("three")
+    other_source.wait_position(14)
 
 
 @on("3.3.2")
-def test_a_connector_whose_fencing_failed_is_rescued(eosctl: Eosctl, old_source: OldSource) -> None:
+def test_a_connector_whose_fencing_failed_is_rescued(eosctl: Eosctl, other_source: OtherSource) -> None:
     """An id every other second, and a new config while the round goes on: the task fails as in one of many tasks."""
-    old_source.halt()
-    ids = [f"{GROUP}-{old_source.name}-{task}" for task in range(5)]
-    rows(eosctl("task-counts", "write", old_source.name, "--count", "5", "--yes"))
-    old_source.put(**{"admin.override.retry.backoff.ms": "2000"})
+    other_source.halt()
+    ids = [f"{GROUP}-{other_source.name}-{task}" for task in range(5)]
+    rows(eosctl("task-counts", "write", other_source.name, "--count", "5", "--yes"))
+    other_source.put(**{"admin.override.retry.backoff.ms": "2000"})
 
     def round_began() -> bool:
         described = eosctl("txn", "describe", *ids).json()["data"]["rows"]
         return 1 in [row["transaction_timeout_ms"] for row in described]
 
     wait_until(round_began, what="the worker's round to begin")
-    old_source.put(**{"batch.size": "7"})
-    wait_until(lambda: old_source.task_states() == ["FAILED"], what="the round to fail the task")
-    done = eosctl("rescue", "--connector", old_source.name, "--yes")
+    other_source.put(**{"batch.size": "7"})
+    wait_until(lambda: other_source.task_states() == ["FAILED"], what="the round to fail the task")
+    done = eosctl("rescue", "--connector", other_source.name, "--yes")
     assert [(row["action"], row["outcome"]) for row in rows(done)] == [
         (action, "done") for action in ("fence", "write", "restart", "watch")
     ]
-    old_source.append("three")
-    old_source.wait_position(14)
+    other_source.append("three")
+    other_source.wait_position(14)
