@@ -4,21 +4,11 @@ The cluster's checks are of the versions that brokers and workers report: known 
 transaction.version that is behind; and of the brokers' disks: log directories that failed, and those with little or no
 room left. A broker that can't write to a log directory takes it out of use, and ends when it has no other; it ends
 again when it is started on the same full disk. Which room is left brokers report from Kafka 3.3 on (KIP-827).
-
-The known bugs, their versions, symptoms and remedies are data. Each number, and the release that fixed it, was looked
-up: the commit in Kafka's repository and the tags that contain it, or its pull request and the branches that it was
-picked to. What could not be looked up is not here. KAFKA-20090's pull requests (#21469 and #21506, February 2026) name
-no release: the fix was seen in the classes of 4.3.1, and 4.3 is the first branch that was made after them. That of
-KAFKA-19690 was seen in those of 3.9.2, that of KAFKA-18073 (#18146) in those of 4.0.0, and its lack in those of 3.5.1
-and 3.9.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal
-
-from msgspec import Struct
 
 from eosctl.app import App
 from eosctl.checks import codes
@@ -27,6 +17,7 @@ from eosctl.core.acls.lines import grant_hint
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import TransactionalId
+from eosctl.core.known_bugs import Part, bugs_of
 from eosctl.core.records import LogDir
 from eosctl.core.versions import (
     TRANSACTION_VERSION,
@@ -44,93 +35,6 @@ from eosctl.foreign import shell_word
 from eosctl.group.observed import GroupObservation
 from eosctl.txn import codes as txn_codes
 from eosctl.txn.unended import HIGHEST_EPOCH, NEARLY_SPENT_EPOCH, means_much
-
-Part = Literal["broker", "worker"]
-
-
-class KnownBug(Struct, frozen=True):
-    """A bug of releases from `since` on, up to but without `until`; `fixed_in` names patch releases, too.
-
-    `of_streams`: only Kafka Streams runs into it.
-    """
-
-    number: str
-    part: Part
-    since: Version
-    until: Version
-    fixed_in: str
-    symptom: str
-    remedy: str
-    of_streams: bool = False
-
-
-KNOWN_BUGS: tuple[KnownBug, ...] = (
-    KnownBug(
-        "KAFKA-14402", "broker", (0, 11), (3, 6), "3.6.0 (KIP-890, part 1)",
-        "a write that comes after its transaction has ended begins one that no coordinator knows: it hangs, and "
-        "readers of committed records wait behind it for ever",
-        "`eosctl txn hanging` finds them; each is ended on all of its partitions, with `eosctl txn complete` where its "
-        "coordinator has committed it, else with `eosctl txn abort`",
-    ),
-    KnownBug(
-        "KAFKA-15653", "broker", (3, 6), (3, 7), "3.6.1",
-        "transactional writes of compressed records fail with InvalidRecordException or UnknownServerException, when "
-        "the broker checks them with their coordinator",
-        "set transaction.partition.verification.enable=false until then",
-    ),
-    KnownBug(
-        "KAFKA-16386", "broker", (3, 6), (3, 8), "3.7.1 and 3.8.0",
-        "producers fail with NetworkException while a coordinator does not take connections: older clients do not "
-        "retry it",
-        "restart the producers that failed",
-    ),
-    KnownBug(
-        "KAFKA-19690", "broker", (3, 6), (4, 2), "4.2.0, 3.9.2, and the newest patch release of 4.1",
-        "a Streams thread that stalled for longer than its transaction.timeout.ms dies of InvalidTxnStateException, "
-        "where InvalidProducerEpochException would have let it go on",
-        "restart the thread, or raise transaction.timeout.ms above the longest pause",
-        of_streams=True,
-    ),
-    KnownBug(
-        "KAFKA-19367", "broker", (4, 0), (4, 1), "4.0.1",
-        "with transaction.version 2 fencing an open transaction raises the epoch twice: at the highest epoch the "
-        "coordinator throws, and the id can't be used",
-        "fence an id no more often than needed: each time spends epochs",
-    ),
-    KnownBug(
-        "KAFKA-20090", "broker", (4, 0), (4, 3), "4.3.1 or newer",
-        "with transaction.version 2 a transaction that times out at the highest epoch stays Ongoing for ever",
-        "`eosctl txn list --state Ongoing` shows it; a new transactional id goes on",
-    ),
-    KnownBug(
-        "KAFKA-15059", "worker", (3, 3), (3, 6), "3.6.0",
-        "tasks FAIL with \"Failed to perform zombie fencing\" while a rebalance is pending",
-        "restart the failed tasks: `eosctl connectors restart C`",
-    ),
-    KnownBug(
-        "KAFKA-16570", "worker", (3, 3), (3, 8), "3.7.1 and 3.8.0",
-        "fencing reports an unexpected error (CONCURRENT_TRANSACTIONS) though it worked, and the tasks FAIL",
-        "restart the failed tasks; `eosctl fence` retries it",
-    ),
-    KnownBug(
-        "KAFKA-16047", "worker", (3, 3), (3, 8), "3.7.1 and 3.8.0",
-        "fencing times out where replicas are slow: it asks for a transaction timeout of 1 ms",
-        "`eosctl fence --connector C`, then restart the failed tasks",
-    ),
-    KnownBug(
-        "KAFKA-18073", "worker", (3, 3), (4, 0), "4.0.0",
-        "a record at which a converter or transformation throws a RetriableException, say of a schema registry that is "
-        "away, is dropped without a word, though errors.tolerance is none; the offset behind it is committed",
-        "set errors.retry.timeout of connectors above the longest outage; `eosctl audit --connector C --sequence "
-        "FIELD` finds what is missing",
-    ),
-    KnownBug(
-        "KAFKA-15018", "worker", (3, 3), (3, 8), "3.8.0",
-        "a connector with an offsets topic of its own reads an old offset after a reset: the global topic keeps it",
-        "`eosctl offsets lint` shows what is left, `eosctl offsets reset` deletes it in both",
-    ),
-)  # fmt: skip
-
 
 NEARLY_FULL = 0.05
 """The share of a volume that is left: in proportion to it, so that a small one is not nearly full for ever."""
@@ -243,30 +147,25 @@ def _size(count: int) -> str:
     return next((f"{count / 1024**power:,.1f} {unit}" for power, unit in units if count >= 1024**power), f"{count} B")
 
 
-def bugs_of(part: Part, versions: Collection[Version], *, with_streams: bool = False) -> list[KnownBug]:
-    """Return the known bugs that any of these releases has; a patch release may have the fix already.
+def bug_findings(
+    part: Part, versions: Collection[Version], *, with_streams: bool = False, judged: Collection[str] = ()
+) -> Iterator[Finding]:
+    """Yield a finding for each bug: the affected releases, its symptom, and a remedy until it is fixed.
 
-    Those that only Kafka Streams runs into are left out, unless `with_streams`.
+    `judged` are the parts that were seen by which other checks report some of the bugs; those are left out, and whether
+    they strike is uncertain without.
     """
-    return [
-        bug
-        for bug in KNOWN_BUGS
-        if bug.part == part
-        and (with_streams or not bug.of_streams)
-        and any(bug.since <= version < bug.until for version in versions)
-    ]
-
-
-def bug_findings(part: Part, versions: Collection[Version], *, with_streams: bool = False) -> Iterator[Finding]:
-    """Yield a finding for each bug: the affected releases, its symptom, and a remedy until it is fixed."""
     for bug in bugs_of(part, versions, with_streams=with_streams):
-        having = sorted({version for version in versions if bug.since <= version < bug.until})
-        named = ", ".join(f"{major}.{minor}" for major, minor in having)
+        if bug.judged_by in judged:
+            continue
+        named = ", ".join(f"{major}.{minor}" for major, minor in sorted({each for each in versions if bug.has(each)}))
+        unless = ", unless of a release that has the fix" if bug.fixed_in else ""
         yield Finding(
             codes.KNOWN_BUG, INFO, bug.number,
-            f"{bug.number} ({part}s of Kafka {named}, unless of a release that has the fix): {bug.symptom}",
-            f"Upgrade to {bug.fixed_in}. Until then: {bug.remedy}.",
-            {"part": part, "versions": named, "fixed_in": bug.fixed_in},
+            f"{bug.number} ({part}s of Kafka {named}{unless}): {bug.symptom}",
+            bug.cure,
+            {"part": part, "versions": named, "fixed_in": bug.fixed_in or None, "source": bug.source},
+            certain=not bug.judged_by,
         )  # fmt: skip
 
 
@@ -291,10 +190,13 @@ def transaction_version_findings(features: Mapping[int, BrokerFeatures]) -> Iter
         )  # fmt: skip
 
 
-def worker_findings(group: GroupObservation) -> Iterator[Finding]:
-    """Yield the bugs of the workers' versions; a worker that does not report its version is left out."""
+def worker_findings(group: GroupObservation, judged: Collection[str] = ()) -> Iterator[Finding]:
+    """Yield the bugs of the workers' versions; a worker that does not report its version is left out.
+
+    `judged` as in `bug_findings`.
+    """
     versions = {version for each in group.members if (version := kafka_version(each.version))}
-    return bug_findings("worker", versions)
+    return bug_findings("worker", versions, judged=judged)
 
 
 def broker_findings(app: App, *, with_streams: bool = False, silent: Collection[int] = ()) -> Iterator[Finding]:

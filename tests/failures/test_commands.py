@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eosctl.checks.cluster import KNOWN_BUGS
+from eosctl.core.known_bugs import KNOWN_BUGS
 from eosctl.failures.failure import filled_in
 from eosctl.failures.rules import FAILURES
 from tests.command_tree import leaf_of, leaves

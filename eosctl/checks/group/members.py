@@ -14,7 +14,7 @@ exactly-once is recognised, and gets the findings that matter there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -31,6 +31,7 @@ from eosctl.core.configs.records import PROPERTY, names_one_of
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import WorkerId, worker_id_of_url
 from eosctl.core.java.properties import is_reference
+from eosctl.core.known_bugs import CONFIG_TOPIC, CONNECTORS
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.core.workers.url import is_loopback_url, is_this_machine
@@ -287,7 +288,7 @@ def member_findings(visit: Visit) -> Iterable[Finding]:
         *(local_plugins(visit.app, visit.group()) if visit.reads_plugins else ()),
         *behind,
         *clock_findings(visit.app, visit.group(), None if seen is None else seen.coordinators_ms),
-        *worker_findings(visit.group()),
+        *worker_findings(visit.group(), _judged(seen)),
         *problem_findings(
             "workers",
             [
@@ -313,6 +314,12 @@ def _not_loaded(visit: Visit) -> Iterable[Problem]:
             continue
         for plugin, reason in found.items():
             yield not_loaded_problem(member.url, member.version, plugin, reason)
+
+
+def _judged(seen: Observation | None) -> Collection[str]:
+    """Return what was seen by which other checks report known bugs where they strike."""
+    parts = {} if seen is None else {CONNECTORS: seen.connectors, CONFIG_TOPIC: seen.config_state}
+    return {name for name, part in parts.items() if part is not None}
 
 
 def _mirror_maker(visit: Visit) -> Finding:

@@ -50,7 +50,7 @@ def found(report: Report) -> set[tuple[str, str]]:
 
 def test_nothing_is_wrong_for_streams(app: App) -> None:
     report = look(app)
-    assert found(report) == {("acls", "acls_not_checked")}
+    assert found(report) == {("acls", "acls_not_checked"), ("kafka", "known_bug")}
     assert (report.exit_code, report.data.group) == (ExitCode.OK, None)
     assert [check.check for check in report.data.checks] == [
         "kafka", "transactions", "applications", "topics", "acls",
