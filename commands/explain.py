@@ -18,13 +18,14 @@ def explain(words: tuple[str, ...]) -> Report:
 
     CODE is a code of an error, a warning, a finding or a gate, an exit code, a term (zombie, fencing, epoch, LSO,
     task-count record, global, dedicated, two-step upgrade), or the header of a column (OPEN-FOR). NAME names a failure
-    of a transaction, of Connect, Streams, Flink or a producer: the name of an exception, or words of its message.
+    of Connect, of a producer, Streams, Flink or a broker: the name of an exception, or words of its message.
     docs/codes.md and docs/failures.md have the same tables. Without an argument all codes and words are listed.
 
     FILE, stdin (`-`) and TEXT of several words or lines are searched for failures: stack traces, logs in any format, of
     any length; a FILE may be gzipped. Each failure is listed once, with its count and times, the most likely cause
-    first; a consequence names its cause. Messages of the text are not printed. A word that is a code is taken as the
-    code; for a file of that name write ./FILE.
+    first; a consequence names its cause. Messages of the text are not printed, names in them are. A word that is a code is
+    taken as the code; for a file of that name write ./FILE. Words with a slash are text where no file has that name and
+    they are a sentence, an exception or a class (org/apache/kafka/X).
 
     The exit code is 0 if something was recognised, else 1. Needs no Kafka.
 

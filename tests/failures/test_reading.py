@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from eosctl.failures.reading import log_lines
+from eosctl.failures.reading import events_in, log_lines
 from eosctl.failures.rows import FailureRow
 from eosctl.failures.tally import Judged, judged, lines_of, read_all, recognise
 from eosctl.report import Report
@@ -169,6 +169,13 @@ def test_an_unknown_exception_is_told_by_its_classes_alone() -> None:
     assert "hunter2" not in repr(report)
     [unknown] = report.data.unknown
     assert (unknown.outermost, unknown.deepest, unknown.count, unknown.line) == ("a.b.Odd", "c.d.Odder", 1, 1)
+
+
+def test_a_level_is_no_time_zone() -> None:
+    """After a time without brackets INFO was taken for a time zone, and what is said at INFO for a failure."""
+    lines = ["2026-11-28T01:13:24,293 INFO Admin - update failed", "org.apache.kafka.common.errors.OddException: x"]
+    [event] = events_in(lines)
+    assert (event.has_trace, event.time) == (False, "2026-11-28T01:13:24,293")
 
 
 SETTINGS = (

@@ -165,7 +165,7 @@ NOT_REACHED = Failure(
     aliases=("DisconnectException", "Rebootstrapping"),
     explains=(
         codes.INIT_TIMED_OUT, codes.END_TIMED_OUT, codes.ADD_OFFSETS_TIMED_OUT, codes.STREAMS_INIT_TIMED_OUT,
-        codes.RECORDS_EXPIRED, codes.WORKER_ENDED,
+        codes.RECORDS_EXPIRED, codes.WORKER_ENDED, codes.TASK_STOPPED_LATE,
     ),
     of_worker=True,
     of_transactions=False,
