@@ -26,13 +26,8 @@ def test_a_plan_shows_states_and_changes_nothing(stage: Stage) -> None:
     report = stage.plan("g-c-1", "g-c-0", "nosuch", "g-c-0")
     assert outcomes(report) == {"g-c-1": "would_fence", "g-c-0": "would_fence", "nosuch": "skipped_unknown"}
     assert (report.kind, report.exit_code) == ("fence-plan", ExitCode.OK)
-    assert row(report, "g-c-0")["before"] == {
-        "state": "Empty",
-        "producer_id": 1,
-        "producer_epoch": 4,
-        "transaction_timeout_ms": 60_000,
-        "age_ms": None,
-    }
+    before = row(report, "g-c-0")["before"]
+    assert [before[name] for name in ("state", "producer_id", "producer_epoch", "age_ms")] == ["Empty", 1, 4, None]
     assert 0 <= row(report, "g-c-1")["before"]["age_ms"] < 60_000
     assert row(report, "g-c-1")["owner"] == {"kind": "task", "connector": "c", "task": 1, "application": None}
     assert row(report, "nosuch")["before"] is None
