@@ -64,7 +64,7 @@ def ended(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with added_group(stack, group) as (url,):
         for name, more in CASES.items():
             failing = {"transforms": "f", "transforms.f.type": "eosctl.tests.Failing", "transforms.f.at": FAILS_AT}
-            config = slow_config(_topic(name), tasks=1, poll_ms=300, **failing, **more)
+            config = slow_config(_topic(name), tasks=1, poll_ms=500, **failing, **more)
             rest(f"{url}/connectors/{name}/config", "PUT", config)
             wait_until(lambda name=name: _state(url, name), what=f"{name} to start", timeout_s=3 * PATIENCE_S)  # type: ignore[misc]
         fails = {"refused"} | ({"retriable"} if stack.state.kafka_version != "3.9.2" else set())
