@@ -38,6 +38,7 @@ from eosctl.audit.verdict import (
     shared_source_partitions,
     with_causes,
 )
+from eosctl.core.configs.losses import not_in_the_log
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.records import Unseen, UnseenReason, Window
@@ -90,7 +91,8 @@ def audit_of(
     producers, problems = _producers(scope, read)
     writers = {} if writes_alone else producers
     more, unread, notes = _more_findings(app, scope, read, fields, producers, writers=writers)
-    done = _judged(scope, window, read, producers, more, lacks=[each.message for each in unread], notes=notes)
+    lacks = [each.message for each in unread]
+    done = _judged(scope, window, read, producers, more, lacks=lacks, fields=fields, notes=notes)
     return done, [*problems, *unread]
 
 
@@ -191,6 +193,7 @@ def _judged(
     more: Sequence[tuple[PlaceTally, str]],
     *,
     lacks: Sequence[str],
+    fields: Fields,
     notes: Sequence[str],
 ) -> Audited:
     rows = findings(
@@ -226,6 +229,11 @@ def _judged(
         why=why,
         unproven=list(unproven),
         values=list(notes),
+        not_covered=not_in_the_log(
+            scope.config,
+            has_sequence=any(each.is_sequence for each in fields.checks),
+            has_unique=not all(each.is_sequence for each in fields.checks),
+        ),
     )
     return Audited(scope, read, list(producers.values()), rows, connector)
 

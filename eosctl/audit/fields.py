@@ -19,6 +19,7 @@ from msgspec.structs import astuple
 from eosctl.app import App
 from eosctl.audit.log.fields import ChangeEvents, Database, FieldPath, NamedFields
 from eosctl.audit.log.values import FieldValue, WriterKind
+from eosctl.core.configs.losses import DEBEZIUM
 from eosctl.core.configs.records import MIRROR_SOURCE, PROPERTY, is_class, pruned_class
 from eosctl.core.records import Place, Record, Span
 from eosctl.deadline import Deadline
@@ -121,7 +122,6 @@ def _await_open_transactions(app: App, store: TopicReader, spans: Sequence[Span]
 
 _NAME_IT = "Name what is unique, say --unique value.after.id, or several fields that are unique together, with commas."
 _KNOWN = "auto knows FileStream, JDBC, MirrorMaker 2, and Debezium's PostgreSQL, MySQL and MariaDB connectors."
-_DEBEZIUM = "io.debezium."
 _FLATTENED = ("ExtractNewRecordState", "EventRouter")
 _ONE_SNAPSHOT = {"initial", "initial_only"}
 _ASKS_FOR_SNAPSHOTS = ("signal.data.collection", "signal.kafka.topic", "signal.enabled.channels")
@@ -151,13 +151,13 @@ def auto_fields(config: Mapping[str, str]) -> NamedFields | ChangeEvents | None:
 
 def is_debezium(config: Mapping[str, str]) -> bool:
     """Return whether it is one of Debezium's connectors, be it known here or not."""
-    return config.get(PROPERTY, "").strip().startswith(_DEBEZIUM) or debezium_database(config) is not None
+    return config.get(PROPERTY, "").strip().startswith(DEBEZIUM) or debezium_database(config) is not None
 
 
 def debezium_database(config: Mapping[str, str]) -> Database | None:
     """Return which database one of Debezium's connectors reads; None for another connector."""
     given, name = config.get(PROPERTY, "").strip(), pruned_class(config)
-    is_its = given.startswith(_DEBEZIUM) or "." not in given
+    is_its = given.startswith(DEBEZIUM) or "." not in given
     return Database(name) if is_its and name in list(Database) else None
 
 

@@ -123,6 +123,7 @@ def _head(audited: AuditedConnector, where: Mapping[str, str | None]) -> Iterato
         "Transactions": f"{transactions.committed:,} committed, {transactions.aborted:,} aborted, "
         f"{transactions.open:,} open",
         **({"Values": "; ".join(audited.values)} if audited.values else {}),
+        **({"Not covered": " ".join(audited.not_covered)} if audited.not_covered else {}),
         "Records": f"{audited.records:,} committed by its tasks; {audited.bytes:,} bytes were read",
         **{name: value for name, value in where.items() if value},
     }

@@ -107,6 +107,9 @@ class AuditedConnector(Printed):
     why: Annotated[str, "Why, in a sentence."]
     unproven: Annotated[list[str], "All for which nothing can be proven, whatever the verdict is."]
     values: Annotated[list[str], "What was read for --unique and --sequence, and what was left out."]
+    not_covered: Annotated[
+        list[str], "What may be missing or twice without a trace in the log, by the connector's config as it is now."
+    ]
 
 
 class AuditSummary(Printed):
@@ -134,6 +137,7 @@ def audit_lines(report: Report) -> Iterable[str]:
         yield f"topics: {_names(each.topics)}; offsets: {_names(each.offsets_topics)}"
         yield f"proven: {proven_text(each.window)}"
         yield from (f"values: {printable(text)}" for text in each.values)
+        yield from (f"not covered: {printable(text)}" for text in each.not_covered)
         yield from (f"not seen: {printable(text)}" for text in each.window.unseen)
         if each.verdict is Verdict.NOT_EXACTLY_ONCE:  # else they are why
             yield from (f"not proven either: {printable(text)}" for text in each.unproven)

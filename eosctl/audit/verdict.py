@@ -22,6 +22,7 @@ from eosctl.audit.rows import AuditRow, ProducerPart, Verdict
 from eosctl.audit.rules import OutputPartitions, Unjudged, successors_overtaken
 from eosctl.audit.scope import OFFSETS_RECORD
 from eosctl.codes import Code
+from eosctl.core.configs.losses import losses_of
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING
 from eosctl.core.ids import Owner, ProducerId, TransactionalId, task_of
 from eosctl.core.records import Place
@@ -394,7 +395,7 @@ def with_causes(
     explained = []
     for row in rows:
         if row.code in _DROPS:
-            dropped = _dropping(config) if row.code == codes.GAP else ()
+            dropped = losses_of(config).sentences(with_untold=True) if row.code == codes.GAP else ()
             causes = [*_explained(codes_found, _LOSES), *dropped, *_shared(others)]
         elif row.code in _REPEATS:
             causes = [*_explained(codes_found, _REPEATING), *_shared(others)]
@@ -402,24 +403,6 @@ def with_causes(
             causes = []
         explained.append(msgspec.structs.replace(row, fix=" ".join([*causes, row.fix])) if causes else row)
     return explained
-
-
-def _dropping(config: Mapping[str, str]) -> Iterator[str]:
-    """Yield causes of dropped records: a source has no dead letter queue, and the offset behind a dropped one is
-    committed.
-    """
-    if config.get("errors.tolerance", "").strip().lower() == "all":
-        yield (
-            "errors.tolerance=all drops each record at which a converter or transformation fails; the worker's log has "
-            "them where errors.log.enable=true."
-        )
-    else:
-        yield (
-            "Workers before Kafka 4.0 drop a record after a RetriableException of a converter or transformation, with "
-            "errors.tolerance=none too (KAFKA-18073)."
-        )
-    if config.get("transforms", "").strip():
-        yield "A transformation may filter records out."
 
 
 def _explained(there: Collection[str], by: Sequence[str]) -> Iterator[str]:

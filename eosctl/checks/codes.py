@@ -243,6 +243,14 @@ CONFIG_WRITTEN_AGAIN = finding(
     "its tasks may stop and start.",
     "Find who sends it (a script, an operator), and have it send a config only where it differs.",
 )
+TASKS_WRITTEN_AGAIN = finding(
+    "tasks_written_again",
+    "The tasks of a connector were configured ten times or more in the last ten minutes, by the config topic, though "
+    "nobody changed its config or its state: the group rebalances again and again.",
+    "The connector asks for it, or makes other task configs each time that it starts (with a time in them, say): see "
+    "the leader's log, and its author. Some builds of Kafka also write unchanged ones at each rebalance, against "
+    "KAFKA-17719: upgrade those.",
+)
 STATUSES_UNREAD = finding(
     "statuses_unread",
     "The group's status topic could not be read, so nobody knows what failed and was restarted, nor since when a state "

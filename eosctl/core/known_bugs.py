@@ -155,7 +155,7 @@ KNOWN_BUGS: tuple[KnownBug, ...] = (
     KnownBug(
         "KAFKA-17719", "worker", (3, 7), None, "",
         "compaction of the config topic may leave the commit of a task set before the config of its connector: a "
-        "worker that starts then drops the tasks",
+        "worker of 3.7.1 or newer that starts then drops the tasks",
         "`eosctl task-counts validate` names such connectors",
         "pull request #23382 is open; jars: KafkaConfigBackingStore ignores such a commit in 3.7.1, 3.7.2, 3.8.0, "
         "3.9.2, 4.3.1 and 4.4.0, and not in 3.5.1, 3.6.2 and 3.7.0",
@@ -174,7 +174,7 @@ KNOWN_BUGS: tuple[KnownBug, ...] = (
         "KAFKA-20297", "worker", (4, 4), None, "",
         "plugins that were built for Kafka before 4.4 may fail with NoClassDefFoundError: AppInfoParser, Sanitizer and "
         "other classes of org.apache.kafka.common.utils were moved",
-        "give the plugins in versions that are built for 4.4",
+        "install versions of the plugins that are built for 4.4",
         "jars: kafka-clients has the classes in utils in 4.3.1, and in utils.internals in 4.4.0",
         judged_by=CONNECTORS,
     ),

@@ -14,10 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
+from eosctl.core.configs.losses import takes_snapshots
 from eosctl.core.configs.records import OFFSETS_TOPIC, RecordKind, decode_key_text, parse_key
 from eosctl.core.configs.view import differing_connectors
 from eosctl.core.offsets.findings import aborted_offsets
-from eosctl.core.offsets.records import newest_commits
+from eosctl.core.offsets.records import newest_commits, snapshots_under_way
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import Bounds, Record
 from eosctl.core.versions import is_older
@@ -254,12 +255,18 @@ def _with_descriptions(app: App, store: TopicReader, observation: Observation) -
 def _with_aborted_offsets(app: App, store: TopicReader, observation: Observation) -> Observation:
     """Add aborted offsets of the global topic; connectors' own topics are read as committed by default.
 
-    If a worker is not enabled, add also the time of each connector's newest offset.
+    Add also which of Debezium's connectors are in a snapshot and, if a worker is not enabled, the time of each
+    connector's newest offset.
     """
     topic = app.target.offset_topic
     uncommitted = store.read(topic, isolation="read_uncommitted", newest_per_key=True)
     committed = store.read(topic, newest_per_key=True)
-    seen = replace(observation, aborted_offsets=aborted_offsets(uncommitted, committed))
+    debeziums = {each.name for each in observation.sources() if takes_snapshots(each.config)}
+    seen = replace(
+        observation,
+        aborted_offsets=aborted_offsets(uncommitted, committed),
+        snapshots=snapshots_under_way(committed.records, debeziums),
+    )
     if all(worker.mode is Mode.ENABLED for worker in observation.workers):
         return seen  # transactions report more
     return replace(seen, committed_ms=newest_commits(committed.records))

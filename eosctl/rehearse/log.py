@@ -22,14 +22,13 @@ from eosctl.app import App
 from eosctl.audit.codes import DUPLICATE, GAP
 from eosctl.audit.log.fields import number_in, parse_field_path
 from eosctl.core.ids import task_of
+from eosctl.core.offsets.records import in_snapshot
 from eosctl.core.records import Place, Record
 from eosctl.core.transaction_log import TOPIC, decode_key, decode_value
 from eosctl.core.transactions import TransactionState
 from eosctl.offsets.history.events import State, Version, members_of
 from eosctl.offsets.history.log import LogQuery, read_logs
 from eosctl.rehearse.rows import FoundPart
-
-_UNTRUE = (None, False, "false")
 
 
 class SourceOffsets(Struct, frozen=True):
@@ -68,7 +67,7 @@ def source_offsets(versions: Iterable[Version]) -> SourceOffsets:
         if newest.is_tombstone:
             continue
         commits[name] = len(its)
-        if _in_snapshot(members_of(newest.record.value) or {}):
+        if in_snapshot(members_of(newest.record.value) or {}):
             snapshots.append(name)
     return SourceOffsets(commits, tuple(went_back), repeated, returned, tuple(snapshots))
 
@@ -96,12 +95,6 @@ def _came_again(versions: Iterable[Version]) -> tuple[int, int]:
             del former[value]
         former[value] = None
     return repeated, returned
-
-
-def _in_snapshot(offset: Mapping[str, object]) -> bool:
-    """Decide whether a task that starts with this offset takes the snapshot again; Debezium marks its last record."""
-    is_over = offset.get("snapshot_completed") is True or offset.get("last_snapshot_record") is True
-    return offset.get("snapshot") not in _UNTRUE and not is_over
 
 
 class TransactionCounts(Struct, frozen=True):

@@ -15,6 +15,7 @@ from eosctl.core.configs.fold import ConfigState
 from eosctl.core.configs.view import state_document
 from eosctl.core.findings import Finding
 from eosctl.core.ids import TransactionalId, task_transactional_ids
+from eosctl.core.wording import counted
 from eosctl.foreign import printable
 from eosctl.output.cells import format_cell, summary_lines
 from eosctl.output.rows import BytesText, FindingPart, Header, Kind, Printed, Severity, ShownAs, Text, UnseenParts
@@ -234,11 +235,20 @@ class ReplayData(Printed):
     aborted_records: Annotated[list[AbortedRecord], "The records of aborted transactions."] | UnsetType = UNSET
 
 
+_MOST_OFFSETS = 10
+
+
 def _replay_lines(report: Report) -> Iterator[str]:
     """Render the records that change nothing in a worker, with reasons; then aborted ones; then the summary."""
     data = report.data_of(ReplayData)
     for record in data.state.ignored:
         yield f"ignored {format_cell(record.key)} at offset {record.offset}: {printable(record.reason)}"
+    if forgotten := data.state.commits_without_connector:
+        offsets = ", ".join(map(str, forgotten[:_MOST_OFFSETS])) + (", ..." if forgotten[_MOST_OFFSETS:] else "")
+        yield (
+            f"{counted(len(forgotten), 'commit')} of tasks without a config of the connector before, at offset "
+            f"{offsets}: workers of 3.7.1 or newer forget the tasks (KAFKA-17719)"
+        )
     yield from _aborted_lines(data.aborted_records or [])
     yield from summary_lines(report)
 

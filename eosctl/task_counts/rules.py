@@ -166,7 +166,7 @@ def _forgotten(case: Case) -> Iterable[Finding]:
             "error",
             case.connector.name,
             f"its tasks were committed at offset {connector.forgotten_commit}, before the config that is left of it: "
-            "workers of 3.8 or newer that read the topic anew hold no task of it (KAFKA-17719)",
+            "workers of 3.7.1 or newer that read the topic anew hold no task of it (KAFKA-17719)",
             f"{stop_and_resume(connector.name)}: it writes its tasks again, after its config.",
         )
 

@@ -43,7 +43,8 @@ def test_a_number_that_is_missing_is_a_gap(invoke: Invoke) -> None:
     [
         ({"errors.tolerance": "all"}, "errors.tolerance=all drops", "KAFKA-18073"),
         ({"errors.tolerance": "none"}, "KAFKA-18073", "tolerance=all"),
-        ({"transforms": "f"}, "filter", "tolerance=all"),
+        ({"transforms": "f", "transforms.f.type": "com.acme.Own"}, "com.acme.Own may leave out", "tolerance=all"),
+        ({"key.converter": "StringConverter", "value.converter": "StringConverter"}, "Numbers", "KAFKA-18073"),
     ],
 )
 def test_a_gap_names_what_in_the_config_drops_records(
@@ -335,3 +336,29 @@ def test_a_window_without_any_value_proves_nothing(invoke: Invoke) -> None:
     scene.task().commit(b'{"ddl":"CREATE TABLE t"}')
     done = run_on(scene, invoke)("-o", "json", "--unique", "auto")
     assert (codes(done), done.exit_code) == (set(), 7)
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "count"),
+    [
+        ({}, (), 0),
+        ({"errors.tolerance": "all"}, (), 1),
+        ({"errors.tolerance": "all"}, ("--sequence", "id"), 0),
+        ({"errors.tolerance": "all"}, ("--unique", "id"), 1),
+        ({"value.converter": "io.confluent.connect.avro.AvroConverter"}, (), 1),
+        ({"transforms": "f", "transforms.f.type": "org.apache.kafka.connect.transforms.Filter"}, (), 1),
+        ({"connector.class": "io.debezium.connector.mysql.MySqlConnector"}, (), 1),
+        ({"connector.class": "io.debezium.connector.mysql.MySqlConnector"}, ("--unique", "id"), 0),
+    ],
+)
+def test_what_no_log_shows_stands_beside_the_verdict(
+    invoke: Invoke, config: dict[str, str], words: tuple[str, ...], count: int
+) -> None:
+    """exactly_once was all that was printed of a connector that may drop records before its producer."""
+    scene = LogScene(config=config)
+    numbered(scene, 1, 2, 3)
+    done = run_on(scene, invoke)(*words, "-o", "json")
+    [connector] = done.json()["data"]["connectors"]
+    assert (done.exit_code, connector["verdict"]) == (0, "exactly_once")
+    assert len(connector["not_covered"]) == count
+    assert run_on(scene, invoke)(*words).stdout.count("\nnot covered: ") == count

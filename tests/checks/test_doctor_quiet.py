@@ -260,3 +260,20 @@ def test_what_nothing_tells_of_a_dedicated_mirror_maker_takes_a_waiver_by_name(i
     assert "by file and membership; nothing without REST proves the mode" in outcome.stderr
     accepted = [word for gate in gates for word in ("--accept-gate", gate)]
     assert invoke(*words, *accepted, **mirror_maker().surroundings).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("converter", "expected"),
+    [
+        ("io.confluent.connect.avro.AvroConverter", [("connectors", "retriable_dropped", "warning")]),
+        ("org.apache.kafka.connect.json.JsonConverter", []),
+    ],
+)
+def test_a_known_bug_is_said_of_the_connectors_that_it_can_strike(
+    invoke: Invoke, converter: str, expected: list[tuple[str, str, str]]
+) -> None:
+    """KAFKA-18073 was information about every group of workers before 4.0, whatever they run, and no connector's."""
+    config = {"key.converter": converter, "value.converter": converter}
+    there = cluster(configs={"orders": config})
+    there.connect.version = "3.9.2"
+    assert [row for row in found(invoke, there, 0) if row not in HEALTHY] == expected

@@ -64,7 +64,7 @@ TIMEOUT = "producer__override__transaction__timeout__ms"
         (with_config(offsets__storage__topic="absent"), "topic_missing", "warning"),
         (with_config(offsets__storage__topic="bad"), "not_compacted", "error"),
         (with_config(offsets__topic="own"), "idle_property", "error"),
-        (with_config(errors__tolerance="all"), "records_dropped", "info"),
+        (with_config(errors__tolerance="all"), "records_dropped", "warning"),
         ({"records": config_records(*created("orders", 1, record=91))}, "fencing_impossible", "error"),
         ({"records": config_records(*created("orders", 1, record=12))}, "fencing_slow", "warning"),
         (
@@ -231,3 +231,36 @@ def test_a_running_task_that_commits_nothing_is_information(
     for row in found:
         assert abs(row["evidence"]["quiet_ms"] - quiet_ms) <= 3000, "records are a second apart"
         assert ("since it was started" in row["message"]) == since_start
+
+
+AVRO = {"value__converter": "io.confluent.connect.avro.AvroConverter"}
+POSTGRES = {"connector__class": "io.debezium.connector.postgresql.PostgresConnector"}
+FILTER = {"transforms": "f", "transforms__f__type": "org.apache.kafka.connect.transforms.Filter"}
+STRINGS = {"key__converter": "StringConverter", "value__converter": "StringConverter"}
+
+
+@pytest.mark.parametrize(
+    ("config", "version", "expected"),
+    [
+        ({"errors__tolerance": "all"}, "4.3.1", ("records_dropped", "warning")),
+        (AVRO, "3.9.2", ("retriable_dropped", "warning")),
+        ({}, "3.9.2", ("retriable_dropped", "info")),  # the workers' converters are not known
+        (FILTER, "4.3.1", ("records_filtered", "info")),
+        (POSTGRES, "4.3.1", ("snapshot_repeats", "info")),
+        (AVRO, "4.3.1", None),
+        (STRINGS, "3.9.2", None),
+    ],
+)
+def test_nothing_stands_against_it_is_not_said_where_records_may_be_lost(
+    invoke: Invoke, config: dict[str, str], version: str, expected: tuple[str, str] | None
+) -> None:
+    """It was all that was said, with exit code 0, of connectors that lose records in committed transactions."""
+    there = cluster(**with_config(**config))
+    there.connect.version = version
+    key, value = b'["orders",{"server":"s"}]', b'{"snapshot":"INITIAL","lsn":1}'
+    there.topics.put("connect-offsets", key, value)
+    rows = envelope_of(check(invoke, there, "-o", "json"), "connectors-check")["data"]["rows"]
+    assert [(row["code"], row["severity"]) for row in rows] == ([] if expected is None else [expected])
+    assert check(invoke, there).stdout.startswith("Nothing stands") is (expected is None)
+    is_warned = expected is not None and expected[1] == "warning"
+    assert check(invoke, there, "--strict").exit_code == (3 if is_warned else 0)

@@ -25,7 +25,8 @@ import org.apache.kafka.connect.source.SourceTask;
  * its own (to `own.brokers`), `null-offsets` gives the records no source offset, `twice` gives every tenth record twice,
  * with different offsets, and `skip` leaves it out.
  *
- * javac --release 11 -cp connect-api.jar:kafka-clients.jar -d out SlowSource.java, then both into slow-source.jar.
+ * javac --release 11 -cp connect-api.jar:kafka-clients.jar -d out SlowSource.java Failing.java, then all of them into
+ * slow-source.jar.
  */
 public class SlowSource extends SourceConnector {
     private static final ConfigDef CONFIG = new ConfigDef()

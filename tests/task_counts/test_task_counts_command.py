@@ -88,6 +88,20 @@ def test_replay_of_a_file_and_of_stdin_needs_no_cluster(invoke: Any, tmp_path: P
     assert from_file.exit_code == 0
 
 
+def test_the_text_of_a_replay_names_commits_that_came_before_their_config(invoke: Any) -> None:
+    """Compaction left the config behind the tasks; only JSON had a word of it."""
+    records = [
+        ("task-orders-0", {"properties": {"a": "0"}}),
+        ("commit-orders", {"tasks": 1}),
+        ("connector-orders", {"properties": {"connector.class": "X", "name": "orders"}}),
+    ]
+    text = "".join(record_line(record) + "\n" for record in config_records(*records))
+    state = invoke("task-counts", "replay", "-", "-o", "json", input=text).json()["data"]["state"]
+    assert state["commits_without_connector"] == [1]
+    assert "at offset 1: workers of 3.7.1" in invoke("task-counts", "replay", "-", input=text).stdout
+    assert "at offset" not in invoke("task-counts", "replay", "-", input=text.partition("\n")[0] + "\n").stdout
+
+
 def test_a_healthy_group_validates(invoke: Any) -> None:
     healthy = ConfigWorld(
         records=config_records(*created("a", 1, record=1)),

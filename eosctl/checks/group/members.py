@@ -49,6 +49,7 @@ from eosctl.group.topics import Departure, departures
 from eosctl.machine.side_by_side import side_by_side
 from eosctl.observation.connectors.commit_age import fold_alike, offset_age
 from eosctl.observation.connectors.exactly_once import is_in_use, requires_support
+from eosctl.observation.connectors.losses import retriable, skipping
 from eosctl.observation.connectors.rules import Rule, connector_findings, offsets_topic, properties
 from eosctl.report import Problem
 from eosctl.task_counts import codes as task_count_codes
@@ -346,7 +347,7 @@ def _silent_finding(worker: WorkerObservation, failure: EosctlError) -> Finding:
     )
 
 
-_RULES: Sequence[Rule] = (offset_age, offsets_topic, properties)
+_RULES: Sequence[Rule] = (offset_age, offsets_topic, properties, skipping, retriable)
 _ELSEWHERE = frozenset({Mode.DISABLED, Mode.PREPARING, Mode.NOT_ENABLED, Mode.OLD_VERSION})
 _NOT_WRITTEN = frozenset({task_count_codes.MISSING, task_count_codes.MIS_ORDERED})
 """Findings about task-count records that workers without exactly-once neither write nor read."""

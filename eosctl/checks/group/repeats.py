@@ -154,7 +154,7 @@ def _failing_part(
 def repeat_findings(
     observation: Observation, parts: Iterable[FailingPart], uses: IdUse, now_ms: int
 ) -> Iterable[Finding]:
-    """Yield a finding for each part that fails after each restart, and for each config that is written all the time.
+    """Yield a finding for each part that fails after each restart, and each config that is written all the time.
 
     One that ended a while ago is for information.
     """
@@ -162,20 +162,39 @@ def repeat_findings(
     for part in parts:
         if part.connector in known:
             yield _fails_again(part, observation, uses, now_ms)
-    for (kind, name), times in sorted(observation.config_records_ms.items()):
-        recent = [each for each in times if each >= now_ms - WINDOW_MS]
-        if kind is not RecordKind.CONNECTOR or name not in known or len(recent) < LEAST_CONFIGS:
-            continue
-        longest_ms = max(later - before for before, later in pairwise(recent))
-        goes_on = now_ms - recent[-1] <= max(_CALM_MS, 2 * longest_ms)
+    for name in sorted(known):
+        yield from _written_again(name, observation, now_ms)
+
+
+def _written_again(name: str, observation: Observation, now_ms: int) -> Iterable[Finding]:
+    """Yield a finding for a config that is written all the time, or for tasks that are without such a change."""
+    configs, states, commits = (
+        [each for each in observation.config_records_ms.get((kind, name), ()) if each >= now_ms - WINDOW_MS]
+        for kind in (RecordKind.CONNECTOR, RecordKind.TARGET_STATE, RecordKind.COMMIT)
+    )
+    if len(configs) >= LEAST_CONFIGS:
         yield Finding(
-            codes.CONFIG_WRITTEN_AGAIN, WARNING if goes_on else INFO, name,
-            f"the config of {name} was written {len(recent):,} times in the last 10 minutes, the last time "
-            f"{_ago(recent[-1], now_ms)}: each time its tasks may stop and start",
+            codes.CONFIG_WRITTEN_AGAIN, WARNING if _goes_on(configs, now_ms) else INFO, name,
+            f"the config of {name} was written {len(configs):,} times in the last 10 minutes, the last time "
+            f"{_ago(configs[-1], now_ms)}: each time its tasks may stop and start",
             f"Find who sends PUT {connector_path(name)}/config (a script, an operator), and have it send a config only "
             "where it differs.",
-            {"writes": len(recent), "last_ms": recent[-1]},
+            {"writes": len(configs), "last_ms": configs[-1]},
         )  # fmt: skip
+    elif len(commits) - len(configs) - len(states) >= LEAST_CONFIGS:
+        yield Finding(
+            codes.TASKS_WRITTEN_AGAIN, WARNING if _goes_on(commits, now_ms) else INFO, name,
+            f"the tasks of {name} were configured {len(commits):,} times in the last 10 minutes, the last time "
+            f"{_ago(commits[-1], now_ms)}, and its config or state was written {len(configs) + len(states):,} times: "
+            "each time the group rebalances, and the tasks stop and start",
+            codes.TASKS_WRITTEN_AGAIN.next,
+            {"commits": len(commits), "writes": len(configs) + len(states), "last_ms": commits[-1]},
+        )  # fmt: skip
+
+
+def _goes_on(times: Sequence[int], now_ms: int) -> bool:
+    longest_ms = max(later - before for before, later in pairwise(times))
+    return now_ms - times[-1] <= max(_CALM_MS, 2 * longest_ms)
 
 
 def _fails_again(part: FailingPart, observation: Observation, uses: IdUse, now_ms: int) -> Finding:

@@ -16,7 +16,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum, unique
 from typing import NamedTuple
 
@@ -161,6 +161,27 @@ def newest_commits(records: Iterable[Record]) -> dict[str, int]:
         if isinstance(key, OffsetKey) and not is_nothing(record.value):
             found[key.connector] = max(found.get(key.connector, -1), record.timestamp_ms)
     return found
+
+
+def in_snapshot(offset: Mapping[str, object]) -> bool:
+    """Return whether a task that starts with this offset takes the snapshot again; Debezium marks its last record."""
+    is_over = offset.get("snapshot_completed") is True or offset.get("last_snapshot_record") is True
+    return offset.get("snapshot") not in (None, False, "false") and not is_over
+
+
+def snapshots_under_way(records: Iterable[Record], connectors: Collection[str]) -> frozenset[str]:
+    """Return those of the connectors that have an offset in a snapshot among the newest records of the keys."""
+    found = set[str]()
+    for record in records if connectors else ():
+        key = decode_key(record.key)
+        if isinstance(key, OffsetKey) and key.connector in connectors:
+            try:
+                offset = decode_value(record.value)
+            except UnparsableValueError:
+                continue
+            if isinstance(offset, Mapping) and in_snapshot(offset):
+                found.add(key.connector)
+    return frozenset(found)
 
 
 def is_nothing(value: bytes | None) -> bool:

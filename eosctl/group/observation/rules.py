@@ -282,7 +282,8 @@ class Observation(Struct, frozen=True):
     coordinator knows. `quiet` is the time for which the others have committed nothing, `ongoing` their open
     transaction, `timed_out` their newest transaction if it was aborted at its timeout; None if it was aborted, and the
     coordinators' log does not show when. `committed_ms` is the time of each connector's newest offset in the topics
-    that were read. `task_sets_ms` is the time of each connector's newest task set, `config_records_ms` that of each of
+    that were read, `snapshots` the connectors of whose source partitions one is in a snapshot, by the offsets in the
+    global topic. `task_sets_ms` is the time of each connector's newest task set, `config_records_ms` that of each of
     its records in the config topic, by kind; `looked_ms` is the time of the observation. `coordinators_ms` is the
     newest time that coordinators report, so their clocks are past it. `own_clusters` are the clusters of source
     connectors whose configs name other Kafka brokers. `way_back`: an upgrade is reverted, so failures since it began
@@ -315,6 +316,7 @@ class Observation(Struct, frozen=True):
     epochs: Mapping[TransactionalId, int] = {}
     timed_out: Mapping[TransactionalId, TimedOut | None] = {}
     committed_ms: Mapping[str, int] = {}
+    snapshots: frozenset[str] = frozenset()
     task_sets_ms: Mapping[str, int] = {}
     config_records_ms: Mapping[tuple[RecordKind, str], tuple[int, ...]] = {}
     coordinators_ms: int | None = None

@@ -120,8 +120,27 @@ TASK_AUDIT_UNKNOWN = finding(
 )
 RECORDS_DROPPED = finding(
     "records_dropped",
-    "errors.tolerance=all lets a source connector drop records at which a converter or transformation fails: sources "
-    "have no dead letter queue.",
-    "Nothing, if that is meant; else set errors.tolerance=none, with which the task fails instead. `eosctl audit` with "
-    "--sequence finds what is missing.",
+    "A setting has a source connector leave out records at which something fails, such as errors.tolerance=all; the "
+    "offsets behind them are committed, and sources have no dead letter queue.",
+    "Set errors.tolerance=none (Debezium's settings: fail), with which the task fails instead. Where the loss is "
+    "meant, `eosctl audit` with --sequence finds what is missing.",
+)
+RETRIABLE_DROPPED = finding(
+    "retriable_dropped",
+    "Workers before Kafka 4.0 drop a record at which a converter or transformation throws a RetriableException, and "
+    "commit the offset behind it, whatever errors.tolerance is (KAFKA-18073). A warning where one is known to throw "
+    "it, as those that ask a schema registry; of others it is not known, and information.",
+    "Set errors.retry.timeout=-1 in the connector's config (before Kafka 3.4: longer than the longest outage), or "
+    "upgrade the workers to 4.0, where the task fails instead. `eosctl audit` with --sequence finds what is missing.",
+)
+RECORDS_FILTERED = finding(
+    "records_filtered",
+    "Transformations or settings leave out records by design, or may: a consumer does not get all that the source has.",
+    "Nothing, if that is meant.",
+)
+SNAPSHOT_REPEATS = finding(
+    "snapshot_repeats",
+    "A snapshot of Debezium's is under way, or may be: exactly-once begins with the changes after it. A task that "
+    "starts meanwhile takes the snapshot from the beginning, and delivers its rows again.",
+    "Let it end before connectors or workers are restarted, changed or added; its rows have op=r.",
 )

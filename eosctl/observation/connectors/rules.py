@@ -34,6 +34,7 @@ from eosctl.observation.connectors.exactly_once import (
     requires_support,
     task_audit,
 )
+from eosctl.observation.connectors.losses import LOSSES
 from eosctl.observation.connectors.settings import (
     backoff,
     boundary_setting,
@@ -41,7 +42,6 @@ from eosctl.observation.connectors.settings import (
     commit_interval,
     idle_connector_names,
     idle_worker_names,
-    tolerance,
     transaction_timeout,
     unknown_value,
 )
@@ -354,5 +354,5 @@ def worker_properties(observation: Observation) -> Iterable[Finding]:
 RULES: Sequence[Rule] = (
     task_audit, commit_age, offset_age, support, boundary, interval, broker_maximum, client_overrides, fencing_pace,
     collisions, own_cluster, offsets_topic, own_topic, properties,
-    tolerance,
+    *LOSSES,
 )  # fmt: skip

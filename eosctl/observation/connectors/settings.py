@@ -1,4 +1,4 @@
-"""Settings of a connector that matter to exactly-once: their values, and those that kill, drop or have no effect. Pure.
+"""Settings of a connector that matter to exactly-once: their values, and those that kill or have no effect. Pure.
 
 Most of them are numbers: from the connector's config, else the workers' files, else Kafka's default. A setting that
 can't be read as Kafka reads it is unknown: it is a finding, and never the default.
@@ -6,8 +6,6 @@ can't be read as Kafka reads it is unknown: it is a finding, and never the defau
 Client settings kill some exactly-once tasks, and are in part ignored by Connect. An idempotent producer refuses some
 settings (`ProducerConfig.postProcessAndValidateIdempotenceConfigs`). Connect overrides others that exactly-once
 requires, with a line in the worker's log (`ConnectUtils.ensureProperty`).
-
-A source connector's handling of records that it can't convert or transform may drop them.
 
 Some property names look like exactly-once settings and have no effect: early drafts of KIP-618, and near misses. Kafka
 reads four such names from a connector and one from a worker; any other name with such a beginning is silently ignored.
@@ -19,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.java.properties import INT_BITS, LONG_BITS, is_reference, java_number, trimmed
 from eosctl.failures import codes as failure_codes
 from eosctl.group import codes as group_codes
@@ -151,27 +149,6 @@ def client_overrides(connector: ObservedConnector, observation: Observation) -> 
                 group_codes.OVERRIDE_IGNORED.next, {override: value},
             )  # fmt: skip
     yield from refused_overrides(connector, observation)
-
-
-_TOLERANCE = "errors.tolerance"
-
-
-def tolerance(connector: ObservedConnector, _observation: Observation) -> Iterable[Finding]:
-    """Find settings that drop records: a source has no dead letter queue, and later offsets are committed.
-
-    The user chose it, so it is no warning.
-    """
-    if connector.config.get(_TOLERANCE, "").strip().lower() != "all":
-        return
-    logged = connector.config.get("errors.log.enable", "").strip().lower() == "true"
-    seen = "the workers' logs have them" if logged else "no log has them, without errors.log.enable=true"
-    yield Finding(
-        codes.RECORDS_DROPPED, INFO, connector.name,
-        f"{connector.name} sets {_TOLERANCE}=all: records are dropped at which a converter or transformation "
-        f"fails, and {seen}",
-        codes.RECORDS_DROPPED.next,
-        {_TOLERANCE: "all", "errors.log.enable": logged},
-    )  # fmt: skip
 
 
 CONNECTOR_NAMES = frozenset(

@@ -197,6 +197,29 @@ def test_a_config_that_is_written_all_the_time(invoke: Invoke, writes: int, ende
         assert (row["severity"], row["evidence"]["writes"]) == (severity, writes)
 
 
+@pytest.mark.parametrize(
+    ("also", "expected"),
+    [
+        (None, ["tasks_written_again"]),
+        (("target-state-orders", {"state": "STARTED", "state.v2": "STARTED"}), []),
+        (("connector-orders", {"properties": {"connector.class": "X"}}), ["config_written_again"]),
+    ],
+)
+def test_tasks_that_are_configured_all_the_time(
+    invoke: Invoke, also: tuple[str, dict[str, object]] | None, expected: list[str]
+) -> None:
+    """Each rebalance wrote the tasks anew, and began the next one; stops, resumes and PUTs are somebody's."""
+    there = scene()
+    state = there.brokers.state
+    state.stamp_ms = int((there.time.now_s - 60) * 1000)
+    records = [("task-orders-0", {"properties": {"n": "1"}}), ("commit-orders", {"tasks": 1})]
+    written = [*([] if also is None else [also]), *records] * 12
+    for key, value in [*written, ("tasks-fencing-orders", {"task-count": 1})]:
+        state.stamp_ms += 1000
+        there.topics.put("connect-configs", key.encode(), json.dumps(value).encode())
+    assert told(invoke, there, 0) == [(code, "orders", "warning") for code in expected]
+
+
 def test_a_status_topic_that_may_not_be_read_is_said(invoke: Invoke) -> None:
     there = cluster(described=TOPICS, faults={STATUSES: UnauthorizedError("READ is denied")})
     row = row_of(invoke, there, "statuses_unread")
