@@ -102,7 +102,7 @@ MARKERS = Failure(
         "Not a reason to abort: the coordinator may have committed it, and an abort of one partition splits it.",
     ),
     fix="See whether it hangs: `eosctl txn hanging --all`. If so, end it on all of its partitions as the coordinator "
-    "decided: `eosctl txn complete --as-decided`",
+    "decided: `txn complete --as-decided`",
     commands=("eosctl txn hanging --all", "eosctl txn log {id}"),
     said_by=("core: TransactionMarkerChannelManager.addTxnMarkersToBrokerQueue (WARN), 0.11 to 4.4",),
     aliases=("likely deleted already and hence can be skipped",),

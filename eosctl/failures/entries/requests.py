@@ -115,7 +115,7 @@ NOT_STOPPED = Failure(
     means="the offsets of a connector can be changed only while it is STOPPED",
     causes=("The connector is RUNNING or PAUSED: a pause is not enough.", "The stop has not been carried out yet."),
     is_not=("Not a failure of the connector, and nothing was written.",),
-    fix="`eosctl connectors stop {name}`, then send the request again, or `eosctl offsets set`, which keeps a backup",
+    fix="`eosctl connectors stop {name}`, then send the request again, or `offsets set`, which keeps a backup",
     commands=("eosctl connectors stop {name}",),
     versions=(VersionNote("before 3.6", "REST can't change offsets at all (KIP-875)"),),
     said_by=(_TO_HERDER + ".modifyConnectorOffsets, 3.6 to 4.4",),
@@ -134,7 +134,7 @@ OFFSETS_REFUSED = Failure(
         sign(
             "because it doesn't support external modification of offsets",
             means="the connector does not let its offsets be changed through REST",
-            fix="Change them in the offsets topic while the connector is stopped: `eosctl offsets set`",
+            fix="Change them in the offsets topic while the connector is stopped: `offsets set`",
         ),
     ),
     means="a request for a change of offsets does not have the shape that Connect takes",

@@ -43,8 +43,8 @@ POSITION_GONE = Failure(
         "Not mended by exactly-once: the changes in between are lost to the connector.",
     ),
     fix="Changes between the offset and the oldest log can't be read any more. Have them read as a snapshot: "
-    "snapshot.mode=when_needed (MySQL, MariaDB, Oracle and others), or `eosctl offsets reset --connector {c}` and an "
-    "initial snapshot; then " + RESTART + ". An offset set forward to a position that is there skips them in silence",
+    "snapshot.mode=when_needed (MySQL, MariaDB, Oracle and others), or `offsets reset` and an initial "
+    "snapshot; then " + RESTART + ". An offset set forward to a position that is there skips them in silence",
     commands=("eosctl offsets get --connector {c}", "eosctl offsets log --connector {c}"),
     versions=(VersionNote("Debezium 2.5 and newer", "\"change stream\" where older ones say \"binlog\""),),
     said_by=(_DEBEZIUM + ".validateSchemaHistory, 1.9 to 3.7",
@@ -166,7 +166,7 @@ DROPPED = Failure(
         "Not prevented by exactly-once: the transaction is committed without the record.",
     ),
     fix="Set errors.retry.timeout=-1 in the connector, or upgrade the workers to 4.0 or newer. Read the records of "
-    "that time again: `eosctl offsets set --connector {c} --as-of 1h`, or with a time before this line; they come "
+    "that time again: `offsets set --as-of` with a time before this line; they come "
     "twice where they were written",
     commands=("eosctl audit --connector {c}", "eosctl connectors check --connector {c}"),
     versions=(
@@ -236,7 +236,7 @@ KEY_IGNORED = Failure(
         "A connector with a null source partition.",
     ),
     is_not=("Not a failure of the worker: only GET /connectors/NAME/offsets and resets don't see that offset.",),
-    fix="See what is there: `eosctl offsets lint`; delete what is wrong with `eosctl offsets reset`",
+    fix="See what is there: `eosctl offsets lint`; delete what is wrong with `offsets reset`",
     commands=("eosctl offsets lint", "eosctl offsets list"),
     said_by=("connect-runtime: OffsetUtils.processPartitionKey, 3.5 to 4.4",),
     of_transactions=False,

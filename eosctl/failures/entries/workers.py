@@ -114,8 +114,8 @@ NOT_COMPACTED = Failure(
     is_not=("Not mended by another name in the worker's file: that topic would be empty.",),
     fix="`kafka-configs.sh --bootstrap-server B --alter --entity-type topics --entity-name {topic} --add-config "
     "cleanup.policy=compact` with the topic that the message names; then start the worker. Records that retention has "
-    "deleted are gone: see with `eosctl doctor` and `eosctl offsets log` what is left",
-    commands=("eosctl doctor", "eosctl offsets log"),
+    "deleted are gone: see what is left of them",
+    commands=("eosctl doctor", "eosctl offsets log --connector {c}"),
     said_by=("connect-runtime: TopicAdmin.verifyTopicCleanupPolicyOnlyCompact, 2.7 to 4.4",),
     aliases=("cleanup.policy=compact", "KAFKA-9216"),
     of_transactions=False,
