@@ -48,7 +48,7 @@ _MOST_NAMED = 3
 
 @unique
 class Obstacle(StrEnum):
-    """What most probably keeps a coordinator from ending a transaction."""
+    """The most probable cause for which a coordinator does not end a transaction."""
 
     NO_LEADER = "partition_without_leader"
     BELOW_MIN_ISR = "below_min_isr"
@@ -58,8 +58,8 @@ class Obstacle(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Surroundings(Struct, frozen=True):
-    """What was seen of the partitions of a transaction, of that of its id's log, and of its coordinator.
+class EndEvidence(Struct, frozen=True):
+    """The partitions of a transaction, that of its id's log, and the version of its coordinator, as far as seen.
 
     `open_at` are partitions where the transaction is open still, `ended_at` those where it is not; `unread` has why
     others are in neither. `release` and `transaction_version` are None where they are not known.
@@ -99,7 +99,7 @@ class UnendedTransaction(Struct, frozen=True):
     state: TransactionDescription
     since_ms: int | None
     unread: str = ""
-    around: Surroundings = Surroundings()
+    around: EndEvidence = EndEvidence()
 
     @property
     def is_certain(self) -> bool:
@@ -217,6 +217,8 @@ def _unknown_cause(each: UnendedTransaction) -> tuple[str, str]:
     if around.unread:
         facts.append(f"not seen: {'; '.join(around.unread[:_MOST_NAMED])}")
     known = "KAFKA-19999 is a known cause on 4.0 and 4.1. " if around.release is None else ""
+    if around.ended_at:
+        known += "A marker written past the coordinator (`eosctl txn abort`, say) makes a partition refuse its own. "
     return (
         f"its cause can't be told from here; {', '.join(facts)}",
         f"See the log of broker {node} for {each.state.transactional_id} (\"transaction marker\" says which partition "

@@ -25,7 +25,7 @@ from eosctl.txn.list import list_open_longer_than
 from eosctl.txn.log import NewestLogged, read_newest
 from eosctl.txn.report import Partition, id_problem, missing_ids_problems
 from eosctl.txn.rules import PREPARED
-from eosctl.txn.unended import LASTING_MS, Surroundings, UnendedTransaction, dated, is_same, is_suspect
+from eosctl.txn.unended import LASTING_MS, EndEvidence, UnendedTransaction, dated, is_same, is_suspect
 
 _PATIENCE_S = 10.0
 _AGAIN_S, _LONGER_S = 1.0, 5.0
@@ -102,7 +102,7 @@ def _still_same(app: App, states: _States, *, after_s: float) -> _States:
     return {name: each for name, each in states.items() if is_same(each, again.get(name))}
 
 
-def _surroundings(app: App, states: Sequence[TransactionDescription]) -> Mapping[TransactionalId, Surroundings]:
+def _surroundings(app: App, states: Sequence[TransactionDescription]) -> Mapping[TransactionalId, EndEvidence]:
     """Look at the partitions of the transactions, at their coordinators' log and versions, as far as that can be."""
     patient = replace(app, deadline=app.deadline.half(at_most_s=_PATIENCE_S))
     topics, why = _described_topics(patient, {topic for each in states for topic, _partition in each.partitions})
@@ -123,7 +123,7 @@ def _surroundings(app: App, states: Sequence[TransactionDescription]) -> Mapping
     for each in states:
         mine = each.partitions
         log_place = None if log is None else (TOPIC, coordinator_partition(each.transactional_id, log.partitions))
-        found[each.transactional_id] = Surroundings(
+        found[each.transactional_id] = EndEvidence(
             headless=_names(place for place in mine if place in headless),
             below_min_isr=_names(place for place in mine if place in low),
             log_below_min_isr=None if log_place not in low or log_place is None else _names([log_place])[0],

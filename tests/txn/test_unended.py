@@ -10,7 +10,7 @@ import pytest
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transaction_log import TOPIC
 from eosctl.core.transactions import Coordinator, TransactionDescription, TransactionState
-from eosctl.txn.unended import LATE_MS, Obstacle, Surroundings, UnendedTransaction, is_suspect, unended_finding
+from eosctl.txn.unended import LATE_MS, EndEvidence, Obstacle, UnendedTransaction, is_suspect, unended_finding
 from tests.fakes.transactions import NOW_MS, Scene, scene
 
 STUCK = TransactionalId("g-orders-1")
@@ -56,7 +56,7 @@ OLD: dict[str, Any] = {"release": (4, 1), "transaction_version": 2}
     ],
 )
 def test_the_most_probable_cause(state: str, epoch: int, around: dict[str, Any], obstacle: Obstacle) -> None:
-    each = UnendedTransaction(state_of(state, epoch=epoch), NOW_MS - 90_000, around=Surroundings(**around))
+    each = UnendedTransaction(state_of(state, epoch=epoch), NOW_MS - 90_000, around=EndEvidence(**around))
     finding = unended_finding(each, now_ms=NOW_MS)
     assert each.obstacle() is obstacle
     assert (finding.code, finding.severity, finding.certain) == ("transaction_not_ended", "error", True)

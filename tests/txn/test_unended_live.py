@@ -20,7 +20,7 @@ from eosctl.deadline import Deadline
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.stack import Stack
 from eosctl.target import Target
-from eosctl.txn.unended import Obstacle, Surroundings
+from eosctl.txn.unended import EndEvidence, Obstacle
 from eosctl.txn.unended_look import examine_unended
 from tests.open_transactions import zombie
 from tests.sandbox_fixtures import PATIENCE_S, wait_until, wait_until_as_before
@@ -54,7 +54,7 @@ def test_too_few_replicas_in_sync_are_named_and_the_id_moves_when_they_are_back(
     admin.create_topics([topic])[unique].result(PATIENCE_S)
     producer = zombie(three_brokers, unique, unique)
 
-    def around() -> Surroundings | None:
+    def around() -> EndEvidence | None:
         found = examine_unended(
             app_of(three_brokers, tmp_path), [state_of(three_brokers, tmp_path, unique)], least_ms=0
         )

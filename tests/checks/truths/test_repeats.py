@@ -18,7 +18,7 @@ from tests.checks.truths.test_statuses import TOPICS, row_of, told
 from tests.conftest import Invoke
 from tests.fakes.config_topic import config_records, created
 from tests.fakes.config_world import ConfigWorld
-from tests.fakes.doctor_scene import cluster
+from tests.fakes.doctor_scene import cluster, doctor
 from tests.fakes.transaction_log import log_key
 from tests.fakes.world import STATUSES
 
@@ -168,6 +168,16 @@ def test_a_coordinator_too_busy_for_its_log_to_be_read_that_far_back_acquits_nob
     row = row_of(invoke, there, "fails_again")
     assert row["evidence"]["other_initialisations"] is None
     assert f"whether another producer takes {ID} is not known" in row["message"]
+
+
+@pytest.mark.parametrize(("level", "is_said"), [(1, True), (2, False)])
+def test_the_epoch_of_a_task_near_its_end(invoke: Invoke, level: int, is_said: bool) -> None:
+    there = scene()
+    there.brokers.state.finalized["transaction.version"] = level
+    there.brokers.state.transactions[ID].producer_epoch = 32_700
+    rows = doctor(invoke, there, "-o", "json").json()["data"]["rows"]
+    found = [(row["check"], row["subject"], row["severity"]) for row in rows if row["code"] == "epochs_nearly_spent"]
+    assert found == ([("connectors", ID, "warning")] if is_said else [])
 
 
 def test_the_log_of_coordinators_is_not_read_of_a_group_that_is_well(invoke: Invoke) -> None:
