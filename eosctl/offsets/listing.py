@@ -43,6 +43,8 @@ from eosctl.foreign import shell_word
 from eosctl.group.absent import KnownEvidence, require_ever_there
 from eosctl.group.gather import discover_urls
 from eosctl.offsets import codes
+from eosctl.offsets.history.events import members_of, order_of_values, source_of
+from eosctl.offsets.history.gtids import Order
 from eosctl.offsets.rows import (
     OFFSETS_DIFF,
     OFFSETS_GET,
@@ -59,6 +61,7 @@ from eosctl.offsets.rows import (
     OffsetsSummary,
     PlainViews,
     RestPart,
+    SourcePart,
     ViewRows,
     cell_of,
     ignored_parts,
@@ -223,7 +226,7 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, r
             hint="`eosctl offsets get --connector NAME` shows all; numbers and texts are different.",
         )
     rows = [GetRow(**members) for members in _members(app, views)]
-    ignored = GetData(ignored=ignored_parts(_ignored(found)))
+    ignored = GetData(ignored=ignored_parts(_ignored(found)), sources=_sources(views))
     summary = GetSummary(**_summary(found, of_connectors))
     problems = _all_problems(app, found, of_connectors)
     report = Report(OFFSETS_GET, rows, summary, ignored, report_target(app, found), problems)
@@ -264,9 +267,15 @@ def diff_offsets(
     ]
     rows = [
         DiffRow(
-            **members, left=left_cell and cell_of(left_cell), right=right_cell and cell_of(right_cell), status=status
+            **members,
+            left=left_cell and cell_of(left_cell),
+            right=right_cell and cell_of(right_cell),
+            status=status,
+            order=None if status is DiffStatus.HIDDEN else _order(view.key, left_cell, right_cell),
         )
-        for members, (left_cell, right_cell), status in zip(_members(app, views), pairs, statuses, strict=True)
+        for view, members, (left_cell, right_cell), status in zip(
+            views, _members(app, views), pairs, statuses, strict=True
+        )
     ]
     counts = Counter(statuses)
     hidden = counts[DiffStatus.HIDDEN]
@@ -311,6 +320,23 @@ def _compared(pair: tuple[Record | None, Record | None], *, as_json: bool) -> Di
             return status
         return DiffStatus.SAME if left == right else status
     return status
+
+
+def _order(key: OffsetKey, left: Record | None, right: Record | None) -> Order | None:
+    """Return the order of the right offset relative to the left; None unless there are both."""
+    return None if left is None or right is None else order_of_values(key.partition, left.value, right.value)
+
+
+def _sources(views: Iterable[OffsetView]) -> list[SourcePart]:
+    """Return the known sources that the offsets which take effect look like, the most frequent first."""
+    offsets = ((view.key.partition, members_of(view.runtime.value)) for view in views if view.runtime is not None)
+    found = [source for partition, offset in offsets if (source := source_of(partition, offset)) is not None]
+    names = Counter(source.name for source in found)
+    by_name = {source.name: source for source in found}
+    return [
+        SourcePart(name=name, source_partitions=count, must_hold=by_name[name].keeps, instead=by_name[name].instead)
+        for name, count in names.most_common()
+    ]
 
 
 def _hides(found: OffsetStores, view: OffsetView, names: Iterable[str]) -> bool:

@@ -24,6 +24,7 @@ from eosctl.core.offsets.views import (
 )
 from eosctl.core.records import Record
 from eosctl.core.wording import json_bytes, rfc3339
+from eosctl.offsets.history.gtids import Order
 from eosctl.offsets.history.sources import lsn_texts
 from eosctl.output.cells import duration, format_cell, summary_lines
 from eosctl.output.rows import BytesText, Counts, Header, Kind, Members, Place, Printed, Text, Time
@@ -178,6 +179,7 @@ class DiffRow(ViewRow):
     left: Annotated[StoredRecord | None, "The record of the first store."]
     right: Annotated[StoredRecord | None, "The record of the second store."]
     status: Annotated[DiffStatus, "The result of the comparison."]
+    order: Annotated[Order | None, "The order of the second store's offset relative to the first's; null without both."]
 
     def left_at(self) -> str | None:
         """Return the place of the first store's record."""
@@ -278,9 +280,19 @@ class ListData(Printed):
     ignored: Annotated[list[IgnoredPart], "The records that no connector ever finds."]
 
 
-class GetData(ListData):
-    """The records of the topics besides source partitions, and the worker that answered."""
+class SourcePart(Printed):
+    """A well-known connector that offsets look like."""
 
+    name: Annotated[str, "The connector."]
+    source_partitions: Annotated[int, "The source partitions whose offsets look like its."]
+    must_hold: Annotated[str, "What must hold in its source for the offsets to take effect."]
+    instead: Annotated[str | None, "How to read again what its source no longer has; null if there is no way."]
+
+
+class GetData(ListData):
+    """The records of the topics besides source partitions, their sources, and the worker that answered."""
+
+    sources: Annotated[list[SourcePart], "The well-known connectors that the offsets look like."]
     rest_url: Annotated[str, "The worker that answered."] | UnsetType = UNSET
 
 
@@ -289,6 +301,13 @@ def _ignored_lines(report: Report) -> Iterator[str]:
     for part in report.data_of(ListData).ignored:
         yield f"ignored by Connect ({part.reason}): {format_cell(part.key)} at {part.cell()} offset {part.offset}"
     yield from summary_lines(report)
+
+
+def _source_lines(report: Report) -> Iterator[str]:
+    """Yield what must hold in the sources of the offsets, then the ignored records and the summary."""
+    for part in report.data_of(GetData).sources:
+        yield f"{part.name}: {part.must_hold}"
+    yield from _ignored_lines(report)
 
 
 _LIST_COLUMNS = (
@@ -315,10 +334,10 @@ OFFSETS_GET = Kind(
     row=GetRow,
     summary=GetSummary,
     data=GetData,
-    text=_LIST_TEXT,
+    text=Text(columns=_LIST_COLUMNS, wide=_LIST_TEXT.wide, lines=_source_lines, empty=_LIST_TEXT.empty),
 )
 OFFSETS_GET_REST = OFFSETS_GET.shown_as(
-    Text(columns=(*_LIST_COLUMNS, "rest.offset", "rest.status"), wide=_LIST_TEXT.wide, lines=_ignored_lines)
+    Text(columns=(*_LIST_COLUMNS, "rest.offset", "rest.status"), wide=_LIST_TEXT.wide, lines=_source_lines)
 )
 
 
@@ -344,7 +363,7 @@ OFFSETS_DIFF = Kind(
     summary=DiffSummary,
     data=DiffData,
     text=Text(
-        columns=("connector", "source_partition", "left", "right", "status"),
+        columns=("connector", "source_partition", "left", "right", "status", "order?"),
         wide=("key", "left_at", "left_time", "left_lsn?", "right_at", "right_time", "right_lsn?"),
         empty="No connector has offsets here.",
     ),

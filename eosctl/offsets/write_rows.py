@@ -8,10 +8,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+from eosctl.core.offsets.records import OffsetKey
 from eosctl.core.offsets.views import KeyAction, PlannedWrite
 from eosctl.core.records import NewTopic
 from eosctl.foreign import printable
-from eosctl.offsets.history.events import Change
+from eosctl.offsets.history.events import Change, order_of_values
+from eosctl.offsets.history.gtids import Order
 from eosctl.offsets.history.rows import VersionRow
 from eosctl.offsets.history.sources import lsn_texts
 from eosctl.offsets.rows import Key, Lsns, SourcePartition, key_members, value_json
@@ -45,6 +47,10 @@ class WriteRow(Printed):
     after: Annotated[object, "The source offset after the write; null for none."]
     target: Annotated[Place, "The partition that the record goes to."]
     lsn: Annotated[LsnsPart | None, "The log sequence numbers in the offsets."] | UnsetType = UNSET
+    order: (
+        Annotated[Order, "The order of the offset after the write, relative to the one before; left out without both."]
+        | UnsetType
+    ) = UNSET
 
     @Header("SOURCE-PARTITION")
     def partition_or_key(self) -> object:
@@ -62,6 +68,8 @@ def write_members(write: PlannedWrite) -> dict[str, Any]:
     """Return the members of a WriteRow."""
     before, after = None if write.before is None else value_json(write.before.value), value_json(write.after)
     lsns = LsnsPart(before=lsn_texts(before), after=lsn_texts(after))
+    partition = write.key.partition if isinstance(write.key, OffsetKey) else None
+    order = None if write.before is None else order_of_values(partition, write.before.value, write.after)
     return {
         **key_members(write.key),
         "action": write.action,
@@ -70,6 +78,7 @@ def write_members(write: PlannedWrite) -> dict[str, Any]:
         "after": after,
         "target": Place(topic=write.topic, partition=write.partition),
         "lsn": lsns if lsns.before or lsns.after else UNSET,
+        "order": UNSET if order is None else order,
     }
 
 
@@ -289,7 +298,7 @@ def _edit_lines(report: Report) -> Iterator[str]:
     yield f"via {data.via}: {format_cell(data.via_reason)}"
 
 
-_COLUMNS = ("action", "connector", "partition_or_key", "before", "after", "reason", "target")
+_COLUMNS = ("action", "connector", "partition_or_key", "before", "after", "order?", "reason", "target")
 _SINCE = ("backup?", "newer?")
 _WIDE = ("key", "lsn.before?", "lsn.after?")
 

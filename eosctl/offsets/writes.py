@@ -33,13 +33,16 @@ from eosctl.errors import RefusedError, UsageError
 from eosctl.foreign import arguments, shell_word
 from eosctl.offsets import codes
 from eosctl.offsets.guard import refuse_running, refuse_running_source, source_problem
+from eosctl.offsets.history.gtids import Order
 from eosctl.offsets.listing import refuse_same, report_target, require_store
 from eosctl.offsets.rows import MOST_ROWS
 from eosctl.offsets.stores.gather import OffsetStores, gather_stores
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.stores.own import refuse_unfit_targets
 from eosctl.offsets.write_rows import (
+    IMPORT,
     MERGE,
+    RESTORE,
     ActionCounts,
     WriteKinds,
     WritePlanData,
@@ -343,15 +346,27 @@ def show_plan(app: App, plan: OffsetWritePlan) -> Report:
         *_split_problems(plan),
         *(problem for problem in sources if problem is not None),
     ]
+    rows = [plan.row(write) for write, _outcome in plan.writes.first(MOST_ROWS)]
+    problems += _forward_problems(plan, rows)
     return Report(
         kind=plan.kinds.plan,
-        rows=[plan.row(write) for write, _outcome in plan.writes.first(MOST_ROWS)],
+        rows=rows,
         summary=WritePlanSummary(**plan_summary(plan)),
         data=WritePlanData(**plan_data(plan)),
         target=report_target(app, plan.found),
         problems=problems,
         touches=touches(plan),
     )
+
+
+def _forward_problems(plan: OffsetWritePlan, rows: Sequence[WriteRow]) -> list[Problem]:
+    """Warn of offsets that an import or a restore sets further on; a merge takes those that were in use elsewhere."""
+    forward = [row for row in rows if row.order in (Order.AHEAD, Order.MIXED)]
+    if not forward or plan.kinds not in (IMPORT, RESTORE):
+        return []
+    of_shown = f" of the first {len(rows)}" if len(rows) < len(plan.writes) else ""
+    message = f"{counted(len(forward), 'offset', 'offsets')}{of_shown} would go forward: what lies between is not read"
+    return [Problem(codes.GOES_FORWARD, message, hint=codes.GOES_FORWARD.next)]
 
 
 def touches(plan: OffsetWritePlan) -> Mapping[str, Sequence[str]] | None:

@@ -186,3 +186,66 @@ def test_a_file_and_pos_that_gtids_overrule_go_nowhere(run: Run, world: SwitchWo
     done = run(*to('{"file":"bin.000003","pos":559,"gtids":"0-4711-4041"}'), "--dry-run", "-o", "json")
     assert [(row["member"], row["change"]) for row in done.json()["data"]["changes"]] == [("pos", "changed")]
     assert "goes_forward" not in warnings(done)
+
+
+AT_COPY = b'{"lsn_proc":100,"lsn_commit":100,"messageType":"INSERT","lsn":100,"lsn_events_processed":2}'
+
+
+@pytest.mark.parametrize(
+    ("events", "order", "codes"),
+    [
+        pytest.param(',"lsn_events_processed":5', "ahead", ["goes_forward"], id="3 rows are skipped"),
+        pytest.param(',"lsn_events_processed":1', "behind", ["source_keeps"], id="a row is read again"),
+        pytest.param("", "incomparable", ["order_unknown", "source_keeps"], id="no counter"),
+    ],
+)
+def test_a_place_within_a_copy_is_a_position(
+    run: Run, world: SwitchWorld, events: str, order: str, codes: list[str]
+) -> None:
+    """Three rows were skipped as `changed`, and the plan warned of reading again."""
+    world.topics.put(GLOBAL, POSTGRES, AT_COPY)
+    offset = f'{{"lsn_proc":100,"lsn_commit":100,"messageType":"INSERT","lsn":100{events}}}'
+    done = run(*to(offset), "--dry-run", "-o", "json")
+    assert ([row["order"] for row in done.json()["data"]["rows"]], sorted(warnings(done))) == ([order], codes)
+
+
+def test_what_ends_a_snapshot_skips_the_rest_of_it(run: Run, world: SwitchWorld) -> None:
+    world.topics.put(GLOBAL, POSTGRES, b'{"lsn":100,"snapshot":"INITIAL","snapshot_completed":false}')
+    done = run(*to('{"lsn":100}'), "--dry-run", "-o", "json")
+    assert ([row["order"] for row in done.json()["data"]["rows"]], [*warnings(done)]) == (["ahead"], ["goes_forward"])
+
+
+def test_a_number_of_an_unknown_connector_is_not_ahead(run: Run, world: SwitchWorld) -> None:
+    """Any greater number was said to skip what lies between."""
+    world.topics.put(GLOBAL, b'["c",{"mine":1}]', b'{"retries":3}')
+    done = run(*to('{"retries":4}', '{"mine":1}'), "--dry-run", "-o", "json")
+    assert ([row["order"] for row in done.json()["data"]["rows"]], [*warnings(done)]) == (
+        ["incomparable"],
+        ["order_unknown"],
+    )
+
+
+def test_get_says_what_must_hold_in_the_source(run: Run) -> None:
+    done = run("get", "--connector", "c", "-o", "json").json()
+    [source] = done["data"]["sources"]
+    assert (source["name"], source["source_partitions"]) == ("Debezium PostgreSQL", 1)
+    assert "replication slot" in source["must_hold"]
+    assert "Debezium PostgreSQL: " in run("get", "--connector", "c").stdout
+
+
+def test_diff_has_the_order_of_the_two(run: Run, world: SwitchWorld) -> None:
+    world.place("STOPPED", offsets_storage_topic="own")
+    world.topics.add_topic("own", 5)
+    world.topics.put("own", POSTGRES, b'{"lsn":28717057,"lsn_proc":28717057}')
+    done = run("diff", "--connector", "c", "-o", "json").json()
+    assert [(row["status"], row["order"]) for row in done["data"]["rows"]] == [("differs", "ahead")]
+
+
+def test_a_restore_that_goes_forward_says_so(run: Run, world: SwitchWorld) -> None:
+    """A restore took back a way back, and nothing was said of what was not read."""
+    backup = run(*to('{"lsn":1,"txId":555,"lsn_proc":1}'), "--via", "topic", "--yes", "-o", "json").json()
+    done = run("restore", backup["data"]["backup"], "--dry-run", "-o", "json")
+    assert ([row["order"] for row in done.json()["data"]["rows"]], "goes_forward" in warnings(done)) == (
+        ["ahead"],
+        True,
+    )

@@ -19,10 +19,11 @@ from eosctl.offsets.history.events import (
     compare_offsets,
     members_of,
     offset_changes,
+    source_of,
     type_name,
 )
 from eosctl.offsets.history.gtids import Order
-from eosctl.offsets.history.sources import KnownSource, known_source, lsn_number, lsn_texts
+from eosctl.offsets.history.sources import KnownSource, lsn_number, lsn_texts
 from eosctl.offsets.write_rows import ChangedMember, LsnTexts
 from eosctl.report import Problem
 
@@ -83,8 +84,8 @@ def key_changes(writes: Iterable[PlannedWrite], stores: Iterable[Store]) -> list
         before, after = members_of(old.value if old else None), members_of(write.after)
         if after is not None:
             partition = write.key.partition
-            source = known_source(partition, before or {}) or known_source(partition, after)
-            found.setdefault(f"{write.key.identity} {json_text(before)}", KeyChange(partition, before, after, source))
+            change = KeyChange(partition, before, after, source_of(partition, before, after))
+            found.setdefault(f"{write.key.identity} {json_text(before)}", change)
     return list(found.values())
 
 

@@ -76,6 +76,17 @@ def compare_offsets(
     return Comparison(order_of(part.order for part in parts), tuple(parts))
 
 
+def source_of(partition: Mapping[str, object] | None, *offsets: Mapping[str, object] | None) -> KnownSource | None:
+    """Return the known source that the first of some offsets looks like; None without any."""
+    return next(filter(None, (known_source(partition, offset) for offset in offsets if offset)), None)
+
+
+def order_of_values(partition: Mapping[str, object] | None, before: bytes | None, after: bytes | None) -> Order | None:
+    """Return the order of the value `after` relative to `before`; None if one of them is no offset."""
+    old, new = members_of(before), members_of(after)
+    return None if old is None or new is None else compare_offsets(old, new, source_of(partition, old, new)).order
+
+
 def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
     return [name for name in dict.fromkeys([*before, *after]) if not _same(before.get(name), after.get(name))]
 

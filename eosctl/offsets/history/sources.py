@@ -80,7 +80,8 @@ KNOWN_SOURCES = (
         "pg_replication_slots): PostgreSQL sends nothing that was committed before it, wherever the offset points. The "
         "connector then goes on from there, fails, or takes a snapshot, by its version, snapshot.mode and "
         "offset.mismatch.strategy. Where there is lsn_proc, it counts, and lsn does not",
-        "seen on the connector 3.6.1 and 3.7.1 with PostgreSQL 15; WalPositionLocator of " + _DEBEZIUM,
+        "seen on the task of 3.6.1, and of 3.7.1 with Debezium's other modules of 3.7.0, on PostgreSQL 15; read: "
+        "PostgresOffsetContext and WalPositionLocator of " + _DEBEZIUM,
         labels=("txId", "ts_usec", "xmin", *_TRANSACTION),
         in_snapshot=_SNAPSHOT,
         instead=_SIGNAL,
@@ -97,7 +98,7 @@ KNOWN_SOURCES = (
         "(gtid_purged): when they were purged, the connector fails or takes a snapshot, by its snapshot.mode. After "
         "RESET MASTER or on another server the same file and pos are another place. Where the server uses GTIDs, gtids "
         "counts, and file and pos do not",
-        "MariaDB seen on the connector 3.5.0 with MariaDB 10.11; MySQL read: BinlogHistoryRecordComparator of "
+        "seen on the task of 3.5.0 on MariaDB 10.11; read (MySQL only so): BinlogHistoryRecordComparator of "
         + _DEBEZIUM,
         labels=("ts_sec", *_TRANSACTION),
         in_snapshot=_SNAPSHOT,
@@ -204,7 +205,7 @@ KNOWN_SOURCES = (
         counter("offset", grows=True),
         "it goes on behind this record of the source topic: what retention or compaction has removed is not read "
         "again, and what is read again is in the target topic twice",
-        "seen on Kafka 3.3.2 to 4.3.1",
+        "seen on Kafka 4.3.1",
     ),
     KnownSource(
         "Aiven's S3 source",
@@ -240,14 +241,14 @@ KNOWN_SOURCES = (
     ),
     KnownSource(
         "SpoolDir",
-        "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirCsvSourceConnector and its siblings",
+        "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirCsvSourceConnector",
         (frozenset({"fileName"}),),
         (frozenset({"offset"}),),
         ("offset",),
         counter("offset"),
         "it skips this much of the file when it finds it in input.path: a file that was read is moved or deleted, by "
         "cleanup.policy, and must be put there again",
-        "read: AbstractSourceTask of jcustenborder/kafka-connect-spooldir",
+        "read: AbstractSourceTask of jcustenborder/kafka-connect-spooldir 2.0.65",
     ),
     KnownSource(
         "IBM MQ, exactly once",
