@@ -166,11 +166,11 @@ class _Reader:
                 except _BROKEN as exc:
                     self.unread.append(f"{name}: {entry.filename}: {exc}")
             elif entry.filename.startswith(_SERVICES):
-                self._add_services(entry.filename.removeprefix(_SERVICES), _text_of(archive, entry))
+                self._add_services(entry.filename.removeprefix(_SERVICES), self._text(archive, entry, name))
             elif entry.filename == _MANIFEST:
-                version = _first(_MANIFEST_VERSION, _text_of(archive, entry))
+                version = _first(_MANIFEST_VERSION, self._text(archive, entry, name))
             elif _POM.fullmatch(entry.filename):
-                poms.append(_first(_POM_VERSION, _text_of(archive, entry)) or "")
+                poms.append(_first(_POM_VERSION, self._text(archive, entry, name)) or "")
         by_pom = poms[0] if len(poms) == 1 else ""
         self._versions[name] = version or by_pom or (found[1] if found else None)
 
@@ -186,19 +186,17 @@ class _Reader:
                     if is_class:
                         self._add(name, file, "")
                     else:
-                        self._add_services(path.name, file.read(_MOST_TEXT_BYTES).decode("utf-8", "replace"))
+                        text = (self._read(file, name, _MOST_TEXT_BYTES) or b"").decode("utf-8", "replace")
+                        self._add_services(path.name, text)
             except (OSError, RuntimeError) as exc:
                 self.unread.append(f"{name}: {exc}")
         self._versions[""] = None
 
     def _add(self, entry: str, file: IO[bytes], jar: str) -> None:
         """Read one class file, unless its place is not that of its name: no class loader finds it there."""
-        data = file.read(min(MOST_CLASS_BYTES, max(self._left, 0)) + 1)
-        self._left -= len(data)
         where = f"{jar}: {entry}" if jar else entry
-        if self._left < 0 or len(data) > MOST_CLASS_BYTES:
-            limit = "the plugin has more than is read of one" if self._left < 0 else "it exceeds 16 MiB"
-            self.unread.append(f"{where} was not read: {limit}")
+        data = self._read(file, where, MOST_CLASS_BYTES)
+        if data is None:
             return
         try:
             read = read_class(data)
@@ -207,6 +205,21 @@ class _Reader:
             return
         if entry == f"{read.name}.class":
             self._keep(_plugin_class(read, jar))
+
+    def _text(self, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, jar: str) -> str:
+        with archive.open(entry) as file:
+            data = self._read(file, f"{jar}: {entry.filename}", _MOST_TEXT_BYTES)
+        return (data or b"").decode("utf-8", "replace")
+
+    def _read(self, file: IO[bytes], where: str, most: int) -> bytes | None:
+        """Return the contents of a file; None, and say so, where it exceeds `most` or what is left for the plugin."""
+        data = file.read(min(most, max(self._left, 0)) + 1)
+        self._left -= len(data)
+        if self._left >= 0 and len(data) <= most:
+            return data
+        limit = "the plugin has more than is read of one" if self._left < 0 else f"it exceeds {most >> 20} MiB"
+        self.unread.append(f"{where} was not read: {limit}")
+        return None
 
     def _keep(self, read: PluginClass) -> None:
         """Keep the class of the first jar; add what another release of it in the same jar names (JEP 238)."""
@@ -255,11 +268,6 @@ def _directory_bytes(file: IO[bytes], size: int) -> int:
         raise zipfile.BadZipFile("it is no zip archive")
     (length,) = struct.unpack_from("<I", tail, at + 12)
     return int(length)
-
-
-def _text_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
-    with archive.open(entry) as file:
-        return file.read(_MOST_TEXT_BYTES).decode("utf-8", "replace")
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:

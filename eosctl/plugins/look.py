@@ -42,9 +42,9 @@ class PluginsSeen(Struct, frozen=True):
         """What was looked at, if nothing was found."""
         classes = len({each.name for each in self.installed})
         by = "" if self.release is None or self.release == self.kafka else f" (judged by {self.release})"
+        where = ", ".join(self.folders)
         return (
-            f"{classes:,} plugin classes in {', '.join(self.folders)}: nothing that can run names what Kafka "
-            f"{self.kafka}{by} lacks"
+            f"{classes:,} plugin classes in {where}: none was seen to lead to a name that Kafka {self.kafka}{by} lacks"
         )
 
 

@@ -46,6 +46,8 @@ _TYPES = frozenset(
 """The classes of which Connect loads implementations out of plugins."""
 _MOST_NAMED = 3
 _MOST_LISTED = 20
+_MOST_ANCESTORS = 500
+"""No class has so many: where one does, its methods are not judged."""
 
 
 class InstalledPlugin(Struct, frozen=True):
@@ -89,26 +91,29 @@ class _Classes(Struct, frozen=True):
         """Yield the plugin's classes that can be loaded."""
         return (each for name, each in self.plugin.classes.items() if self.is_own(name))
 
-    def ancestors(self, name: str) -> Iterator[str]:
-        """Yield the class and what it inherits from, as far as the plugin's own classes show it."""
-        waiting, seen = [name], set[str]()
-        while waiting:
-            each = waiting.pop()
-            if each not in seen:
-                seen.add(each)
-                yield each
-                if self.is_own(each):
-                    waiting += self.plugin.classes[each].parents
+    def ancestors(self, name: str) -> list[str]:
+        """Return the class and what it inherits from, as far as the plugin's own classes show it."""
+        found = [name]
+        for each in found:
+            if self.is_own(each) and len(found) <= _MOST_ANCESTORS:
+                found += [parent for parent in self.plugin.classes[each].parents if parent not in found]
+        return found
 
     def roots(self) -> list[str]:
-        """Return the classes that Connect loads by themselves, and their ancestors in the plugin."""
+        """Return the classes that Connect loads by themselves."""
+        heirs = defaultdict[str, list[str]](list)
+        for each in self.live():
+            for parent in each.parents:
+                heirs[parent].append(each.name)
+        inheriting = dict.fromkeys(_TYPES)
+        for name in (waiting := list(_TYPES)):
+            new = [each for each in heirs.get(name, ()) if each not in inheriting]
+            inheriting.update(dict.fromkeys(new))
+            waiting += new
         listed = {name for service, names in self.plugin.services.items() if service in _TYPES for name in names}
-        found = dict.fromkeys(
-            each.name
-            for each in self.live()
-            if each.name in listed or (each.is_concrete and not _TYPES.isdisjoint(self.ancestors(each.name)))
+        return sorted(
+            each.name for each in self.live() if each.name in listed or (each.is_concrete and each.name in inheriting)
         )
-        return sorted(found)
 
     def missing(self, each: PluginClass) -> tuple[set[str], set[str]]:
         """Return the names of Kafka's that a class uses and the release lacks, and those of which it is not known."""
@@ -125,24 +130,31 @@ class _Classes(Struct, frozen=True):
         if not self.is_own(owner):
             return self.table.lacks_member(owner, member, self.release)
         above = [each for each in self.ancestors(owner) if each != OBJECT]
+        own = [self.plugin.classes[each] for each in above if self.is_own(each)]
         outside = [each for each in above if not self.is_own(each)]
-        if len(outside) != 1 or any(
-            member in self.plugin.classes[each].declared for each in above if each not in outside
-        ):
+        if len(outside) != 1 or len(above) > _MOST_ANCESTORS or any(member in each.declared for each in own):
             return False
         return self.table.lacks_member(outside[0], member, self.release)
 
-    def paths(self) -> dict[str, tuple[str, ...]]:
-        """Return the plugin's classes to which a class leads that Connect runs, each with the shortest way."""
-        found: dict[str, tuple[str, ...]] = {name: (name,) for name in self.roots()}
-        waiting = list(found)
-        for name in waiting:
+    def led_to(self) -> dict[str, str | None]:
+        """Return the plugin's classes to which one leads that Connect runs, nearest first, each with the one before."""
+        found: dict[str, str | None] = dict.fromkeys(self.roots())
+        for name in (waiting := list(found)):
             each = self.plugin.classes[name]
             for target in sorted({*each.classes, *each.parents, *self.plugin.services.get(name, ())}):
                 if target not in found and self.is_own(target):
-                    found[target] = (*found[name], target)
+                    found[target] = name
                     waiting.append(target)
         return found
+
+
+def _path(name: str, led_to: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return the classes that lead to one, and itself; none where nothing leads there."""
+    path, before = list[str](), name if name in led_to else None
+    while before is not None:
+        path.append(dotted(before))
+        before = led_to[before]
+    return tuple(reversed(path))
 
 
 def is_isolated(name: str) -> bool:
@@ -174,10 +186,11 @@ def judge_plugin(plugin: Plugin, table: KafkaClasses, release: str, kafka: str) 
 
 def _find_missing(classes: _Classes) -> tuple[list[MissingName], list[str]]:
     """Return what the plugin's classes name and the release lacks, and the names of which nothing is known."""
-    paths, unknown = classes.paths(), set[str]()
+    led_to, unknown = classes.led_to(), set[str]()
+    order = {name: place for place, name in enumerate(led_to)}
     by_name = defaultdict[str, list[PluginClass]](list)
     for each in classes.live():
-        if each.name.startswith(KAFKA) and not is_isolated(each.name) and each.name not in paths:
+        if each.name.startswith(KAFKA) and not is_isolated(each.name) and each.name not in led_to:
             continue  # bundled, and no plugin was seen to lead there: a finding of its own says so
         lacking, unsure = classes.missing(each)
         unknown |= unsure
@@ -185,9 +198,8 @@ def _find_missing(classes: _Classes) -> tuple[list[MissingName], list[str]]:
             by_name[name].append(each)
     found = []
     for name, named_by in sorted(by_name.items()):
-        first = min(named_by, key=lambda each: (len(paths.get(each.name, ())) or len(paths) + 1, each.name))
-        owner = name.partition("#")[0]
-        moved = classes.table.moved_to(owner, classes.release) if owner == name else None
+        first = min(named_by, key=lambda each: (order.get(each.name, len(order)), each.name))
+        moved = None if "#" in name else classes.table.moved_to(name, classes.release)
         found.append(
             MissingName(
                 name=dotted(name),
@@ -195,7 +207,7 @@ def _find_missing(classes: _Classes) -> tuple[list[MissingName], list[str]]:
                 named_by=dotted(first.name),
                 file=first.file,
                 by=len(named_by),
-                path=tuple(map(dotted, paths.get(first.name, ()))),
+                path=_path(first.name, led_to),
                 is_parent=name in first.parents,
             )
         )
@@ -270,15 +282,15 @@ def find_two_versions(installed: Iterable[InstalledPlugin]) -> Iterator[Finding]
     for each in installed:
         by_name[each.name][each.path] = each.version
     alike = defaultdict[tuple[tuple[str, str | None], ...], list[str]](list)
-    for name, places in by_name.items():
-        if len(places) > 1 and len({version or path for path, version in places.items()}) > 1:
-            alike[tuple(sorted(places.items()))].append(name)
+    for name, versions in by_name.items():
+        if len({version or path for path, version in versions.items()}) > 1:
+            alike[tuple(sorted(versions.items()))].append(name)
     for found, names in alike.items():
         more = f" and {counted(len(names) - 1, 'more class', 'more classes')}" if names[1:] else ""
-        said = ", ".join(f"{version or 'of an unknown version'} in {path}" for path, version in found)
+        places = ", ".join(f"{version or 'of an unknown version'} in {path}" for path, version in found)
         yield Finding(
             codes.PLUGIN_IN_TWO_VERSIONS, WARNING, sorted(names)[0],
-            f"{sorted(names)[0]}{more}: {said}", codes.PLUGIN_IN_TWO_VERSIONS.next,
+            f"{sorted(names)[0]}{more}: {places}", codes.PLUGIN_IN_TWO_VERSIONS.next,
             {"classes": sorted(names)[:_MOST_LISTED], "versions": dict(found)},
             certain=all(version for _path, version in found),
         )  # fmt: skip

@@ -6,7 +6,6 @@ the workers report. Plugins of Kafka's own have the version of their worker, and
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 from eosctl.app import App
 from eosctl.core.configs.records import names_one_of
 from eosctl.core.findings import INFO, WARNING, Finding
-from eosctl.core.java.properties import is_reference
+from eosctl.core.java.properties import is_reference, split_list
 from eosctl.core.wording import counted
 from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.plugins import codes
@@ -22,7 +21,6 @@ from eosctl.plugins.look import look_at_plugins
 
 PLUGIN_PATH = "plugin.path"
 _OF_KAFKA = "org.apache.kafka."
-_COMMA = re.compile(r"\s*,\s*")
 _MOST_NAMED, _MOST_LISTED = 3, 20
 
 
@@ -36,16 +34,16 @@ def differing_plugins(group: GroupObservation, configs: Collection[Mapping[str, 
     names = sorted({name for each in listed for name in each.plugins or () if not name.startswith(_OF_KAFKA)})
     sentences, differing = list[str](), dict[str, Mapping[str, object]]()
     for name in names:
-        told = {each.name: sorted(each.plugins[name]) for each in listed if each.plugins and name in each.plugins}
+        by_worker = {each.name: sorted(each.plugins[name]) for each in listed if each.plugins and name in each.plugins}
         lacking = [] if any(names_one_of(each, [name]) for each in configs) else _without(listed, name)
         versions = defaultdict[str, list[str]](list)
-        for worker, found in told.items():
+        for worker, found in by_worker.items():
             if found:
                 versions[" and ".join(found)].append(worker)
         if lacking or len(versions) > 1:
             parts = [f"{version} at {_named(workers)}" for version, workers in versions.items()]
             sentences.append(f"{name} is " + ", ".join([*parts, *([f"not at {_named(lacking)}"] if lacking else [])]))
-            differing[name] = {**told, **dict.fromkeys(lacking)}
+            differing[name] = {**by_worker, **dict.fromkeys(lacking)}
     if sentences:
         more = [f"and {counted(len(sentences) - _MOST_NAMED, 'more plugin')}"] if sentences[_MOST_NAMED:] else []
         yield Finding(
@@ -75,7 +73,7 @@ def local_plugins(app: App, group: GroupObservation) -> Iterator[Finding]:
     for config in app.target.worker_configs:
         given = config.properties.values.get(PLUGIN_PATH, "")
         absent = list[str]()
-        for entry in filter(None, _COMMA.split(given.strip())):
+        for entry in split_list(given):
             path = Path(entry)
             if path.is_absolute() and not is_reference(entry) and _is_there(path):
                 folders[path] = None
