@@ -53,8 +53,6 @@ def test_yes_applies_and_stdout_holds_the_result_only(fence: Invoke, golden: Gol
 def test_json_is_the_contracts_envelope(fence: Invoke, golden: Golden) -> None:
     outcome = fence("g-orders-1", "--yes", "-o", "json")
     golden("fence/result.json", outcome.stdout)
-    row = outcome.json()["data"]["rows"][0]
-    assert {"transactional_id", "coordinator", "before", "after", "outcome", "error"} <= row.keys()
 
 
 def test_the_question(fence: Invoke, stage: Scene) -> None:
