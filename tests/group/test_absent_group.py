@@ -91,14 +91,17 @@ def test_a_group_that_was_never_there_is_not_found_and_what_was_looked_at_is_sai
         ("mistyped", "connect-cluster-mistyped", True),
         ("connect-cluster", "connect-cluster-c-0", True),  # a task's, or that of the leader of group c-0
         ("mistyped", "job", False),
+        ("g", "g-c-9", False),
     ],
 )
 def test_an_unknown_id_needs_a_group_only_where_it_may_be_one_of_its_own(
     world: World, group_id: str, each: str, refused: bool
 ) -> None:
-    world.other_group("c-0", H1)  # that its worker answers is no evidence of another group
+    world.brokers.state.transactions["connect-cluster-g"] = FakeTransaction(3, 0)
+    world.other_group("c-0", H1)  # that its worker answers says nothing about another group
     if not refused:
-        assert outcomes(plan(world, group_id=group_id, transactional_ids=(each,))) == {each: "skipped_unknown"}
+        report = plan(world, group_id=group_id, urls=(H1,), transactional_ids=(each,))
+        assert outcomes(report) == {each: "skipped_unknown"}
         return
     with pytest.raises(NotFoundError):
         plan(world, group_id=group_id, urls=(H1,), transactional_ids=(each,))

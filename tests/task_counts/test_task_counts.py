@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.clients.hidden_secrets import hide_secrets
 from eosctl.core.configs.fold import ConnectorState, fold_config_topic
 from eosctl.core.configs.view import differing_connectors, state_document
 from eosctl.core.ids import ProducerId, TransactionalId
@@ -247,30 +246,6 @@ def test_a_row_has_the_members_of_the_contract() -> None:
         },
         "alive_ids": ["g-c-0"],
     }  # fmt: skip
-
-
-def test_a_row_of_coordinators_that_were_not_asked() -> None:
-    assert case_row(Case(state(), "g")).alive_ids is None
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "shown"),
-    [
-        ("database.password", "hunter2", "***"),
-        ("database.password", "${file:/x:y}", "${file:/x:y}"),
-        ("producer.override.sasl.jaas.config", "x required;", "***"),
-        ("aws.secret.access.key", "x", "***"),
-        ("api.key", "x", "***"),
-        ("connection.url", "jdbc:pg://me:pw@db/x", "jdbc:pg://***@db…"),
-        ("key.converter", "org.x.StringConverter", "org.x.StringConverter"),
-        ("file", "/data/x", "/data/x"),
-        ("tasks.max", None, None),
-        ("topic", "\ud800", "?"),
-        ("odd", "hush", "***"),
-    ],
-)
-def test_secrets_of_a_config_are_not_shown(name: str, value: object, shown: object) -> None:
-    assert hide_secrets({name: value}) == {name: shown}
 
 
 def test_the_state_document_is_plain_data_of_the_contract() -> None:

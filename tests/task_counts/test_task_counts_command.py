@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 from eosctl.core.records import record_line
-from eosctl.errors import UnauthorizedError
 from tests.fakes.config_topic import config_records, created
 from tests.fakes.config_world import ConfigWorld
 
@@ -59,14 +57,6 @@ def test_output(
     golden(f"task-counts/{name}.{'json' if output == 'json' else 'txt'}", outcome.stdout)
 
 
-def test_missing_rights_are_said_on_stderr_and_null_in_the_data(invoke: Any) -> None:
-    fake = cluster(faults={"list_transactions": UnauthorizedError("not allowed to list", hint="grant DESCRIBE")})
-    outcome = invoke("task-counts", "list", *WHERE, "-o", "json", **fake.surroundings)
-    assert outcome.exit_code == 0
-    assert {json.dumps(row["alive_ids"]) for row in outcome.json()["data"]["rows"]} == {"null"}
-    assert "it is unknown which transactional ids are alive: not allowed to list" in outcome.stderr
-
-
 def test_replay_wants_either_a_file_or_the_topic(invoke: Any, tmp_path: Path) -> None:
     file = tmp_path / "configs.ndjson"
     file.touch()
@@ -100,18 +90,3 @@ def test_the_text_of_a_replay_names_commits_that_came_before_their_config(invoke
     assert state["commits_without_connector"] == [1]
     assert "at offset 1: workers of 3.7.1" in invoke("task-counts", "replay", "-", input=text).stdout
     assert "at offset" not in invoke("task-counts", "replay", "-", input=text.partition("\n")[0] + "\n").stdout
-
-
-def test_a_healthy_group_validates(invoke: Any) -> None:
-    healthy = ConfigWorld(
-        records=config_records(*created("a", 1, record=1)),
-        connectors={"a": "source"},
-        modes={"http://w1:8083": "enabled"},
-    )
-    assert invoke("task-counts", "validate", *WHERE, **healthy.surroundings).exit_code == 0
-
-
-def test_an_unknown_connector_and_a_missing_topic_exit_1(invoke: Any) -> None:
-    unknown = invoke("task-counts", "show", "nope", *WHERE, **cluster().surroundings)
-    missing = invoke("task-counts", "list", *WHERE, "--config-topic", "other", **cluster().surroundings)
-    assert (unknown.exit_code, missing.exit_code) == (1, 1)

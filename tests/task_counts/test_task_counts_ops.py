@@ -31,7 +31,7 @@ from eosctl.task_counts.gather import (
     validate_task_counts,
 )
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
-from tests.fakes.config_world import ConfigWorld, compacted
+from tests.fakes.config_world import ConfigWorld
 
 URL = "http://w1:8083"
 
@@ -171,15 +171,6 @@ def test_validate_exits_3_on_findings_and_strict_counts_info(
     assert validate_task_counts(app_of(world), strict=strict).exit_code == exit_code
 
 
-@pytest.mark.parametrize("operation", [list_task_counts, replay_topic])
-def test_a_topic_that_cannot_be_a_config_topic_is_an_error(operation: Callable[[App], object]) -> None:
-    missing, wide = healthy(described=[]), healthy(described=[compacted(CONFIG_TOPIC, 2)])
-    with pytest.raises(NotFoundError, match="there is no topic connect-configs"):
-        operation(app_of(missing))
-    with pytest.raises(EosctlError, match="has 2 partitions"):
-        operation(app_of(wide))
-
-
 def test_a_group_must_be_named_but_not_for_a_replay() -> None:
     with pytest.raises(UsageError):
         list_task_counts(app_of(healthy(), group_id=None))
@@ -281,9 +272,3 @@ def test_replay_of_the_topic_says_of_each_aborted_record_what_is_committed_in_it
 def test_while_a_transaction_is_open_nothing_is_called_aborted() -> None:
     world = healthy(records=config_records(*created("a", 1, record=1)), open_from=3)
     assert replay_topic(app_of(world)).data.aborted_records == []
-
-
-def test_replay_never_shows_the_session_key() -> None:
-    key = ("session-key", {"key": "c2VjcmV0", "algorithm": "HmacSHA256", "creation-timestamp": 1})
-    world = healthy(records=config_records(key, *created("a", 1, record=1)))
-    assert "c2VjcmV0" not in str(replay_topic(app_of(world)).envelope())

@@ -54,23 +54,7 @@ def test_a_hanging_transaction_is_a_finding(txn: Invoke, stage: Scene, golden: G
     assert outcome.exit_code == 3
     document = txn("hanging", "--topic", "sink", "--max-transaction-timeout", "1m", "-o", "json").json()
     assert (document["kind"], document["status"]) == ("txn-hanging", "findings")
-    expected = {
-        "topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset",
-        "last_timestamp_ms", "age_ms", "reason",
-    }  # fmt: skip
-    assert expected <= document["data"]["rows"][0].keys()
-
-
-@pytest.mark.parametrize("arguments", [("list",), ("describe", "g-orders-1")])
-def test_json_has_every_member_of_the_contract(txn: Invoke, arguments: tuple[str, ...]) -> None:
-    document = txn(*arguments, "-o", "json").json()
-    assert document["kind"] == f"txn-{arguments[0]}"
     assert document["target"] == {"kafka_cluster_id": "fake-cluster-id", "group_id": "g"}
-    expected = {
-        "transactional_id", "state", "producer_id", "producer_epoch", "coordinator", "transaction_timeout_ms",
-        "started_ms", "age_ms", "partitions", "owner",
-    }  # fmt: skip
-    assert expected <= document["data"]["rows"][-1].keys()
 
 
 def test_states_are_taken_in_any_case(txn: Invoke) -> None:

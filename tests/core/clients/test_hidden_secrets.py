@@ -62,6 +62,8 @@ def test_what_an_operator_needs_is_shown_as_it_is(connector: str) -> None:
         ("ssl.keystore.file", "data:text/plain;base64,aHVudGVyMg==", "***"),
         ("tasks.max", 4, 4),
         ("tasks.max", None, None),
+        ("topic", "\ud800", "?"),
+        ("connection.url", "jdbc:pg://me:pw@db/x", "jdbc:pg://***@db…"),
         ("nested.topics", {"password": "hunter2"}, "***"),
         ("topics", ["hunter2"], "***"),
         ("topic.prefix", PEM, "***"),
