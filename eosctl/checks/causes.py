@@ -24,6 +24,7 @@ from eosctl.foreign import Lines, arguments
 from eosctl.group.codes import WORKER_NOT_A_MEMBER
 from eosctl.observation.connectors import codes as config_check_codes
 from eosctl.observation.connectors.commit_age import fold_alike, under_cause
+from eosctl.offsets import codes as offset_codes
 from eosctl.task_counts import codes as task_count_codes
 from eosctl.upgrade import codes as gate_codes
 
@@ -131,22 +132,38 @@ def under_missing_plugins(findings: _Findings) -> dict[str, Sequence[Finding]]:
 def under_missing_topics(findings: _Findings) -> dict[str, Sequence[Finding]]:
     """Fold failures for lack of an offsets topic under the topic, and add to its fix how to restart what failed.
 
-    Whether workers create it may not be known: the failure proves that they do not.
+    Whether workers create it may not be known: the failure proves that they do not. Where the topic hides offsets of
+    its one connector, both stand below that finding, whose fix creates the topic and starts the connector again.
     """
     kept = dict(findings)
-    for cause in findings.get("offsets", ()):
-        connectors = cause.evidence.get("connectors")
-        if cause.code != offset_topic_codes.TOPIC_MISSING or not isinstance(connectors, list):
+    for missing in findings.get("offsets", ()):
+        connectors = missing.evidence.get("connectors")
+        if missing.code != offset_topic_codes.TOPIC_MISSING or not isinstance(connectors, list):
             continue
         failed = [
             each
             for each in kept["failures"]
             if each.code == failure_codes.INTERNAL_TOPIC_MISSING and each.subject.partition("/")[0] in connectors
         ]
-        if failed:
-            kept["failures"] = [each for each in kept["failures"] if each not in failed]
-            kept["offsets"] = [_restarted(cause, failed) if each is cause else each for each in kept["offsets"]]
+        if not failed:
+            continue
+        hiding = (each for each in kept["offsets"] if _is_hidden_by(missing, each) and [each.subject] == connectors)
+        cause = next(hiding, missing)
+        folded = _restarted(missing, failed) if cause is missing else under_cause(cause, [missing, *failed])
+        kept["failures"] = [each for each in kept["failures"] if each not in failed]
+        for check in ("connectors", "offsets"):  # both have it
+            left = [each for each in kept[check] if each is cause or not _says_the_same(missing, each)]
+            kept[check] = [folded if each is cause else each for each in left]
     return kept
+
+
+def _is_hidden_by(missing: Finding, other: Finding) -> bool:
+    """Check whether another finding is that the missing topic hides offsets of the global one."""
+    return other.code == offset_codes.OFFSETS_HIDDEN and other.evidence.get("topic") == missing.subject
+
+
+def _says_the_same(finding: Finding, other: Finding) -> bool:
+    return (finding.code, finding.subject) == (other.code, other.subject)
 
 
 def _restarted(cause: Finding, failed: Sequence[Finding]) -> Finding:

@@ -55,6 +55,11 @@ WORKER_FILES = gate(
     "The workers' files agree where they must.",
     "Make the files equal in these properties, and restart the workers whose files change.",
 )
+IDLE_CONNECTIONS = gate(
+    "idle_connections",
+    "No worker closes its connection to the coordinator as idle during a rebalance.",
+    "Raise connections.max.idle.ms to rebalance.timeout.ms at least, or remove it, and restart the worker.",
+)
 CONFIG_TOPIC = gate(
     "config_topic",
     "The config topic has one partition and is compacted.",

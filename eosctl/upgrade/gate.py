@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from eosctl.codes import Code
-from eosctl.core.java.properties import is_reference
+from eosctl.core.java.properties import INT_BITS, LONG_BITS, is_reference, java_number
 from eosctl.core.versions import HEALTH_SINCE, is_older, kafka_version, shown_version
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import CONNECT_SETTING, TARGETS, Mode, UpgradeWorker
@@ -205,3 +205,24 @@ def _other_topics(observation: Observation) -> tuple[list[str], list[str]]:
             elif value != topic:
                 failures.append(f"{file.path}: {name}={value}, and the group has {topic}: {_ELSEWHERE[name]}")
     return failures, unknowns
+
+
+_CONNECTION_TIMES = {"connections.max.idle.ms": (540_000, LONG_BITS), "rebalance.timeout.ms": (60_000, INT_BITS)}
+"""Their defaults (`DistributedConfig`, 3.3 to 4.4); workers of 4.4 log a warning where the first one is lower."""
+
+
+def idle_connections(observation: Observation) -> GateVerdict:
+    """Check that no worker's connection to the coordinator may end while the worker waits for others to join."""
+    failures, unknowns = [], []
+    for file in observation.files:
+        texts = {name: file.properties.get(name, str(default)) for name, (default, _bits) in _CONNECTION_TIMES.items()}
+        numbers = [java_number(text, bits=_CONNECTION_TIMES[name][1]) for name, text in texts.items()]
+        told = ", ".join(f"{name}={text}" for name, text in texts.items())
+        idle_ms, rebalance_ms = numbers
+        if idle_ms is None or rebalance_ms is None:
+            unknowns.append(f"{file.path}: {told}: not both are numbers that can be read here")
+        elif 0 <= idle_ms < rebalance_ms:
+            failures.append(f"{file.path}: {told}: a rebalance may last longer than its connection")
+    enough = counted(len(observation.files), "worker file keeps", "worker files keep")
+    proof = f"{enough} the connection for a rebalance" if observation.files else "no worker file was given"
+    return GateVerdict(proof, failures, unknowns)

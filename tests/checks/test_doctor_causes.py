@@ -141,3 +141,24 @@ def test_a_task_that_lacked_its_offsets_topic_stands_below_the_topic(ignored: bo
     assert (after["failures"], told.severity) == ([other], ERROR)
     assert told.fix == "`create`\nThen `eosctl connectors restart --failed 'c 1'`."
     assert [each["subject"] for each in cast(list[dict[str, str]], told.evidence["follows"])] == ["c 1/0"]
+
+
+def test_a_missing_topic_stands_below_the_offsets_that_it_hides() -> None:
+    """Its fix and theirs were to be followed both, and theirs alone heals."""
+    missing = replace(finding("topic_missing", "own"), evidence={"connectors": ["c"]})
+    hidden = replace(finding("offsets_hidden", "c"), evidence={"topic": "own"})
+    failed = finding("internal_topic_missing", "c")
+    before = {
+        "failures": [failed],
+        "connectors": [missing],
+        "acls": [],
+        "task_counts": [],
+        "offsets": [hidden, missing],
+    }
+    after = under_settings_and_rights(before, [], group_id="g")
+    assert (after["failures"], after["connectors"]) == ([], [])
+    [told] = after["offsets"]
+    assert (told.code, told.fix) == ("offsets_hidden", hidden.fix)
+    assert [each["code"] for each in cast(list[dict[str, str]], told.evidence["follows"])] == [
+        "topic_missing", "internal_topic_missing"
+    ]  # fmt: skip

@@ -27,7 +27,7 @@ from tests.sandbox_fixtures import PATIENCE_S, FileSource, rest, wait_until
 OK, FINDINGS = 0, 3
 ONE_BROKER = ("few_replicas", "single_replica")
 """What is right to say of a cluster with one broker, and accepted here."""
-_MAIN = {"kafka-configs.sh": "kafka.admin.ConfigCommand"}
+_MAIN = {"kafka-configs.sh": "kafka.admin.ConfigCommand", "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand"}
 
 Loud = frozenset[tuple[str, str, str]]
 """Code, subject and severity of each error and warning."""

@@ -38,6 +38,9 @@ def task_sets(**changes: Any) -> dict[str, Any]:
     return {"config_state": ConfigState(1, {"c": ConnectorState("c", **changes)}, ())}
 
 
+IDLE, REBALANCE = "connections.max.idle.ms", "rebalance.timeout.ms"
+
+
 @pytest.mark.parametrize(
     ("gate_id", "changes", "status", "evidence"),
     [
@@ -163,6 +166,22 @@ def task_sets(**changes: Any) -> dict[str, Any]:
             files({"exactly.once.source.support": "maybe"}),
             "fail",
             "w0: exactly.once.source.support=maybe",
+        ),
+        ("idle_connections", {}, "pass", "no worker file was given"),
+        ("idle_connections", files({}, {IDLE: "-1"}), "pass", "2 worker files keep the connection for a rebalance"),
+        ("idle_connections", files({IDLE: "60000"}), "pass", "1 worker file keeps the connection for a rebalance"),
+        (
+            "idle_connections",
+            files({}, {IDLE: "59999"}, {REBALANCE: "540001"}),
+            "fail",
+            f"w1: {IDLE}=59999, {REBALANCE}=60000: a rebalance may last longer than its connection; "
+            f"w2: {IDLE}=540000, {REBALANCE}=540001: a rebalance may last longer than its connection",
+        ),
+        (
+            "idle_connections",
+            files({IDLE: "${env:IDLE}"}),
+            "unknown",
+            f"w0: {IDLE}=${{env:IDLE}}, {REBALANCE}=60000: not both are numbers that can be read here",
         ),
     ],
 )
