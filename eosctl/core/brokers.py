@@ -99,7 +99,7 @@ class BrokerKind(Struct, frozen=True):
         return f"{_KNOWN_OF.get(self.name, _ANY_VENDOR)} Newer brokers of the same kind need not have them."
 
 
-def kind_of(features: Iterable[BrokerFeatures], cluster_id: str | None, servers: Iterable[str] = ()) -> BrokerKind:
+def kind_of(features: Iterable[BrokerFeatures], cluster_id: str | None, servers: Iterable[str]) -> BrokerKind:
     """Return the kind of a cluster's brokers; `servers` are host:port of where they are reached."""
     seen = list(features)
     shown = {

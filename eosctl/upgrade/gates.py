@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from msgspec import Struct
 
 from eosctl.codes import Code
-from eosctl.core.brokers import INSPECTION_APIS, SOURCE_APIS, shortage_of
+from eosctl.core.brokers import INSPECTION_APIS, SOURCE_APIS, kind_of, shortage_of
 from eosctl.core.clients.own_brokers import one_partition, only_compacted
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.open_transactions import OpenTransaction
@@ -98,11 +98,18 @@ def _brokers_transactional(observation: Observation) -> GateVerdict:
     shortage = shortage_of(brokers, SOURCE_APIS, observation.kafka_cluster_id, observation.client)
     if shortage is not None:
         return GateVerdict(failures=[f"{shortage}; the brokers are {shortage.kind}"], unknowns=silent, fix=shortage.fix)
-    proof = f"{counted(len(brokers.known), 'broker')}: transactions are offered"
-    unseeable = shortage_of(brokers, INSPECTION_APIS, observation.kafka_cluster_id, observation.client)
-    return GateVerdict(
-        proof if unseeable is None else f"{proof}, but eosctl can't look at them: {unseeable}", (), silent
+    kind = kind_of(
+        brokers.known.values(),
+        observation.kafka_cluster_id,
+        () if observation.client is None else observation.client.bootstrap_servers,
     )
+    proof = [f"{counted(len(brokers.known), 'broker')}: transactions are offered"]
+    if kind.name:
+        proof.append(f"the brokers are {kind}")
+    unseeable = shortage_of(brokers, INSPECTION_APIS, observation.kafka_cluster_id, observation.client)
+    if unseeable is not None:
+        proof.append(f"eosctl can't look at them: {unseeable}")
+    return GateVerdict("; ".join(proof), (), silent)
 
 
 def _config_topic(observation: Observation) -> GateVerdict:
