@@ -81,7 +81,7 @@ _KNOWN_OF = {
     "Azure Event Hubs": "Event Hubs has transactions in its Premium and Dedicated tiers alone (public preview).",
 }
 """What a vendor's documents say of transactions (Microsoft: apache-kafka-transactions)."""
-_ANY_VENDOR = "Ask its vendor whether any plan or version of it has transactions."
+_ANY_VENDOR = "Ask the brokers' vendor whether any plan or version has transactions; a proxy may leave APIs out, too."
 
 
 class BrokerKind(Struct, frozen=True):
@@ -126,7 +126,7 @@ class Shortage(Struct, frozen=True):
     is_age: bool
 
     def __str__(self) -> str:
-        """Describe it: `broker 2 (of 3 brokers) does not offer EndTxn`."""
+        """Describe it: `1 broker of 3 (2) does not offer EndTxn`."""
         by_names: dict[tuple[str, ...], list[int]] = {}
         for broker, names in self.without.items():
             by_names.setdefault(names, []).append(broker)

@@ -92,7 +92,7 @@ def _brokers_transactional(observation: Observation) -> GateVerdict:
     brokers = observation.brokers
     if observation.target is Mode.DISABLED:
         return GateVerdict("does not matter on the way to disabled")
-    if brokers is None:
+    if brokers is None or not brokers.known:
         return GateVerdict(unknowns=[observation.why_unseen("brokers")])
     silent = [f"broker {broker} is not seen: {why}" for broker, why in sorted(brokers.missing.items())]
     shortage = shortage_of(brokers, SOURCE_APIS, observation.kafka_cluster_id, observation.client)
