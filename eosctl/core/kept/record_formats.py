@@ -3,7 +3,8 @@
 FORMATS is the one table of them, and the first line with text decides. Whatever a format can't tell apart is refused
 with its place: bytes that a tool replaced, headers without their values, a separator that a key may contain too. Known
 of each, from its source or its output: kcat 1.7 (json.c), `rpk topic consume` (consume.go: an empty value is left out
-like a null one; bytes that are not UTF-8 are replaced), DefaultMessageFormatter and DumpLogSegments of Kafka 4.3.1.
+like a null one; bytes that are not UTF-8 are replaced), DefaultMessageFormatter of Kafka 4.3.1, DumpLogSegments of
+Kafka 3.3.2 to 4.4.0.
 
 kafka-dump-log prints everything in a segment, so its markers decide here which records are committed; of the others
 the tool's own option did, of which the output has no trace.
