@@ -81,7 +81,7 @@ _KNOWN_OF = {
     "Azure Event Hubs": "Event Hubs has transactions in its Premium and Dedicated tiers alone (public preview).",
 }
 """What a vendor's documents say of transactions (Microsoft: apache-kafka-transactions)."""
-_ANY_VENDOR = "Ask its vendor whether any plan or version of it has transactions."
+_ANY_VENDOR = "Ask the brokers' vendor whether any plan or version has transactions; a proxy may leave APIs out, too."
 
 
 class BrokerKind(Struct, frozen=True):
@@ -99,7 +99,7 @@ class BrokerKind(Struct, frozen=True):
         return f"{_KNOWN_OF.get(self.name, _ANY_VENDOR)} Newer brokers of the same kind need not have them."
 
 
-def kind_of(features: Iterable[BrokerFeatures], cluster_id: str | None, servers: Iterable[str] = ()) -> BrokerKind:
+def kind_of(features: Iterable[BrokerFeatures], cluster_id: str | None, servers: Iterable[str]) -> BrokerKind:
     """Return the kind of a cluster's brokers; `servers` are host:port of where they are reached."""
     seen = list(features)
     shown = {
@@ -126,7 +126,7 @@ class Shortage(Struct, frozen=True):
     is_age: bool
 
     def __str__(self) -> str:
-        """Describe it: `broker 2 (of 3 brokers) does not offer EndTxn`."""
+        """Describe it: `1 broker of 3 (2) does not offer EndTxn`."""
         by_names: dict[tuple[str, ...], list[int]] = {}
         for broker, names in self.without.items():
             by_names.setdefault(names, []).append(broker)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.codes import Code
-from eosctl.core.brokers import INSPECTION_APIS, SOURCE_APIS, shortage_of
+from eosctl.core.brokers import INSPECTION_APIS, SOURCE_APIS, kind_of, shortage_of
 from eosctl.core.clients.own_brokers import one_partition, only_compacted
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.open_transactions import OpenTransaction
@@ -99,17 +99,24 @@ def _brokers_transactional(observation: Observation) -> GateVerdict:
     brokers = observation.brokers
     if observation.target is Mode.DISABLED:
         return GateVerdict("does not matter on the way to disabled")
-    if brokers is None:
+    if brokers is None or not brokers.known:
         return GateVerdict(unknowns=[observation.why_unseen("brokers")])
     silent = [f"broker {broker} is not seen: {why}" for broker, why in sorted(brokers.missing.items())]
     shortage = shortage_of(brokers, SOURCE_APIS, observation.kafka_cluster_id, observation.client)
     if shortage is not None:
         return GateVerdict(failures=[f"{shortage}; the brokers are {shortage.kind}"], unknowns=silent, fix=shortage.fix)
-    proof = f"{counted(len(brokers.known), 'broker')}: transactions are offered"
-    unseeable = shortage_of(brokers, INSPECTION_APIS, observation.kafka_cluster_id, observation.client)
-    return GateVerdict(
-        proof if unseeable is None else f"{proof}, but eosctl can't look at them: {unseeable}", (), silent
+    kind = kind_of(
+        brokers.known.values(),
+        observation.kafka_cluster_id,
+        () if observation.client is None else observation.client.bootstrap_servers,
     )
+    proof = [f"{counted(len(brokers.known), 'broker')}: transactions are offered"]
+    if kind.name:
+        proof.append(f"the brokers are {kind}")
+    unseeable = shortage_of(brokers, INSPECTION_APIS, observation.kafka_cluster_id, observation.client)
+    if unseeable is not None:
+        proof.append(f"eosctl can't look at them: {unseeable}")
+    return GateVerdict("; ".join(proof), (), silent)
 
 
 def _config_topic(observation: Observation) -> GateVerdict:

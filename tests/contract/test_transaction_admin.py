@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from eosctl.core.brokers import APPLICATION_APIS, INSPECTION_APIS, BrokerKind, kind_of
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.core.transactions import KafkaFault, RawGroup, TransactionDescription, TransactionState
@@ -58,6 +59,17 @@ def test_brokers_report_their_features(subject: Subject) -> None:
         release = release_of(features)
         assert release is not None
         assert (features.finalized.get("transaction.version", 0) == 2) == (release >= (4, 0))
+
+
+@on_all
+def test_kafkas_own_brokers_offer_every_transactional_api(subject: Subject) -> None:
+    """And give no sign of another vendor."""
+    with subject.admin() as admin:
+        brokers, cluster_id = admin.features(), admin.cluster_id()
+    assert brokers.known
+    assert brokers.missing == {}
+    assert brokers.without({**APPLICATION_APIS, **INSPECTION_APIS}) == {}
+    assert kind_of(brokers.known.values(), cluster_id, []) == BrokerKind()
 
 
 @on_all

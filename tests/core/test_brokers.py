@@ -64,8 +64,8 @@ def test_without_a_sign_the_kind_is_not_known(host: str, cluster_id: str | None)
 
 def test_signs_of_two_kinds_prove_neither() -> None:
     of_confluent = BrokerFeatures({"confluent.metadata.version": 9}, {}, KAFKA_4_3, "b0.aws.confluent.cloud")
-    assert kind_of([of_confluent], "lkc-1").name == "Confluent Cloud"  # which runs Confluent's server
-    assert kind_of([broker(host="a.servicebus.windows.net")], "redpanda.1").name == ""
+    assert kind_of([of_confluent], "lkc-1", []).name == "Confluent Cloud"  # which runs Confluent's server
+    assert kind_of([broker(host="a.servicebus.windows.net")], "redpanda.1", []).name == ""
 
 
 @pytest.mark.parametrize(

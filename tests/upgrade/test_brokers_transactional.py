@@ -76,6 +76,15 @@ def test_a_broker_that_does_not_answer_is_no_proof(invoke: Invoke) -> None:
     assert gate(document)["status"] == "unknown"
 
 
+def test_no_broker_is_no_proof(invoke: Invoke) -> None:
+    """Metadata without a broker, as of a cluster that starts."""
+    scene = built()
+    with scene.brokers:
+        scene.brokers.unnamed = {*scene.brokers.state.nodes}
+        _code, document = run(invoke, scene, "upgrade", "plan", "--to", "preparing", "--timeout", "6s")
+    assert gate(document)["status"] == "unknown"
+
+
 def test_kafkas_own_brokers_pass(invoke: Invoke) -> None:
     scene = built()
     with scene.brokers:

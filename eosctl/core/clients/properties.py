@@ -25,7 +25,7 @@ from eosctl.core.clients.stores import (
     store_files,
 )
 from eosctl.core.java.keystores import pem_lines
-from eosctl.core.java.properties import PROVIDER, Properties, split_list, whole_number
+from eosctl.core.java.properties import PROVIDER, Properties, is_reference, split_list, whole_number
 
 REQUEST_TIMEOUT = "socket.timeout.ms"
 LARGEST_RECORD: Mapping[str, object] = {"message.max.bytes": 1_000_000_000}
@@ -181,9 +181,10 @@ def client_from_properties(properties: Properties, *, warn: bool = True) -> Clie
     protocol = _protocol(properties)
     login = ["sasl.jaas.config", *_TOKEN_SOURCES] if protocol.startswith("SASL") else []
     stores = _STORE_SETTINGS if protocol.endswith("SSL") else []
-    require_resolved(properties, [*(key for key in chosen.values() if key), *login, *stores])
+    used = [key for key in chosen.values() if key and _is_used(key, protocol)]
+    require_resolved(properties, [*used, *login, *stores])
     for name, key in chosen.items():
-        if key is not None:
+        if key is not None and not is_reference(values[key]):
             value = values[key]
             value = pem_lines(value) if name in _PEM_FIELDS else value
             fields[name] = Secret(value) if name in _SECRET_FIELDS else value
@@ -202,6 +203,13 @@ def client_from_properties(properties: Properties, *, warn: bool = True) -> Clie
     return ClientProperties(
         settings, warnings, tuple(_notes(properties)), tuple(files), tuple(java_refusals(properties))
     )
+
+
+def _is_used(key: str, protocol: str) -> bool:
+    """Decide whether a client of this security protocol reads the setting."""
+    if key.startswith("ssl."):
+        return protocol.endswith("SSL")
+    return protocol.startswith("SASL") or not key.startswith(("sasl.", "https."))
 
 
 def secrets_in(properties: Properties) -> list[str]:

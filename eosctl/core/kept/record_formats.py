@@ -3,7 +3,8 @@
 FORMATS is the one table of them, and the first line with text decides. Whatever a format can't tell apart is refused
 with its place: bytes that a tool replaced, headers without their values, a separator that a key may contain too. Known
 of each, from its source or its output: kcat 1.7 (json.c), `rpk topic consume` (consume.go: an empty value is left out
-like a null one; bytes that are not UTF-8 are replaced), DefaultMessageFormatter and DumpLogSegments of Kafka 4.3.1.
+like a null one; bytes that are not UTF-8 are replaced), DefaultMessageFormatter of Kafka 4.3.1, DumpLogSegments of
+Kafka 3.3.2 to 4.4.0.
 
 kafka-dump-log prints everything in a segment, so its markers decide here which records are committed; of the others
 the tool's own option did, of which the output has no trace.
@@ -218,11 +219,20 @@ def _read_console(lines: _Lines, _cautions: list[str]) -> Iterator[tuple[int, Re
         found: dict[str, int] = {}
         rest = line
         while (column := _COLUMN.match(rest)) and rest.startswith(separator, column.end()):
-            found |= {name: int(text) for name, text in column.groupdict().items() if text is not None}
+            texts = {name: text for name, text in column.groupdict().items() if text is not None}
+            found |= {name: _number(text, name, lines, number) for name, text in texts.items()}
             rest = rest[column.end() + len(separator) :]
         key, value = _key_and_value(rest, separator, lines, number)
         partition, offset, time = (found.get(name, UNKNOWN) for name in ("partition", "offset", "time"))
         yield number, Record("", partition, offset, time, key, value)
+
+
+def _number(text: str, name: str, lines: _Lines, line: int) -> int:
+    """Return a partition, offset or time in plain text; raise InputFileError for one that Kafka can't have."""
+    number, most = int(text), MOST_PARTITION if name == "partition" else MOST_OFFSET
+    if not UNKNOWN <= number <= most:
+        raise lines.error(line, f"the {name} is not a number from 0 to {most}")
+    return number
 
 
 def _separator(line: str) -> str:
@@ -247,8 +257,12 @@ def _key_and_value(rest: str, separator: str, lines: _Lines, number: int) -> tup
     fitting = [(key, value) for key, value in pairs if _is_key(key, separator) and (not value or _is_json(value))]
     if len(fitting) != 1:
         raise lines.error(number, "key and value can't be told apart", _CONSOLE_HINT)
-    (key, value) = fitting[0]
-    return (None if text == "null" else text.encode() for text in (key, value))  # type: ignore[return-value]
+    [(key, value)] = fitting
+    return _or_null(key), _or_null(value)
+
+
+def _or_null(text: str) -> bytes | None:
+    return None if text == "null" else text.encode()
 
 
 def _is_key(text: str, separator: str) -> bool:
@@ -294,7 +308,8 @@ def _read_dump_log(lines: _Lines, cautions: list[str]) -> Iterator[tuple[int, Re
     for number, line in lines.lines:
         if line.startswith("Dumping "):
             named = _DUMPED.match(line)
-            topic, partition = (named["topic"], int(named["partition"])) if named else ("", UNKNOWN)
+            topic = named["topic"] if named else ""
+            partition = _number(named["partition"], "partition", lines, number) if named else UNKNOWN
         elif batch := _BATCH.match(line):
             if batch["valid"] == "false":
                 raise lines.error(number, "the batch is damaged: its checksum is wrong")
@@ -358,7 +373,8 @@ def _dumped_record(head: re.Match[str], topic: str, partition: int, lines: _Line
     if rest:
         raise lines.error(number, f"there is more than key and value have bytes: {_NOT_TEXT}")
     key, value = parts
-    return Record(topic, partition, int(head["offset"]), int(head["time"]), key, value)
+    offset, time = (_number(head[name], name, lines, number) for name in ("offset", "time"))
+    return Record(topic, partition, offset, time, key, value)
 
 
 FORMATS: tuple[RecordFormat, ...] = (

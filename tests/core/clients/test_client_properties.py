@@ -176,7 +176,7 @@ def test_pem_is_no_store(lines: str) -> None:
         ("security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url"),
         ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config=x.PlainLoginModule required;", "username"),
         ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config=x.Mine required;", "Mine is not supp"),
-        ("sasl.password=${file:/etc/pw:x}", "config provider"),
+        ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.password=${file:/etc/pw:x}", "config provider"),
         ("request.timeout.ms=soon", "f:1: request.timeout.ms: soon is not a number"),
     ],
 )

@@ -181,6 +181,11 @@ def test_all_that_is_missing_is_said_at_once() -> None:
     assert "${env:PW}" in text
 
 
+def test_what_the_protocol_does_not_use_need_not_be_resolved() -> None:
+    text = "bootstrap.servers=h:1\nsecurity.protocol=PLAINTEXT\nssl.truststore.certificates=${a:b/c:d}\n"
+    assert client_from_properties(parse_properties(text, source="f")).settings.ssl_ca_pem is None
+
+
 @pytest.mark.parametrize(
     ("lines", "refused"),
     [

@@ -110,6 +110,10 @@ BATCH, RECORD = (PRINTED / "dump-configs.txt").read_text().splitlines(keepends=T
         ('commit-c\tnull\ncommit-c:{"tasks":1}\n', 2),  # another separator
         ('commit-c\tnull\nconnector-a\tb\t{"properties":{}}\n', 2),  # a name with a tab
         ('["c",{}]\t{"n":1}\n["c",{}]\t{\n"n":1}\n', 2),  # a value of several lines
+        ("Partition:2147483648\tOffset:1\tcommit-c\tnull\n", 1),
+        ("Partition:1\tOffset:9223372036854775808\tcommit-c\tnull\n", 1),
+        (BATCH + RECORD.replace("offset: 0", "offset: 9223372036854775808"), 2),
+        (BATCH + RECORD.replace("CreateTime: 1", "CreateTime: -1"), 2),
         (RECORD, 1),  # without its batch, and so without its transaction
         (BATCH.replace("isvalid: true", "isvalid: false") + RECORD, 1),
         (BATCH + RECORD.replace("headerKeys: []", "headerKeys: [h]"), 2),
