@@ -57,11 +57,11 @@ from eosctl.offsets.rows import (
     GetData,
     GetRow,
     GetSummary,
+    KnownSourcePart,
     ListData,
     OffsetsSummary,
     PlainViews,
     RestPart,
-    SourcePart,
     ViewRows,
     cell_of,
     ignored_parts,
@@ -327,14 +327,16 @@ def _order(key: OffsetKey, left: Record | None, right: Record | None) -> Order |
     return None if left is None or right is None else order_of_values(key.partition, left.value, right.value)
 
 
-def _sources(views: Iterable[OffsetView]) -> list[SourcePart]:
+def _sources(views: Iterable[OffsetView]) -> list[KnownSourcePart]:
     """Return the known sources that the offsets which take effect look like, the most frequent first."""
     offsets = ((view.key.partition, members_of(view.runtime.value)) for view in views if view.runtime is not None)
     found = [source for partition, offset in offsets if (source := source_of(partition, offset)) is not None]
     names = Counter(source.name for source in found)
     by_name = {source.name: source for source in found}
     return [
-        SourcePart(name=name, source_partitions=count, must_hold=by_name[name].keeps, instead=by_name[name].instead)
+        KnownSourcePart(
+            name=name, source_partitions=count, must_hold=by_name[name].keeps, instead=by_name[name].instead
+        )
         for name, count in names.most_common()
     ]
 

@@ -179,7 +179,9 @@ class DiffRow(ViewRow):
     left: Annotated[StoredRecord | None, "The record of the first store."]
     right: Annotated[StoredRecord | None, "The record of the second store."]
     status: Annotated[DiffStatus, "The result of the comparison."]
-    order: Annotated[Order | None, "The order of the second store's offset relative to the first's; null without both."]
+    order: (
+        Annotated[Order, "The order of the second store's offset relative to the first's; null without both."] | None
+    ) = None
 
     def left_at(self) -> str | None:
         """Return the place of the first store's record."""
@@ -280,7 +282,7 @@ class ListData(Printed):
     ignored: Annotated[list[IgnoredPart], "The records that no connector ever finds."]
 
 
-class SourcePart(Printed):
+class KnownSourcePart(Printed):
     """A well-known connector that offsets look like."""
 
     name: Annotated[str, "The connector."]
@@ -292,7 +294,7 @@ class SourcePart(Printed):
 class GetData(ListData):
     """The records of the topics besides source partitions, their sources, and the worker that answered."""
 
-    sources: Annotated[list[SourcePart], "The well-known connectors that the offsets look like."]
+    sources: Annotated[list[KnownSourcePart], "The well-known connectors that the offsets look like."]
     rest_url: Annotated[str, "The worker that answered."] | UnsetType = UNSET
 
 

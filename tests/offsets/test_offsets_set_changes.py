@@ -227,9 +227,9 @@ def test_a_number_of_an_unknown_connector_is_not_ahead(run: Run, world: SwitchWo
 
 def test_get_says_what_must_hold_in_the_source(run: Run) -> None:
     done = run("get", "--connector", "c", "-o", "json").json()
-    [source] = done["data"]["sources"]
-    assert (source["name"], source["source_partitions"]) == ("Debezium PostgreSQL", 1)
-    assert "replication slot" in source["must_hold"]
+    sources = {source["name"]: source for source in done["data"]["sources"]}
+    assert sources["Debezium PostgreSQL"]["source_partitions"] == 1
+    assert "replication slot" in sources["Debezium PostgreSQL"]["must_hold"]
     assert "Debezium PostgreSQL: " in run("get", "--connector", "c").stdout
 
 
@@ -238,14 +238,12 @@ def test_diff_has_the_order_of_the_two(run: Run, world: SwitchWorld) -> None:
     world.topics.add_topic("own", 5)
     world.topics.put("own", POSTGRES, b'{"lsn":28717057,"lsn_proc":28717057}')
     done = run("diff", "--connector", "c", "-o", "json").json()
-    assert [(row["status"], row["order"]) for row in done["data"]["rows"]] == [("differs", "ahead")]
+    assert {row["status"]: row["order"] for row in done["data"]["rows"]} == {"differs": "ahead", "only_left": None}
 
 
-def test_a_restore_that_goes_forward_says_so(run: Run, world: SwitchWorld) -> None:
+def test_a_restore_that_goes_forward_says_so(run: Run) -> None:
     """A restore took back a way back, and nothing was said of what was not read."""
     backup = run(*to('{"lsn":1,"txId":555,"lsn_proc":1}'), "--via", "topic", "--yes", "-o", "json").json()
     done = run("restore", backup["data"]["backup"], "--dry-run", "-o", "json")
-    assert ([row["order"] for row in done.json()["data"]["rows"]], "goes_forward" in warnings(done)) == (
-        ["ahead"],
-        True,
-    )
+    assert [row["order"] for row in done.json()["data"]["rows"]] == ["ahead"]
+    assert "goes_forward" in warnings(done)

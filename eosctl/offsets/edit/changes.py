@@ -14,8 +14,8 @@ from eosctl.errors import RefusedError
 from eosctl.offsets import codes
 from eosctl.offsets.history.events import (
     Change,
-    Comparison,
     MemberChange,
+    OffsetComparison,
     compare_offsets,
     members_of,
     offset_changes,
@@ -40,10 +40,10 @@ class KeyChange(Struct, frozen=True):
         """Return the members that differ."""
         return [] if self.before is None else offset_changes(self.before, self.after, self.source)
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> OffsetComparison:
         """Compare the new offset with the present one; without one, the source may be read from the beginning."""
         if self.before is None:
-            return Comparison(Order.BEHIND)
+            return OffsetComparison(Order.BEHIND)
         return compare_offsets(self.before, self.after, self.source)
 
     def goes_forward(self) -> bool:

@@ -23,7 +23,7 @@ from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.offsets.records import OffsetKey, decode_key, is_nothing
 from eosctl.core.records import Record, TopicRead
 from eosctl.offsets.history.gtids import Order, order_of
-from eosctl.offsets.history.positions import Part
+from eosctl.offsets.history.positions import PositionPart
 from eosctl.offsets.history.sources import KnownSource, known_source
 
 
@@ -53,11 +53,11 @@ class MemberChange(Struct, frozen=True):
     after: object
 
 
-class Comparison(Struct, frozen=True):
+class OffsetComparison(Struct, frozen=True):
     """The order of an offset relative to the one before it, and of each member that decides it or can't be ordered."""
 
     order: Order
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PositionPart, ...] = ()
 
     def incomparable(self) -> list[str]:
         """Return the members that can't be ordered."""
@@ -66,14 +66,14 @@ class Comparison(Struct, frozen=True):
 
 def compare_offsets(
     before: Mapping[str, object], after: Mapping[str, object], source: KnownSource | None
-) -> Comparison:
+) -> OffsetComparison:
     """Compare two offsets of one source partition; incomparable in whatever differs and is not known to be a label."""
     differing = _differing(before, after)
     if source is None or not differing:
-        parts = [Part(name, Order.INCOMPARABLE) for name in differing]
+        parts = [PositionPart(name, Order.INCOMPARABLE) for name in differing]
     else:
         parts = [*_known_parts(before, after, source), *_other_parts(before, after, source, differing)]
-    return Comparison(order_of(part.order for part in parts), tuple(parts))
+    return OffsetComparison(order_of(part.order for part in parts), tuple(parts))
 
 
 def source_of(partition: Mapping[str, object] | None, *offsets: Mapping[str, object] | None) -> KnownSource | None:
@@ -91,7 +91,7 @@ def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> lis
     return [name for name in dict.fromkeys([*before, *after]) if not _same(before.get(name), after.get(name))]
 
 
-def _known_parts(before: Mapping[str, object], after: Mapping[str, object], source: KnownSource) -> list[Part]:
+def _known_parts(before: Mapping[str, object], after: Mapping[str, object], source: KnownSource) -> list[PositionPart]:
     """Return the parts of the position.
 
     A connector that was in its snapshot begins that again; where it then goes on depends on its settings.
@@ -99,10 +99,10 @@ def _known_parts(before: Mapping[str, object], after: Mapping[str, object], sour
     was, is_now = _snapshot_member(before, source), _snapshot_member(after, source)
     parts = source.parts(before, after)
     if was is not None and is_now is not None:
-        return [Part(part.member, Order.INCOMPARABLE) for part in parts if part.order is not Order.EQUAL]
+        return [PositionPart(part.member, Order.INCOMPARABLE) for part in parts if part.order is not Order.EQUAL]
     if is_now is not None:
-        return [Part(is_now, Order.BEHIND), *parts]
-    return parts if was is None else [Part(was, Order.AHEAD), *parts]
+        return [PositionPart(is_now, Order.BEHIND), *parts]
+    return parts if was is None else [PositionPart(was, Order.AHEAD), *parts]
 
 
 def _snapshot_member(offset: Mapping[str, object], source: KnownSource) -> str | None:
@@ -118,13 +118,13 @@ def _snapshot_member(offset: Mapping[str, object], source: KnownSource) -> str |
 
 def _other_parts(
     before: Mapping[str, object], after: Mapping[str, object], source: KnownSource, differing: Sequence[str]
-) -> list[Part]:
+) -> list[PositionPart]:
     """Return positions of another type, and members that the source is not known to have.
 
     A newer version of the connector may count by them.
     """
     return [
-        Part(name, Order.INCOMPARABLE)
+        PositionPart(name, Order.INCOMPARABLE)
         for name in differing
         if not source.is_label(name)
         and (not source.has_position(name) or _shape(before.get(name), after.get(name)) is Change.TYPE)

@@ -21,7 +21,7 @@ from eosctl.offsets.history.gtids import Order, compare_gtids, order_of
 Offset = Mapping[str, object]
 
 
-class Part(Struct, frozen=True):
+class PositionPart(Struct, frozen=True):
     """The order of one member; `grows`: the connector itself never puts it back while it reads on."""
 
     member: str
@@ -32,12 +32,14 @@ class Part(Struct, frozen=True):
 Compare = Callable[[object, object], Order]
 
 
-def in_turn(before: Offset, after: Offset, members: Sequence[tuple[str, Compare]], *, grows: bool) -> list[Part]:
+def in_turn(
+    before: Offset, after: Offset, members: Sequence[tuple[str, Compare]], *, grows: bool
+) -> list[PositionPart]:
     """Return the order of the first member that is not equal; no part if all are."""
     for member, compare in members:
         order = compare(before.get(member), after.get(member))
         if order is not Order.EQUAL:
-            return [Part(member, order, grows)]
+            return [PositionPart(member, order, grows)]
     return []
 
 
@@ -67,22 +69,22 @@ def counts(before: object, after: object) -> Order:
     return numbers(0 if before is None else before, 0 if after is None else after)
 
 
-def counter(member: str, *, grows: bool = False) -> Callable[[Offset, Offset], list[Part]]:
+def counter(member: str, *, grows: bool = False) -> Callable[[Offset, Offset], list[PositionPart]]:
     """Return the comparison of offsets that are one number."""
     return lambda before, after: in_turn(before, after, [(member, numbers)], grows=grows)
 
 
-def never(member: str) -> Callable[[Offset, Offset], list[Part]]:
+def never(member: str) -> Callable[[Offset, Offset], list[PositionPart]]:
     """Return the comparison of offsets whose values have no order."""
 
-    def compare(before: Offset, after: Offset) -> list[Part]:
-        return [] if before.get(member) == after.get(member) else [Part(member, Order.INCOMPARABLE)]
+    def compare(before: Offset, after: Offset) -> list[PositionPart]:
+        return [] if before.get(member) == after.get(member) else [PositionPart(member, Order.INCOMPARABLE)]
 
     return compare
 
 
 class _WalPosition(Struct, frozen=True):
-    """What an offset of Debezium PostgreSQL says was read.
+    """The place in PostgreSQL's log up to which an offset was read.
 
     All transactions up to `commit`, then changes of the next one up to `change`. `is_exact`: the connector had seen
     that commit; else `commit` is only where the server begins.
@@ -107,7 +109,7 @@ _BETWEEN, _BEGUN, _CHANGED = range(3)
 _STAGES = {None: _BETWEEN, "COMMIT": _BETWEEN, "MESSAGE": _BETWEEN, "BEGIN": _BEGUN}
 
 
-def postgresql(before: Offset, after: Offset) -> list[Part]:
+def postgresql(before: Offset, after: Offset) -> list[PositionPart]:
     """Compare by the last commit, then by the change and the event in the transaction that follows it.
 
     PostgreSQL sends transactions in the order of their commits: a change may have a smaller log sequence number than
@@ -118,15 +120,15 @@ def postgresql(before: Offset, after: Offset) -> list[Part]:
     if before.get(change) == after.get(change):
         change = "lsn_commit" if before.get("lsn_commit") != after.get("lsn_commit") else "messageType"
     if old is None or new is None:
-        return [Part(change, Order.INCOMPARABLE)]
+        return [PositionPart(change, Order.INCOMPARABLE)]
     if old.commit != new.commit and (old.is_exact or new.is_exact):
         order = _by_commit(old, new) if old.commit < new.commit else _reversed(_by_commit(new, old))
         both = old.is_exact and new.is_exact
-        return [Part("lsn_commit" if both else change, order, grows=both)]
+        return [PositionPart("lsn_commit" if both else change, order, grows=both)]
     if old.commit == new.commit and old.is_between != new.is_between:
-        return [Part(change, Order.AHEAD if old.is_between else Order.BEHIND)]
+        return [PositionPart(change, Order.AHEAD if old.is_between else Order.BEHIND)]
     if old.place() != new.place():
-        return [Part(change, _ordered(old.place(), new.place()))]
+        return [PositionPart(change, _ordered(old.place(), new.place()))]
     return in_turn(before, after, [("lsn_events_processed", numbers)], grows=False)
 
 
@@ -162,7 +164,7 @@ def _reversed(order: Order) -> Order:
 _BINLOG = re.compile(r"(.*)\.([0-9]{1,18})", re.DOTALL)
 
 
-def binlog(before: Offset, after: Offset) -> list[Part]:
+def binlog(before: Offset, after: Offset) -> list[PositionPart]:
     """Compare by GTIDs where there are any, else by file and position (BinlogHistoryRecordComparator).
 
     Two servers count their files separately. Within one GTID transaction a connector that connects again counts its
@@ -173,10 +175,10 @@ def binlog(before: Offset, after: Offset) -> list[Part]:
         both = isinstance(old, str) and isinstance(new, str)
         order = compare_gtids(str(old), str(new)) if both else Order.INCOMPARABLE
         within = [("event", counts), ("row", counts)] if order is Order.EQUAL else []
-        return [Part("gtids", order, grows=True), *in_turn(before, after, within, grows=False)]
+        return [PositionPart("gtids", order, grows=True), *in_turn(before, after, within, grows=False)]
     servers = [offset.get("server_id") for offset in (before, after)]
     if None not in servers and servers[0] != servers[1]:
-        return [Part("server_id", Order.INCOMPARABLE)]
+        return [PositionPart("server_id", Order.INCOMPARABLE)]
     members = [("file", _binlog_files), ("pos", numbers), ("event", counts), ("row", counts)]
     return in_turn(before, after, members, grows=True)
 
@@ -191,7 +193,7 @@ def _binlog_files(before: object, after: object) -> Order:
 _FORM = re.compile(r"0+(?::0+)*")
 
 
-def sql_server(before: Offset, after: Offset) -> list[Part]:
+def sql_server(before: Offset, after: Offset) -> list[PositionPart]:
     """Compare by the commit, then the change in it, then the event of the change (TxLogPosition)."""
     commit = in_turn(before, after, [("commit_lsn", _lsns)], grows=True)
     return commit or in_turn(before, after, [("change_lsn", _lsns), ("event_serial_no", counts)], grows=False)
@@ -208,7 +210,7 @@ def _lsns(before: object, after: object) -> Order:
     return _ordered(old, new) if is_one_form else _same(old, new)
 
 
-def oracle(before: Offset, after: Offset) -> list[Part]:
+def oracle(before: Offset, after: Offset) -> list[PositionPart]:
     """Compare by where mining begins, and by what was committed in each redo thread; XStream by its position.
 
     Transactions up to `commit_scn` are not read again, wherever `scn` is.
@@ -257,20 +259,20 @@ def _redo_threads(value: object) -> dict[int, tuple[int, set[str]]] | None:
     return found
 
 
-def jdbc(before: Offset, after: Offset) -> list[Part]:
+def jdbc(before: Offset, after: Offset) -> list[PositionPart]:
     """Compare by time and then by id: a query reads what has a later time, or the same and a greater id.
 
     An offset without one of them is of another mode.
     """
     for member in ("timestamp", "incrementing"):
         if (before.get(member) is None) != (after.get(member) is None):
-            return [Part(member, Order.INCOMPARABLE)]
+            return [PositionPart(member, Order.INCOMPARABLE)]
     nanos = [offset.get("timestamp_nanos") for offset in (before, after)]
     time = [("timestamp", numbers), ("timestamp_nanos", numbers if None not in nanos else _same)]
     return in_turn(before, after, [*time, ("incrementing", numbers)], grows=True)
 
 
-def mongodb(before: Offset, after: Offset) -> list[Part]:
+def mongodb(before: Offset, after: Offset) -> list[PositionPart]:
     """Compare by the cluster time in the resume tokens, else by `sec` and `ord`.
 
     Two tokens of one time have no order that MongoDB promises.
@@ -284,20 +286,20 @@ def mongodb(before: Offset, after: Offset) -> list[Part]:
     return _by_time(member, times, is_same=tokens[0] == tokens[1] and (tokens[0] is not None or times[0] == times[1]))
 
 
-def mongodb_kafka(before: Offset, after: Offset) -> list[Part]:
+def mongodb_kafka(before: Offset, after: Offset) -> list[PositionPart]:
     """Compare by the cluster time in the resume tokens of MongoDB's own connector."""
     ids = before.get("_id"), after.get("_id")
     times = [_time_of(_json_data(token)) for token in ids]
     return _by_time("_id", times, is_same=ids[0] == ids[1])
 
 
-def _by_time(member: str, times: Sequence[tuple[int, ...] | None], *, is_same: bool) -> list[Part]:
+def _by_time(member: str, times: Sequence[tuple[int, ...] | None], *, is_same: bool) -> list[PositionPart]:
     if is_same:
         return []
     old, new = times
     if old is None or new is None or old == new:
-        return [Part(member, Order.INCOMPARABLE)]
-    return [Part(member, _ordered(old, new))]
+        return [PositionPart(member, Order.INCOMPARABLE)]
+    return [PositionPart(member, _ordered(old, new))]
 
 
 def _operation_time(offset: Offset) -> tuple[int, ...] | None:
@@ -336,6 +338,6 @@ def _time_of(data: object) -> tuple[int, ...] | None:
     return (int(found[1], 16), int(found[2], 16)) if found else None
 
 
-def lenses_storage(before: Offset, after: Offset) -> list[Part]:
+def lenses_storage(before: Offset, after: Offset) -> list[PositionPart]:
     """Compare by the line in one object; objects are read by name or by time, and the offset does not say which."""
     return in_turn(before, after, [("path", _same), ("line", numbers)], grows=False)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eosctl.offsets.history.positions import (
     Offset,
-    Part,
+    PositionPart,
     binlog,
     counter,
     jdbc,
@@ -45,7 +45,7 @@ class KnownSource(Struct, frozen=True):
     partitions: tuple[frozenset[str], ...]
     offsets: tuple[frozenset[str], ...]
     positions: tuple[str, ...]
-    parts: Callable[[Offset, Offset], list[Part]]
+    parts: Callable[[Offset, Offset], list[PositionPart]]
     keeps: str
     evidence: str
     labels: tuple[str, ...] = ()

@@ -13,8 +13,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "offset-kinds.md"
 HEAD = """\
 # Offsets that eosctl can compare
 
-Connectors whose source offsets `eosctl offsets set`, `diff`, `merge`, `import`, `restore`, `log` and `lint`, `doctor` and
-`audit` can compare, how they are recognized, and what must hold in the source. Made from the table in the code by
+Connectors whose source offsets `eosctl offsets set`, `diff`, `merge`, `import`, `restore`, `log` and `lint`, `doctor`
+and `audit` can compare, how they are recognized, and what must hold in the source. Made from the table in the code by
 `pytest --update-golden tests/offsets/history/test_offset_kinds_page.py`.
 
 The second of two offsets is **ahead** (what lies between is not read), **behind** (it is read again), **equal**,
@@ -24,8 +24,8 @@ connector may count by it), the state of an incremental snapshot, and every diff
 that is not in this table. No public source connector for Iceberg was found, and Confluent's S3 source is not public.
 
 A connector is recognized by the members of its source partitions and offsets, not by its class: forks have classes of
-their own, and a deleted connector has none. An offset with which the connector was in its snapshot is behind one without:
-it begins the snapshot again.
+their own, and a deleted connector has none. An offset with which the connector was in its snapshot is behind one
+without: it begins the snapshot again.
 """
 
 
