@@ -150,9 +150,8 @@ ALERTS: tuple[Alert, ...] = (
         0, "critical",
         "The transaction of {{ $labels.transactional_id }} is not ended",
         "Its coordinator has decided the end and has not written it for {{ $value | humanizeDuration }}: a partition "
-        "may have no leader or too few replicas in sync, or it is a bug of the brokers (KAFKA-19999 of 4.0 and 4.1). "
-        "The id can't be used, nor fenced, and consumers with read_committed wait. The command of the runbook says "
-        "what is in the way.",
+        "may have no leader or too few replicas in sync, or refuse the marker. The id can't be used, nor fenced, and "
+        "consumers with read_committed wait. The command of the runbook says what is in the way.",
         "eosctl txn hanging",
     ),
     Alert(

@@ -68,8 +68,8 @@ TRANSACTION_NOT_ENDED = finding(
     "A coordinator has decided the end of a transaction more than a minute ago (PrepareCommit, PrepareAbort), or ought "
     "to have aborted it at its timeout, and has not ended it. Until it does, its transactional id can't be used, nor "
     "fenced, and readers of committed records wait behind it.",
-    "The message has the most probable cause: a partition without a leader, too few replicas in sync, or a bug of the "
-    "brokers; mend that, and the coordinator goes on by itself.",
+    "The message has the most probable cause, say a partition without a leader, or too few replicas in sync: mend "
+    "that, and the coordinator goes on by itself.",
 )
 
 SHARED_PREFIX = warning(

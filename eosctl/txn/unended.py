@@ -10,8 +10,10 @@ What keeps a coordinator from it (`TransactionMarkerChannelManager`, `Transactio
   `Node.noNode` there, that of 4.3.1 and 4.4.0 nothing): it leaves the marker out, and the transaction hangs later.
 * A partition with too few replicas in sync refuses the marker, and that of `__transaction_state` the end itself; both
   are tried again for ever.
-* Whoever answers INVALID_PRODUCER_EPOCH is not asked again: brokers of 4.0 and 4.1 answer it to a marker that they have
-  already (KAFKA-19999; `ProducerAppendInfo` of 4.2.0, not of 4.1.1, lets an "idempotent transaction marker retry" be).
+* Whoever answers INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED is not asked again until another coordinator
+  reads the log. Why one did can't be seen from outside. It is not KAFKA-19999, which is in no release: brokers of 4.0.0
+  to 4.1.2 take a marker of the same epoch again, and 4.2.0, the first to refuse it (KAFKA-19446), knows a repeated one
+  (`ProducerAppendInfo.checkProducerEpoch` of each).
 * A transaction at the highest epoch stays Ongoing on brokers of 4.0 to 4.2 (KAFKA-20090).
 """
 
@@ -38,9 +40,8 @@ HIGHEST_EPOCH = 32_766
 """Short.MAX_VALUE - 1: the next InitProducerId gives the id a new producer id, at epoch 0."""
 NEVER_TIMES_OUT_MS = 2**31 - 1
 """The timeout of two-phase commits (KIP-939)."""
-REFUSED_MARKERS: tuple[Version, Version] = ((4, 0), (4, 2))
 STUCK_AT_HIGHEST_EPOCH: tuple[Version, Version] = ((4, 0), (4, 3))
-"""The releases, from the first up to but without the second, of KAFKA-19999 and of KAFKA-20090."""
+"""The releases of KAFKA-20090, from the first up to but without the second."""
 WAITS_FOR_NO_LEADER: Version = (4, 3)
 """The first release whose coordinators do not wait for a leader."""
 _MOST_NAMED = 3
@@ -53,7 +54,6 @@ class Obstacle(StrEnum):
     NO_LEADER = "partition_without_leader"
     BELOW_MIN_ISR = "below_min_isr"
     END_NOT_WRITTEN = "transaction_log_below_min_isr"
-    MARKER_REFUSED = "KAFKA-19999"
     HIGHEST_EPOCH = "KAFKA-20090"
     UNKNOWN = "unknown"
 
@@ -115,8 +115,6 @@ class UnendedTransaction(Struct, frozen=True):
             return Obstacle.END_NOT_WRITTEN
         if is_prepared and around.below_min_isr:
             return Obstacle.BELOW_MIN_ISR
-        if is_prepared and around.ended_at and around.is_of(REFUSED_MARKERS):
-            return Obstacle.MARKER_REFUSED
         at_highest = self.state.producer_epoch >= HIGHEST_EPOCH
         if not is_prepared and at_highest and around.is_of(STUCK_AT_HIGHEST_EPOCH):
             return Obstacle.HIGHEST_EPOCH
@@ -188,14 +186,6 @@ def _cause(each: UnendedTransaction, obstacle: Obstacle) -> tuple[str, str]:
             "sync than min.insync.replicas",
             "Bring the replicas back in sync; the coordinator goes on by itself then.",
         )
-    if obstacle is Obstacle.MARKER_REFUSED:
-        return (
-            f"it is over at {_some(around.ended_at)}, and its coordinator, broker {node} "
-            f"({around.coordinator_text()}), has not taken that in: most probably KAFKA-19999, by which brokers of 4.0 "
-            "and 4.1 refuse a marker that they have already, and the coordinator gives up",
-            "Upgrade the brokers to Kafka 4.2 or newer, which accept it when it is sent again. Until then only another "
-            "transactional id goes on; neither a fence nor a restart ends it.",
-        )
     if obstacle is Obstacle.HIGHEST_EPOCH:
         return (
             f"it is at the highest epoch, and its coordinator is {around.coordinator_text()}: most probably "
@@ -213,17 +203,16 @@ def _unknown_cause(each: UnendedTransaction) -> tuple[str, str]:
     if around.open_at:
         facts.append(f"it is open at {_some(around.open_at)}")
     if around.ended_at:
-        facts.append(f"it is over at {_some(around.ended_at)}")
+        facts.append(f"it is not open at {_some(around.ended_at)}")
     if around.unread:
         facts.append(f"not seen: {'; '.join(around.unread[:_MOST_NAMED])}")
-    known = "KAFKA-19999 is a known cause on 4.0 and 4.1. " if around.release is None else ""
-    if around.ended_at:
-        known += "A marker written past the coordinator (`eosctl txn abort`, say) makes a partition refuse its own. "
+    name = each.state.transactional_id
     return (
         f"its cause can't be told from here; {', '.join(facts)}",
-        f"See the log of broker {node} for {each.state.transactional_id} (\"transaction marker\" says which partition "
-        f"refuses it, and why), and its connections to the leaders of the partitions. {known}"
-        f"`eosctl txn log {arguments(each.state.transactional_id)}` has what it wrote.",
+        f"See the log of broker {node} for {name} (\"transaction marker\" says which partition refuses it, and why), "
+        "and its connections to the leaders of the partitions. Where it says that it cancelled them (after `eosctl txn "
+        f"abort` of a part, say), a restart of broker {node} has the next coordinator send all markers again. "
+        f"`eosctl txn log {arguments(name)}` has what it wrote.",
     )  # fmt: skip
 
 
