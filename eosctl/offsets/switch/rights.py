@@ -59,12 +59,21 @@ def require_valid_config(worker: ConnectWorker, connector: str, config: Mapping[
     if not errors and not answer.get("error_count"):
         return
     more = "" if len(errors) <= _MOST_ERRORS else f" and {counted(len(errors) - _MOST_ERRORS, 'other')}"
+    redacted = f" {_IN_LOG}" if any(_REDACTED in error for error in errors) else ""
     raise RefusedError(
         f"Connect would not take the config that {connector} would get: {'; '.join(errors[:_MOST_ERRORS])}{more}; "
         "nothing was changed",
         hint="It is the config that it has, with another offsets topic. The connector's own checks ask its source: see "
-        "whether that can be reached, then run again.",
+        f"whether that can be reached, then run again.{redacted}",
     )
+
+
+# AbstractHerder.redactResolvedValues (Kafka 4.4) puts it in place of what speaks against a config provider's value
+_REDACTED = "the value resolved from the config provider reference failed validation"
+_IN_LOG = (
+    "What is wrong with the value of a config provider the worker writes only to its log, at TRACE of AbstractHerder, "
+    "perhaps with the value."
+)
 
 
 def _passwords(answer: Mapping[str, object]) -> set[str]:

@@ -109,6 +109,18 @@ def test_a_config_that_connect_would_not_take_stops_nothing(app: App, world: Swi
     assert (world.connector.state, world.calls) == ("RUNNING", [])
 
 
+@pytest.mark.parametrize("redacts", [True, False])
+def test_where_a_worker_redacts_what_is_wrong_its_log_is_named(app: App, world: SwitchWorld, redacts: bool) -> None:
+    """As workers of Kafka 4.4 do with values of config providers: nothing to be done about it was said."""
+    text = (
+        "Invalid value for configuration 'url': the value resolved from the config provider reference failed validation"
+    )
+    world.connect.objections["url"] = text if redacts else "Unable to connect"
+    with pytest.raises(RefusedError) as caught:
+        plan_switch(app, SwitchRequest(NAME, OWN))
+    assert ("TRACE" in str(caught.value.hint)) is redacts
+
+
 def test_what_connect_says_of_a_config_has_no_secret_of_it(app: App, world: SwitchWorld) -> None:
     """Drivers repeat the URL that they can't open, with its password; a validation names the settings that are some."""
     world.place("RUNNING", connection_url="jdbc:x://db/s?password=canary-1", shop_name="canary-2")
