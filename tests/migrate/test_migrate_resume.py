@@ -159,32 +159,12 @@ def test_a_failed_write_that_cannot_be_fenced_is_still_the_failed_write(scene: K
     assert [problem.message for problem in scene.run(steps=steps).problems] == ["writing failed"]
 
 
-def test_a_writer_that_cannot_be_fenced_stops_everything(scene: KillableScene) -> None:
-    scene.killed_after(_step_of_the_first_record(scene) + 2)
-    scene.brokers.state.late_markers = 10**6
-    with pytest.raises(EosctlError, match="can't be fenced"):
-        scene.run(resume=True)
-
-
 def _step_of_the_first_record(scene: KillableScene) -> int:
     """Counted on a copy that is not killed."""
     other, seen = KillableScene(scene.folder / "counted"), list[int]()
     other.stages.before("transaction", lambda _call: seen.append(other.kill.ticks))
     other.run()
     return seen[0]
-
-
-@pytest.mark.parametrize("accepted", [False, True])
-def test_someone_else_wrote_meanwhile(scene: KillableScene, accepted: bool) -> None:
-    scene.killed_after(_step_of_the_first_record(scene) + 4)
-    scene.put("offsets-a", {OLD: b'{"n":1000}'})
-    if not accepted:
-        with pytest.raises(StalePlanError, match="the target has new offsets of a"):
-            scene.run(resume=True)
-        return
-    allowances = Allowances(force_running=True, accept_drift=frozenset({"target"}))
-    scene.run(resume=True, allowances=allowances)
-    assert scene.target() == EXPECTED
 
 
 def test_what_someone_wrote_since_a_kill_is_written_over_where_that_is_allowed_whatever_was_done(
