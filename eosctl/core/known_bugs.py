@@ -101,15 +101,6 @@ KNOWN_BUGS: tuple[KnownBug, ...] = (
         "first branch that was made after them",
     ),
     KnownBug(
-        "KAFKA-19999", "broker", (4, 0), (4, 2), "4.2.0",
-        "with transaction.version 2 a marker that the coordinator sends again, after a restart or a lost answer, is "
-        "refused: the transaction stays in PrepareCommit or PrepareAbort, and its id gets CONCURRENT_TRANSACTIONS for "
-        "ever",
-        "`eosctl txn describe ID` shows the state; a new transactional id goes on",
-        "jars: ProducerAppendInfo knows a repeated marker in 4.2.0, 4.3.1 and 4.4.0, and in none of 4.0.0, 4.0.2, "
-        "4.1.0 and 4.1.2",
-    ),
-    KnownBug(
         "KAFKA-20785", "broker", (4, 0), None, "",
         "with transaction.version 2 a commit that was on its way while the coordinator aborted the transaction at its "
         "timeout gets INVALID_TXN_STATE, where PRODUCER_FENCED would have let a Streams thread go on: it dies",

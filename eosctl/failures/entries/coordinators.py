@@ -128,19 +128,15 @@ CONCURRENT = Failure(
     causes=(
         "A producer began while the former one's transaction was open: the coordinator aborts that first.",
         "Markers can't be written: a partition of the transaction has no leader.",
-        "Where it lasts for longer than a minute: a coordinator that is stuck in PrepareCommit or PrepareAbort. "
-        "Brokers of 4.0 and 4.1 with transaction.version=2 can get there by themselves (KAFKA-19999).",
+        "Where it lasts for longer than a minute: a coordinator that has decided the end and can't write it (it stays "
+        "in PrepareCommit or PrepareAbort).",
     ),
     is_not=("Not fatal: Java's producer asks again by itself.", "Not two threads in one producer."),
-    fix="Ask again. Where it lasts for longer than a minute, see the id's state: in PrepareCommit or PrepareAbort on "
-    "brokers of 4.0 or 4.1, upgrade them to 4.2, and use another transactional id until then; else see to the brokers "
-    "that lead the transaction's partitions",
+    fix="Ask again. Where it lasts for longer than a minute, `eosctl txn hanging` says what keeps the former "
+    "transaction from being ended: see to that, mostly to the brokers that lead its partitions",
     commands=(_DESCRIBE, "eosctl txn log {id}"),
     versions=(
         VersionNote("before 3.7.1", "Admin.fenceProducers, and with it Connect's fencing, fails of it (KAFKA-16570)"),
-        VersionNote("4.0.0 to 4.1.2 with transaction.version=2",
-        "a marker that was asked for twice is refused, and the id "
-                    "stays so for ever: KAFKA-19999, and KAFKA-19925 is the same seen from a client; 4.2.0 mends it"),
     ),
     said_by=(_ERRORS + ".CONCURRENT_TRANSACTIONS (51), 0.11 to 4.3",),
     aliases=("ConcurrentTransactions", "ConcurrentTransactions at init"),
