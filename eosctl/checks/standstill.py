@@ -140,13 +140,15 @@ def long_transactions(observation: Observation) -> Iterable[Finding]:
             ongoing = observation.ongoing.get(transactional_id)
             if ongoing is None or ongoing.open_ms <= max(ongoing.timeout_ms / 2, usual_ms or 0):
                 continue
-            if ongoing.state != TransactionState.ONGOING or ongoing.open_ms > ongoing.timeout_ms + LATE_MS:
-                continue  # its coordinator does not end it, which `find_unended` looks for
+            is_unended = ongoing.state != TransactionState.ONGOING or ongoing.open_ms > ongoing.timeout_ms + LATE_MS
+            if is_unended and connector.name not in observation.own_clusters:
+                continue  # `find_unended` looks for those that coordinators do not end, on the group's cluster alone
             subject = f"{connector.name}/{task}"
+            due = f"at {ongoing.timeout_ms // 1000:,} s, and the task can't write then, FAILED or not"
+            means = "its coordinator has not ended it" if is_unended else f"brokers abort it {due}"
             yield Finding(
                 codes.TRANSACTION_OPEN_LONG, ERROR, subject,
-                f"{subject} has a transaction open for {ongoing.open_ms // 1000:,} s ({ongoing.state}); brokers abort "
-                f"it at {ongoing.timeout_ms // 1000:,} s, and the task can't write then, FAILED or not",
+                f"{subject} has a transaction open for {ongoing.open_ms // 1000:,} s ({ongoing.state}); {means}",
                 f"See `eosctl txn describe {arguments(transactional_id)}` and the log of "
                 f"{connector.worker_of(f'task {task}') or 'its worker'}. If brokers can't be written, fix that "
                 "first; where its source is slow, let it commit more often (transaction.boundary), or raise its "

@@ -6,9 +6,12 @@ from collections.abc import Callable, Collection
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
-from eosctl.checks.standstill import LEAST_LONG_MS
+from eosctl.checks.standstill import LEAST_LONG_MS, long_transactions
+from eosctl.core.ids import TransactionalId
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnauthorizedError, UnsupportedError
+from eosctl.group.observation.rules import OngoingTransaction, OwnCluster
 from tests.conftest import Invoke
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
@@ -27,6 +30,7 @@ from tests.fakes.doctor_scene import (
 )
 from tests.fakes.faults import Call
 from tests.fakes.world import STATUSES
+from tests.group.observations import good
 
 
 def without_worker(there: ConfigWorld) -> None:
@@ -302,3 +306,22 @@ def test_a_task_that_is_told_as_such_is_told_once(invoke: Invoke) -> None:
     state = there.brokers.state
     state.transactions["g-orders-0"] = state.transactions.pop(HOLDER)
     assert codes(invoke, there) & {"data_topic_held", "transaction_open_long"} == {"transaction_open_long"}
+
+
+@pytest.mark.parametrize(
+    ("state", "open_ms", "own_cluster", "is_told"),
+    [
+        ("Ongoing", 50_000, False, True),
+        ("Ongoing", 500_000, False, False),  # `find_unended` tells it
+        ("PrepareCommit", 50_000, False, False),
+        ("Ongoing", 500_000, True, True),  # where nobody else looks
+        ("PrepareCommit", 50_000, True, True),
+    ],
+)
+def test_one_that_no_coordinator_ends_is_told_on_a_cluster_of_the_connectors_own_too(
+    state: str, open_ms: int, own_cluster: bool, is_told: bool
+) -> None:
+    ongoing = {TransactionalId("g-c-0"): OngoingTransaction(state, open_ms, 60_000)}
+    own = {"c": OwnCluster("own:9092")} if own_cluster else {}
+    seen = replace(good(), ongoing=ongoing, own_clusters=own)
+    assert [str(each.code) for each in long_transactions(seen)] == (["transaction_open_long"] if is_told else [])
