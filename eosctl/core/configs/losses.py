@@ -29,6 +29,7 @@ _SKIPPING: tuple[tuple[str, Collection[str], str], ...] = (
     ("inconsistent.schema.handling.mode", {"warn", "skip"}, "leaves out changes of tables that Debezium does not know"),
 )  # fmt: skip
 """Setting, the values with which what fails is left out, and what that means; the last two are Debezium's."""
+SKIPPING_SETTINGS = tuple(name for name, _values, _what in _SKIPPING)
 _KAFKAS = "org.apache.kafka.connect."
 _KAFKAS_CONVERTERS = frozenset(
     {"String", "Json", "ByteArray", "Boolean", "Double", "Float", "Integer", "Long", "Short", "Simple"}
@@ -46,12 +47,9 @@ _FILTERS = frozenset(
         "io.confluent.connect.transforms.Filter$Key",
         "io.confluent.connect.transforms.Filter$Value",
         "io.debezium.transforms.Filter",
-        "io.debezium.transforms.ExtractNewRecordState",
-        "io.debezium.connector.mongodb.transforms.ExtractNewDocumentState",
-        "io.debezium.transforms.outbox.EventRouter",
     }
 )
-"""Transformations that leave out records by design; Debezium's leave out deletes or tombstones, by their settings."""
+"""Transformations that leave out records whatever their settings are."""
 _OPERATIONS = frozenset("cudtr")
 """The operations that Debezium can leave out (skipped.operations)."""
 _CONVERTERS = {
@@ -70,13 +68,15 @@ class Losses(Struct, frozen=True):
     """The ways in which a config may keep records from a connector's producer; settings are written as `name=value`.
 
     `skipping` are settings that leave out what fails. `retriable` are the classes that are known to throw a
-    RetriableException, `untold` those of which that is not known. `filters` leave out records by design; of
-    `unknown_filters` it is not known whether they do.
+    RetriableException, `untold` those of which that is not known; Connect repeats them for ever where
+    `retries_for_ever`, which workers before 3.4 do not. `filters` leave out records by design; of `unknown_filters` it
+    is not known whether they do.
     """
 
     skipping: Mapping[str, str] = {}
     retriable: tuple[str, ...] = ()
     untold: tuple[str, ...] = ()
+    retries_for_ever: bool = False
     filters: tuple[str, ...] = ()
     unknown_filters: tuple[str, ...] = ()
 
@@ -89,9 +89,10 @@ class Losses(Struct, frozen=True):
         throwing = self.retriable or (self.untold if with_untold else ())
         lines = [f"{name} {what}." for name, what in self.skipping.items()]
         if throwing and not tolerant:
+            before = "3.4" if self.retries_for_ever else "4.0"
             lines.append(
-                f"Workers before Kafka 4.0 drop a record after a RetriableException of {' or '.join(throwing)}, with "
-                f"{TOLERANCE}=none too (KAFKA-18073)."
+                f"Workers before Kafka {before} drop a record after a RetriableException of {' or '.join(throwing)}, "
+                f"with {TOLERANCE}=none too (KAFKA-18073)."
             )
         lines += [f"{each} leaves out records by design." for each in self.filters]
         return [*lines, *(f"{each} may leave out records." for each in self.unknown_filters)]
@@ -115,6 +116,7 @@ def losses_of(config: Mapping[str, str], default: Callable[[str], str | None] = 
             for name, each in stages.items()
             if not _is_kafkas(each) and not _is_one_of(each, _RETRIABLE)
         ),
+        retries_for_ever=retry_timeout_ms(config) == -1,
         filters=(
             *(_filter(config, name, each) for name, each in transforms.items() if _is_one_of(each, _FILTERS)),
             *(

@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
-from eosctl.core.configs.losses import RETRY_TIMEOUT, TOLERANCE, losses_of, retry_timeout_ms, takes_snapshots
+from eosctl.core.configs.losses import (
+    RETRY_TIMEOUT,
+    SKIPPING_SETTINGS,
+    TOLERANCE,
+    losses_of,
+    retry_timeout_ms,
+    takes_snapshots,
+)
 from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.findings import INFO, WARNING, Finding
 from eosctl.core.java.properties import is_reference, trimmed
@@ -30,9 +37,9 @@ _MIRROR_MAKERS = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 def skipping(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """Find settings with which what fails is left out: a source has no dead letter queue."""
-    value = connector.config.get(TOLERANCE, "")
-    if is_reference(value):
-        yield unknown_value(connector.name, TOLERANCE, value)
+    for name in SKIPPING_SETTINGS:
+        if is_reference(value := connector.config.get(name, "")):
+            yield unknown_value(connector.name, name, value)
     found = losses_of(connector.config).skipping
     if not found:
         return
@@ -66,7 +73,7 @@ def retriable(connector: ObservedConnector, observation: Observation) -> Iterabl
         found = losses_of(connector.config, lambda _name: _MIRROR_MAKERS)
     throwing = found.retriable or (found.untold if old else ())
     timeout_ms = retry_timeout_ms(connector.config)
-    for_ever = timeout_ms == -1 and None not in versions and min(old) >= _FOR_EVER_SINCE
+    for_ever = found.retries_for_ever and None not in versions and min(old) >= _FOR_EVER_SINCE
     if not throwing or for_ever or any(name.startswith(TOLERANCE) for name in found.skipping):
         return
     shown = ", ".join(f"{major}.{minor}" for major, minor in sorted(old))
@@ -80,14 +87,15 @@ def retriable(connector: ObservedConnector, observation: Observation) -> Iterabl
         if found.retriable
         else f"whether {', '.join(throwing)} may throw a RetriableException is not known"
     )
-    after = f" once {RETRY_TIMEOUT}={timeout_ms} is over" if timeout_ms and timeout_ms > 0 else ""
+    given = connector.config.get(RETRY_TIMEOUT, "")
+    after = f" once {RETRY_TIMEOUT}={given} is over" if timeout_ms is None or timeout_ms > 0 else ""
     yield Finding(
         codes.RETRIABLE_DROPPED, WARNING if found.retriable else INFO, connector.name,
         f"{connector.name}: {may}; {which} drop the record then{after} without a word, and commit the offset behind "
         f"it, with {TOLERANCE}=none too ({_DROPS.number})",
         codes.RETRIABLE_DROPPED.next,
         {"may_throw": list(throwing), "known": bool(found.retriable), "versions": shown, "bug": _DROPS.number},
-        certain=bool(found.retriable and old),
+        certain=bool(found.retriable and old) and timeout_ms is not None,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import pytest
 from eosctl.core.configs.losses import Losses, losses_of, retry_timeout_ms, takes_snapshots
 
 KAFKAS = "org.apache.kafka.connect"
+UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
 AVRO = "io.confluent.connect.avro.AvroConverter"
 PLAIN = {"key.converter": f"{KAFKAS}.storage.StringConverter", "value.converter": "JsonConverter"}
 
@@ -35,6 +36,9 @@ PLAIN = {"key.converter": f"{KAFKAS}.storage.StringConverter", "value.converter"
           "predicates.p.type": f"{KAFKAS}.transforms.predicates.RecordIsTombstone"},
          {"filters": [f"transforms.f.type={KAFKAS}.transforms.Filter (not p: RecordIsTombstone)"]}),
         ({"predicates": "p", "predicates.p.type": "com.acme.Is"}, {"untold": ["predicates.p.type=com.acme.Is"]}),
+        # its settings decide
+        ({"transforms": "u", "transforms.u.type": UNWRAP},
+         {"untold": [f"transforms.u.type={UNWRAP}"], "unknown_filters": [f"transforms.u.type={UNWRAP}"]}),
         ({"skipped.operations": "d"}, {"filters": ["skipped.operations=d"]}),
         ({"skipped.operations": "none"}, {}),
     ],
@@ -64,6 +68,13 @@ def test_the_workers_converters_count_where_a_connector_has_none() -> None:
 )
 def test_each_way_is_one_sentence(losses: Losses, with_untold: Any, count: int) -> None:
     assert len(losses.sentences(with_untold=with_untold)) == count
+
+
+@pytest.mark.parametrize(("timeout", "since"), [("0", "4.0"), ("${env:T}", "4.0"), ("-1", "3.4")])
+def test_a_config_with_the_cure_is_not_said_to_lose_what_it_repeats(timeout: str, since: str) -> None:
+    """`audit` named KAFKA-18073 as not covered though errors.retry.timeout was -1."""
+    [told] = losses_of({**PLAIN, "value.converter": AVRO, "errors.retry.timeout": timeout}).sentences()
+    assert told.startswith(f"Workers before Kafka {since} drop")
 
 
 @pytest.mark.parametrize(("text", "expected"), [(None, 0), ("-1", -1), ("60000", 60_000), ("${file:a:b}", None)])
