@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Protocol
 
+from eosctl.errors import ExitCode
 from eosctl.foreign import lines_of, printable
 from eosctl.output.cells import Column, View, format_cell, summary_lines
 from eosctl.output.rows import Text
@@ -79,6 +80,10 @@ _USUAL_COLUMNS = 80
 _SAME = "same"
 
 
+_NOT_ALL_SEEN = "Nothing was found, but not everything could be seen."
+"""Stands in for "there is none" where that was not seen."""
+
+
 def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most_rows: int | None = None) -> None:
     """Write the rows as a table, then the closing lines; `wide` adds the view's further columns and lines.
 
@@ -92,7 +97,7 @@ def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most
         columns = (*view.columns, *view.wide) if wide else view.columns
         _write_rows(_with_something_to_say(columns, rows), rows, stream, color=color, width=width)
     elif not rows and view.empty:
-        stream.write(view.empty + "\n")
+        stream.write((_NOT_ALL_SEEN if report.exit_code is ExitCode.PARTIAL else view.empty) + "\n")
     if len(rows) < len(report.rows):
         left = len(report.rows) - len(rows)
         stream.write(f"... and {left:,} more {'row' if left == 1 else 'rows'}; -o json has them all\n")

@@ -141,6 +141,17 @@ def test_since_when_is_not_claimed_where_the_log_does_not_say(invoke: Invoke, st
     assert told["data"]["summary"]["not_ended"] == 0
 
 
+def test_a_coordinator_that_was_not_asked_is_no_proof_that_none_hangs(invoke: Invoke) -> None:
+    """It exited with 7, below "No transaction is hanging."."""
+    built = Scene(nodes=3)
+    with built.brokers:
+        built.brokers.frozen = {built.brokers.state.nodes[2]}
+        outcome = invoke("txn", "hanging", *built.flags, "--timeout", "8s", **built.surroundings)
+    assert outcome.exit_code == 7
+    assert "No transaction is hanging" not in outcome.stdout
+    assert "not everything could be seen" in outcome.stdout
+
+
 def causes(invoke: Invoke, stage: Scene) -> list[tuple[str, str, object, str]]:
     rows = invoke("doctor", "--for", "streams", *stage.flags, "-o", "json", **stage.surroundings).json()["data"]["rows"]
     found = [row for row in rows if row["code"] == "transaction_not_ended"]
