@@ -10,7 +10,7 @@ two. The log is read only if a RUNNING task's newest transaction was aborted, an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -18,8 +18,7 @@ from eosctl.app import App
 from eosctl.connectors.dedicated import task_clusters
 from eosctl.core.ids import TransactionalId, task_transactional_id, task_transactional_ids
 from eosctl.core.java.properties import java_number
-from eosctl.core.records import Record
-from eosctl.core.transaction_log import TOPIC, LoggedTransaction, coordinator_partition, decode_key, decode_value
+from eosctl.core.transaction_log import LoggedTransaction
 from eosctl.core.transactions import PROTOCOL_TYPE, Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
@@ -41,10 +40,10 @@ from eosctl.observation.connectors.exactly_once import is_forgotten_by_now
 from eosctl.ports import TopicReader, TransactionAdmin
 from eosctl.task_counts.rules import MAX_LISTED_IDS
 from eosctl.txn.hanging import is_forgotten
+from eosctl.txn.log import newest_states
 
 MOST_RECORDS = 200_000
 """The number of newest records that are read of a partition of `__transaction_state`."""
-_READ_S = 10.0
 
 
 def with_timed_out(app: App, observation: Observation, described: Iterable[TransactionDescription]) -> Observation:
@@ -53,7 +52,7 @@ def with_timed_out(app: App, observation: Observation, described: Iterable[Trans
     if not aborted:
         return observation
     try:
-        newest = _newest(app, aborted)
+        newest, _unread = newest_states(app, aborted, most_records=MOST_RECORDS)
     except InterruptedByUserError:
         raise
     except EosctlError as exc:
@@ -70,25 +69,6 @@ def _timed_out(logged: LoggedTransaction) -> TimedOut | None:
     if open_ms < logged.transaction_timeout_ms:
         return None
     return TimedOut(open_ms, logged.transaction_timeout_ms, logged.last_update_ms)
-
-
-def _newest(app: App, ids: set[TransactionalId]) -> dict[TransactionalId, LoggedTransaction]:
-    """Return the newest record of each id, as far as it is among the newest ones of its partition."""
-    names = {each.encode() for each in ids}
-
-    def about(records: Sequence[Record]) -> list[Record]:
-        """Select the records of these ids; a key is a version and a length of two bytes each, then the id."""
-        return [record for record in records if (record.key or b"")[4:] in names]
-
-    patient = replace(app, deadline=app.deadline.half(at_most_s=_READ_S))
-    with patient.topics() as store:
-        bounds = store.known_bounds(TOPIC)
-        of_ids = {coordinator_partition(each, bounds.partitions()) for each in ids}
-        tails = {each.partition: max(each.begin, each.end - MOST_RECORDS) for each in bounds.known}
-        since = {each.partition: each.end for each in bounds.known} | {p: tails[p] for p in of_ids & tails.keys()}
-        read = store.read(TOPIC, isolation="read_uncommitted", since=since, keep=about, partly=True)
-    kept = [record for record in read.records if record.value is not None]
-    return {decode_key(record.key or b""): decode_value(record.value or b"") for record in kept}
 
 
 START_PATIENCE_S = 5.0

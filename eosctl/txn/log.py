@@ -164,29 +164,42 @@ class NewestLogged(Struct, frozen=True):
 
 
 def read_newest(app: App, ids: Collection[TransactionalId]) -> Mapping[TransactionalId, NewestLogged]:
-    """Return the newest state of each id that its coordinator wrote; the partitions of other ids are not read."""
+    """Return the newest state of each id that its coordinator wrote, or why it is not known."""
     if not ids:
         return {}
+    try:
+        states, missing = newest_states(app, ids)
+    except InterruptedByUserError:
+        raise
+    except EosctlError as error:
+        return dict.fromkeys(ids, NewestLogged(unread=error.message))
+    why = next(iter(missing.values()), f"{TOPIC} has no record of it")
+    return {each: NewestLogged(states[each]) if each in states else NewestLogged(unread=why) for each in ids}
+
+
+def newest_states(
+    app: App, ids: Collection[TransactionalId], *, most_records: int | None = None
+) -> tuple[Mapping[TransactionalId, LoggedTransaction], Mapping[int, str]]:
+    """Return the newest state of each id in `__transaction_state`, and the partitions that could not be read, with why.
+
+    The partitions of other ids are not read, and of the others at most the newest `most_records`.
+    """
     names = {each.encode("utf-8", "replace") for each in ids}
 
     def about(records: Sequence[Record]) -> list[Record]:
         return [one for one in records if one.key is not None and one.key[_KEY_HEAD:] in names]
 
     patient = with_other(app, deadline=app.deadline.half(at_most_s=_READ_S))
-    try:
-        with patient.topics() as store:
-            bounds = store.known_bounds(TOPIC)
-            wanted = {coordinator_partition(each, bounds.partitions()) for each in ids}
-            since = {each.partition: each.begin if each.partition in wanted else each.end for each in bounds.known}
-            read = store.read(TOPIC, isolation="read_uncommitted", since=since, partly=True, keep=about)
-        newest = {decode_key(one.key or b""): one.value for one in read.records}
-        states = {each: decode_value(value) for each, value in newest.items() if value is not None}
-    except InterruptedByUserError:
-        raise
-    except EosctlError as error:
-        return dict.fromkeys(ids, NewestLogged(unread=error.message))
-    missing = next(iter(read.missing.values()), f"{TOPIC} has no record of it")
-    return {each: NewestLogged(states[each]) if each in states else NewestLogged(unread=missing) for each in ids}
+    with patient.topics() as store:
+        bounds = store.known_bounds(TOPIC)
+        wanted = {coordinator_partition(each, bounds.partitions()) for each in ids}
+        since = {each.partition: each.end for each in bounds.known}
+        for each in bounds.known:
+            if each.partition in wanted:
+                since[each.partition] = each.begin if most_records is None else max(each.begin, each.end - most_records)
+        read = store.read(TOPIC, isolation="read_uncommitted", since=since, partly=True, keep=about)
+    newest = {decode_key(one.key or b""): one.value for one in read.records}
+    return {each: decode_value(value) for each, value in newest.items() if value is not None}, read.missing
 
 
 def count_initialisations(
