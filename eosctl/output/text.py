@@ -81,7 +81,7 @@ _SAME = "same"
 
 
 _NOT_ALL_SEEN = "Nothing was found, but not everything could be seen."
-"""Stands in for "there is none" where that was not seen."""
+"""Stands in for "there is none" where that was not seen; what a command has done, or not, is known."""
 
 
 def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most_rows: int | None = None) -> None:
@@ -97,7 +97,7 @@ def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most
         columns = (*view.columns, *view.wide) if wide else view.columns
         _write_rows(_with_something_to_say(columns, rows), rows, stream, color=color, width=width)
     elif not rows and view.empty:
-        stream.write((_NOT_ALL_SEEN if report.exit_code is ExitCode.PARTIAL else view.empty) + "\n")
+        stream.write(view.empty + "\n")
     if len(rows) < len(report.rows):
         left = len(report.rows) - len(rows)
         stream.write(f"... and {left:,} more {'row' if left == 1 else 'rows'}; -o json has them all\n")
@@ -114,10 +114,11 @@ def _view(report: Report) -> View:
     from eosctl.output.rows import columns_of, wide_columns_of
 
     text = report.kind.text
+    is_unseen = report.exit_code is ExitCode.PARTIAL and not report.kind.endswith("-result")
     return View(
         columns_of(report.kind),
         text.lines,
-        empty=text.empty,
+        empty=_NOT_ALL_SEEN if text.empty and is_unseen else text.empty,
         most_rows=text.most_rows,
         wide=wide_columns_of(report.kind),
         prose=text.prose,
