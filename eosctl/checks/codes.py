@@ -222,7 +222,8 @@ FAILS_AGAIN = finding(
 ID_USED_IN_TURN = finding(
     "id_used_in_turn",
     "A task is FAILED because another producer took its transactional id, which was initialised in the last ten "
-    "minutes more often than starts of the task and fencing rounds explain, by the coordinators' log.",
+    "minutes more often than starts of the task and fencing rounds explain, by the coordinators' log. A fence by hand "
+    "counts as another producer.",
     "Find who else uses the id, and give it another one; a restart does not last while that is so.",
 )
 INITIALISED_OFTEN = finding(

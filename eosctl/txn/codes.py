@@ -67,7 +67,7 @@ TRANSACTION_NOT_ENDED = finding(
     "transaction_not_ended",
     "A coordinator has decided the end of a transaction more than a minute ago (PrepareCommit, PrepareAbort), or ought "
     "to have aborted it at its timeout, and has not ended it. Until it does, its transactional id can't be used, nor "
-    "fenced, and readers of committed records wait behind it.",
+    "fenced, and readers of committed records wait behind it. `fence` names one at once that keeps it from fencing.",
     "The message has the most probable cause, say a partition without a leader, or too few replicas in sync: mend "
     "that, and the coordinator goes on by itself.",
 )

@@ -236,9 +236,9 @@ def _taken_findings(
             transactional_id = part.transactional_id(observation.group_id or "")
             yield Finding(
                 codes.ID_USED_IN_TURN, ERROR, part.subject,
-                f"{part.subject} was fenced {_ago(part.failed_ms[-1], now_ms)}, and another producer uses its "
-                f"{transactional_id}: it was initialised {strangers:,} times more in the last 10 minutes than the task "
-                "was started, and each raises its epoch",
+                f"{part.subject} was fenced {_ago(part.failed_ms[-1], now_ms)}, and its {transactional_id} was "
+                f"initialised {strangers:,} times more in the last 10 minutes than its starts and fencing rounds "
+                "explain: another producer uses it in turn, unless somebody fenced it by hand",
                 _find_other(part, transactional_id),
                 {"transactional_id": transactional_id, "other_initialisations": strangers, "starts": part.starts},
             )  # fmt: skip
