@@ -332,7 +332,7 @@ FORGOTTEN = Failure(
     means="compaction of the config topic left its task configurations without its configuration or commit",
     causes=(
         "A PUT of an unchanged configuration rewrites only the connector's record: after compaction the commit is "
-        "older than it, and a worker that starts drops the tasks (3.8 and newer).",
+        "older than it, and a worker that starts drops the tasks (3.7.1 and newer).",
         "The connector was deleted: then the line is harmless.",
     ),
     is_not=("Not a failure of tasks: none is started, and REST shows a connector without tasks.",),
@@ -340,11 +340,11 @@ FORGOTTEN = Failure(
     "any change. A connector that was deleted needs nothing: a PUT would make it anew",
     commands=("eosctl doctor", "eosctl task-counts replay --topic"),
     versions=(
-        VersionNote("before 3.8", "only an incomplete set of task configurations is passed over (KAFKA-16838)"),
+        VersionNote("before 3.7.1", "only an incomplete set of task configurations is passed over (KAFKA-16838)"),
         VersionNote("4.3.1", "both lines are logged at DEBUG, and so in few logs (seen)"),
     ),
     said_by=(
-        "connect-runtime: KafkaConfigBackingStore.processTasksCommitRecord, 3.3 to 4.3; the second words from 3.8",),
+        "connect-runtime: KafkaConfigBackingStore.processTasksCommitRecord, 3.3 to 4.3; the second words from 3.7.1",),
     aliases=("KAFKA-17719", "tasks_forgotten"),
 )  # fmt: skip
 
