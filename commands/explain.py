@@ -23,9 +23,9 @@ def explain(words: tuple[str, ...]) -> Report:
 
     FILE, stdin (`-`) and TEXT of several words or lines are searched for failures: stack traces, logs in any format, of
     any length; a FILE may be gzipped. Each failure is listed once, with its count and times, the most likely cause
-    first; a consequence names its cause. Messages of the text are not printed, names in them are. A word that is a code is
-    taken as the code; for a file of that name write ./FILE. Words with a slash are text where no file has that name and
-    they are a sentence, an exception or a class (org/apache/kafka/X).
+    first; a consequence names its cause. Messages of the text are not printed, names in them are. A word that is a code
+    is taken as the code; for a file of that name write ./FILE. Words with a slash are text where no file has that name
+    and they are a sentence, an exception or a class (org/apache/kafka/X).
 
     The exit code is 0 if something was recognised, else 1. Needs no Kafka.
 

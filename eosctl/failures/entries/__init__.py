@@ -1,1 +1,1 @@
-"""The entries of the dictionary, a file per family; `table.py` puts them in order."""
+"""The entries of the dictionary, a file per family; `rules.py` puts them in order."""

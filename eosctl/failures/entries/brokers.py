@@ -141,6 +141,8 @@ FEW_REPLICAS = Failure(
     explains=(codes.RECORDS_EXPIRED, codes.OFFSETS_NOT_COMMITTED),
     of_transactions=False,
 )  # fmt: skip
+_NO_NAME = "the name of a topic is none that Kafka takes: it is empty, too long, or has other characters"
+_NAME = "Correct what makes the topic's name: topic.prefix, topics, or a transformation that routes records"
 NO_METADATA = Failure(
     code=codes.TOPIC_NOT_IN_METADATA, family=Family.BROKER, name="Topic … not present in metadata after … ms",
     signs=(
@@ -148,6 +150,9 @@ NO_METADATA = Failure(
         sign("UnknownTopicOrPartitionException"),
         sign("Broker: Unknown topic or partition"), sign("Local: Unknown topic"), sign("Local: Unknown partition"),
         sign("Failed to update metadata after"),
+        sign("InvalidTopicException", means=_NO_NAME, fix=_NAME), sign("INVALID_TOPIC_EXCEPTION", means=_NO_NAME,
+             fix=_NAME),
+        sign("Metadata response reported invalid topics", means=_NO_NAME, fix=_NAME),
     ),
     means="brokers do not have the topic or partition, or did not say so in time",
     causes=(
@@ -160,6 +165,7 @@ NO_METADATA = Failure(
     commands=("eosctl acls check",),
     said_by=("kafka-clients: KafkaProducer.waitOnMetadata; Errors.UNKNOWN_TOPIC_OR_PARTITION (3), 0.11 to 4.4",),
     aliases=("UNKNOWN_TOPIC_OR_PARTITION", "UnknownTopicOrPartition"),
+    explains=(codes.OFFSETS_NOT_COMMITTED,),
     of_transactions=False,
 )  # fmt: skip
 LEFT_GROUP = Failure(

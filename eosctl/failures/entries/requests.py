@@ -174,7 +174,7 @@ NOT_FOUND = Failure(
     is_not=("Not proof that its config is lost: `eosctl task-counts replay --topic` shows what the config topic has.",),
     fix="Compare the name with GET /connectors of the group",
     commands=("eosctl workers list",),
-    said_by=(_TO_HERDER + ", AbstractHerder (NotFoundException), 0.11 to 4.4",),
+    said_by=(_TO_HERDER + ", AbstractHerder (NotFoundException), 3.3 to 4.4",),
     of_transactions=False,
 )  # fmt: skip
 EXISTS = Failure(
@@ -186,7 +186,7 @@ EXISTS = Failure(
         "A request that had no answer was sent again, and the first one worked."),
     is_not=("Not a rebalance, which has the same status 409.",),
     fix="Send PUT /connectors/{name}/config, which makes or changes it",
-    said_by=(_TO_HERDER + ".putConnectorConfig (AlreadyExistsException), 0.11 to 4.4",),
+    said_by=(_TO_HERDER + ".putConnectorConfig (AlreadyExistsException), 3.3 to 4.4",),
     aliases=("AlreadyExistsException",),
     of_transactions=False,
 )  # fmt: skip
@@ -245,7 +245,7 @@ CONFIG_REFUSED = Failure(
     is_not=("Not a change: what ran before goes on with its former configuration.",),
     fix="Correct the settings that the message names; PUT /connector-plugins/CLASS/config/validate lists all of them",
     commands=("eosctl connectors check",),
-    said_by=("connect-runtime: AbstractHerder.maybeAddConfigErrors, 0.11 to 4.4",
+    said_by=("connect-runtime: AbstractHerder.maybeAddConfigErrors, 3.3 to 4.4",
         "kafka-clients: ConfigDef, 0.11 to 4.4"),
     aliases=("ConfigException",),
     of_transactions=False,

@@ -117,7 +117,7 @@ SOURCE_NOT_REACHED = Failure(
 
 SOURCES = (POSITION_GONE, SLOT_TAKEN, HISTORY, SOURCE_NOT_REACHED)
 
-_RETRY = "connect-runtime: RetryWithToleranceOperator, 2.0 to 4.4"
+_RETRY = "connect-runtime: RetryWithToleranceOperator, 3.3 to 4.4"
 _STAGE = ("Error encountered in task", "Executing stage '")
 
 REGISTRY = Failure(
@@ -173,7 +173,7 @@ DROPPED = Failure(
         VersionNote("before 4.0", "RetryWithToleranceOperator.execAndRetry returns null when its retries are over"),
         VersionNote("4.0 and newer", "the task fails, unless errors.tolerance=all"),
     ),
-    said_by=("connect-runtime: LogReporter (only with errors.log.enable=true), 2.0 to 4.4", _RETRY),
+    said_by=("connect-runtime: LogReporter (only with errors.log.enable=true), 3.3 to 4.4", _RETRY),
     aliases=("KAFKA-18073", "errors.retry.timeout"),
     explains=(codes.RECORD_FAILED,),
 )  # fmt: skip
@@ -189,7 +189,7 @@ RECORD_FAILED = Failure(
     is_not=("Not a failure of a transaction: a record that is passed over is missing in a committed one.",),
     fix="See the cause below it. Where errors.tolerance=all, the record is missing in the output",
     commands=("eosctl connectors check --connector {c}",),
-    said_by=("connect-runtime: LogReporter (only with errors.log.enable=true), 2.0 to 4.4",),
+    said_by=("connect-runtime: LogReporter (only with errors.log.enable=true), 3.3 to 4.4",),
     aliases=("errors.tolerance",),
     is_wrapper=True,
     of_transactions=False,
@@ -220,7 +220,7 @@ NOT_COMMITTED = Failure(
     ),
     fix="See to the brokers; raise offset.flush.timeout.ms, or lower producer.override.buffer.memory",
     commands=("eosctl connectors check --connector {c}",),
-    said_by=("connect-runtime: SourceTaskOffsetCommitter, WorkerSourceTask, 0.11 to 4.4", _DEBEZIUM + ".commit"),
+    said_by=("connect-runtime: SourceTaskOffsetCommitter, WorkerSourceTask, 3.3 to 4.4", _DEBEZIUM + ".commit"),
     aliases=("offset.flush.timeout.ms",),
     of_transactions=False,
 )  # fmt: skip

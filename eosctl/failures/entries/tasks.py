@@ -157,7 +157,7 @@ PLUGIN_MISSING = Failure(
     fix="Install the plugin in the plugin.path of every worker and restart those that lacked it, or correct "
     "connector.class; then " + RESTART,
     commands=("eosctl workers list",),
-    said_by=("connect-runtime: Plugins.connectorClass, 0.11 to 4.4",),
+    said_by=("connect-runtime: Plugins.connectorClass, 3.3 to 4.4",),
     aliases=("plugin.path", "Failed to find any class"),
     explains=(codes.CONNECTOR_TYPE_UNKNOWN,),
     of_worker=True,
@@ -179,7 +179,7 @@ PLUGIN_DOES_NOT_FIT = Failure(
     signs=(
         sign(
             "ClassNotFoundException: org.apache.kafka.common.utils.", without=("utils.internals.",), means=_MOVED,
-            fix=_NEWER,
+            fix=_NEWER, causes=_SINCE_4_4,
         ),
         sign("org/apache/kafka/common/utils/", without=("utils/internals/",), means=_MOVED, fix=_NEWER,
              causes=_SINCE_4_4),
@@ -190,9 +190,6 @@ PLUGIN_DOES_NOT_FIT = Failure(
         ),
         sign("NoClassDefFoundError"), sign("NoSuchMethodError"), sign("NoSuchFieldError"),
         sign("AbstractMethodError"), sign("IncompatibleClassChangeError"), sign("IllegalAccessError"),
-        sign("UnsupportedClassVersionError", means="its plugin was built for a newer Java than its worker has",
-             fix="Run the worker with the Java that the plugin wants; Kafka 4.0 and newer want Java 17; "
-             "then " + RESTART),
         sign("UnsupportedClassVersionError", "has been compiled by a more recent version of the Java Runtime",
              means="its plugin was built for a newer Java than its worker has",
              fix="Run the worker with the Java that the plugin wants; Kafka 4.0 and newer want Java 17; "
@@ -321,7 +318,7 @@ STOPPED_LATE = Failure(
     fix="None where the next run is well. Else see what the connector waits for, or raise "
     "task.shutdown.graceful.timeout.ms of the workers",
     commands=("eosctl workers list",),
-    said_by=("connect-runtime: Worker.awaitStopTask, 0.11 to 4.4",),
+    said_by=("connect-runtime: Worker.awaitStopTask, 3.3 to 4.4",),
     aliases=("task.shutdown.graceful.timeout.ms",),
     explains=(codes.PRODUCER_CLOSED, codes.TASK_FENCED, codes.TASK_FENCED_OR_EXPIRED),
 )  # fmt: skip
@@ -335,7 +332,7 @@ FORGOTTEN = Failure(
     means="compaction of the config topic left its task configurations without its configuration or commit",
     causes=(
         "A PUT of an unchanged configuration rewrites only the connector's record: after compaction the commit is "
-        "older than it, and a worker that starts drops the tasks (3.8 and newer).",
+        "older than it, and a worker that starts drops the tasks (3.7.1 and newer).",
         "The connector was deleted: then the line is harmless.",
     ),
     is_not=("Not a failure of tasks: none is started, and REST shows a connector without tasks.",),
@@ -343,11 +340,11 @@ FORGOTTEN = Failure(
     "any change. A connector that was deleted needs nothing: a PUT would make it anew",
     commands=("eosctl doctor", "eosctl task-counts replay --topic"),
     versions=(
-        VersionNote("before 3.8", "only an incomplete set of task configurations is passed over (KAFKA-16838)"),
+        VersionNote("before 3.7.1", "only an incomplete set of task configurations is passed over (KAFKA-16838)"),
         VersionNote("4.3.1", "both lines are logged at DEBUG, and so in few logs (seen)"),
     ),
     said_by=(
-        "connect-runtime: KafkaConfigBackingStore.processTasksCommitRecord, 3.3 to 4.3; the second words from 3.8",),
+        "connect-runtime: KafkaConfigBackingStore.processTasksCommitRecord, 3.3 to 4.3; the second words from 3.7.1",),
     aliases=("KAFKA-17719", "tasks_forgotten"),
 )  # fmt: skip
 

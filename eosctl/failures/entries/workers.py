@@ -116,7 +116,7 @@ NOT_COMPACTED = Failure(
     "cleanup.policy=compact` with the topic that the message names; then start the worker. Records that retention has "
     "deleted are gone: see what is left of them",
     commands=("eosctl doctor", "eosctl offsets log --connector {c}"),
-    said_by=("connect-runtime: TopicAdmin.verifyTopicCleanupPolicyOnlyCompact, 2.7 to 4.4",),
+    said_by=("connect-runtime: TopicAdmin.verifyTopicCleanupPolicyOnlyCompact, 3.3 to 4.4",),
     aliases=("cleanup.policy=compact", "KAFKA-9216"),
     of_transactions=False,
 )  # fmt: skip
@@ -167,7 +167,7 @@ NOT_CREATED = Failure(
     fix="See the cause below it; see that every advertised address is reached from the worker. Creating the topic by "
     "hand (compacted, if it is one of Connect's) spares the worker the request",
     commands=("eosctl doctor",),
-    said_by=("connect-runtime: TopicAdmin.createOrFindTopics, 2.7 to 4.4",
+    said_by=("connect-runtime: TopicAdmin.createOrFindTopics, 3.3 to 4.4",
         "metadata: ReplicationControlManager, 3.3 to 4.4"),
     aliases=("InvalidReplicationFactorException", "PolicyViolationException"),
     explains=(codes.WORKER_ENDED,),
@@ -185,7 +185,7 @@ ENDED = Failure(
     is_not=("Not a failure of one connector: the whole worker is gone, and its tasks move after 5 minutes.",),
     fix="Read the cause below it, and start the worker again",
     commands=("eosctl workers list", "eosctl doctor"),
-    said_by=("connect-runtime: DistributedHerder.run, AbstractConnectCli, 0.11 to 4.4",),
+    said_by=("connect-runtime: DistributedHerder.run, AbstractConnectCli, 3.3 to 4.4",),
     is_wrapper=True,
     of_transactions=False,
 )  # fmt: skip
@@ -244,7 +244,7 @@ REST_NOT_STARTED = Failure(
     ),
     is_not=("Not a failure of the brokers.",),
     fix="End the other process, or correct listeners; see the cause below it",
-    said_by=("connect-runtime: RestServer, 0.11 to 4.4",),
+    said_by=("connect-runtime: RestServer, 3.3 to 4.4",),
     aliases=("Address already in use",),
     explains=(codes.WORKER_ENDED,),
     of_worker=True,
@@ -283,7 +283,7 @@ BEHIND = Failure(
     is_not=("Not a failure where it comes once: the worker joins again.",),
     fix="See that all workers have the same config.storage.topic, and whether its partition has an open transaction",
     commands=("eosctl doctor", "eosctl workers list"),
-    said_by=("connect-runtime: DistributedHerder.readConfigToEnd, 0.11 to 4.4",),
+    said_by=("connect-runtime: DistributedHerder.readConfigToEnd, 3.3 to 4.4",),
     of_worker=True,
 )  # fmt: skip
 

@@ -156,11 +156,14 @@ def _change(before: object, after: object, order: Order | None) -> Change:
 def went_back(before: Mapping[str, object], after: Mapping[str, object], source: KnownSource) -> bool:
     """Decide whether `after` certainly lies before `before` in the source; False if that is unknown.
 
-    Only members count that the connector itself never puts back. A snapshot that is taken anew did not go back.
+    The connector itself must never put back one of the members that decide. A snapshot that is taken anew did not go
+    back.
     """
+    if _snapshot_member(after, source) is not None:
+        return False
     parts = compare_offsets(before, after, source).parts
     others = [part for part in parts if not part.member.startswith(_INCREMENTAL) and part.order is not Order.EQUAL]
-    return bool(others) and all(part.order is Order.BEHIND and part.grows for part in others)
+    return any(part.grows for part in others) and all(part.order is Order.BEHIND for part in others)
 
 
 _INCREMENTAL = "incremental_snapshot_"

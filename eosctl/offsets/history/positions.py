@@ -196,15 +196,19 @@ _FORM = re.compile(r"0+(?::0+)*")
 def sql_server(before: Offset, after: Offset) -> list[PositionPart]:
     """Compare by the commit, then the change in it, then the event of the change (TxLogPosition)."""
     commit = in_turn(before, after, [("commit_lsn", _lsns)], grows=True)
-    return commit or in_turn(before, after, [("change_lsn", _lsns), ("event_serial_no", counts)], grows=False)
+    return commit or in_turn(before, after, [("change_lsn", _change_lsns), ("event_serial_no", counts)], grows=False)
+
+
+def _change_lsns(before: object, after: object) -> Order:
+    """Return the order of two changes in one commit; a snapshot leaves none."""
+    return _lsns("NULL" if before is None else before, "NULL" if after is None else after)
 
 
 def _lsns(before: object, after: object) -> Order:
     """Return the order of two log sequence numbers of one form; NULL is the smallest."""
-    texts = ["" if value in (None, "NULL") else value for value in (before, after)]
-    old, new = (text.lower() if isinstance(text, str) else None for text in texts)
-    if old is None or new is None:
-        return Order.INCOMPARABLE
+    if not isinstance(before, str) or not isinstance(after, str):
+        return _same(before, after)
+    old, new = ("" if text == "NULL" else text.lower() for text in (before, after))
     forms = {re.sub("[0-9a-f]", "0", text) for text in (old, new) if text}
     is_one_form = len(forms) < 2 and all(_FORM.fullmatch(form) for form in forms)
     return _ordered(old, new) if is_one_form else _same(old, new)
@@ -313,7 +317,7 @@ _TIMESTAMP_BYTES = 18
 
 
 def _token_data(token: object) -> object:
-    """Return `_data` of a token: Debezium stores the BSON document in base64, and the text itself before 2.4."""
+    """Return `_data` of a token: Debezium stores the BSON document in base64, older versions the text itself."""
     if not isinstance(token, str) or _TIME.match(token):
         return token
     try:

@@ -168,6 +168,8 @@ ONE, SAME_TIME, LATER = "8265A1B2C3000000012B04", "8265A1B2C3000000012B99", "826
         (SERVER, {"scn": "9", "txId": "a", "txSeq": 1}, {"scn": "9", "txId": "b", "txSeq": 2}, "incomparable"),
         (SERVER, {"lcr_position": "00ff"}, {"lcr_position": "0100"}, "ahead"),
         (SERVER, {"lcr_position": "00ff"}, {"lcr_position": "010000"}, "incomparable"),
+        (SERVER, {"lcr_position": "00ff"}, {"scn": "9"}, "incomparable"),
+        (CDC, {"commit_lsn": COMMIT}, {"snapshot_completed": True}, "incomparable"),
         (SERVER, {"scn": "9"}, {"scn": "9", "snapshot_scn": "3"}, "incomparable"),
         ({"server_id": "m"}, mongo(ONE), mongo(LATER), "ahead"),
         ({"server_id": "m"}, mongo(ONE), mongo(SAME_TIME), "incomparable"),
