@@ -12,7 +12,15 @@ from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.transaction_log import TOPIC
 from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
 from eosctl.core.wording import counted
-from eosctl.errors import ExitCode, NotFoundError, UnauthorizedError, UnreachableError, UnsupportedError
+from eosctl.errors import (
+    EosctlError,
+    ExitCode,
+    InterruptedByUserError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+    UnsupportedError,
+)
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem, Report
 from eosctl.txn.hanging import (
@@ -228,8 +236,11 @@ def list_hanging(
     report = find_hanging_transactions(app, topic, max_transaction_timeout_ms=max_transaction_timeout_ms)
     try:
         look = look_for_unended(app)
-    except UnsupportedError as exc:  # before Kafka 3.0 nobody lists ids
-        return replace(report, problems=[*report.problems, Problem.of(exc).as_warning()])
+    except InterruptedByUserError:
+        raise
+    except EosctlError as exc:  # brokers before Kafka 3.0 list no ids; what partitions show stands all the same
+        code = ExitCode.PARTIAL if report.exit_code is ExitCode.OK else report.exit_code
+        return replace(report, problems=[*report.problems, Problem.of(exc)], exit_code=code)
     now_ms = app.clock.now_ms()
     found = [each for each in look.found if topic is None or topic in {name for name, _part in _places_of(each)}]
     rows = [_unended_row(each, place, now_ms) for each in found for place in _places_of(each)]

@@ -152,6 +152,13 @@ def test_a_coordinator_that_was_not_asked_is_no_proof_that_none_hangs(invoke: In
     assert "not everything could be seen" in outcome.stdout
 
 
+def test_brokers_that_list_no_ids_are_no_proof_either(invoke: Invoke, stage: Scene) -> None:
+    """It exited with 0: what no coordinator ends was not looked for."""
+    stage.brokers.left_out = dict.fromkeys(stage.brokers.state.nodes, frozenset(range(62, 600)))
+    told = hanging(invoke, stage, 7)
+    assert (told["data"]["rows"], [each["code"] for each in told["errors"]]) == ([], ["unsupported"])
+
+
 def causes(invoke: Invoke, stage: Scene) -> list[tuple[str, str, object, str]]:
     rows = invoke("doctor", "--for", "streams", *stage.flags, "-o", "json", **stage.surroundings).json()["data"]["rows"]
     found = [row for row in rows if row["code"] == "transaction_not_ended"]
