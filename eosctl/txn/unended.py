@@ -25,6 +25,7 @@ from enum import StrEnum, unique
 from msgspec import Struct
 
 from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.core.known_bugs import KNOWN_BUGS, KnownBug
 from eosctl.core.transaction_log import TOPIC, LoggedTransaction
 from eosctl.core.transactions import KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.versions import Version
@@ -40,8 +41,7 @@ HIGHEST_EPOCH = 32_766
 """Short.MAX_VALUE - 1: the next InitProducerId gives the id a new producer id, at epoch 0."""
 NEVER_TIMES_OUT_MS = 2**31 - 1
 """The timeout of two-phase commits (KIP-939)."""
-STUCK_AT_HIGHEST_EPOCH: tuple[Version, Version] = ((4, 0), (4, 3))
-"""The releases of KAFKA-20090, from the first up to but without the second."""
+(_STUCK_AT_HIGHEST_EPOCH,) = (bug for bug in KNOWN_BUGS if bug.number == "KAFKA-20090")
 WAITS_FOR_NO_LEADER: Version = (4, 3)
 """The first release whose coordinators do not wait for a leader."""
 _MOST_NAMED = 3
@@ -76,9 +76,9 @@ class EndEvidence(Struct, frozen=True):
     replicas: tuple[int, ...] = ()
     log_partition: int | None = None
 
-    def is_of(self, releases: tuple[Version, Version]) -> bool:
-        """Check whether the coordinator is known to be of these releases, with an epoch for each transaction."""
-        known = self.release is not None and releases[0] <= self.release < releases[1]
+    def has(self, bug: KnownBug) -> bool:
+        """Check whether the coordinator is known to have a bug of those with an epoch for each transaction."""
+        known = self.release is not None and bug.has(self.release)
         return known and self.transaction_version == EPOCH_PER_TRANSACTION
 
     def coordinator_text(self) -> str:
@@ -116,7 +116,7 @@ class UnendedTransaction(Struct, frozen=True):
         if is_prepared and around.below_min_isr:
             return Obstacle.BELOW_MIN_ISR
         at_highest = self.state.producer_epoch >= HIGHEST_EPOCH
-        if not is_prepared and at_highest and around.is_of(STUCK_AT_HIGHEST_EPOCH):
+        if not is_prepared and at_highest and around.has(_STUCK_AT_HIGHEST_EPOCH):
             return Obstacle.HIGHEST_EPOCH
         return Obstacle.UNKNOWN
 
@@ -231,8 +231,8 @@ def means_much(epoch: int, releases: Iterable[Version | None], level: int | None
     """
     if epoch < NEARLY_SPENT_EPOCH or level is None:
         return False
-    first, fixed = STUCK_AT_HIGHEST_EPOCH
-    return level < EPOCH_PER_TRANSACTION or any(each is not None and first <= each < fixed for each in releases)
+    may_stick = any(each is not None and _STUCK_AT_HIGHEST_EPOCH.has(each) for each in releases)
+    return level < EPOCH_PER_TRANSACTION or may_stick
 
 
 def is_suspect(state: TransactionDescription, now_ms: int) -> bool:
