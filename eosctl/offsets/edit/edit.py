@@ -28,9 +28,7 @@ from eosctl.offsets import codes
 from eosctl.offsets.apply import apply_plan, plan_to_write, send_to_topics
 from eosctl.offsets.edit.changes import KeyChange, change_problems, key_changes, shape_refusal
 from eosctl.offsets.edit.route import AUTO, REST, EditRoute, choose_route, refuse_sink, send_by_rest
-from eosctl.offsets.history.events import (
-    Version,
-)
+from eosctl.offsets.history.events import Version
 from eosctl.offsets.history.log import AsOf, former_versions
 from eosctl.offsets.history.rows import version_row
 from eosctl.offsets.listing import refuse_unknown
