@@ -61,7 +61,7 @@ class OffsetComparison(Struct, frozen=True):
 
     def incomparable(self) -> list[str]:
         """Return the members that can't be ordered."""
-        return [part.member for part in self.parts if part.order is Order.INCOMPARABLE]
+        return list(dict.fromkeys(part.member for part in self.parts if part.order is Order.INCOMPARABLE))
 
 
 def compare_offsets(
