@@ -47,7 +47,7 @@ def test_every_error_has_its_code_and_exit_code(cls: type[EosctlError]) -> None:
 
 
 def test_error_codes_are_unique() -> None:
-    codes = [cls.code for cls in ERRORS]
+    codes = [cls.code for cls in ERRORS if "code" in vars(cls)]
     assert len(codes) == len(set(codes))
 
 

@@ -21,7 +21,10 @@ def read(path: Path) -> Plugin:
 
 def test_a_class_that_javac_made_is_read() -> None:
     read = read_plugin(SLOW_SOURCE)
-    assert (sorted(read.classes), read.unread) == (["eosctl/tests/SlowSource", "eosctl/tests/SlowSource$Counter"], ())
+    assert (sorted(read.classes), read.unread) == (
+        ["eosctl/tests/Failing", "eosctl/tests/SlowSource", "eosctl/tests/SlowSource$Counter"],
+        (),
+    )
     counter = read.classes["eosctl/tests/SlowSource$Counter"]
     assert (counter.parents, counter.is_concrete) == ((TASK,), True)
     assert ("poll", "()Ljava/util/List;") in counter.declared

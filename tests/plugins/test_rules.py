@@ -181,7 +181,11 @@ def test_a_plugin_of_public_classes_alone_fits_every_release(release: str) -> No
 
 def test_the_plugins_in_a_jar_are_what_connect_runs() -> None:
     found = installed_plugins(read_plugin(SLOW_SOURCE), TABLE, "4.4.0")
-    assert [each.name for each in found] == ["eosctl.tests.SlowSource", "eosctl.tests.SlowSource$Counter"]
+    assert [each.name for each in found] == [
+        "eosctl.tests.Failing",
+        "eosctl.tests.SlowSource",
+        "eosctl.tests.SlowSource$Counter",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,8 @@ def test_offsets_that_come_again_or_go_back(
         ({"lsn": 4, "snapshot": "INITIAL"}, True),
         ({"file": "b.1", "pos": 4, "snapshot": True, "snapshot_completed": True}, False),
         ({"lsn": 4, "snapshot": "INITIAL", "last_snapshot_record": True}, False),
+        ({"lsn": 4, "snapshot": "INCREMENTAL", "snapshot_completed": False}, False),  # it goes on where it was
+        ({"sec": 4, "ord": 1, "initsync": True}, True),  # MongoDB's
         ({"file": "b.1", "pos": 4}, False),
         ({"file": "b.1", "pos": 4, "snapshot": "false"}, False),
     ],

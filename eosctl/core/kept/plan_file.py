@@ -163,10 +163,12 @@ def _refuse_double_keys(loader: yaml.SafeLoader, node: yaml.Node) -> None:
     import yaml
 
     if isinstance(node, yaml.MappingNode):
-        keys = [loader.construct_object(key, deep=True) for key, _value in node.value]
-        twice = next((key for number, key in enumerate(keys) if key in keys[:number]), None)
-        if twice is not None:
-            raise yaml.MarkedYAMLError(None, None, f"{twice} stands there twice", node.start_mark)
+        keys = set[object]()
+        for name, _value in node.value:
+            key = loader.construct_object(name, deep=True)
+            if key in keys:
+                raise yaml.MarkedYAMLError(None, None, f"{key} stands there twice", node.start_mark)
+            keys.add(key)
     if isinstance(node, yaml.CollectionNode):
         for each in node.value:
             for part in each if isinstance(each, tuple) else (each,):

@@ -163,10 +163,21 @@ def newest_commits(records: Iterable[Record]) -> dict[str, int]:
     return found
 
 
-def in_snapshot(offset: Mapping[str, object]) -> bool:
-    """Return whether a task that starts with this offset takes the snapshot again; Debezium marks its last record."""
-    is_over = offset.get("snapshot_completed") is True or offset.get("last_snapshot_record") is True
-    return offset.get("snapshot") not in (None, False, "false") and not is_over
+SNAPSHOT = ("snapshot", "snapshot_completed", "last_snapshot_record")
+"""Debezium's member for a snapshot that is under way, then those that mark it as over."""
+INITIAL_SYNC = ("initsync",)
+"""The same of Debezium's MongoDB connector."""
+
+
+def in_snapshot(offset: Mapping[str, object], members: Sequence[str] | None = None) -> bool:
+    """Return whether a task that starts with this offset takes the snapshot again.
+
+    `members` are those of its connector; without, Debezium's. An incremental snapshot goes on where it was.
+    """
+    if members is None:
+        return in_snapshot(offset, SNAPSHOT) or in_snapshot(offset, INITIAL_SYNC)
+    is_over = any(offset.get(each) in (True, "true") for each in members[1:])
+    return bool(members) and offset.get(members[0]) not in (None, False, "false", "INCREMENTAL") and not is_over
 
 
 def snapshots_under_way(records: Iterable[Record], connectors: Collection[str]) -> frozenset[str]:

@@ -165,7 +165,7 @@ def _body(
     first = before[-1].strip() if before else b""
     if first.startswith(_MANIFEST):
         content = b"".join(chain(before, file))
-        return _body_of_manifest(yaml_of(_text(content, name), source=name), name, connectors), ()
+        return _body_of_manifest(yaml_of(_text(content, name), source=name, once=True), name, connectors), ()
     if not first.startswith(b"{"):
         return None, chain(before, file)
     offsets = _offsets_of(first, name=name, connectors=connectors)
@@ -193,16 +193,16 @@ def _offsets_of(text: bytes, *, name: str, connectors: Sequence[str] = ()) -> li
         document = json.loads(decoded)
     except (ValueError, RecursionError):
         return _NO_JSON
-    if isinstance(document, dict) and document.get("kind") == _CONFIG_MAP:
-        return _body_of_manifest(document, name, connectors)
-    offsets = document.get("offsets") if isinstance(document, dict) else None
-    if not isinstance(offsets, list) or "topic" in document:
+    if not isinstance(document, dict):
+        return None
+    is_manifest, offsets = document.get("kind") == _CONFIG_MAP, document.get("offsets")
+    if not is_manifest and (not isinstance(offsets, list) or "topic" in document):
         return None
     try:
         strict_json(decoded)
     except AmbiguousJsonError as exc:
         raise InputFileError(f"{name}: {exc}", hint="Different programs would read different offsets.") from exc
-    return offsets
+    return _body_of_manifest(document, name, connectors) if is_manifest else offsets
 
 
 _MANIFEST = (b"apiVersion:", b"kind:", b"metadata:", b"data:", b"---", b"# ")

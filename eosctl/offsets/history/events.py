@@ -20,7 +20,7 @@ from operator import itemgetter
 from msgspec import Struct
 
 from eosctl.core.configs.records import UnparsableValueError, decode_value
-from eosctl.core.offsets.records import OffsetKey, decode_key, is_nothing
+from eosctl.core.offsets.records import OffsetKey, decode_key, in_snapshot, is_nothing
 from eosctl.core.records import Record, TopicRead
 from eosctl.offsets.history.gtids import Order, order_of
 from eosctl.offsets.history.positions import PositionPart
@@ -61,7 +61,7 @@ class OffsetComparison(Struct, frozen=True):
 
     def incomparable(self) -> list[str]:
         """Return the members that can't be ordered."""
-        return [part.member for part in self.parts if part.order is Order.INCOMPARABLE]
+        return list(dict.fromkeys(part.member for part in self.parts if part.order is Order.INCOMPARABLE))
 
 
 def compare_offsets(
@@ -106,14 +106,8 @@ def _known_parts(before: Mapping[str, object], after: Mapping[str, object], sour
 
 
 def _snapshot_member(offset: Mapping[str, object], source: KnownSource) -> str | None:
-    """Return the member by which the snapshot is under way: it is not completed, and no incremental one."""
-    name = next(iter(source.in_snapshot), "")
-    value = offset.get(name)
-    if value in (None, False, "false", "INCREMENTAL") or any(
-        offset.get(done) in (True, "true") for done in source.in_snapshot[1:]
-    ):
-        return None
-    return name
+    """Return the member by which the snapshot is under way."""
+    return source.in_snapshot[0] if in_snapshot(offset, source.in_snapshot) else None
 
 
 def _other_parts(

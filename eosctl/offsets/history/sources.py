@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
 
+from eosctl.core.offsets.records import INITIAL_SYNC, SNAPSHOT
 from eosctl.offsets.history.positions import (
     Offset,
     PositionPart,
@@ -65,7 +66,6 @@ class KnownSource(Struct, frozen=True):
 
 _SERVER = (frozenset({"server"}),)
 _TRANSACTION = ("transaction_id", "transaction_data_collection_order_*")
-_SNAPSHOT = ("snapshot", "snapshot_completed", "last_snapshot_record")
 _DEBEZIUM = "debezium/debezium at aad55199 (3.7.0-SNAPSHOT)"
 KNOWN_SOURCES = (
     KnownSource(
@@ -83,7 +83,7 @@ KNOWN_SOURCES = (
         "seen on the task of 3.6.1, and of 3.7.1 with Debezium's other modules of 3.7.0, on PostgreSQL 15; read: "
         "PostgresOffsetContext and WalPositionLocator of " + _DEBEZIUM,
         labels=("txId", "ts_usec", "xmin", *_TRANSACTION),
-        in_snapshot=_SNAPSHOT,
+        in_snapshot=SNAPSHOT,
         instead=_SIGNAL,
     ),
     KnownSource(
@@ -101,7 +101,7 @@ KNOWN_SOURCES = (
         "seen on the task of 3.5.0 on MariaDB 10.11; read (MySQL only so): BinlogHistoryRecordComparator of "
         + _DEBEZIUM,
         labels=("ts_sec", *_TRANSACTION),
-        in_snapshot=_SNAPSHOT,
+        in_snapshot=SNAPSHOT,
         instead=_SIGNAL,
     ),
     KnownSource(
@@ -115,7 +115,7 @@ KNOWN_SOURCES = (
         "sys.fn_cdc_get_min_lsn can be read",
         "read: TxLogPosition of " + _DEBEZIUM,
         labels=_TRANSACTION,
-        in_snapshot=_SNAPSHOT,
+        in_snapshot=SNAPSHOT,
         instead=_SIGNAL,
     ),
     KnownSource(
@@ -129,7 +129,7 @@ KNOWN_SOURCES = (
         "removes what is older",
         "read: Db2OffsetContext of debezium/debezium-connector-db2 3.6.0",
         labels=_TRANSACTION,
-        in_snapshot=_SNAPSHOT,
+        in_snapshot=SNAPSHOT,
         instead=_SIGNAL,
     ),
     KnownSource(
@@ -143,7 +143,7 @@ KNOWN_SOURCES = (
         "a snapshot, by its snapshot.mode. What was committed up to commit_scn is skipped: put both back",
         "read: OracleOffsetContext, CommitScn and LcrPosition of " + _DEBEZIUM,
         labels=("window_advance_enabled", *_TRANSACTION),
-        in_snapshot=_SNAPSHOT,
+        in_snapshot=SNAPSHOT,
         instead=_SIGNAL,
     ),
     KnownSource(
@@ -157,7 +157,7 @@ KNOWN_SOURCES = (
         "or takes a snapshot, by its snapshot.mode. Where there is resume_token, it counts, and sec and ord do not",
         "read: MongoDbOffsetContext and ResumeTokens of " + _DEBEZIUM,
         labels=("lsid", "txnNumber", "h", *_TRANSACTION),
-        in_snapshot=("initsync",),
+        in_snapshot=INITIAL_SYNC,
         instead=_SIGNAL,
     ),
     KnownSource(

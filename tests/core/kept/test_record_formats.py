@@ -90,6 +90,38 @@ def test_a_dump_that_ends_within_a_transaction_ends_before_it() -> None:
     assert len(cautions) == 1
 
 
+def segment(text: str, name: str) -> str:
+    return f"Dumping /d/connect-offsets-2/{name}.log\n{text}"
+
+
+def test_the_marker_of_another_transaction_does_not_end_one_whose_own_is_in_a_missing_segment() -> None:
+    """The records of a committed transaction were left out as aborted, or aborted ones taken, without a word."""
+    lines = (PRINTED / "dump-aborted.txt").read_text().splitlines(keepends=True)[2:]
+    aborted, its_abort, gone, its_commit = ("".join(lines[at : at + 2]) for at in (0, 2, 4, 6))
+    whole = [segment(aborted, "0") + segment(its_abort, "1"), segment(gone, "2") + segment(its_commit, "6")]
+    assert [record.offset for record in read("".join(whole))[0]] == [3]
+    for missing in (segment(aborted, "0") + segment(gone + its_commit, "2"), "".join(reversed(whole)), whole[1] * 2):
+        with pytest.raises(InputFileError, match=r"^f, line \d+: "):
+            read(missing)
+    between, cautions = read(segment(aborted + its_abort, "0") + segment(its_commit, "6"))
+    assert (between, cautions) == ([], [])  # compaction leaves gaps, where no transaction is open
+
+
+def test_lines_made_to_be_slow_are_not() -> None:
+    """Each tab was tried as the end of a key, and each line of a value copied all lines before it."""
+    with pytest.raises(InputFileError):
+        read("[" + "\t" * 200_000 + "\n")
+    with pytest.raises(InputFileError):
+        read("connector-" + "\t" * 200_000 + "\n")
+    value = "\n" * 300_000
+    [record], _cautions = read(
+        BATCH.replace("isTransactional: true", "isTransactional: false")
+        + RECORD.partition(" key: ")[0].replace("valueSize: 114", f"valueSize: {len(value)}")
+        + f" key: session-key payload: {value}\n"
+    )  # fmt: skip
+    assert record.value == value.encode()
+
+
 KCAT = '{"topic":"t","partition":0,"offset":1,"tstype":"create","ts":1,"broker":1,"key":"commit-c","payload":"{}"}\n'
 BATCH, RECORD = (PRINTED / "dump-configs.txt").read_text().splitlines(keepends=True)[2:4]
 

@@ -79,6 +79,9 @@ def test_the_entry_of_a_mirror_makers_connector_has_its_name() -> None:
         b"kind: ConfigMap\ndata: {offsets.json: '{'}\n",
         b"kind: ConfigMap\ndata: {offsets.json: '{\"offsets\": {}}'}\n",
         b'kind: ConfigMap\ndata: {offsets.json: \'{"offsets": [{"partition": {"a": 1, "a": 2}, "offset": {}}]}\'}\n',
+        STRIMZI + STRIMZI[STRIMZI.index(b"  offsets.json") :],
+        b'{"kind": "ConfigMap", "data": {"offsets.json": "{\\"offsets\\": []}"}, "data": '
+        b'{"offsets.json": "{\\"offsets\\": []}"}}',
     ],
 )
 def test_another_manifest_is_refused(content: bytes) -> None:
