@@ -39,7 +39,7 @@ from eosctl.txn.unended import HIGHEST_EPOCH, NEARLY_SPENT_EPOCH, means_much
 NEARLY_FULL = 0.05
 """The share of a volume that is left: in proportion to it, so that a small one is not nearly full for ever."""
 FULL_BYTES = 1 << 20
-"""Less than this is no room: a batch may have so many bytes (the default of message.max.bytes)."""
+"""With less than this a batch may not fit any more (about the default of message.max.bytes)."""
 _FREE = (
     "Free space on the disk (delete no file in the directory by hand), move replicas to other brokers "
     "(kafka-reassign-partitions.sh), or lower retention.ms or retention.bytes of large topics."
@@ -86,15 +86,12 @@ def _finding(broker: int, log_dir: LogDir) -> Finding | None:
     if usable is None or total is None or usable >= NEARLY_FULL * total:
         return None
     is_full = usable < FULL_BYTES
-    means = (
-        "the next write to it fails, and the broker takes the directory out of use, and ends when it has no other"
-        if is_full
-        else "a broker stops using a directory that it can't write to, and ends when it has no other"
-    )
+    fits = "a batch may not fit any more; " if is_full else ""
     return Finding(
         codes.LOG_DIR_FULL if is_full else codes.LOG_DIR_NEARLY_FULL, ERROR if is_full else WARNING, f"broker {broker}",
         f"the disk of log directory {log_dir.path} of broker {broker} has {_size(usable)} of {_size(total)} left "
-        f"({100 * usable / total:.1f} percent): {means}",
+        f"({100 * usable / total:.1f} percent): {fits}a broker stops using a directory that it can't write to, and "
+        "ends when it has no other",
         _FREE, {"broker": broker, "log_dir": log_dir.path, "usable_bytes": usable, "total_bytes": total},
     )  # fmt: skip
 

@@ -137,8 +137,8 @@ LOG_DIR_FAILED = finding(
 )
 LOG_DIR_FULL = finding(
     "log_dir_full",
-    "The disk of a broker's log directory has less than 1 MiB left: the next write fails, and the broker stops using "
-    "the directory, and ends when it has no other.",
+    "The disk of a broker's log directory has less than 1 MiB left: a batch may not fit any more. A broker stops using "
+    "a directory that it can't write to, and ends when it has no other.",
     "Free space, move replicas to other brokers, or lower retention.ms or retention.bytes of large topics; a start "
     "mends nothing.",
 )
