@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
 from eosctl.core.configs.records import UnparsableValueError, decode_value
+from eosctl.core.offsets.codes import MAY_BE_ABORTED
 from eosctl.core.offsets.findings import open_transaction_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.records import OffsetKey, decode_key, shown_json, typed_partition
@@ -286,7 +287,11 @@ def diff_offsets(
         summary=DiffSummary(differing=differing, counts={status.value: counts[status] for status in DiffStatus}),
         data=DiffData(left=left, right=right, clusters={side: cluster_of(found, side) for side in stores}),
         target=report_target(app, found),
-        problems=[*_listing_problems(app, found), *([hidden_problem(hidden, len(statuses))] if hidden else [])],
+        problems=[
+            *_listing_problems(app, found),
+            *([hidden_problem(hidden, len(statuses))] if hidden else []),
+            *(Problem(MAY_BE_ABORTED, each) for file in files.values() for each in file.cautions),
+        ],
         exit_code=comparison_exit_code(differing=bool(differing), hidden=bool(hidden), strict=strict),
     )
 

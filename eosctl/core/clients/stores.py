@@ -177,10 +177,9 @@ _STRIMZI_OPTIONS = {
     "oauth.access.token.location": "oauth_token_file",
 }
 _STRIMZI_SECRETS = {"oauth.client.secret": "oauth_client_secret", "oauth.access.token": "oauth_token"}
-_STRIMZI_OTHER_WAYS = (
-    *("oauth.refresh.token", "oauth.refresh.token.location", "oauth.client.assertion"),
-    *("oauth.client.assertion.location", "oauth.password.grant.username"),
-)
+_STRIMZI_BEFORE = ("oauth.refresh.token", "oauth.refresh.token.location", "oauth.password.grant.username")
+_STRIMZI_AFTER = ("oauth.client.assertion", "oauth.client.assertion.location")
+"""What its handler logs in with before it takes the client's secret, maybe as somebody else, and where it has none."""
 
 
 def _oauth_options(module: LoginModule) -> dict[str, object]:
@@ -222,9 +221,13 @@ def _oauth_fields(properties: Properties, given: Mapping[str, object]) -> dict[s
 
 def _require_client_credentials(properties: Properties, given: Mapping[str, object]) -> None:
     """Raise InputFileError for a way to Strimzi's endpoint that eosctl does not have, or a secret that is elsewhere."""
-    jaas = properties.values.get("sasl.jaas.config", "")
-    other = next((name for name in _STRIMZI_OTHER_WAYS if name in jaas), None)
-    if given.get("oauth_client_id") and given.get("oauth_client_secret"):
+    from eosctl.core.java.keystores import parse_jaas
+
+    options = parse_jaas(properties.values["sasl.jaas.config"].strip()).options
+    has_secret = bool(given.get("oauth_client_id") and given.get("oauth_client_secret"))
+    ways = _STRIMZI_BEFORE if has_secret else (*_STRIMZI_BEFORE, *_STRIMZI_AFTER)
+    other = next((name for name in ways if name in options), None)
+    if other is None and has_secret:
         return
     problem = (
         f"eosctl does not log in with {other}"

@@ -163,6 +163,8 @@ def _kcat_headers(found: object, lines: PrintedLines, number: int) -> Headers:
     names, values = found[::2], found[1::2]
     if not all(isinstance(name, str) for name in names) or not all(isinstance(each, str | None) for each in values):
         raise lines.error(number, '"headers" is not a list of names and values')
+    if any(REPLACED in each for each in found if each):
+        raise lines.error(number, f'"headers": {NOT_TEXT}', RECORD_HINT)
     return tuple((name, None if value is None else value.encode()) for name, value in zip(names, values, strict=True))
 
 

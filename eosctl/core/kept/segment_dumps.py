@@ -20,6 +20,8 @@ _BATCH = re.compile(
     r"baseOffset: (?P<base>\d{1,19}) lastOffset: (?P<last>\d{1,19}) .*?producerId: (?P<producer>-?\d+) .*?"
     r"isTransactional: (?P<transactional>true|false) .*isvalid: (?P<valid>true|false)"
 )
+_LONGEST_BATCH = 2_000
+"""No line of a batch is as long; the pattern takes the square of its length where it does not fit."""
 _DUMP_RECORD = re.compile(
     r"\| offset: (?P<offset>\d{1,19}) \w+: (?P<time>-?\d{1,19}) keySize: (?P<key>-?\d{1,10}) valueSize: "
     r"(?P<value>-?\d{1,10})(?: sequence: -?\d+ headerKeys: \[(?P<headers>.*?)\])?(?P<rest>.*)"
@@ -46,7 +48,7 @@ def read_segments(lines: PrintedLines, cautions: list[str]) -> Iterator[tuple[in
             named = _DUMPED.match(line)
             topic, is_first = named["topic"] if named else "", True
             partition = read_number(named["partition"], "partition", lines, number) if named else UNKNOWN
-        elif batch := _BATCH.match(line):
+        elif batch := _BATCH.match(line, 0, _LONGEST_BATCH):
             base, end = int(batch["base"]), ends.get((topic, partition), 0)
             is_gap = is_first and base > end
             if base < end or (is_gap and any(each[:2] == (topic, partition) for each in opened)):

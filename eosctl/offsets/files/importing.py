@@ -21,7 +21,6 @@ from eosctl.core.offsets.names import FILE_PREFIX, is_file
 from eosctl.core.offsets.views import KeyAction, Store, fold_store
 from eosctl.core.records import UNKNOWN, NewTopic, Record, TopicDescription, TopicRead
 from eosctl.core.wording import counted
-from eosctl.deadline import Event
 from eosctl.engine.backups.entries import unlisted
 from eosctl.engine.backups.file import is_columnar, open_backup
 from eosctl.engine.files import Grouped, SpillFile, spilled_if_several
@@ -95,7 +94,7 @@ def read_offsets_file(app: App, path: str, *, stdin: BinaryIO, connectors: Seque
 
 
 def file_stores(app: App, names: Iterable[str], connectors: Sequence[str]) -> dict[str, AwayStore]:
-    """Read those of the stores `names` that are files, as `read_offsets_file` does; warn of what one does not show."""
+    """Read those of the stores `names` that are files, as `read_offsets_file` does."""
     found = {}
     for name in dict.fromkeys(filter(is_file, names)):
         path = name.removeprefix(FILE_PREFIX)
@@ -103,10 +102,8 @@ def file_stores(app: App, names: Iterable[str], connectors: Sequence[str]) -> di
         tables = (table.select(["partition", "offset", "timestamp_ms", "key", "value"]) for table in file.tables())
         rows = [row for table in tables for row in zip(*(each.to_pylist() for each in table.columns), strict=True)]
         records = tuple(Record(name, *row) for row in sorted(rows, key=itemgetter(0, 1)))
-        for caution in file.cautions:
-            app.on_event(Event(caution, warning=True))
         read = TopicRead(name, (), records, len(records), partition_for=_no_home)
-        found[name] = AwayStore("", fold_store(read), ())
+        found[name] = AwayStore("", fold_store(read), (), tuple(file.cautions))
     return found
 
 

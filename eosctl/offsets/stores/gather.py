@@ -36,11 +36,12 @@ AT_ONCE = 1_000_000
 
 
 class AwayStore(Struct, frozen=True):
-    """A store on the cluster of a profile, `TOPIC@PROFILE`."""
+    """A store on the cluster of a profile, `TOPIC@PROFILE`, or in a file; `cautions` are what a file does not show."""
 
     cluster_id: str
     store: AnyStore
     bounds: tuple[Bounds, ...]
+    cautions: tuple[str, ...] = ()
 
 
 class OffsetStores(Struct, frozen=True):

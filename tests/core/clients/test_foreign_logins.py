@@ -77,6 +77,10 @@ def test_strimzis_access_token_needs_no_endpoint(options: str, token: Secret | N
             f'oauth.token.endpoint.uri="https://s/t" oauth.client.id="e" oauth.client.assertion="{CANARY}"',
             "oauth.client.assertion",
         ),
+        *(  # its handler takes these before the secret: it is another user's login
+            (f'oauth.token.endpoint.uri="https://s/t" oauth.client.id="e" oauth.client.secret="s" {way}="x"', way)
+            for way in ("oauth.refresh.token", "oauth.password.grant.username")
+        ),
     ],
 )
 def test_what_strimzis_handler_takes_from_elsewhere_is_asked_for_by_name(options: str, named: str) -> None:

@@ -113,6 +113,8 @@ def test_lines_made_to_be_slow_are_not() -> None:
         read("[" + "\t" * 200_000 + "\n")
     with pytest.raises(InputFileError):
         read("connector-" + "\t" * 200_000 + "\n")
+    with pytest.raises(InputFileError):
+        read("baseOffset: 1 lastOffset: 1 " + "producerId: 1 " * 50_000 + "\n")
     value = "\n" * 300_000
     [record], _cautions = read(
         BATCH.replace("isTransactional: true", "isTransactional: false")
@@ -133,6 +135,7 @@ BATCH, RECORD = (PRINTED / "dump-configs.txt").read_text().splitlines(keepends=T
         (KCAT + KCAT.replace('"payload":"{}"', '"payload":null,"payload_error":"x"'), 2),
         (KCAT + KCAT.replace("{}", "�"), 2),
         (KCAT + KCAT.replace('"broker":1', '"headers":{"a":["b"]}'), 2),
+        (KCAT + KCAT.replace('"broker":1', '"headers":["h","\ufffd"]'), 2),
         (KCAT + KCAT[:40] + "\n", 2),
         (KCAT.encode() + KCAT.encode().replace(b"{}", b"\xff"), 2),
         ('{\n  "topic": "t",\n  "value_size": 3,\n  "partition": 0,\n  "offset": 0,\n  "timestamp": 1\n}\n', 1),
