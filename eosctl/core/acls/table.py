@@ -66,7 +66,8 @@ class ConnectorScope(Struct, frozen=True):
     """The topics of a source connector that rights depend on; an output topic that ends in `*` is a prefix.
 
     `offsets_topic` None means that it is unknown. `likely_topics` are output topics that are perhaps not in use: rights
-    on them are optional. `own_reads` are read by consumers of the connector's own, `own_writes` written by its producers.
+    on them are optional. `own_reads` are read by consumers of the connector's own, `own_writes` written by its own
+    producers.
     """
 
     name: str
