@@ -274,8 +274,9 @@ def _scope_of(
 ) -> ConnectorScope:
     """Return the connector's part of the rights' scope."""
     return ConnectorScope(
-        name, tasks, _offsets_topic(app, request, known, name), topics.written, topics.likely, topics.own_reads
-    )
+        name, tasks, _offsets_topic(app, request, known, name), topics.written, topics.likely,
+        own_reads=topics.own_reads, own_writes=topics.own_writes,
+    )  # fmt: skip
 
 
 def _offsets_topic(app: App, request: AclRequest, known: KnownConnectors, name: str) -> str | None:

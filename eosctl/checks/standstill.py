@@ -282,7 +282,8 @@ def find_held_topics(app: App, seen: Observation) -> tuple[list[Finding], list[P
     topics = find_topics(_patient(app), sources)
     problems += _unjudged_connectors(topics, holders)
     certain = _writers({name: each.written for name, each in topics.of.items()}, holders)
-    writers = _writers({name: (*each.written, *each.likely) for name, each in topics.of.items()}, holders)
+    perhaps = {name: (*each.written, *each.likely, *each.own_writes) for name, each in topics.of.items()}
+    writers = _writers(perhaps, holders)
     for internal in seen.topics or ():
         writers.pop(internal, None)
     bounds, unasked = _held_bounds(_patient(app), writers)

@@ -122,12 +122,14 @@ _PARALLEL_QUESTIONS = 8
 class ConnectorTopics(Struct, frozen=True):
     """`written` are certain; `likely` are others that the config names, `TOPIC*` is a prefix.
 
-    `own_reads` are read by consumers of the connector's own, not by Connect's.
+    `own_reads` are read by consumers of the connector's own, not by Connect's, and `own_writes` written by its
+    producers, without a transaction.
     """
 
     written: tuple[str, ...] = ()
     likely: tuple[str, ...] = ()
     own_reads: tuple[str, ...] = ()
+    own_writes: tuple[str, ...] = ()
 
 
 class FoundTopics(Struct, frozen=True):
@@ -166,10 +168,8 @@ def _joined(reported: Sequence[str] | None, configured: ConfiguredTopics) -> Con
     certain = [] if configured.rerouted else [topic for topic in configured.written if not topic.endswith("*")]
     written = dict.fromkeys([*(reported or ()), *certain])
     known = configured.rerouted and reported  # what came out of the transforms, and what went in is no topic
-    likely = [
-        topic for topic in (*(() if known else configured.written), *configured.own_writes) if topic not in written
-    ]
-    return ConnectorTopics(tuple(written), tuple(likely), configured.own_reads)
+    likely = [topic for topic in (() if known else configured.written) if topic not in written]
+    return ConnectorTopics(tuple(written), tuple(likely), configured.own_reads, configured.own_writes)
 
 
 def _ask_workers(app: App, connectors: Sequence[str]) -> tuple[Mapping[str, Sequence[str]], str]:

@@ -60,6 +60,10 @@ def test_topics_come_from_a_worker_and_from_the_config(invoke: Invoke) -> None:
     }
     ids = [row["resource_name"] for row in found.json()["data"]["rows"] if row["resource_type"] == "TransactionalId"]
     assert set(ids) == {"g-orders-0"}
+    history = [row for row in found.json()["data"]["rows"] if row["resource_name"] == "ddl"]
+    assert {(row["role"], row["operation"]) for row in history if not row["optional"]} == set()
+    assert {row["operation"] for row in history if row["role"] == "producer"} == {"WRITE", "DESCRIBE", "CREATE"}
+    assert not [row for row in history if "FAILS" in row["note"]], "its own producer writes it, not the task's"
     named = asked(invoke, there, *words, "--output-topic", "out")
     assert set(of_topics(named)) == {("own", "LITERAL"), ("out", "LITERAL")}
     unlike = asked(invoke, worker_world(), "-u", W0)

@@ -66,7 +66,8 @@ class ConnectorScope(Struct, frozen=True):
     """The topics of a source connector that rights depend on; an output topic that ends in `*` is a prefix.
 
     `offsets_topic` None means that it is unknown. `likely_topics` are output topics that are perhaps not in use: rights
-    on them are optional. `own_reads` are read by consumers of the connector's own.
+    on them are optional. `own_reads` are read by consumers of the connector's own, `own_writes` written by its own
+    producers.
     """
 
     name: str
@@ -75,6 +76,7 @@ class ConnectorScope(Struct, frozen=True):
     output_topics: tuple[str, ...] = ()
     likely_topics: tuple[str, ...] = ()
     own_reads: tuple[str, ...] = ()
+    own_writes: tuple[str, ...] = ()
 
 
 class GroupScope(Struct, frozen=True):
@@ -111,7 +113,7 @@ _CONFIGS, _OFFSETS, _STATUS = ("Topic", "config"), ("Topic", "offset"), ("Topic"
 _CONNECTOR_OFFSETS, _OUTPUT, _LOG = ("Topic", "connector-offset"), ("Topic", "output"), ("Topic", "transactions")
 _LEADER, _TASKS, _OWN = ("TransactionalId", "leader"), ("TransactionalId", "tasks"), ("TransactionalId", "own")
 _OWN_OFFSETS, _MIGRATIONS = ("TransactionalId", "own-offsets"), ("TransactionalId", "migrations")
-_LIKELY, _OWN_READS = {"output": "likely-output"}, ("Topic", "own-reads")
+_LIKELY, _OWN_READS, _OWN_WRITES = {"output": "likely-output"}, ("Topic", "own-reads"), ("Topic", "own-writes")
 _MAY_BE_MISSING = (_OFFSETS, _STATUS, _CONNECTOR_OFFSETS, _OUTPUT)
 _INTERNAL = (("config", _CONFIGS), ("offsets", _OFFSETS), ("status", _STATUS))
 _TOPIC_USE = "without it the worker can't use its {} topic"
@@ -120,6 +122,7 @@ _NO_FENCING = "without it Connect can't fence: it starts, and fails at a reconfi
 _TO_CREATE = "acls check, acls apply: whether it has to be created"
 _IF_USED = "the config names it, and it may not be in use: "
 _SIGNALS = "a consumer of the connector's own reads it, perhaps as somebody else: see its config"
+_HISTORY = "a producer of the connector's own writes it, perhaps as somebody else: see its config"
 _POLICY = "without it the worker can't check that the topic is compacted, and goes on"
 
 _WORKER = (
@@ -135,6 +138,8 @@ _CONNECTOR = (
     _Entry("producer", _WRITE, _CONNECTOR_OFFSETS, "without it the task FAILS at its first commit", "enabled"),
     _Entry("producer", _WRITE, _OUTPUT, "without it the task FAILS at its first record"),
     _Entry("producer", ("CREATE",), _OUTPUT, "brokers create a topic for who writes", optional=True, to_create=True),
+    _Entry("producer", _WRITE, _OWN_WRITES, _HISTORY, optional=True),
+    _Entry("producer", ("CREATE",), _OWN_WRITES, _HISTORY, optional=True, to_create=True),
     _Entry("producer", ("IDEMPOTENT_WRITE",), _OLD_CLUSTER, "brokers before Kafka 2.8 want it of every producer"),
     _Entry("consumer", _READ, _CONNECTOR_OFFSETS, _NO_START, "enabled"),
     _Entry("consumer", _READ, _OWN_READS, _SIGNALS, optional=True),
@@ -255,6 +260,8 @@ def _names(what: str, scope: GroupScope) -> Sequence[str]:
         return [topic for connector in connectors for topic in connector.likely_topics]
     if what == "own-reads":
         return [topic for connector in connectors for topic in connector.own_reads]
+    if what == "own-writes":
+        return [topic for connector in connectors for topic in connector.own_writes]
     if what == "connector-offset":
         return [connector.offsets_topic for connector in connectors if connector.offsets_topic is not None]
     single = {
