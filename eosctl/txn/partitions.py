@@ -206,7 +206,10 @@ def _uses(name: TransactionalId, producers: Sequence[ActiveProducer], listings: 
 def find_hanging_transactions(
     app: App, topic: str | None, *, max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
 ) -> Report:
-    """Report open transactions that no coordinator accounts for (KIP-664), of a topic or (None) all; exit 3 if any."""
+    """Report open transactions that no coordinator accounts for (KIP-664), of a topic or (None) all.
+
+    Exit 3 if any, whatever else could not be seen.
+    """
     look = look_for_hanging(app, topic, older_than_ms=max_transaction_timeout_ms)
     hanging = [
         _hanging_row(app, one.producer, one.reason.value, transactional_id=one.transactional_id) for one in look.hanging
@@ -223,7 +226,7 @@ def find_hanging_transactions(
         faults=look.unanswered(),
         judged=look.partitions - len(look.faults),
     )
-    return replace(report, exit_code=ExitCode.FINDINGS) if hanging and report.exit_code is ExitCode.OK else report
+    return replace(report, exit_code=ExitCode.FINDINGS) if hanging else report
 
 
 def list_hanging(
