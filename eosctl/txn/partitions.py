@@ -206,7 +206,10 @@ def _uses(name: TransactionalId, producers: Sequence[ActiveProducer], listings: 
 def find_hanging_transactions(
     app: App, topic: str | None, *, max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
 ) -> Report:
-    """Report open transactions that no coordinator accounts for (KIP-664), of a topic or (None) all; exit 3 if any."""
+    """Report open transactions that no coordinator accounts for (KIP-664), of a topic or (None) all.
+
+    Exit 3 if any, whatever else could not be seen.
+    """
     look = look_for_hanging(app, topic, older_than_ms=max_transaction_timeout_ms)
     hanging = [
         _hanging_row(app, one.producer, one.reason.value, transactional_id=one.transactional_id) for one in look.hanging
@@ -223,7 +226,7 @@ def find_hanging_transactions(
         faults=look.unanswered(),
         judged=look.partitions - len(look.faults),
     )
-    return replace(report, exit_code=ExitCode.FINDINGS) if hanging and report.exit_code is ExitCode.OK else report
+    return replace(report, exit_code=ExitCode.FINDINGS) if hanging else report
 
 
 def list_hanging(
@@ -234,13 +237,14 @@ def list_hanging(
     Exit 3 if there are any; 7 where it is not known since when one is not ended, or what could not be asked.
     """
     report = find_hanging_transactions(app, topic, max_transaction_timeout_ms=max_transaction_timeout_ms)
+    code = report.exit_code
+    partial = ExitCode.PARTIAL if code is ExitCode.OK else code
     try:
         look = look_for_unended(app)
     except InterruptedByUserError:
         raise
     except EosctlError as exc:  # brokers before Kafka 3.0 list no ids; what partitions show stands all the same
-        code = ExitCode.PARTIAL if report.exit_code is ExitCode.OK else report.exit_code
-        return replace(report, problems=[*report.problems, Problem.of(exc)], exit_code=code)
+        return replace(report, problems=[*report.problems, Problem.of(exc)], exit_code=partial)
     now_ms = app.clock.now_ms()
     found = [each for each in look.found if topic is None or topic in {name for name, _part in _places_of(each)}]
     rows = [_unended_row(each, place, now_ms) for each in found for place in _places_of(each)]
@@ -248,11 +252,10 @@ def list_hanging(
     problems = [
         *(Problem(each.code, each.message, each.fix, unseen=not each.certain) for each in told), *look.problems(app),
     ]  # fmt: skip
-    code = report.exit_code
     if any(each.is_certain for each in found):
         code = ExitCode.FINDINGS
-    elif code is ExitCode.OK and (found or look.unanswered()):
-        code = ExitCode.PARTIAL
+    elif found or look.unanswered():
+        code = partial
     return replace(
         report,
         rows=[*rows, *report.rows],

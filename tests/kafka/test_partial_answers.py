@@ -116,7 +116,7 @@ def test_a_partition_without_a_leader_is_a_row_that_was_not_checked(world: World
         (0, "no_transactional_id"),
         (1, "not_checked"),
     ]
-    assert (report.summary.hanging, report.exit_code) == (1, ExitCode.PARTIAL)
+    assert (report.summary.hanging, report.exit_code) == (1, ExitCode.FINDINGS)
     assert said(report) == [
         "could not ask for the producers of t-1: LEADER_NOT_AVAILABLE: t-1 has no leader",
     ]

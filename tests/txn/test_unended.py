@@ -146,7 +146,7 @@ def test_a_coordinator_that_was_not_asked_is_no_proof_that_none_hangs(invoke: In
     built = Scene(nodes=3)
     with built.brokers:
         built.brokers.frozen = {built.brokers.state.nodes[2]}
-        outcome = invoke("txn", "hanging", *built.flags, "--timeout", "8s", **built.surroundings)
+        outcome = invoke("txn", "hanging", *built.flags, "--timeout", "4s", **built.surroundings)
     assert outcome.exit_code == 7
     assert "No transaction is hanging" not in outcome.stdout
     assert "not everything could be seen" in outcome.stdout
