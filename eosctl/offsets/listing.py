@@ -1,9 +1,5 @@
 """`offsets list | get | diff`: reads source offsets across their stores; writes nothing.
 
-A worker's answer for a connector's offsets (KIP-875) is compared with the topics. The worker finds an offset by the key
-bytes that it would write itself. It lists a key in another spelling with null, and changes it under its own spelling.
-So the report shows both, and where they differ.
-
 A comparison of offsets has its own exit code, and reports keys that were not compared.
 """
 
@@ -12,11 +8,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum, unique
 from itertools import chain
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
@@ -25,7 +20,7 @@ from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.offsets.codes import MAY_BE_ABORTED
 from eosctl.core.offsets.findings import open_transaction_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
-from eosctl.core.offsets.records import OffsetKey, decode_key, shown_json, typed_partition
+from eosctl.core.offsets.records import OffsetKey, typed_partition
 from eosctl.core.offsets.views import (
     DiffStatus,
     IgnoredOffsetRecord,
@@ -37,24 +32,21 @@ from eosctl.core.offsets.views import (
 )
 from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.core.records import UNKNOWN, Record
-from eosctl.core.wording import counted
 from eosctl.deadline import Event
 from eosctl.errors import ExitCode, NotFoundError, RefusedError, UsageError
 from eosctl.foreign import shell_word
 from eosctl.group.absent import KnownEvidence, require_ever_there
-from eosctl.group.gather import discover_urls
 from eosctl.offsets import codes
 from eosctl.offsets.history.events import members_of, order_of_values, source_of
 from eosctl.offsets.history.gtids import Order
+from eosctl.offsets.rest import compare_with_rest
 from eosctl.offsets.rows import (
     OFFSETS_DIFF,
     OFFSETS_GET,
-    OFFSETS_GET_REST,
     OFFSETS_LIST,
     DiffData,
     DiffRow,
     DiffSummary,
-    Effective,
     GetData,
     GetRow,
     GetSummary,
@@ -62,7 +54,6 @@ from eosctl.offsets.rows import (
     ListData,
     OffsetsSummary,
     PlainViews,
-    RestPart,
     ViewRows,
     cell_of,
     ignored_parts,
@@ -72,95 +63,6 @@ from eosctl.offsets.rows import (
 from eosctl.offsets.stores.gather import AwayStore, OffsetStores, gather_stores
 from eosctl.report import Problem, Report, Row
 from eosctl.txn.open_transactions import find_open_transactions
-
-
-@unique
-class RestStatus(StrEnum):
-    """The relation of a worker's answer to the runtime view of a key."""
-
-    SAME = "same"
-    NULL = "null"
-    DIFFERS = "differs"
-    NOT_LISTED = "not_listed"
-    ONLY_REST = "only_rest"
-
-
-def compare_with_rest(
-    app: App, report: Report, views: Sequence[OffsetView], connectors: Sequence[str], *, whole: bool
-) -> Report:
-    """Add a `rest` member to each row of `report`: the worker's offset, and its relation to the runtime view.
-
-    With `whole`, source partitions that only the worker knows become rows too, without a key. Raises NotFoundError for
-    a connector that the worker does not know; needs Kafka 3.5.
-    """
-    worker = app.worker((app.target.connect_urls or tuple(discover_urls(app)))[0])
-    listed = {
-        _identity(connector, entry.get("partition")): (connector, entry)
-        for connector in dict.fromkeys(connectors)
-        for entry in worker.offsets(connector)
-    }
-    rows: list[GetRow] = []
-    for view, row in zip(views, report.rows_of(GetRow), strict=True):
-        entry = listed.get(view.key.identity, (None, None))[1]
-        rows.append(replace(row, rest=_member(_status(view.runtime, entry), entry)))
-    known = {view.key.identity for view in views}
-    unknown = [pair for identity, pair in listed.items() if whole and identity not in known]
-    rows += [_only_rest(connector, entry) for connector, entry in unknown]
-    differing = sum(row.rest is not UNSET and row.rest.status != RestStatus.SAME for row in rows)
-    return replace(
-        report,
-        kind=OFFSETS_GET_REST,
-        rows=rows,
-        summary=replace(report.summary_of(GetSummary), rest_differing=differing),
-        data=replace(report.data_of(GetData), rest_url=worker.url),
-        problems=[*report.problems, *_problems(differing, worker.url)],
-    )
-
-
-def _identity(connector: str, partition: object) -> str:
-    key = decode_key(json.dumps([connector, partition]).encode())
-    return key.identity if isinstance(key, OffsetKey) else json.dumps([connector, partition], sort_keys=True)
-
-
-def _status(runtime: Record | None, entry: Mapping[str, object] | None) -> RestStatus:
-    if runtime is None:
-        return RestStatus.SAME if entry is None or entry.get("offset") is None else RestStatus.DIFFERS
-    if entry is None:
-        return RestStatus.NOT_LISTED
-    if entry.get("offset") is None:
-        return RestStatus.NULL
-    try:
-        return RestStatus.SAME if decode_value(runtime.value) == entry["offset"] else RestStatus.DIFFERS
-    except UnparsableValueError:
-        return RestStatus.DIFFERS
-
-
-def _member(status: RestStatus, entry: Mapping[str, object] | None) -> RestPart:
-    return RestPart(status=status.value, offset=shown_json(entry.get("offset")) if entry else None)
-
-
-def _only_rest(connector: str, entry: Mapping[str, object]) -> GetRow:
-    return GetRow(
-        connector=connector,
-        source_partition=shown_json(entry.get("partition")),
-        key=None,
-        stores={"global": None, "dedicated": None},
-        effective=Effective(documented=None, runtime=None),
-        age_ms=None,
-        flags=[],
-        rest=_member(RestStatus.ONLY_REST, entry),
-    )
-
-
-def _problems(differing: int, url: str) -> list[Problem]:
-    if not differing:
-        return []
-    message = (
-        f"the worker at {url} answers something else than the topics hold for {counted(differing, 'source partition')}"
-    )
-    hint = "null: it looks under another spelling of the key, so PATCH and DELETE would change the wrong one."
-    return [Problem(codes.REST_DIFFERS, message, hint=hint)]
-
 
 HIDDEN = DiffStatus.HIDDEN.value
 """The status of a key that an open transaction hides, in every comparison."""
