@@ -69,20 +69,24 @@ def import_(
 @click.option(
     "--store", "stores", multiple=True, metavar="STORE", help="global, dedicated, TOPIC or TOPIC@PROFILE (repeatable)."
 )
+@click.option(
+    "--connector", "connectors", multiple=True, metavar="NAME", help="Only the offsets of this connector (repeatable)."
+)
 @click.option("--strict", is_flag=True, help="Exit 3 on warnings, too.")
 @pass_app
-def lint(app: App, stores: tuple[str, ...], *, strict: bool) -> Report:
+def lint(app: App, stores: tuple[str, ...], connectors: tuple[str, ...], *, strict: bool) -> Report:
     """Find problems in offsets topics.
 
     Checks the global topic and every dedicated one (also on brokers that a connector's config names), or only those of
     --store: keys that Connect ignores, one source partition in two spellings, keys on the wrong partition or on
     several (with the repair), values that are not offsets, cleanup policy, replication, and transactions that hold
-    back the last stable offset (LSO), for which workers wait when they start. The exit code is 3 if a finding is an
-    error (with --strict, also a warning), else 7 if something could not be seen. Needs Kafka 2.8 or newer to name
-    the producer of an open transaction.
+    back the last stable offset (LSO), for which workers wait when they start. --connector leaves out what is wrong
+    with the offsets of others, and keys that are of no connector. The exit code is 3 if a finding is an error (with
+    --strict, also a warning), else 7 if something could not be seen. Needs Kafka 2.8 or newer to name the producer of
+    an open transaction.
 
     Example: eosctl offsets lint -b kafka:9092 -u http://connect:8083 -o json
     """
     from eosctl.offsets.lint.lint import lint_offsets
 
-    return lint_offsets(app, stores, strict=strict)
+    return lint_offsets(app, stores, connectors, strict=strict)

@@ -277,6 +277,32 @@ def test_lint(run: Run, world: OffsetWorld, golden: Callable[[str, str], None]) 
     golden("offsets-lint.txt", done.stdout)
 
 
+def test_lint_of_one_connector_leaves_out_what_is_wrong_with_others(run: Run, world: OffsetWorld) -> None:
+    """It had no --connector, as all others have."""
+    world.connect.add("e", {"offsets.storage.topic": "later"}, state="STOPPED")
+    world.topics.put(GLOBAL, b"junk", b"1")
+    world.topics.put(GLOBAL, b'["d",{}]', b"nope")
+    world.topics.put(GLOBAL, b'["c", {"f":"a"}]', b'{"n":3}')
+
+    def found(*words: str) -> tuple[int, set[tuple[str, str]]]:
+        done = run("lint", "-o", "json", *words).json()
+        own = [row for row in done["data"]["rows"] if row["code"] not in ("partition_count", "single_replica")]
+        return done["exit_code"], {(row["code"], row["subject"]) for row in own}
+
+    of_c, of_d, of_e = ("double_spelling", "c"), ("value_not_json", "d"), ("topic_missing", "later")
+    assert found("--connector", "c") == (3, {of_c})
+    assert found("--connector", "d") == (3, {of_d})
+    assert found("--connector", "c", "--connector", "e") == (3, {of_c, of_e})
+    assert found()[1] > {of_c, of_d, of_e}, "and keys of no connector"
+    assert found("--connector", "e") == (0, {of_e})
+
+
+def test_lint_of_a_connector_that_nobody_knows(run: Run) -> None:
+    """It must not say that nothing is wrong."""
+    assert run("lint", "--connector", "nosuch").exit_code == 1
+    assert run("lint", "--connector", "c", "--store", "global").exit_code == 2
+
+
 @pytest.mark.parametrize("is_home_right", [False, True])
 def test_the_repair_that_lint_gives_mends_the_topic(
     run: Run, world: OffsetWorld, tmp_path: Path, is_home_right: bool

@@ -14,7 +14,7 @@ from an aborted offset skips source records: data loss. They are found by compar
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -145,10 +145,13 @@ def begin_findings(topic: str, bounds: Sequence[Bounds]) -> list[Finding]:
     ]  # fmt: skip
 
 
-def record_findings(store: Store) -> list[Finding]:
-    """Apply every rule about keys, values and partitions to one folded topic; by connector, then key bytes."""
-    found = [_ignored_finding(store, each) for each in store.ignored]
-    for connector in sorted(store.connectors):
+def record_findings(store: Store, only: Collection[str] = ()) -> list[Finding]:
+    """Apply every rule about keys, values and partitions to one folded topic; by connector, then key bytes.
+
+    With `only`, to the keys of these connectors alone.
+    """
+    found = [] if only else [_ignored_finding(store, each) for each in store.ignored]
+    for connector in sorted(store.connectors.keys() & set(only) if only else store.connectors):
         keys = sorted(store.connectors[connector], key=lambda key: key.raw)
         found += _spelling_findings(store, connector, keys)
         for key in keys:

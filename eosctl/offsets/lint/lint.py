@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -31,6 +31,7 @@ from eosctl.offsets.history.rules import OffsetHistory
 from eosctl.offsets.lint.past_writes import find_deleted_offsets, find_lost_offsets, offsets_set_on_purpose
 from eosctl.offsets.lint.rows import OFFSETS_LINT, LintData, LintSummary
 from eosctl.offsets.lint.rules import WatchedTopic
+from eosctl.offsets.stores.gather import require_connectors
 from eosctl.offsets.stores.own import OwnTopic, own_topics
 from eosctl.output.rows import finding_row, unseen_parts
 from eosctl.ports import TopicReader
@@ -44,9 +45,10 @@ MOST_ROWS_PER_CODE = 100
 
 @dataclass(slots=True)
 class _LintState:
-    """The topics as read so far."""
+    """The topics as read so far; `only` are the connectors in question, none for all."""
 
     cluster_id: str
+    only: frozenset[str] = frozenset()
     descriptions: dict[str, TopicDescription] = field(default_factory=dict)
     stores: list[Store] = field(default_factory=list)
     stuck: list[tuple[str, Bounds]] = field(default_factory=list)
@@ -59,13 +61,22 @@ class _LintState:
     versions: tuple[str | None, ...] = ()  # of the workers; none where they were not asked
 
 
-def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) -> Report:
+def lint_offsets(
+    app: App, stores: Sequence[str] = (), connectors: Collection[str] = (), *, strict: bool = False
+) -> Report:
     """Report findings about `stores` (`global`, `dedicated`, topics; none: global and every known dedicated topic).
 
-    Stores of one profile, TOPIC@PROFILE, are read on its cluster. Exit 3 if a finding is an error; with `strict`, also
-    for a warning. Raises NotFoundError for a missing topic, UsageError for stores of several clusters.
+    Stores of one profile, TOPIC@PROFILE, are read on its cluster. With `connectors`, these stores are the global one
+    and their own. Exit 3 if a finding is an error; with `strict`, also for a warning. Raises NotFoundError for a
+    missing topic or connector, UsageError for stores of several clusters, or with connectors.
     """
-    app, state, findings = _gather(app, stores)
+    if stores and connectors:
+        raise UsageError(
+            "--connector and --store exclude each other", hint="A connector is looked for in the stores that it uses."
+        )
+    app, state, findings = _gather(app, stores, only=frozenset(connectors))
+    names = {name for store in state.stores for name in store.names()}
+    require_connectors(app, names | (state.dedicated.connectors or frozenset()), connectors)
     return _report(app, state, findings, strict=strict)
 
 
@@ -82,11 +93,16 @@ def offset_findings(
 
 
 def _gather(
-    app: App, stores: Sequence[str], *, watch: bool = False, versions: tuple[str | None, ...] = ()
+    app: App,
+    stores: Sequence[str],
+    *,
+    only: frozenset[str] = frozenset(),
+    watch: bool = False,
+    versions: tuple[str | None, ...] = (),
 ) -> tuple[App, _LintState, list[Finding]]:
     """Return the App of the cluster of `stores`, the topics as read, and the findings."""
     app, stores, profile = _located(app, stores)
-    state = _look(app, stores, watch=watch)
+    state = _look(app, stores, only=only, watch=watch)
     state.versions = versions
     if profile is not None:
         message = (
@@ -96,7 +112,7 @@ def _gather(
     findings = _findings(app, state)
     for own_topic in state.elsewhere:
         try:
-            own = _look(own_topic.require_app(), (own_topic.topic,))
+            own = _look(own_topic.require_app(), (own_topic.topic,), only=only)
             findings += _findings(own_topic.require_app(), own)
         except NotFoundError:
             findings.append(_missing(own_topic.require_app(), state, own_topic.topic, ()))
@@ -110,7 +126,7 @@ def _gather(
     cut = {topic for topic, bounds in state.bounds.items() if any(bound.begin > 0 for bound in bounds)}
     deleted, unread = find_deleted_offsets(app, state.stores, cut, state.dedicated)
     state.problems += unread
-    return app, state, [*deleted, *findings]
+    return app, state, [*(each for each in deleted if not only or each.subject in only), *findings]
 
 
 def _findings(app: App, state: _LintState) -> list[Finding]:
@@ -118,7 +134,7 @@ def _findings(app: App, state: _LintState) -> list[Finding]:
     for store in state.stores:
         findings += topic_findings(state.descriptions[store.topic], app.target.client)
         findings += begin_findings(store.topic, state.bounds.get(store.topic, ()))
-        findings += record_findings(store)
+        findings += record_findings(store, state.only)
     if state.stuck:
         now_ms = app.clock.now_ms()
         open_ones, unknown = find_open_transactions(app, state.stuck)
@@ -157,10 +173,10 @@ def _located(app: App, stores: Sequence[str]) -> tuple[App, Sequence[str], str |
     return app if profile is None else app.elsewhere(profile), [name.name for name in names], profile
 
 
-def _look(app: App, stores: Sequence[str], *, watch: bool = False) -> _LintState:
+def _look(app: App, stores: Sequence[str], *, only: frozenset[str] = frozenset(), watch: bool = False) -> _LintState:
     """Read `stores`, the global one first: its copies come after their originals."""
     with app.topics() as topics:
-        state = _LintState(topics.cluster_id())
+        state = _LintState(topics.cluster_id(), only)
         configured = _configured(app, topics, state) if not stores or DEDICATED in stores else []
         named = [app.target.offset_topic if name == GLOBAL else name for name in stores or (GLOBAL,)]
         names = list(dict.fromkeys([name for name in named if name != DEDICATED] + configured))
@@ -191,9 +207,10 @@ def _configured(app: App, topics: TopicReader, state: _LintState) -> list[str]:
     dedicated = state.dedicated = gather_dedicated_topics(app, topics)
     state.problems += dedicated.problems
     here = {
-        connector: topic for connector, topic in dedicated.configured.items() if connector not in dedicated.elsewhere
-    }
-    places, problems = own_topics(app, dedicated)
+        connector: topic for connector, topic in dedicated.configured.items()
+        if connector not in dedicated.elsewhere and (not state.only or connector in state.only)
+    }  # fmt: skip
+    places, problems = own_topics(app, dedicated, state.only or None)
     state.elsewhere = list(places)
     state.problems += problems
     return sorted(set(here.values()))

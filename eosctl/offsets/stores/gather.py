@@ -139,7 +139,7 @@ def gather_stores(
         known = reading.connectors().union(dedicated.configured, *(other.store.names() for other in away.values()))
         reading.read_existing(_own_topics(dedicated, known if connectors is None else connectors))
         found = replace(reading.found(), dedicated=dedicated, extra=tuple(here), away=away, own=own, unseen=unseen)
-    _require_connectors(app, found, connectors or ())
+    require_connectors(app, {*found.connectors(), *(found.dedicated.connectors or ())}, connectors or ())
     return found
 
 
@@ -328,9 +328,9 @@ def require_topics(topics: Sequence[str], described: Mapping[str, TopicDescripti
             )
 
 
-def _require_connectors(app: App, found: OffsetStores, connectors: Collection[str]) -> None:
-    known = {*found.connectors(), *(found.dedicated.connectors or ())}
-    missing = sorted(set(connectors) - known)
+def require_connectors(app: App, known: Collection[str], connectors: Collection[str]) -> None:
+    """Raise NotFoundError for those of `connectors` that are not `known`, neither to Connect nor to a store."""
+    missing = sorted(set(connectors).difference(known))
     if missing:
         require_ever_there(app, KnownEvidence(may_be_new=True))
         raise NotFoundError(
