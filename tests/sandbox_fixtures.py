@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from msgspec.structs import replace
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.workers.modes import Mode
@@ -69,12 +70,14 @@ def sandbox(spec: StackSpec, factory: pytest.TempPathFactory, *, name: str, **mo
 
 @contextmanager
 def added_group(stack: Stack, group: GroupSpec) -> Iterator[list[str]]:
-    """Another Connect group on the brokers of `stack` until the block ends; its workers' URLs."""
+    """Another Connect group on the brokers of `stack`, which forgets it when the block ends; its workers' URLs."""
     try:
         stack.add_group(group)
         yield stack.urls(group.group_id)
     finally:
-        process.kill([node.process for node in stack.state.of_kind("worker") if node.group_id == group.group_id])
+        ended = [node for node in stack.state.of_kind("worker") if node.group_id == group.group_id]
+        process.kill([node.process for node in ended])
+        stack.state = replace(stack.state, nodes=tuple(node for node in stack.state.nodes if node not in ended))
 
 
 def group_flags(stack: Stack, group_id: str) -> list[str]:

@@ -178,6 +178,7 @@ def _on_the_stack(words: list[str], stack: Stack, source: FileSource) -> list[st
         "connect-cluster-orders-source-0": f"{GROUP}-{source.name}-0",
         "connect-cluster-connect": f"connect-cluster-{GROUP}",
         "/etc/kafka/connect-distributed.properties": "worker.properties",
+        "/opt/connect/plugins": "plugins",
         "7": "4",  # the last partition of the sandbox's offsets topic
         "2026-11-21T08:00:00Z": rfc3339(Clock().now_ms()) or "",
     }
