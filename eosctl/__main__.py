@@ -12,6 +12,8 @@ import signal
 import sys
 from types import FrameType
 
+_MOMENT_S = 0.01
+
 
 def main() -> None:
     """Run the command line; never returns."""
@@ -30,12 +32,22 @@ def main() -> None:
         run_in_venv(extras=("spark",), argv=["-m", "eosctl", *sys.argv[1:]])
     signal.signal(signal.SIGINT, on_interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGALRM, _interrupt)
+    sys.unraisablehook = _interrupt_again
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup ignores it
         signal.signal(signal.SIGHUP, _interrupt)
     try:
         module.root(prog_name="eosctl")
     finally:
         gc.freeze()  # nothing is left but to end: Python would look for cycles among all that was loaded
+
+
+def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Interrupt a moment later where Python drops a KeyboardInterrupt, as in a weak reference's callback."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        signal.setitimer(signal.ITIMER_REAL, _MOMENT_S)
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

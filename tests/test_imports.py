@@ -138,6 +138,27 @@ def test_a_terminal_that_hangs_up_is_a_ctrl_c(tmp_path: Path, at_start: str, cod
     assert done.returncode == code, done.stderr
 
 
+DROPPED = INTERRUPTED.replace("eosctl.commands.frame.root", "eosctl.rehearse.plan").replace(
+    "            signal.raise_signal(signal.SIGINT)",
+    """
+            import time, weakref
+            gone = Interrupt()
+            seen = weakref.ref(gone, lambda _: signal.raise_signal(signal.SIGINT))
+            del gone
+            time.sleep(10)
+""",
+)
+
+
+def test_an_interrupt_that_python_drops_comes_a_moment_later(tmp_path: Path) -> None:
+    """A Ctrl-C in the callback of a weak reference was printed as ignored, and `connectors stop` went on to stop."""
+    done = subprocess.run(
+        [sys.executable, "-c", DROPPED, "rehearse", "--dry-run"],
+        capture_output=True, text=True, env={**os.environ, "XDG_STATE_HOME": str(tmp_path)}, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, "Traceback" in done.stderr) == (130, False), done.stderr
+
+
 ENDING = """
 import atexit, gc, sys
 atexit.register(lambda: print(gc.get_freeze_count() > 1_000))

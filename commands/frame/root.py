@@ -89,6 +89,8 @@ class RootGroup(click.Group):
             _show_usage(exc)
             code = _failure(UsageError(exc.format_message()), session, argv, with_problems=False)
         except EosctlError as exc:
+            if isinstance(exc.__cause__, KeyboardInterrupt):
+                click.echo(err=True)  # as click does: the cursor stands behind ^C
             code = _failure(exc, session, argv)
         except (click.Abort, KeyboardInterrupt):
             code = _failure(InterruptedByUserError("interrupted"), session, argv)

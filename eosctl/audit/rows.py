@@ -175,5 +175,5 @@ AUDIT = Kind(
     row=AuditRow,
     summary=AuditSummary,
     data=AuditData,
-    text=Text(columns=(), lines=audit_lines, prose=False),
+    text=Text(columns=(), lines=audit_lines),
 )

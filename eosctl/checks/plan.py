@@ -228,7 +228,7 @@ def _acls(visit: Visit) -> _Found:
         configs = None if seen is None else seen.config_state
         checked = judge_acls(visit.app, AclRequest(every=True), None if configs is None else configs.connectors)
     except UsageError as exc:
-        fix = "Give the worker's file (-w), which names its users; acls check takes them with --principal, too."
+        fix = "Give the worker's file (-w), if it names its user; else give acls check the user with --principal."
         return [_acls_not_checked(exc.message, fix)]
     return [*map(_with_grant, checked.findings), *problem_findings("acls", checked.problems)]
 

@@ -197,7 +197,7 @@ DOCTOR = Kind(
     row=DoctorRow,
     summary=DoctorSummary,
     data=DoctorData,
-    text=Text(columns=(), lines=_doctor_lines, wide_lines=_ignored_lines, prose=False),
+    text=Text(columns=(), lines=_doctor_lines, wide_lines=_ignored_lines),
 )
 METRICS = Kind(
     "metrics",

@@ -49,6 +49,7 @@ from eosctl.errors import (
     DeadlineError,
     EosctlError,
     ExitCode,
+    InterruptedByUserError,
     RefusedError,
     StalePlanError,
     UnauthorizedError,
@@ -253,7 +254,11 @@ def apply_change(app: App, plan: ChangePlan) -> Report:
         worker.restart(plan.connector, only_failed=plan.only_failed)
     else:
         worker.set_state(plan.connector, plan.verb)
-    now = _await_outcome(app, plan)
+    try:
+        now = _await_outcome(app, plan)
+    except KeyboardInterrupt as exc:
+        message = f"interrupted while waiting for {plan.connector}; the change was requested and may still come"
+        raise InterruptedByUserError(message, hint=f"Look again: {_look(plan.connector)}") from exc
     parts = dict.fromkeys([*plan.moved, *now.parts.states])
     was = plan.now.parts.states
     rows = [
@@ -266,12 +271,17 @@ def apply_change(app: App, plan: ChangePlan) -> Report:
     return replace(report, exit_code=ExitCode.FAILED) if any(each.severity == "error" for each in failures) else report
 
 
+def _look(connector: str) -> str:
+    """Return the command that shows the connector's state."""
+    return f"eosctl connectors trace {arguments(connector)}"
+
+
 def _await_outcome(app: App, plan: ChangePlan) -> ConnectorNow:
     """Wait for the change. A part that shows nothing new for a while was restarted too quickly to be seen, or not at
     all.
     """
     name, url = plan.connector, plan.now.url
-    hint = f"It may come later all the same: eosctl connectors trace {arguments(name)}"
+    hint = f"It may come later all the same: {_look(name)}"
     if plan.verb is Verb.STOP:
         return await_stopped(app, name, url, hint=hint, rest_suffices=True)
     soon = Deadline.after(min(_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)

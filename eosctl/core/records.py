@@ -382,8 +382,9 @@ def numbered_documents(
             document = json.loads(line.decode("utf-8"))
             record = _record(document)
         except (ValueError, RecursionError) as exc:
+            why = f"not JSON at column {exc.colno}" if isinstance(exc, json.JSONDecodeError) else exc
             raise InputFileError(
-                f"{name}, line {number}: not a record: {exc}",
+                f"{name}, line {number}: not a record: {why}",
                 hint=RECORD_HINT,
             ) from exc
         yield number, document, record

@@ -14,6 +14,8 @@ from typing import overload
 YEAR_10000_MS = 253_402_300_800_000
 """A timestamp is the client's choice: from here on its year has more than four digits."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+COMMAND = re.compile(r"(?:eosctl|kafka-[a-z-]+\.sh|kubectl|systemctl|curl) \S")
+"""The beginning of a command for a shell."""
 _CALENDAR_YEARS = 400  # after which the calendar repeats itself, weekdays and all
 _CALENDAR_MS = 146_097 * 86_400_000
 

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Protocol
 
+from eosctl.core.wording import COMMAND
 from eosctl.errors import ExitCode
 from eosctl.foreign import lines_of, printable
 from eosctl.output.cells import Column, View, format_cell, summary_lines
@@ -22,22 +23,29 @@ from eosctl.output.rows import Text
 from eosctl.report import Report, Row
 
 _PIECE = re.compile(r"[^,]*,+|[^,]+")
+_PASTED = re.compile(r"undo: |export |\s*(?:fix: )?" + COMMAND.pattern)
+_QUOTED = re.compile(r"`[^`]+`")
+_LABEL = re.compile(r"\s*[a-z]+ {2,}")
+_BOUND = "\ue000"  # of the private use area: no text has it
 
 
 def fold(line: str, width: int | None, *, hanging: str = "  ") -> list[str]:
     """Break `line` into lines of `width`, the further ones behind `hanging`; keep a longer piece whole.
 
-    A line to be pasted into a shell stays one line: an undo command, an assignment.
+    What is pasted into a shell stays on one line: a line that is a command or an assignment, a command in backticks.
+    Behind a label, such as a severity and two spaces, the further lines begin where the text does.
     """
-    if width is None or len(line) <= width or line.startswith(("undo: ", "export ")):
+    if width is None or len(line) <= width or _PASTED.match(line):
         return [line]
     import textwrap  # for terminals that are too narrow
 
-    own = line[: len(line) - len(line.lstrip())]
+    label = _LABEL.match(line)
+    behind = " " * label.end() if label and hanging else line[: len(line) - len(line.lstrip())] + hanging
+    bound = _QUOTED.sub(lambda found: found[0].replace(" ", _BOUND), line)
     folded = textwrap.wrap(
-        line, width, subsequent_indent=own + hanging, break_long_words=False, break_on_hyphens=False, tabsize=1
+        bound, width, subsequent_indent=behind, break_long_words=False, break_on_hyphens=False, tabsize=1
     )
-    return [part for long in folded for part in _at_commas(long, width, own + hanging)]
+    return [part.replace(_BOUND, " ") for long in folded for part in _at_commas(long, width, behind)]
 
 
 def fold_hard(text: str, width: int) -> list[str]:
@@ -286,4 +294,4 @@ def _following(row: ShownFinding) -> Iterable[str]:
 
 def findings_text(empty: str) -> Text:
     """Return a text with two lines per finding, as sentences are too long for a table; `empty` is for none."""
-    return Text(columns=(), lines=finding_lines, empty=empty, prose=False)
+    return Text(columns=(), lines=finding_lines, empty=empty)

@@ -112,7 +112,7 @@ def help_screen(watch: WatchState, *, scrolled: int, size: Size, now_s: float) -
     width = min(size.columns, MOST_COLUMNS)
     rows = [_title("Keys", width), *(row_of([TextSpan(f"{key:<14}{what}")], width) for key, what in _HELP), ScreenRow()]
     rows += [_title("Columns", width)]
-    rows += folded("FOR: how long this watch has seen the line. AGE: how old it is what the line says. Lines that are "
+    rows += folded("FOR: how long this watch has seen the line. AGE: how old the data behind it is. Lines that are "
                    "gone stay for a minute. `eosctl explain CODE` explains every code.", width)  # fmt: skip
     rows += [ScreenRow(), _title("Sources", width)]
     longest = max((width_of(shown(look.name)) for look in watch.looks), default=0)

@@ -87,7 +87,7 @@ WATCH = Kind(
     "What is wrong, as it appears, changes and goes: a row for each change (ndjson), or for each line at the end.",
     row=WatchRow,
     summary=WatchSummary,
-    text=Text(columns=(), lines=_lines, prose=False),
+    text=Text(columns=(), lines=_lines),
 )
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from eosctl.collect.facts import unproven
 from eosctl.core.findings import ERROR, SEVERITIES, WARNING, Finding
+from eosctl.core.wording import COMMAND
 from eosctl.foreign import arguments, lines_of
 from eosctl.observation.connectors.commit_age import fold_alike
 from eosctl.offsets.lint.rules import BEFORE_RESTARTS
@@ -26,9 +27,10 @@ GONE_FOR_S = 60.0
 """The time for which a line that is gone stays on the screen, so that the success of a repair is visible."""
 _NUMBER = re.compile(r"\d[\d.,]*")
 _LOOKS_ONLY = frozenset({"describe", "list", "show", "get", "diff", "check", "verify", "lint", "log", "producers",
-                         "hanging", "explain", "status", "trace", "generate", "doctor", "metrics"})  # fmt: skip
+                         "hanging", "explain", "status", "trace", "generate", "doctor", "metrics",
+                         "audit"})  # fmt: skip
 _QUOTED = re.compile(r"`([^`]+)`")
-_COMMAND = re.compile(r"(?:eosctl|kafka-[a-z-]+\.sh|kubectl|systemctl|curl) \S")
+_PLACEHOLDERS = frozenset({"NAME", "DIR", "VERSION", "FIELD"})
 
 
 class SourceLook(Struct, frozen=True):
@@ -100,11 +102,15 @@ class WatchState(Struct, frozen=True):
 
 
 def command_of(fix: str) -> str:
-    """Return the command in a fix: the first that changes something, else the first, else the whole fix."""
+    """Return the command in a fix: the first that changes something, else the first, else the whole fix.
+
+    A command with a placeholder is none: pasted, it fails.
+    """
     if fix.startswith("Nothing"):
         return fix
     lines = [line.strip() for line in lines_of(fix)]
-    found = [each for each in [*_QUOTED.findall(fix), *lines] if _COMMAND.match(each)]
+    commands = [each for each in [*_QUOTED.findall(fix), *lines] if COMMAND.match(each)]
+    found = [each for each in commands if _PLACEHOLDERS.isdisjoint(each.split())]
     changing = [each for each in found if not _only_looks(each)]
     return next(iter([*changing, *found]), fix)
 

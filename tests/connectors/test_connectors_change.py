@@ -153,6 +153,19 @@ def test_a_restart_that_never_comes_runs_out_of_time(invoke: Invoke, world: Worl
     assert "eosctl connectors trace orders" in outcome.stderr
 
 
+def test_an_interrupted_wait_says_that_the_change_was_requested(invoke: Invoke, world: World) -> None:
+    """It was `interrupted` and no more: nobody knew whether the connector had been asked to stop."""
+
+    def interrupt(_call: Call) -> None:
+        raise KeyboardInterrupt
+
+    world.connect.after("set_state", lambda _call: world.connect.before("connectors", interrupt))
+    outcome = run(invoke, world, "stop", "orders", "--yes", "-o", "json")
+    document = outcome.json()
+    assert (outcome.exit_code, document["errors"][0]["code"]) == (130, "interrupted")
+    assert "eosctl connectors trace orders" in document["errors"][0]["hint"]
+
+
 def test_a_task_whose_start_throws_is_named_with_its_worker(invoke: Invoke, world: World) -> None:
     """It stays RESTARTING for ever: a minute went by without a word, and "timed out" was all that came then."""
     made = world.connect.add("orders", tasks=2, failed=(1,))

@@ -181,10 +181,26 @@ def test_a_pipe_is_told_everything() -> None:
         ('see {"a":1,"b":2} there', 9, ["see", '{"a":1,', '"b":2}', "there"]),
         ("undo: eosctl offsets restore f", 9, ["undo: eosctl offsets restore f"]),
         ("a" * 12, 5, ["a" * 12]),
+        ("fix: kafka-acls.sh --add --topic t", 9, ["fix: kafka-acls.sh --add --topic t"]),
+        ("then `eosctl fence x`; and b", 9, ["then", "`eosctl fence x`;", "and b"]),
     ],
 )
 def test_fold(text: str, width: int, lines: list[str]) -> None:
     assert fold(text, width, hanging="") == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("error    a b", ["error    a", "         b"]),
+        ("  pass  a: b c", ["  pass  a: b", "        c"]),
+        ("         fix: a", ["         fix:", "           a"]),
+        ("it has a word", ["it has a", "  word"]),
+    ],
+)
+def test_the_further_lines_begin_where_the_text_behind_a_label_does(text: str, lines: list[str]) -> None:
+    """Findings were not folded: terminals broke them within words."""
+    assert fold(text, len(lines[0])) == lines
 
 
 def test_a_column_has_no_room_for_what_is_too_long() -> None:

@@ -198,7 +198,7 @@ def test_lines_without_an_offset_follow_each_other() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ([b"nonsense"], "f, line 1: not a record"),
+        ([b"nonsense"], "f, line 1: not a record: not JSON at column 1"),
         (
             [
                 b'{"topic":"t","partition":0,"key":"a","value":null}',

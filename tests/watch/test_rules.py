@@ -126,6 +126,10 @@ def test_a_state_lasts_from_its_first_look_and_begins_anew_after_an_interruption
          "Nothing, if that is meant; `eosctl connectors resume c` starts it again."),
         ("Start broker 2.", "Start broker 2."),
         ("Set `retries=1`.", "Set `retries=1`."),
+        ("Install it; `eosctl rehearse --plugin-path DIR` tries it.",
+         "Install it; `eosctl rehearse --plugin-path DIR` tries it."),
+        ("`eosctl audit --connector c --sequence FIELD` proves it, `eosctl connectors stop c` ends it.",
+         "eosctl connectors stop c"),
     ],
 )  # fmt: skip
 def test_the_command_of_a_fix(fix: str, command: str) -> None:

@@ -123,7 +123,7 @@ RECORDS_DROPPED = finding(
     "A setting has a source connector leave out records at which something fails, such as errors.tolerance=all; the "
     "offsets behind them are committed, and sources have no dead letter queue.",
     "Set errors.tolerance=none (Debezium's settings: fail), with which the task fails instead. Where the loss is "
-    "meant, `eosctl audit` with --sequence finds what is missing.",
+    "meant, `eosctl audit --connector NAME --sequence FIELD` finds what is missing.",
 )
 RETRIABLE_DROPPED = finding(
     "retriable_dropped",
@@ -131,7 +131,8 @@ RETRIABLE_DROPPED = finding(
     "commit the offset behind it, whatever errors.tolerance is (KAFKA-18073). A warning where one is known to throw "
     "it, as those that ask a schema registry; of others it is not known, and information.",
     "Set errors.retry.timeout=-1 in the connector's config (before Kafka 3.4: longer than the longest outage), or "
-    "upgrade the workers to 4.0, where the task fails instead. `eosctl audit` with --sequence finds what is missing.",
+    "upgrade the workers to 4.0, where the task fails instead. `eosctl audit --connector NAME --sequence FIELD` finds "
+    "what is missing.",
 )
 RECORDS_FILTERED = finding(
     "records_filtered",

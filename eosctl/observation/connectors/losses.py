@@ -22,6 +22,7 @@ from eosctl.core.java.properties import is_reference, trimmed
 from eosctl.core.known_bugs import KNOWN_BUGS
 from eosctl.core.versions import Version, kafka_version
 from eosctl.core.workers.modes import Mode
+from eosctl.foreign import shell_word
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors import codes
 from eosctl.observation.connectors.exactly_once import all_enabled
@@ -54,7 +55,7 @@ def skipping(connector: ObservedConnector, observation: Observation) -> Iterable
         codes.RECORDS_DROPPED, WARNING, connector.name,
         f"{connector.name}: {'; '.join(f'{name} {what}' for name, what in found.items())}{refused}. The offset behind "
         "a record that is left out is committed",
-        codes.RECORDS_DROPPED.next,
+        codes.RECORDS_DROPPED.next.replace("NAME", shell_word(connector.name)),
         {**dict(each.split("=", 1) for each in found), **({_LOGGED: logged} if is_tolerant else {})},
     )  # fmt: skip
 
@@ -93,7 +94,7 @@ def retriable(connector: ObservedConnector, observation: Observation) -> Iterabl
         codes.RETRIABLE_DROPPED, WARNING if found.retriable else INFO, connector.name,
         f"{connector.name}: {may}; {which} drop the record then{after} without a word, and commit the offset behind "
         f"it, with {TOLERANCE}=none too ({_DROPS.number})",
-        codes.RETRIABLE_DROPPED.next,
+        codes.RETRIABLE_DROPPED.next.replace("NAME", shell_word(connector.name)),
         {"may_throw": list(throwing), "known": bool(found.retriable), "versions": shown, "bug": _DROPS.number},
         certain=bool(found.retriable and old) and timeout_ms is not None,
     )  # fmt: skip

@@ -54,7 +54,7 @@ def choose_route(app: App, connector: str, plan: OffsetWritePlan, *, via: str) -
             raise
         objection = exc.message
     if objection is None:
-        return EditRoute(REST, "the worker is known to do it right for these keys")
+        return EditRoute(REST, "the worker's REST API is known to write these keys as they are")
     if via == REST:
         raise RefusedError(f"--via rest does not work here: {objection}; nothing was written", hint="Use --via topic.")
     return EditRoute(TOPIC, objection)
