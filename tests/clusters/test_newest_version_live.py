@@ -71,7 +71,7 @@ def ground(group: Stack, invoke: Invoke, tmp_path: Path) -> Ground:
     """The group, with its worker's file; what is said of the plugin is no incident here."""
     (node,) = [node for node in group.state.of_kind("worker") if node.group_id == STRICT]
     more = {"worker_config": [node.config]}
-    return Ground(group, STRICT, invoke, tmp_path, (*ONE_BROKER, "plugin_not_loaded"), more)
+    return Ground(group, STRICT, invoke, tmp_path, (*ONE_BROKER, "plugin_not_loaded", "plugin_not_for_kafka"), more)
 
 
 @contextmanager
