@@ -19,8 +19,8 @@ from typing import IO
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from eosctl.core.java.class_file import OBJECT, ClassFile, Member, NotAClassFileError, read_class
 from eosctl.machine.files import open_regular
-from eosctl.plugins.class_file import OBJECT, ClassFile, Member, NotAClassFileError, read_class
 from eosctl.plugins.kafka_classes import KAFKA
 
 MOST_CLASS_BYTES = 16 << 20

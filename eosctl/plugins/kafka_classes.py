@@ -21,8 +21,8 @@ from importlib.resources import files
 
 from msgspec import Struct
 
+from eosctl.core.java.class_file import Member
 from eosctl.core.versions import Version, kafka_version
-from eosctl.plugins.class_file import Member
 
 KAFKA = "org/apache/kafka/"
 FILE_NAME = "kafka-classes.txt"

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from zipfile import ZipFile
 
+from eosctl.core.java.class_file import ClassFile, Member, read_class
 from eosctl.machine.children import child_environ
-from eosctl.plugins.class_file import ClassFile, Member, read_class
 from eosctl.plugins.kafka_classes import FILE_NAME, KAFKA, member_text
 
 RELEASES = (

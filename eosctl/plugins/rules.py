@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.core.java.class_file import OBJECT, Member
 from eosctl.core.wording import counted
 from eosctl.plugins import codes
 from eosctl.plugins.archives import Plugin, PluginClass
-from eosctl.plugins.class_file import OBJECT, Member
 from eosctl.plugins.kafka_classes import KAFKA, KafkaClasses
 
 _ISOLATED = re.compile(

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from eosctl.plugins.class_file import OBJECT
+from eosctl.core.java.class_file import OBJECT
 
 TASK, CONNECTOR = "org/apache/kafka/connect/source/SourceTask", "org/apache/kafka/connect/source/SourceConnector"
 SANITIZER, APP_INFO = "org/apache/kafka/common/utils/Sanitizer", "org/apache/kafka/common/utils/AppInfoParser"
@@ -74,7 +74,7 @@ def class_bytes(
 
 def write_jar(path: Path, *classes: bytes, more: Mapping[str, bytes] | None = None) -> Path:
     """A jar of these classes, each at its place, and of more entries."""
-    from eosctl.plugins.class_file import read_class
+    from eosctl.core.java.class_file import read_class
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

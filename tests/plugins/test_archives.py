@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.java.class_file import NotAClassFileError, read_class
 from eosctl.plugins.archives import MOST_CLASS_BYTES, MOST_DIRECTORY_BYTES, Plugin, plugin_paths, read_plugin
-from eosctl.plugins.class_file import NotAClassFileError, read_class
 from tests.plugins.jars import SLOW_SOURCE, TASK, UTILS, class_bytes, write_jar
 
 A, B = class_bytes("x/A", extends=TASK, names=[UTILS]), class_bytes("x/B")

@@ -18,15 +18,12 @@ from zipfile import ZipFile
 
 from msgspec.structs import replace
 
+from eosctl.core.java.class_file import UTF8, constants_of
 from eosctl.machine.files import write_whole
 from eosctl.sandbox.downloads.jars import is_there, path_in
 from eosctl.sandbox.settings import Jar, jars_behind
 
 _BEFORE_4_4, _SINCE_4_4 = "org/apache/kafka/common/utils/", "org/apache/kafka/common/utils/internals/"
-_UTF8 = 1
-# the size of every other constant, its tag included; longs and doubles take two places
-_SIZES = {3: 5, 4: 5, 5: 9, 6: 9, 7: 3, 8: 3, 9: 5, 10: 5, 11: 5, 12: 5, 15: 4, 16: 3, 17: 5, 18: 5, 19: 3, 20: 3}
-_WIDE = (5, 6)
 _TYPE = re.compile(rb"(?<=L)[\w/$]+(?=;)")  # of a parameter or a field
 
 
@@ -73,17 +70,12 @@ def _fit(jar: Jar, path: Path, moved: Mapping[bytes, bytes], store: Path) -> Pat
 
 def renamed(data: bytes, names: Mapping[bytes, bytes]) -> bytes:
     """Return a class file that names other classes: `names` has those to replace, and their replacements."""
-    (count,) = struct.unpack_from(">H", data, 8)
-    parts, at, index = [data[:10]], 10, 1
-    while index < count:
-        tag = data[at]
-        size = 3 + struct.unpack_from(">H", data, at + 1)[0] if tag == _UTF8 else _SIZES[tag]
-        constant = data[at : at + size]
-        if tag == _UTF8:
+    parts, pool_end = [data[:10]], 10
+    for _index, kind, begin, pool_end in constants_of(data):
+        constant = data[begin:pool_end]
+        if kind == UTF8:
             text = _TYPE.sub(lambda found: names.get(found[0], found[0]), constant[3:])
             text = names.get(text, text)
-            constant = struct.pack(">BH", _UTF8, len(text)) + text
+            constant = struct.pack(">BH", UTF8, len(text)) + text
         parts.append(constant)
-        at += size
-        index += 2 if tag in _WIDE else 1
-    return b"".join([*parts, data[at:]])
+    return b"".join([*parts, data[pool_end:]])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from eosctl.core.java.class_file import NotAClassFileError, read_class
 from eosctl.plugins.archives import read_plugin
-from eosctl.plugins.class_file import NotAClassFileError, read_class
 from eosctl.plugins.kafka_classes import known_classes
 from eosctl.plugins.rules import installed_plugins, judge_plugin
 from tests.fuzz.reader import Reader

@@ -6,17 +6,21 @@ Code is not read: the constant pool has each class, field and method that some m
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
 OBJECT = "java/lang/Object"
 _MAGIC = 0xCAFEBABE
-_UTF8, _CLASS, _NAME_AND_TYPE = 1, 7, 12
+_COUNT_AT = 8
+UTF8 = 1
+_CLASS, _NAME_AND_TYPE = 7, 12
 _MEMBER_KINDS = frozenset({9, 10, 11})
 """CONSTANT_Fieldref, CONSTANT_Methodref and CONSTANT_InterfaceMethodref."""
-_SIZES = {3: 4, 4: 4, 5: 8, 6: 8, 8: 2, 15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
-"""The sizes of all other constants; a long and a double (5 and 6) take two places in the pool."""
+_SIZES = {3: 5, 4: 5, 5: 9, 6: 9, 7: 3, 8: 3, 9: 5, 10: 5, 11: 5, 12: 5, 15: 4, 16: 3, 17: 5, 18: 5, 19: 3, 20: 3}
+"""The sizes of all constants but texts, the kind included."""
+_WIDE = (5, 6)
+"""A long and a double take two places in the pool."""
 _PUBLIC, _PROTECTED, _INTERFACE, _ABSTRACT = 0x0001, 0x0004, 0x0200, 0x0400
 
 Member = tuple[str, str]
@@ -67,10 +71,10 @@ def read_class(data: bytes) -> ClassFile:
 
 
 def _read(data: bytes) -> ClassFile:
-    magic, _minor, _major, count = struct.unpack_from(">IHHH", data)
+    (magic,) = struct.unpack_from(">I", data)
     if magic != _MAGIC:
         raise NotAClassFileError("it does not begin as a class file does")
-    pool, at = _read_pool(data, count)
+    pool, at = _read_pool(data)
     flags, this, superclass, interfaces = struct.unpack_from(">HHHH", data, at)
     at += 8
     parents = struct.unpack_from(f">{interfaces}H", data, at)
@@ -98,27 +102,33 @@ _Pool = Mapping[int, "bytes | int | tuple[int, int, int]"]
 """Index -> the text of an Utf8, the name's index of a Class, or the kind and both indices of a pair."""
 
 
-def _read_pool(data: bytes, count: int) -> tuple[_Pool, int]:
-    """Return the constants that matter, and where the pool ends."""
-    pool: dict[int, bytes | int | tuple[int, int, int]] = {}
-    at, index = 10, 1
+def constants_of(data: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the constants of a class file: index, kind (1 is a text), and where its bytes begin, kind included, and end.
+
+    A text's length is in the two bytes behind its kind. Raises struct.error, IndexError or KeyError for other bytes.
+    """
+    (count,) = struct.unpack_from(">H", data, _COUNT_AT)
+    at, index = _COUNT_AT + 2, 1
     while index < count:
         kind = data[at]
-        at += 1
-        if kind == _UTF8:
-            (length,) = struct.unpack_from(">H", data, at)
-            pool[index] = data[at + 2 : at + 2 + length]
-            at += 2 + length
+        end = at + (3 + struct.unpack_from(">H", data, at + 1)[0] if kind == UTF8 else _SIZES[kind])
+        yield index, kind, at, end
+        at = end
+        index += 2 if kind in _WIDE else 1
+
+
+def _read_pool(data: bytes) -> tuple[_Pool, int]:
+    """Return the constants that matter, and where the pool ends."""
+    pool: dict[int, bytes | int | tuple[int, int, int]] = {}
+    end = _COUNT_AT + 2
+    for index, kind, at, end in constants_of(data):
+        if kind == UTF8:
+            pool[index] = data[at + 3 : end]
         elif kind == _CLASS:
-            (pool[index],) = struct.unpack_from(">H", data, at)
-            at += 2
+            (pool[index],) = struct.unpack_from(">H", data, at + 1)
         elif kind in _MEMBER_KINDS or kind == _NAME_AND_TYPE:
-            pool[index] = (kind, *struct.unpack_from(">HH", data, at))
-            at += 4
-        else:
-            at += _SIZES[kind]
-        index += 2 if kind in (5, 6) else 1
-    return pool, at
+            pool[index] = (kind, *struct.unpack_from(">HH", data, at + 1))
+    return pool, end
 
 
 def _read_members(data: bytes, at: int, pool: _Pool, into: dict[Member, int]) -> int:
