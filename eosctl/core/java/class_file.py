@@ -103,7 +103,7 @@ _Pool = Mapping[int, "bytes | int | tuple[int, int, int]"]
 
 
 def constants_of(data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the constants of a class file: index, kind (1 is a text), and where its bytes begin, kind included, and end.
+    """Yield the constants of a class file: index, kind (1 is a text), and begin and end of its bytes, kind included.
 
     A text's length is in the two bytes behind its kind. Raises struct.error, IndexError or KeyError for other bytes.
     """
