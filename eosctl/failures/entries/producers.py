@@ -36,7 +36,8 @@ FENCED = Failure(
         "The transaction was open for longer than transaction.timeout.ms, and the coordinator ended it (up to 3.9).",
         "Somebody fenced the id: `eosctl fence`, Admin.fenceProducers, forceTerminateTransaction, Connect's leader.",
         "InitProducerId had no answer in time, and the application asked again: both were carried out, and the "
-        "producer that it uses has the older epoch (seen with containers of Spring).",
+        "producer that it uses has the older epoch (seen with Spring, whose stopContainerWhenFenced stops a container "
+        "that would go on skipping).",
     ),
     is_not=(
         "Not always a second producer: up to 3.9 a commit after the timeout has the same words. The broker's log has "
