@@ -52,7 +52,7 @@ def test_extra_members_are_for_the_reader_that_knows_them() -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        (b"{", "Expecting property name"),
+        (b"{", "not JSON at column 2"),
         (b"[]", "expected a JSON object"),
         (b"\xff", "utf-8"),
         (b"[" * 100_000, "recursion"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from eosctl.core.workers.modes import Mode
@@ -207,14 +207,25 @@ def deleted_offsets(ground: Ground, name: str) -> Iterator[None]:
         (ground.folder / "offsets.ndjson").write_text(exported)
         partitions = len(admin.list_topics(topic).topics[topic].partitions)
         set_policy(ground, topic, "compact,delete")
-        futures = admin.delete_records([TopicPartition(topic, each, -1) for each in range(partitions)])
-        for future in futures.values():
-            future.result(PATIENCE_S)
+        everything = [TopicPartition(topic, each, -1) for each in range(partitions)]
+        wait_until(lambda: _are_deleted(admin, everything), what="the broker to take the policy")
         set_policy(ground, topic, "compact")
         yield
         source.set_state("resume")
         source.append("two")
         source.wait_position(8)
+
+
+def _are_deleted(admin: AdminClient, ends: list[TopicPartition]) -> bool:
+    """Delete the records; a broker refuses it until it has heard of a policy that allows it."""
+    try:
+        for future in admin.delete_records(ends).values():
+            future.result(PATIENCE_S)
+    except KafkaException as exc:
+        if exc.args[0].code() != KafkaError.POLICY_VIOLATION:
+            raise
+        return False
+    return True
 
 
 def put_back(ground: Ground) -> None:
