@@ -41,7 +41,7 @@ def retriable(config: dict[str, str], *versions: str | None, **more: Any) -> lis
         ({"value.converter": "com.acme.Own"}, ["3.9.2"], ("info", False)),
         ({"value.converter": "com.acme.Own"}, ["4.3.1", None], None),
         ({"transforms": "t", "transforms.t.type": "com.acme.Own"}, ["3.9.2"], ("info", False)),
-        ({"value.converter": AVRO, "errors.retry.timeout": "-1"}, ["3.9.2"], None),
+        ({"value.converter": AVRO, "errors.retry.timeout": "-1"}, ["3.9.2"], ("info", True)),  # when it is stopped
         ({"value.converter": AVRO, "errors.retry.timeout": "-1"}, ["3.3.2"], ("warning", True)),
         ({"value.converter": AVRO, "errors.retry.timeout": "60000"}, ["3.9.2"], ("warning", True)),
         ({"value.converter": AVRO, "errors.retry.timeout": "${env:T}"}, ["3.9.2"], ("warning", False)),  # it may be -1

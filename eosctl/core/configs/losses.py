@@ -68,7 +68,7 @@ class Losses(Struct, frozen=True):
     """The ways in which a config may keep records from a connector's producer; settings are written as `name=value`.
 
     `skipping` are settings that leave out what fails. `retriable` are the classes that are known to throw a
-    RetriableException, `untold` those of which that is not known; Connect repeats them for ever where
+    RetriableException, `untold` those of which that is not known; Connect repeats them until the task is stopped where
     `retries_for_ever`, which workers before 3.4 do not. `filters` leave out records by design; of `unknown_filters` it
     is not known whether they do.
     """
@@ -89,10 +89,12 @@ class Losses(Struct, frozen=True):
         throwing = self.retriable or (self.untold if with_untold else ())
         lines = [f"{name} {what}." for name, what in self.skipping.items()]
         if throwing and not tolerant:
-            before = "3.4" if self.retries_for_ever else "4.0"
+            stopped = (
+                " where the task is stopped while it repeats, those before 3.4 always" if self.retries_for_ever else ""
+            )
             lines.append(
-                f"Workers before Kafka {before} drop a record after a RetriableException of {' or '.join(throwing)}, "
-                f"with {TOLERANCE}=none too (KAFKA-18073)."
+                f"Workers before Kafka 4.0 drop a record after a RetriableException of {' or '.join(throwing)}"
+                f"{stopped}, with {TOLERANCE}=none too (KAFKA-18073)."
             )
         lines += [f"{each} leaves out records by design." for each in self.filters]
         return [*lines, *(f"{each} may leave out records." for each in self.unknown_filters)]

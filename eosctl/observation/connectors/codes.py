@@ -129,7 +129,8 @@ RETRIABLE_DROPPED = finding(
     "retriable_dropped",
     "Workers before Kafka 4.0 drop a record at which a converter or transformation throws a RetriableException, and "
     "commit the offset behind it, whatever errors.tolerance is (KAFKA-18073). A warning where one is known to throw "
-    "it, as those that ask a schema registry; of others it is not known, and information.",
+    "it, as those that ask a schema registry; of others it is not known, and information. With errors.retry.timeout=-1 "
+    "only a task that is stopped while it repeats drops the record.",
     "Set errors.retry.timeout=-1 in the connector's config (before Kafka 3.4: longer than the longest outage), or "
     "upgrade the workers to 4.0, where the task fails instead. `eosctl audit --connector NAME --sequence FIELD` finds "
     "what is missing.",

@@ -30,7 +30,8 @@ from eosctl.observation.connectors.settings import unknown_value
 
 (_DROPS,) = (bug for bug in KNOWN_BUGS if bug.number == "KAFKA-18073")
 _FOR_EVER_SINCE: Version = (3, 4)
-"""errors.retry.timeout=-1 (javap: RetryWithToleranceOperator of 3.4.0 repeats without an end, that of 3.3.2 never)."""
+"""errors.retry.timeout=-1 (javap: RetryWithToleranceOperator of 3.4.0 repeats until the task is stopped, that of 3.3.2
+never)."""
 _LOGGED = "errors.log.enable"
 _MIRROR_MAKERS = "org.apache.kafka.connect.converters.ByteArrayConverter"
 """The converter of a dedicated MirrorMaker (`MirrorMakerConfig.workerConfig`)."""
@@ -64,6 +65,7 @@ def retriable(connector: ObservedConnector, observation: Observation) -> Iterabl
     """Find what may throw a RetriableException on workers that drop the record then, whatever errors.tolerance says.
 
     A warning where it is known to throw one, and the workers to be that old; else it is not known, and information.
+    With errors.retry.timeout=-1 it is information, too: only a task that is stopped while it repeats drops the record.
     """
     versions = [kafka_version(each.version) for each in observation.workers if each.mode is not Mode.ABSENT]
     old = {version for version in versions if version is not None and _DROPS.has(version)}
@@ -75,7 +77,7 @@ def retriable(connector: ObservedConnector, observation: Observation) -> Iterabl
     throwing = found.retriable or (found.untold if old else ())
     timeout_ms = retry_timeout_ms(connector.config)
     for_ever = found.retries_for_ever and None not in versions and min(old) >= _FOR_EVER_SINCE
-    if not throwing or for_ever or any(name.startswith(TOLERANCE) for name in found.skipping):
+    if not throwing or (for_ever and not found.retriable) or any(name.startswith(TOLERANCE) for name in found.skipping):
         return
     shown = ", ".join(f"{major}.{minor}" for major, minor in sorted(old))
     which = (
@@ -89,10 +91,11 @@ def retriable(connector: ObservedConnector, observation: Observation) -> Iterabl
         else f"whether {', '.join(throwing)} may throw a RetriableException is not known"
     )
     given = connector.config.get(RETRY_TIMEOUT, "")
-    after = f" once {RETRY_TIMEOUT}={given} is over" if timeout_ms is None or timeout_ms > 0 else ""
+    after = f"then once {RETRY_TIMEOUT}={given} is over" if timeout_ms is None or timeout_ms > 0 else "then"
+    when = f"where the task is stopped while it repeats ({RETRY_TIMEOUT}=-1)" if for_ever else after
     yield Finding(
-        codes.RETRIABLE_DROPPED, WARNING if found.retriable else INFO, connector.name,
-        f"{connector.name}: {may}; {which} drop the record then{after} without a word, and commit the offset behind "
+        codes.RETRIABLE_DROPPED, WARNING if found.retriable and not for_ever else INFO, connector.name,
+        f"{connector.name}: {may}; {which} drop the record {when} without a word, and commit the offset behind "
         f"it, with {TOLERANCE}=none too ({_DROPS.number})",
         codes.RETRIABLE_DROPPED.next.replace("NAME", shell_word(connector.name)),
         {"may_throw": list(throwing), "known": bool(found.retriable), "versions": shown, "bug": _DROPS.number},
