@@ -39,7 +39,7 @@ class PluginsSeen(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """What was looked at, if nothing was found."""
+        """The folders and the classes that were looked at, where nothing was found."""
         classes = len({each.name for each in self.installed})
         by = "" if self.release is None or self.release == self.kafka else f" (judged by {self.release})"
         where = ", ".join(self.folders)

@@ -50,7 +50,6 @@ class UpSummary(Printed):
     name: Annotated[str, "The name of the sandbox."]
     up: Annotated[bool, "Whether one of its processes runs."]
     kafka_version: Annotated[str, "The version of Kafka."]
-    connect_version: Annotated[str, "The version of the workers, where it is another one."] | UnsetType = UNSET
     connectors_version: (
         Annotated[str, "The version of Kafka's own connectors, where it is another one."] | UnsetType
     ) = UNSET
@@ -62,7 +61,6 @@ class StatusSummary(Printed):
     name: Annotated[str, "The name of the sandbox."]
     up: Annotated[bool, "Whether one of its processes runs."]
     kafka_version: Annotated[str, "The version of Kafka, where there is a sandbox."] | UnsetType = UNSET
-    connect_version: Annotated[str, "The version of the workers, where it is another one."] | UnsetType = UNSET
     connectors_version: (
         Annotated[str, "The version of Kafka's own connectors, where it is another one."] | UnsetType
     ) = UNSET
