@@ -1,4 +1,4 @@
-"""What docs/rehearse.md says is there: its configs, its faults, its command lines, its job."""
+"""What docs/how-to/rehearse-a-connector.md says is there: its configs, its faults, its command lines, its job."""
 
 from __future__ import annotations
 
