@@ -82,7 +82,7 @@ def test_global_options_of_the_readme_exist(invoke: Invoke) -> None:
     section = README.split("## Connecting to a cluster")[1].split("\n## ")[0]
     named = set(re.findall(r"`(--?[a-z][a-z-]*)", section))
     assert len(named) >= 8
-    known = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", invoke("--help").stdout))
+    known = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", invoke("--help-all").stdout))
     assert named <= known
 
 
