@@ -59,4 +59,3 @@ COMMITS_NOT_SEEN = warning(
     "Whether the tasks commit was not looked at, as eosctl can't connect to the Kafka brokers that the config names.",
     "`eosctl offsets list` with a profile that leads there shows how old the offsets are.",
 )
-SAME_CONNECTOR = warning("same_connector", "The connector has this config already.")
