@@ -19,6 +19,7 @@ class ConnectorsGroup(LazyGroup):
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         "create": "create",
+        "diff": "diff",
     }
 
 
