@@ -18,6 +18,7 @@ class ConnectorsGroup(LazyGroup):
     """Load the longer commands from their modules."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
+        "apply": "apply:apply_command",
         "create": "create",
         "diff": "diff",
     }
