@@ -29,6 +29,7 @@ FILES = ("worker.properties", "w1.properties", "w2.properties", "admin.propertie
 NOT_RUN = {
     "acls apply": "needs a cluster with users: tests of the secured stack",
     "acls check": "needs a cluster with users: tests of the secured stack",
+    "connectors diff": "needs a file of the connector: tests/offsets/configs",
     "demo": "tests/sandbox runs it",
     "sandbox up": "tests/sandbox runs it",
     "sandbox logs": "tests/sandbox runs it",
