@@ -133,7 +133,8 @@ def find_lost_offsets(
         if name in known - own.keys() and topic != app.target.offset_topic and is_topic_name(topic)
     }
     former = _former_stores(app, watched, named)
-    changed = (changed_partitions(name, written.get(name, ()), own.get(name, common).store) for name in sorted(known))
+    used = {name: own.get(name, common) for name in sorted(known)}
+    changed = (changed_partitions(name, written.get(name, ()), it.store, it.history) for name, it in used.items())
     return [
         *lost_offsets(common, own, known, former=former, show_time=lambda moment_ms: str(rfc3339(moment_ms))),
         *filter(None, changed),

@@ -13,6 +13,7 @@ from eosctl.core.offsets.names import partition_for
 from eosctl.core.offsets.views import fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.offsets.configs.changed import changed_partitions
+from eosctl.offsets.history.rules import OffsetHistory
 from tests.conftest import Invoke
 from tests.fakes.config_topic import config_records, created
 from tests.fakes.doctor_scene import HEALTHY, OFFSETS, cluster, found
@@ -29,15 +30,17 @@ A, B = {"filename": "a"}, {"filename": "b"}
 def judge(
     *configs: Mapping[str, str], keys: Sequence[tuple[Mapping[str, object], int]], deleted: bool = False
 ) -> Finding | None:
-    """Judge connector c: its configs come a second apart, the last at CHANGED_MS; its keys with their last commit."""
+    """Judge connector c: its configs come a second apart, the last at CHANGED_MS; `keys` are its commits."""
     first_ms = CHANGED_MS - 1000 * (len(configs) - 1)
     written = [WrittenConfig(each, first_ms + 1000 * at) for at, each in enumerate(configs)]
     records = tuple(
         Record(OFFSETS, 0, at, moment, json.dumps(["c", key]).encode(), None if deleted else b'{"position":1}')
         for at, (key, moment) in enumerate(keys)
     )
+    history = OffsetHistory()
+    history(records)
     read = TopicRead(OFFSETS, (Bounds(0, 0, len(records), len(records)),), records, len(records))
-    return changed_partitions("c", written, fold_store(read))
+    return changed_partitions("c", written, fold_store(read), history)
 
 
 BEFORE, AFTER = CHANGED_MS - 5000, CHANGED_MS + 90_000
@@ -70,7 +73,6 @@ def test_it_is_known_before_the_first_commit_and_after_other_changes() -> None:
         ({**FILE, "file": "x"}, {**FILE, "file": "b"}, [(A, BEFORE), (B, AFTER)]),  # of another time
         ({**FILE, "file": "a"}, {**FILE, "file": "${file:/x:y}"}, [(A, BEFORE), (B, AFTER)]),
         ({**FILE, "file": "${file:/x:y}"}, {**FILE, "file": "b"}, [(A, BEFORE), (B, AFTER)]),
-        ({**OWN, "file": "a"}, {**OWN, "file": "b"}, [(A, BEFORE), (B, AFTER)]),
         (
             {**JDBC, "table.whitelist": "a,b"},
             {**JDBC, "table.whitelist": "b,c"},
@@ -88,6 +90,35 @@ def test_of_what_is_not_certain_nothing_is_said(
     before: Mapping[str, str], after: Mapping[str, str], keys: Sequence[tuple[Mapping[str, object], int]]
 ) -> None:
     assert judge(before, after, keys=keys) is None
+
+
+def test_a_class_that_is_not_known_is_judged_by_what_it_commits() -> None:
+    before, after = {**OWN, "where": "a"}, {**OWN, "where": "b"}
+    one, two = {"of": "a"}, {"of": "b"}
+    found = judge(before, after, keys=[(one, BEFORE - 1), (one, BEFORE), (two, AFTER), (two, AFTER + 1)])
+    assert found is not None
+    assert (found.code, found.severity) == ("source_partitions_changed", "warning")
+    assert found.evidence["left_behind"] == [one]
+    assert found.evidence["source_partitions"] == [two]
+    assert judge(before, after, keys=[(one, BEFORE), (two, AFTER)]) is not None
+    assert judge(before, after, keys=[(A, BEFORE), (A, BEFORE), (B, AFTER), (B, AFTER)]) is not None  # as FileStream's
+
+
+@pytest.mark.parametrize(
+    ("change", "keys"),
+    [
+        ({"tasks.max": "2"}, [({"of": "a"}, BEFORE), ({"of": "b"}, AFTER)]),  # a setting of Connect's
+        ({"where": "b"}, [({"of": "a"}, BEFORE)]),
+        ({"where": "b"}, [({"of": "b"}, AFTER)]),
+        ({"where": "b"}, [({"of": "a"}, BEFORE), ({"of": "a"}, AFTER), ({"of": "b"}, AFTER)]),  # one goes on
+        ({"where": "b"}, [({"of": "b"}, BEFORE), ({"of": "a"}, BEFORE), ({"of": "b"}, AFTER)]),
+        ({"where": "b"}, [({"of": "0"}, 0), ({"of": "a"}, BEFORE), ({"of": "b"}, AFTER)]),  # a file a day
+    ],
+)
+def test_a_class_that_is_not_known_is_not_accused(
+    change: Mapping[str, str], keys: Sequence[tuple[Mapping[str, object], int]]
+) -> None:
+    assert judge({**OWN, "where": "a"}, {**OWN, "where": "a", **change}, keys=keys) is None
 
 
 def test_a_former_config_that_was_compacted_away_and_offsets_that_were_reset() -> None:
