@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.connectors.definition import ConnectorDefinition
 from eosctl.connectors.look import store_name, unknown_connector
+from eosctl.connectors.validity import config_errors
 from eosctl.core.clients.hidden_secrets import shown_name, shown_value
 from eosctl.core.configs.records import OFFSETS_TOPIC, PROPERTY
 from eosctl.core.offsets.names import GLOBAL
@@ -41,7 +42,6 @@ from eosctl.offsets.history.config_changes import (
 from eosctl.offsets.history.sources import source_of_class
 from eosctl.offsets.rows import partition_json, value_json
 from eosctl.offsets.stores.gather import OffsetStores, gather_stores
-from eosctl.offsets.switch.rights import config_errors
 from eosctl.report import Problem, Report
 
 

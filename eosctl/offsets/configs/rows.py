@@ -58,11 +58,16 @@ class ConfigDiffData(Printed):
 
 def _lines(report: Report) -> Iterable[str]:
     """Yield each property that differs, as a diff does, with what the change means."""
-    for each in report.data_of(ConfigDiffData).properties:
+    yield from property_lines(report.data_of(ConfigDiffData).properties)
+    yield from summary_lines(report)
+
+
+def property_lines(properties: Iterable[PropertyPart]) -> Iterable[str]:
+    """Yield each property that differs, as a diff does, with what the change means."""
+    for each in properties:
         yield from (f"{sign} {printable(each.name)}={_shown(value)}" for sign, value in _signed(each))
         if each.meaning is not None:
             yield f"    {each.meaning}"
-    yield from summary_lines(report)
 
 
 def _signed(part: PropertyPart) -> Iterable[tuple[str, object]]:
