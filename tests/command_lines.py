@@ -111,6 +111,9 @@ LINES = [
             "txn abort --hanging --yes",
             "connectors check",
             "connectors trace orders",
+            "connectors diff $connector",
+            "connectors create $created --yes",
+            "connectors apply $connector --read-again --yes",
             "connectors resume orders --yes",
             "connectors pause orders --yes",
             "doctor",
@@ -212,10 +215,22 @@ class _Files(dict[str, str]):
         super().__init__({name: make(world) for name, make in _FILES.items() if f"${name}" in word})
 
 
+def _created(world: World) -> Mapping[str, object]:
+    """A connector that is not there yet."""
+    config = {name: value for name, value in world.config.items() if name not in ("name", "offsets.storage.topic")}
+    return {"name": "created", "config": {**config, "file": "/data/created"}}
+
+
 def _configs(world: World) -> str:
     value, key = json.dumps({"properties": world.config}), f"connector-{world.connector}"
     record = {"topic": "connect-configs", "partition": 0, "offset": 0, "cluster_id": CLUSTER}
     return world.private("configs.ndjson", json.dumps({**record, "key": key, "value": value}))
+
+
+def _connector(world: World) -> str:
+    """The connector with another file and another secret."""
+    changed = {**world.config, "file": "/data/other", "connection.password": "canary-other"}
+    return world.private("connector.json", json.dumps({"name": world.connector, "config": changed}))
 
 
 def _offset(world: World) -> str:
@@ -232,6 +247,8 @@ def _written(world: World) -> str:
 _FILES: Mapping[str, Callable[[World], str]] = {
     "backup": lambda world: world.private("backup.ndjson", _offset(world)),
     "configs": _configs,
+    "created": lambda world: world.private("created.json", json.dumps(_created(world))),
+    "connector": _connector,
     "metrics": World.metrics,
     "offsets": lambda world: world.private("offsets.ndjson", _offset(world)),
     "out": lambda world: str(world.directory.parent / "out.ndjson"),

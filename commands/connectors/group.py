@@ -17,7 +17,11 @@ from ..frame.options import LazyGroup, pass_app, validation_option, write_option
 class ConnectorsGroup(LazyGroup):
     """Load the longer commands from their modules."""
 
-    elsewhere: ClassVar[Mapping[str, str]] = {}
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "apply": "apply:apply_command",
+        "create": "create",
+        "diff": "diff",
+    }
 
 
 @click.group("connectors", cls=ConnectorsGroup)
