@@ -37,6 +37,7 @@ from eosctl.offsets.history.config_changes import (
     PartitionStatus,
     changed_names,
     compare_configs,
+    is_connects_own,
     starts_over,
 )
 from eosctl.offsets.history.sources import source_of_class
@@ -63,17 +64,18 @@ def diff_config(app: App, definition: ConnectorDefinition) -> Report:
     effect = compare_configs(before, after, [view.key.partition for view in views], readable=readable)
     if not _all_seen(found, name):
         effect = _not_seen(effect)
+    summary = _summary(effect, after)
     errors, problems = _ask_worker(app, name, after) if changed else (None, [])
     over = starts_over(name, effect)
     invalid = [Problem(codes.CONFIG_NOT_VALID, f"{name}: {each}") for each in errors or ()]
     return Report(
         CONNECTORS_DIFF,
         rows=_rows(name, effect, views),
-        summary=_summary(effect, after),
+        summary=summary,
         data=ConfigDiffData(properties=_properties(effect, before, after), errors=errors),
         target={"kafka_cluster_id": found.cluster_id, "group_id": app.target.group_id},
         problems=[*found.problems(), *problems, *invalid, *([over.as_warning()] if over else [])],
-        exit_code=_exit_code(effect, invalid=bool(invalid)),
+        exit_code=_exit_code(effect, summary, invalid=bool(invalid)),
     )
 
 
@@ -176,6 +178,7 @@ def _not_seen(effect: ConfigEffect) -> ConfigEffect:
     why = "the present offsets of the connector can't be read"
     return replace(
         effect,
+        unknown=why,
         partitions=tuple(
             replace(each, status=PartitionStatus.UNKNOWN, why=why) if each.status is PartitionStatus.NEW else each
             for each in effect.partitions
@@ -225,7 +228,8 @@ def _properties(effect: ConfigEffect, before: Mapping[str, str], after: Mapping[
 
 def _summary(effect: ConfigEffect, after: Mapping[str, str]) -> ConfigDiffSummary:
     source = source_of_class(after)
-    unknown = bool(effect.of(PartitionStatus.UNKNOWN)) or effect.unknown is not None
+    is_unseen = effect.unknown is not None and not all(map(is_connects_own, effect.changed))
+    unknown = bool(effect.of(PartitionStatus.UNKNOWN)) or is_unseen
     return ConfigDiffSummary(
         properties=len(effect.changed),
         counts={status.value: len(effect.of(status)) for status in PartitionStatus},
@@ -234,10 +238,8 @@ def _summary(effect: ConfigEffect, after: Mapping[str, str]) -> ConfigDiffSummar
     )
 
 
-def _exit_code(effect: ConfigEffect, *, invalid: bool) -> ExitCode:
-    is_certain = invalid or bool(effect.of(PartitionStatus.NEW, PartitionStatus.GOES))
+def _exit_code(effect: ConfigEffect, summary: ConfigDiffSummary, *, invalid: bool) -> ExitCode:
     if not effect.changed:
         return ExitCode.OK
-    if effect.of(PartitionStatus.UNKNOWN) and not is_certain:
-        return ExitCode.PARTIAL
-    return ExitCode.FINDINGS
+    is_certain = invalid or bool(effect.of(PartitionStatus.NEW, PartitionStatus.GOES))
+    return ExitCode.PARTIAL if summary.starts_over is None and not is_certain else ExitCode.FINDINGS

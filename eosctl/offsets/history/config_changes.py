@@ -74,11 +74,6 @@ class ConfigPartitions(Struct, frozen=True):
         return Belongs.NO if partition is None else self.named.belongs(partition)
 
     @property
-    def is_complete(self) -> bool:
-        """Whether all source partitions follow from the config, and it has one."""
-        return self.named is not None and self.named.judge is None and bool(self.named.expected)
-
-    @property
     def expected(self) -> tuple[ExpectedPartition, ...]:
         """The source partitions that follow from the config; there may be others, which only the source names."""
         return () if self.named is None else self.named.expected
@@ -94,7 +89,9 @@ def partitions_of(config: Config) -> ConfigPartitions:
     source = source_of_class(config)
     if source is None:
         name = config.get(PROPERTY)
-        return ConfigPartitions(None, None, f"of {name} it is not known" if name else f"the config has no {PROPERTY}")
+        return ConfigPartitions(
+            None, None, f"what {name} names is not known" if name else f"the config has no {PROPERTY}"
+        )
     reader = Reader(config)
     try:
         named = source.of_config.read(reader)
