@@ -24,6 +24,7 @@ _ELSEWHERE = {
     "migrate": "migrate",
     "reset": "edit",
     "set": "edit:set_",
+    "snapshot": "snapshot",
     "switch": "switch",
     "verify": "migrate",
 }

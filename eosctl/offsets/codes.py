@@ -172,3 +172,18 @@ NOTHING_COMMITTED_YET = warning(
     "If the source is not idle, see the worker's log.",
 )
 ONLY_IN_TARGET = warning("only_in_target", "The target has offsets that the source lacks; they will count.")
+
+
+SNAPSHOT_UNREAD = warning(
+    "snapshot_unread",
+    "A file of a snapshot can't be read, or is not whole: versions in it are not shown.",
+    "Take a whole copy of it, or remove it.",
+)
+SNAPSHOT_INCOMPLETE = warning(
+    "snapshot_incomplete",
+    "A snapshot lacks a topic, or what lies behind an open transaction.",
+    "Mend what the message names; the next snapshot has it.",
+)
+SNAPSHOT_NOT_REMOVED = warning(
+    "snapshot_not_removed", "An old file of a snapshot could not be removed.", "Remove it, or check the folder's rights."
+)
