@@ -185,5 +185,7 @@ SNAPSHOT_INCOMPLETE = warning(
     "Mend what the message names; the next snapshot has it.",
 )
 SNAPSHOT_NOT_REMOVED = warning(
-    "snapshot_not_removed", "An old file of a snapshot could not be removed.", "Remove it, or check the folder's rights."
+    "snapshot_not_removed",
+    "An old file of a snapshot could not be removed.",
+    "Remove it, or check the folder's rights.",
 )

@@ -63,7 +63,11 @@ class SnapshotHeader(Struct, frozen=True):
     def same_records(self, other: SnapshotHeader) -> bool:
         """Decide whether both hold the same records, as nothing was committed in between; both must be complete."""
         mine, theirs = (
-            {(topic.topic, topic.topic_id, one.partition, one.lso) for topic in header.topics for one in topic.partitions}
+            {
+                (topic.topic, topic.topic_id, one.partition, one.lso)
+                for topic in header.topics
+                for one in topic.partitions
+            }
             for header in (self, other)
         )
         return self.scope() == other.scope() and mine == theirs and not self.unseen and not other.unseen

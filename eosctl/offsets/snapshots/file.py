@@ -18,7 +18,7 @@ from msgspec import Struct
 from eosctl.app import App
 from eosctl.core.kept.snapshot_header import SNAPSHOT, SnapshotHeader, read_header
 from eosctl.core.records import Record, numbered_documents
-from eosctl.errors import EosctlError, InputFileError
+from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.machine.files import open_own
 from eosctl.offsets import codes
 from eosctl.offsets.history.events import ConnectorFilter, name_in_keys
@@ -38,6 +38,10 @@ class SnapshotFile(Struct, frozen=True):
         """Decide whether it is of this cluster, and not of another group."""
         groups = {self.header.group_id, group_id} - {None}
         return self.header.kafka_cluster_id == cluster_id and len(groups) < 2
+
+    def has_connector(self, connector: str) -> bool:
+        """Decide whether the records of this connector were kept."""
+        return not self.header.connectors or connector in self.header.connectors
 
     def records_of(self, connector: str) -> list[Record]:
         """Read the records of one connector; raise InputFileError for a file that is damaged or not whole."""
@@ -74,13 +78,34 @@ def read_snapshot(path: Path) -> SnapshotFile:
     return SnapshotFile(path, header)
 
 
+def require_of(app: App, file: SnapshotFile, cluster_id: str, connector: str) -> SnapshotFile:
+    """Return the snapshot; raise RefusedError if it is of another cluster, group or connector."""
+    header, group_id = file.header, app.target.group_id
+    if not file.is_of(cluster_id, group_id):
+        theirs, ours = ("cluster", header.kafka_cluster_id), cluster_id
+        if header.kafka_cluster_id == cluster_id:
+            theirs, ours = ("group", header.group_id or "unknown"), group_id or "unknown"
+        raise RefusedError(
+            f"{file.path} is a snapshot of {' '.join(theirs)}, this is {ours}; nothing was written",
+            hint="Check -b and -g, or name the profile of that cluster with -p.",
+        )
+    if not file.has_connector(connector):
+        raise RefusedError(
+            f"{file.path} has the offsets of {', '.join(header.connectors)} only; nothing was written",
+            hint="Name another snapshot.",
+        )
+    return file
+
+
 def snapshots_in(folder: Path) -> tuple[list[SnapshotFile], list[Problem]]:
     """Return the snapshots in a folder, oldest first, and problems with those that can't be read; none without it."""
     found, problems = list[SnapshotFile](), list[Problem]()
     try:
         names = sorted(os.listdir(folder)) if folder.exists() else []
     except OSError as exc:
-        raise EosctlError(f"cannot read {folder}: {exc.strerror or exc}", hint="Check the path and its rights.") from exc
+        raise EosctlError(
+            f"cannot read {folder}: {exc.strerror or exc}", hint="Check the path and its rights."
+        ) from exc
     for name in names:
         if name.startswith(f"{SNAPSHOT}-") and name.endswith(_ENDING):
             try:

@@ -73,9 +73,7 @@ class SnapshotRound(Struct, frozen=True):
     problems: Sequence[Problem] = ()
 
 
-def take_snapshots(
-    app: App, request: SnapshotRequest, show: Callable[[object], None] = lambda _row: None
-) -> Report:
+def take_snapshots(app: App, request: SnapshotRequest, show: Callable[[object], None] = lambda _row: None) -> Report:
     """Make a snapshot, or one each period until SIGTERM; exit 7 where something could not be seen.
 
     Raises EosctlError for a round without a result; of those of a period each is one event, and the next is tried.

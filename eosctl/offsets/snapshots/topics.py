@@ -1,4 +1,4 @@
-"""The topics of a snapshot: the global one and the connectors' own, or those that were named; and what can't be read."""
+"""The topics of a snapshot: the global one and the connectors' own, or those that were named, as far as readable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from eosctl.core.offsets.findings import missing_topic_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.records import TopicDescription
 from eosctl.core.workers.config import creates_topics
-from eosctl.errors import DeadlineError, EosctlError, InterruptedByUserError, NotFoundError, UnreachableError, UsageError
+from eosctl.errors import (
+    DeadlineError,
+    EosctlError,
+    InterruptedByUserError,
+    NotFoundError,
+    UnreachableError,
+    UsageError,
+)
 from eosctl.offsets import codes
 from eosctl.offsets.stores.gather import require_topics
 from eosctl.offsets.stores.own import own_topics, refuse_unfit_sources
@@ -27,9 +34,7 @@ class TopicsToKeep:
     missed: list[tuple[Problem, str | None]] = field(default_factory=list)
 
 
-def topics_to_keep(
-    app: App, topics: TopicReader, connectors: Collection[str], stores: Sequence[str]
-) -> TopicsToKeep:
+def topics_to_keep(app: App, topics: TopicReader, connectors: Collection[str], stores: Sequence[str]) -> TopicsToKeep:
     """Find the topics of `connectors` (none: all) in `stores` (none: the global topic, and every own one).
 
     Raises NotFoundError for a missing global or named topic, or a connector that Connect does not have; UsageError for

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.core.kept.snapshot_header import read_header
-from eosctl.errors import UnauthorizedError, UnreachableError
+from eosctl.errors import InterruptedByUserError, UnauthorizedError, UnreachableError
 from eosctl.offsets.snapshots.take import SnapshotRequest, take_snapshots
 from tests.conftest import Invoke, Outcome
 from tests.fakes.clock import FakeTime
@@ -195,10 +196,6 @@ def test_a_folder_of_others_is_refused(run: Run, tmp_path: Path) -> None:
     assert run().exit_code == 1
 
 
-class Ended(Exception):
-    """A test has seen enough rounds."""
-
-
 def rounds(world: OffsetWorld, tmp_path: Path, number: int, end: Callable[[], None]) -> tuple[Any, list[Any], FakeTime]:
     """Runs with a period of an hour, until that round has slept; `end` is what happens then."""
     time, rows = FakeTime(now_s=1_700_000_000.0), list[Any]()
@@ -211,8 +208,6 @@ def rounds(world: OffsetWorld, tmp_path: Path, number: int, end: Callable[[], No
 
     time.later(1, passed)
     app = world.app(tmp_path)
-    from msgspec.structs import replace
-
     app = replace(app, clock=time.clock(), deadline=replace(app.deadline, clock=time.clock(), at_s=time.now_s + 60))
     return take_snapshots(app, SnapshotRequest(tmp_path / "kept", every_s=3600.0), rows.append), rows, time
 
@@ -231,8 +226,6 @@ def test_every_period_a_file_and_a_failed_round_is_not_the_end(world: OffsetWorl
 
 
 def test_ctrl_c_ends_it_with_130(world: OffsetWorld, tmp_path: Path) -> None:
-    from eosctl.errors import InterruptedByUserError
-
     def interrupt() -> None:
         raise KeyboardInterrupt
 
