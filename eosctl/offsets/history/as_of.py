@@ -214,7 +214,7 @@ def _refuse_missing(connector: str, topics: Sequence[_TopicVersions], then: Vers
         if before.may_have_had_one(moment_ms):
             raise RefusedError(
                 f"the offset of {json_text(then.key.partition)} at {rfc3339(moment_ms)} is not known: topic "
-                f"{before.log.topic}, which counts first, may have had one that was compacted away; nothing was written",
+                f"{before.log.topic} counts first, and may have had one that compaction removed; nothing was written",
                 hint=f"{_show_log(connector)}; `--from {shell_word(at.log.topic)}` takes the one in that topic.",
             )
     since = missed_since(at.versions, at.log.views, moment_ms)
