@@ -37,7 +37,7 @@ _CLASS, _NOT_READING = "connector.class", "PAUSED"
 
 
 @unique
-class Reading(Enum):
+class SourceReading(Enum):
     """Whether a connector's tasks read their source."""
 
     YES = "yes"
@@ -58,16 +58,16 @@ class ClusterSide(Struct, frozen=True):
         """The source connectors, by name."""
         return {name: entry for name, entry in self.holders.connectors.items() if entry.type == "source"}
 
-    def reading(self, connector: str) -> Reading:
+    def reading(self, connector: str) -> SourceReading:
         """Decide whether a connector's tasks read, as far as the workers and members report."""
         tasks = [task for task in self.holders.tasks.values() if task.connector == connector]
         at_work = [task for task in tasks if task.status is None or task.status.state != _NOT_READING]
         if any(task.holding is Holding.RUNS for task in at_work):
-            return Reading.YES
+            return SourceReading.YES
         is_unknown = self.holders.doubt is not None or self.holders.silence is not None
         if is_unknown or any(task.holding in (Holding.HELD, Holding.UNKNOWN) for task in at_work):
-            return Reading.UNKNOWN
-        return Reading.NO
+            return SourceReading.UNKNOWN
+        return SourceReading.NO
 
     def stop(self, connector: str) -> str:
         """Return the command that stops a connector here."""
@@ -152,7 +152,7 @@ def judge_pair(pair: Pair, here: ClusterSide, there: ClusterSide) -> Finding | N
 
     if pair.shared == 0:
         return None
-    if states == (Reading.YES, Reading.YES):
+    if states == (SourceReading.YES, SourceReading.YES):
         if pair.is_certain():
             message = "both run with the same config, so that both read one source, and write each of its records"
             return made(codes.RUNS_ON_TWO_CLUSTERS, ERROR, message)
@@ -169,10 +169,10 @@ def judge_pair(pair: Pair, here: ClusterSide, there: ClusterSide) -> Finding | N
             else "their configs differ, and their source partitions can't be compared"
         )
         return made(codes.MAY_RUN_ON_TWO_CLUSTERS, WARNING, message, certain=False)
-    if not pair.is_related() or states.count(Reading.NO) == len(states):
+    if not pair.is_related() or states.count(SourceReading.NO) == len(states):
         return None
-    if Reading.NO in states and Reading.YES in states:
-        rests, at = (other, there) if states[1] is Reading.NO else (name, here)
+    if SourceReading.NO in states and SourceReading.YES in states:
+        rests, at = (other, there) if states[1] is SourceReading.NO else (name, here)
         again = f"None if it was moved. Do not start {rests} in {at} again while the other one runs; delete it there "
         return made(
             codes.ON_TWO_CLUSTERS, INFO, f"one runs, {rests} in {at} does not", fix=f"{again}once it is not needed."

@@ -66,7 +66,7 @@ class SnapshotRequest(Struct, frozen=True):
 
 
 class SnapshotRound(Struct, frozen=True):
-    """What came of a round; `unseen` are the problems that the file has in its header."""
+    """The outcome of a round, and its problems; those that are unseen are in the header of the file."""
 
     row: SnapshotRow
     cluster_id: str | None = None
@@ -162,7 +162,7 @@ def take_snapshot(app: App, request: SnapshotRequest, folder: Path) -> SnapshotR
 
 
 class _Tally:
-    """What a pass over the records has counted."""
+    """The numbers of the records that a pass has counted."""
 
     def __init__(self) -> None:
         self.records = self.tombstones = 0
