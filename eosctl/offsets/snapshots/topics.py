@@ -19,7 +19,7 @@ from eosctl.errors import (
     UnreachableError,
     UsageError,
 )
-from eosctl.foreign import shell_word
+from eosctl.foreign import shell_word, shell_words
 from eosctl.offsets import codes
 from eosctl.offsets.stores.gather import require_topics
 from eosctl.offsets.stores.own import own_topics, refuse_unfit_sources
@@ -81,9 +81,10 @@ def _named(app: App, stores: Sequence[str]) -> list[str]:
     named = [parse_store(store) for store in stores or (GLOBAL, DEDICATED)]
     for store in named:
         if store.profile is not None:
+            there = shell_words("eosctl", "offsets", "snapshot", "-p", store.profile, "--store", store.name)
             raise UsageError(
                 f"{store} is on another cluster, and a snapshot is of one",
-                hint=f"Make one there: `eosctl offsets snapshot -p {shell_word(store.profile)} --store {shell_word(store.name)}`.",
+                hint=f"Make one there: `{there}`.",
             )
     return list(dict.fromkeys(app.target.offset_topic if store.name == GLOBAL else store.name for store in named))
 
@@ -114,7 +115,8 @@ def _on_other_brokers(app: App, dedicated: DedicatedTopics, connectors: Collecti
             codes.SNAPSHOT_INCOMPLETE,
             f"{own.connector}: its own offsets are in topic {own.topic} on cluster {cluster_id} ({own.servers}), and "
             "not in this snapshot",
-            hint=f"Make a profile that leads there: `eosctl offsets snapshot -p PROFILE --store {shell_word(own.topic)}`.",
+            hint="Make a profile that leads there: `eosctl offsets snapshot -p PROFILE --store "
+            f"{shell_word(own.topic)}`.",
             unseen=True,
         )
         for own, cluster_id in found.items()
