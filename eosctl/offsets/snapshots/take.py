@@ -24,8 +24,8 @@ from eosctl.core.kept.snapshot_header import SNAPSHOT, SnapshotHeader, SnapshotT
 from eosctl.core.records import Bounds
 from eosctl.core.wording import rfc3339
 from eosctl.deadline import Event
-from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, RefusedError
-from eosctl.machine.files import own_folder, sync_directory
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, NotFoundError, RefusedError, UsageError
+from eosctl.machine.files import own_folder, remove_old_drafts, sync_directory
 from eosctl.offsets import codes
 from eosctl.offsets.files.export import run_lines
 from eosctl.offsets.snapshots.file import SnapshotFile, snapshot_folder, snapshots_in
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 _MOST_ROWS = 100
 """The rounds that are still in the report of a run that makes many."""
 _POLL_S = 0.5
+_DRAFT_S = 86_400
+"""A draft that nobody has written to for so long is of a run that was killed."""
 
 
 class SnapshotRequest(Struct, frozen=True):
@@ -76,8 +78,8 @@ class SnapshotRound(Struct, frozen=True):
 def take_snapshots(app: App, request: SnapshotRequest, show: Callable[[object], None] = lambda _row: None) -> Report:
     """Make a snapshot, or one each period until SIGTERM; exit 7 where something could not be seen.
 
-    Raises EosctlError for a round without a result; of those of a period each is one event, and the next is tried.
-    Raises InterruptedByUserError after Ctrl-C.
+    Raises EosctlError for a round that fails; with a period that is an event, and the next round is tried. Raises
+    InterruptedByUserError after Ctrl-C.
     """
     folder = request.folder or snapshot_folder(app)
     if request.every_s is None:
@@ -90,7 +92,7 @@ def take_snapshots(app: App, request: SnapshotRequest, show: Callable[[object], 
         with _sigterm_sets(ended):
             while True:
                 began_s = app.clock.monotonic_s()
-                done = _tried(app.with_whole_timeout(), request, folder)
+                done = _tried(app.with_whole_timeout(), request, folder, is_first=not rounds)
                 rounds.append(done)
                 counts[done.row.outcome] += 1
                 removed += len(done.row.removed)
@@ -120,13 +122,16 @@ def _sigterm_sets(ended: threading.Event) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _tried(app: App, request: SnapshotRequest, folder: Path) -> SnapshotRound:
+def _tried(app: App, request: SnapshotRequest, folder: Path, *, is_first: bool) -> SnapshotRound:
+    """Make a snapshot, or report why there is none; raise what is wrong with the command from the start."""
     began_ms = app.clock.now_ms()
     try:
         done = take_snapshot(app, request, folder)
     except InterruptedByUserError:
         raise
     except EosctlError as exc:
+        if is_first and isinstance(exc, UsageError | NotFoundError):
+            raise
         app.on_event(Event(f"no snapshot: {exc.message}; the next one is tried", warning=True))
         row = _row(began_ms, SnapshotOutcome.FAILED, None, error=exc.message)
         return SnapshotRound(row, problems=[Problem.of(exc)])
@@ -141,7 +146,7 @@ def take_snapshot(app: App, request: SnapshotRequest, folder: Path) -> SnapshotR
 
     Raises RefusedError while another eosctl makes one there, and the errors of `topics_to_keep`.
     """
-    with _locked(folder):
+    with _locked(app, folder):
         began_ms = app.clock.now_ms()
         with app.topics() as topics:
             found = topics_to_keep(app, topics, request.connectors, request.stores)
@@ -247,7 +252,7 @@ def _remove_old(mine: Sequence[SnapshotFile], keep: int | None) -> tuple[list[st
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(app: App, folder: Path) -> Iterator[None]:
     """Make the folder, for its owner only, and keep other snapshots out of it meanwhile."""
     try:
         descriptor = os.open(own_folder(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -259,6 +264,7 @@ def _locked(folder: Path) -> Iterator[None]:
             raise RefusedError(
                 f"another eosctl makes a snapshot in {folder}; nothing was written", hint="Wait for it, or end it."
             )
+        remove_old_drafts(folder, before_s=app.clock.now_s() - _DRAFT_S)
         yield
     finally:
         fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -14,7 +14,13 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.kept.snapshot_header import read_header
-from eosctl.errors import InterruptedByUserError, UnauthorizedError, UnreachableError
+from eosctl.errors import (
+    InterruptedByUserError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+    UsageError,
+)
 from eosctl.offsets.snapshots.take import SnapshotRequest, take_snapshots
 from tests.conftest import Invoke, Outcome
 from tests.fakes.clock import FakeTime
@@ -190,6 +196,18 @@ def test_a_killed_run_leaves_no_file_under_a_name(run: Run, world: OffsetWorld, 
     assert [name for name in files(tmp_path) if not name.startswith(".")] == []
 
 
+def test_what_killed_runs_left_is_removed_after_a_day(run: Run, tmp_path: Path) -> None:
+    """A machine that is short of memory would be short of disk, too, after some hours."""
+    assert run().exit_code == 0
+    old, new, mine = (tmp_path / "kept" / name for name in (f".{'a' * 32}.new", f".{'b' * 32}.new", ".mine.new"))
+    for path in (old, new, mine):
+        path.touch()
+    for path in (old, mine):
+        os.utime(path, (1, 1))
+    assert run().exit_code == 0
+    assert [path.exists() for path in (old, new, mine)] == [False, True, True]
+
+
 def test_a_folder_of_others_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept").chmod(0o777)
@@ -223,6 +241,13 @@ def test_every_period_a_file_and_a_failed_round_is_not_the_end(world: OffsetWorl
     assert int(report.exit_code) == 0
     assert (report.summary.written, report.summary.failed) == (2, 1)
     assert len(files(tmp_path)) == 2
+
+
+def test_what_is_wrong_from_the_start_is_not_tried_again(world: OffsetWorld, tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError):
+        take_snapshots(world.app(tmp_path), SnapshotRequest(tmp_path / "kept", ("nobody",), every_s=3600.0))
+    with pytest.raises(UsageError):
+        take_snapshots(world.app(tmp_path), SnapshotRequest(tmp_path / "kept", stores=("x@y",), every_s=3600.0))
 
 
 def test_ctrl_c_ends_it_with_130(world: OffsetWorld, tmp_path: Path) -> None:
