@@ -78,6 +78,7 @@ LINES = [
             "offsets diff --connector orders",
             "offsets diff --connector orders global orders-offsets",
             "offsets log --connector orders",
+            "offsets snapshot",
             "offsets lint",
             "offsets lint --store connect-configs",
             "offsets export --store global $out",

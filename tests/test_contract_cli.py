@@ -102,6 +102,11 @@ GOOD = [
     Good("offsets restore {backup} --dry-run", "offsets-restore-plan", OFFSET_WRITE),
     Good("offsets restore {backup} --yes", "offsets-restore-result", OFFSET_WRITE),
     Good("offsets export --store global --connector {name} {export}", "offsets-export"),
+    Good(
+        "offsets snapshot",
+        "offsets-snapshot",
+        {"": {"taken", "taken_ms", "outcome", "file", "topics", "records", "tombstones", "removed", "unseen", "error"}},
+    ),
     Good("task-counts list", "task-counts-list", TASK_COUNT),
     Good("task-counts show {name}", "task-counts-show", TASK_COUNT),
     Good("task-counts replay --topic", "task-counts-replay"),

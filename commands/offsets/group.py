@@ -33,6 +33,7 @@ class OffsetsGroup(LazyGroup):
         "migrate": "migrate",
         "reset": "edit",
         "set": "edit:set_",
+        "snapshot": "snapshot",
         "switch": "switch",
         "verify": "migrate",
     }

@@ -25,6 +25,7 @@ ROW_MODULES = (
     "eosctl.offsets.history.rows",
     "eosctl.offsets.lint.rows",
     "eosctl.offsets.rows",
+    "eosctl.offsets.snapshots.rows",
     "eosctl.offsets.switch.rows",
     "eosctl.offsets.write_rows",
     "eosctl.plugins.rows",

@@ -196,3 +196,20 @@ SOURCE_PARTITIONS_CHANGED = finding(
     "If it was not meant: stop it, change the property back, or give the new source partitions the offsets of the old "
     "ones (`eosctl offsets set`). If it was: `eosctl offsets reset` of the old ones.",
 )
+
+
+SNAPSHOT_UNREAD = warning(
+    "snapshot_unread",
+    "A file of a snapshot can't be read, or is not whole: versions in it are not shown.",
+    "Take a whole copy of it, or remove it.",
+)
+SNAPSHOT_INCOMPLETE = warning(
+    "snapshot_incomplete",
+    "A snapshot lacks a topic, or what lies behind an open transaction.",
+    "Mend what the message names; the next snapshot has it.",
+)
+SNAPSHOT_NOT_REMOVED = warning(
+    "snapshot_not_removed",
+    "An old file of a snapshot could not be removed.",
+    "Remove it, or check the folder's rights.",
+)

@@ -284,9 +284,10 @@ def _json_text(value: object) -> str:
 
 
 def _former_lines(data: EditPlanData) -> Iterator[str]:
-    """Yield the versions of the log that the new offsets are taken from."""
+    """Yield the versions that the new offsets are taken from, and the snapshot of one that the log does not have."""
     for version in data.as_of or ():
-        yield f"{_json_text(version.source_partition)} as of {version.at()}, {version.timestamp}"
+        file = f", in {version.file}" if version.file else ""
+        yield f"{_json_text(version.source_partition)} as of {version.at()}, {version.timestamp}{file}"
 
 
 def _edit_lines(report: Report) -> Iterator[str]:
