@@ -15,7 +15,7 @@ _VERSION = re.compile(r"Python (\d+\.\d+)\.")
 def pythons() -> dict[str, str]:
     """Version -> interpreter: on the PATH or below pyenv's folder, whether or not pyenv has chosen it."""
     kept = sorted((Path.home() / ".pyenv" / "versions").glob("*/bin/python3"))
-    found = {}
+    found: dict[str, str] = {}
     for version in FOR:
         for path in (sys.executable, shutil.which(f"python{version}"), *map(str, kept)):
             if path is not None and _version(path) == version:

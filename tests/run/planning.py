@@ -62,6 +62,8 @@ _WITH = {
     "spark": "spark+stack",
     "stack and a Spark of their own": "stack+warm and a Spark of their own",
     "a Spark of their own": "short ones",
+    "plane+stack": "node+plane+stack",
+    "operators+plane+stack": "node+plane+stack",
     "release": "newest_stack",
     "newest_stack+release": "newest_stack",
     "tests/test_contract_errors.py": "short ones",
