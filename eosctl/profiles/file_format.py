@@ -39,7 +39,7 @@ class Connect(Struct, frozen=True):
     token_command: Annotated[Word, "The command that prints it."] | UnsetType = UNSET
 
 
-class Expected(Struct, frozen=True):
+class ExpectedTarget(Struct, frozen=True):
     """The member `expect` of a profile: a write to anything else is refused."""
 
     kafka_cluster_id: Annotated[Value, "The id of the Kafka cluster."] | UnsetType = UNSET
@@ -68,7 +68,7 @@ class Profile(Struct, frozen=True):
     offset_topic: Annotated[Value, "offset.storage.topic, the global offsets topic."] | UnsetType = UNSET
     status_topic: Annotated[Value, "status.storage.topic."] | UnsetType = UNSET
     audit_log: Annotated[Value, "The file that records every write."] | UnsetType = UNSET
-    expect: Annotated[Expected | None, "What every plan is compared with before it is applied."] | UnsetType = UNSET
+    expect: Annotated[ExpectedTarget | None, "What every plan is compared with before it is applied."] | UnsetType = UNSET
     ignore: Annotated[Values, "Findings that doctor only counts: CODE or CODE:SUBJECT."] | UnsetType = UNSET
 
 

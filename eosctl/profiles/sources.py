@@ -21,7 +21,7 @@ from eosctl.deadline import Clock, Deadline
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import arguments
 from eosctl.machine.files import NamedFiles, followed, make_folder
-from eosctl.profiles.file_format import Connect, Expectable, Expected, Profile
+from eosctl.profiles.file_format import Connect, Expectable, ExpectedTarget, Profile
 from eosctl.state.audit_file import lock_now
 
 Section = Mapping[str, Any]
@@ -261,7 +261,7 @@ def check_profile(profile: Section, where: str) -> None:
 
     _known(profile, PROFILE_KEYS, where)
     expect = mapping(profile.get("expect"), f"{where}: expect")
-    _known(expect, Expected.__struct_fields__, f"{where}: expect")
+    _known(expect, ExpectedTarget.__struct_fields__, f"{where}: expect")
     if expect.get("mode") not in (None, *get_args(Expectable)):
         raise InputFileError(f"{where}: expect.mode is one of {', '.join(get_args(Expectable))}, not {expect['mode']}")
     connect = mapping(profile.get("connect"), f"{where}: connect")
