@@ -68,7 +68,7 @@ class Profile(Struct, frozen=True):
     offset_topic: Annotated[Value, "offset.storage.topic, the global offsets topic."] | UnsetType = UNSET
     status_topic: Annotated[Value, "status.storage.topic."] | UnsetType = UNSET
     audit_log: Annotated[Value, "The file that records every write."] | UnsetType = UNSET
-    expect: Annotated[ExpectedTarget | None, "What every plan is compared with before it is applied."] | UnsetType = UNSET
+    expect: Annotated[ExpectedTarget | None, "What every plan is compared with."] | UnsetType = UNSET
     ignore: Annotated[Values, "Findings that doctor only counts: CODE or CODE:SUBJECT."] | UnsetType = UNSET
 
 

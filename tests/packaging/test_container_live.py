@@ -73,9 +73,6 @@ def test_its_steps_make_an_eosctl_that_runs_as_nobody_much(image: Image) -> None
     for tool in ("pip", "gcc", "/opt/eosctl/bin/pip"):
         assert image.run(["sh", "-c", f"command -v {tool}"]).returncode != 0, tool
     assert image.run(["python3", "-c", "import pip"]).returncode == 1
-    sizes = image.run(["du", "--summarize", "--block-size=1M", "--one-file-system", "/"], user="0:0")
-    assert int(sizes.stdout.split()[0]) < 600
-    print(sizes.stdout)
 
 
 @pytest.mark.live
