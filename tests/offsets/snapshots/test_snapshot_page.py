@@ -15,9 +15,9 @@ import yaml
 
 from tests.conftest import Invoke
 
-DOCS = Path(__file__).parents[3] / "docs"
-PAGE = (DOCS / "how-to" / "keep-offset-snapshots.md").read_text(encoding="utf-8")
-CRON_JOB = DOCS / "kubernetes" / "snapshot-cronjob.yaml"
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "how-to" / "keep-offset-snapshots.md").read_text(encoding="utf-8")
+CRON_JOB = ROOT / "deploy" / "offsets-snapshot" / "snapshot-cronjob.yaml"
 LINES = re.findall(r"^eosctl (.+)$", PAGE, re.MULTILINE)
 
 
