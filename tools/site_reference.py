@@ -1,0 +1,168 @@
+"""The pages of the reference that are made from the code: commands, global options, profiles and documents.
+
+Each is a pair of the page's path in the site and its text in Markdown.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from eosctl.explain.kinds import declared_kinds, schema_of
+from eosctl.output.rows import words_of_columns
+from eosctl.profiles.sources import CONNECT_KEYS, EXPECTABLE, PROFILE_KEYS
+
+_Pages = Iterator[tuple[str, str]]
+_COMMANDS = "reference/commands"
+
+
+def reference_pages() -> _Pages:
+    """Make all of them."""
+    root: click.Group = importlib.import_module("eosctl.commands.frame.root").root
+    yield from _pages_of_commands(root)
+    yield "reference/options.md", _global_options(root)
+    yield "reference/profiles.md", _profiles(root)
+    yield "reference/kinds.md", _kinds()
+
+
+def _pages_of_commands(root: click.Group) -> _Pages:
+    context = click.Context(root, info_name="eosctl")
+    lines = ["# Commands\n", inspect.cleandoc(root.help or "") + "\n", "| command | what it does |", "| --- | --- |"]
+    for name, command in _below(root, context):
+        lines.append(f"| [`eosctl {name}`]({name}.md) | {_cell(command.get_short_help_str(limit=200))} |")
+        yield f"{_COMMANDS}/{name}.md", "\n".join(_command(command, context, name, level=1))
+    yield f"{_COMMANDS}/index.md", "\n".join(lines)
+
+
+def _below(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is not None and not command.hidden:
+            yield name, command
+
+
+def _command(command: click.Command, above: click.Context, name: str, *, level: int) -> Iterator[str]:
+    """Make the section of a command, and below it those of its commands."""
+    context = click.Context(command, info_name=name, parent=above)
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    yield f"{'#' * level} {context.command_path}\n"
+    yield f"```\n{usage}\n```\n"
+    yield from _help(command)
+    options = [param for param in command.params if isinstance(param, click.Option) and not param.hidden]
+    for option in options:
+        yield from _option(option, context)
+    if isinstance(command, click.Group):
+        for inner, found in _below(command, context):
+            yield from _command(found, context, inner, level=level + 1)
+
+
+def _help(command: click.Command) -> Iterator[str]:
+    r"""Make Markdown of a help text: paragraphs as they are, those that `\b` keeps unwrapped as code."""
+    for paragraph in re.split(r"\n{2,}", inspect.cleandoc(command.help or "")):
+        if not paragraph.startswith("\b"):
+            yield _escaped(paragraph) + "\n"
+            continue
+        title, *lines = paragraph.removeprefix("\b").strip("\n").splitlines()
+        if title.endswith(":") and lines and all(line.startswith(" ") for line in lines):
+            yield f"{_escaped(title)}\n"
+        else:
+            lines = [title, *lines]
+        yield "```\n" + inspect.cleandoc("\n" + "\n".join(lines)) + "\n```\n"
+
+
+def _option(option: click.Option, context: click.Context) -> Iterator[str]:
+    record = option.get_help_record(context)
+    if record is not None:
+        names, text = record
+        yield f"`{names}`\n:   {_escaped(text) or '(no text)'}\n"
+
+
+def _global_options(root: click.Group) -> str:
+    lines = [
+        "# Global options\n",
+        "Each command takes them, before and after its name. An option goes before the environment, that before the",
+        "profile, then comes the worker's file (`-w`); `eosctl profile show --origin` shows where each value comes",
+        "from.\n",
+    ]
+    context = click.Context(root, info_name="eosctl")
+    for param in root.params:
+        if isinstance(param, click.Option) and not param.hidden:
+            lines += _option(param, context)
+    return "\n".join(lines)
+
+
+def _profiles(root: click.Group) -> str:
+    texts = {str(param.name): str(param.help) for param in root.params if isinstance(param, click.Option)}
+    sections: Mapping[str, tuple[str, ...]] = {"connect": CONNECT_KEYS, "expect": EXPECTABLE}
+    lines = ["# Settings of a profile\n", "A profile is a mapping below `profiles:` of the config file, by its name.\n"]
+    for key in sorted(PROFILE_KEYS):
+        lines.append(f"## {key}\n")
+        if key in texts:
+            lines.append(f"As `--{key.replace('_', '-')}`: {_escaped(texts[key])}\n")
+        for inner in sections.get(key, ()):
+            lines.append(f"* `{inner}`")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _kinds() -> str:
+    lines = [
+        "# Documents\n",
+        "What `-o json` prints has a `kind`. `eosctl schema KIND` prints the JSON Schema of one. Members may be",
+        "added to a kind, and are never renamed or removed.\n",
+    ]
+    for name, kind in declared_kinds().items():
+        lines += [f"## {name}\n", _escaped(kind.what) + "\n"]
+        data = _properties(schema_of(name)).get("data", {})
+        for where, members in _tables(data):
+            if members:
+                lines += [f"`{where}`:\n", "| member | type | meaning |", "| --- | --- | --- |"]
+                lines += [
+                    f"| `{member}` | {_type(each)} | {_cell(each.get('description', ''))} |"
+                    for member, each in members.items()
+                ]
+                lines.append("")
+        columns = list(words_of_columns(kind))
+        if columns:
+            lines.append("Columns: " + ", ".join(f"`{header}`" for header, _text in columns) + ".\n")
+    return "\n".join(lines)
+
+
+def _tables(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, each in _properties(data).items():
+        if name == "rows":
+            yield "data.rows[]", _properties(each.get("items", {}))
+        elif _properties(each):
+            yield f"data.{name}", _properties(each)
+
+
+def _properties(schema: Any) -> dict[str, Any]:
+    found: dict[str, Any] = schema.get("properties", {})
+    return found
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """Return the types of a member in words; a choice of words is listed."""
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(_type(each) for each in schema["anyOf"]))
+    if "enum" in schema:
+        return ", ".join(f"`{each}`" for each in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_type(schema.get('items', {}))}"
+    return str(schema.get("format") or schema.get("type") or "any")
+
+
+def _cell(text: str) -> str:
+    return _escaped(text).replace("|", "\\|").replace("\n", " ")
+
+
+def _escaped(text: str) -> str:
+    """Return text that Markdown shows as it is, but for code between backticks."""
+    parts = text.split("`")
+    plain = [re.sub(r"([<*_\[\]])", r"\\\1", part) if not index % 2 else part for index, part in enumerate(parts)]
+    return "`".join(plain)
