@@ -97,17 +97,18 @@ def _global_options(root: click.Group) -> str:
 
 
 def _profiles(root: click.Group) -> str:
-    texts = {str(param.name): str(param.help) for param in root.params if isinstance(param, click.Option)}
-    sections: Mapping[str, tuple[str, ...]] = {"connect": CONNECT_KEYS, "expect": EXPECTABLE}
-    lines = ["# Settings of a profile\n", "A profile is a mapping below `profiles:` of the config file, by its name.\n"]
+    """Make the page of a profile's settings: what `eosctl profile --help` says, and every key."""
+    profile = root.get_command(click.Context(root), "profile")
+    lines = ["# Settings of a profile\n", *_help(profile)] if profile is not None else []
+    lines += ["## All keys\n", "| key | option | meaning of the option |", "| --- | --- | --- |"]
+    options = {str(param.name): param for param in root.params if isinstance(param, click.Option)}
+    members: Mapping[str, tuple[str, ...]] = {"connect": CONNECT_KEYS, "expect": EXPECTABLE}
     for key in sorted(PROFILE_KEYS):
-        lines.append(f"## {key}\n")
-        if key in texts:
-            lines.append(f"As `--{key.replace('_', '-')}`: {_escaped(texts[key])}\n")
-        for inner in sections.get(key, ()):
-            lines.append(f"* `{inner}`")
-        lines.append("")
-    return "\n".join(lines)
+        for name in [f"{key}.{inner}" for inner in members.get(key, ())] or [key]:
+            option = options.get(name.replace(".", "_"))
+            names, text = (f"`{option.opts[-1]}`", str(option.help)) if option is not None else ("", "")
+            lines.append(f"| `{name}` | {names} | {_cell(text)} |".replace("|  |", "| |"))
+    return "\n".join([*lines, ""])
 
 
 def _kinds() -> str:
