@@ -35,6 +35,8 @@ _DOCUMENTS = {
 }
 """A file or a folder of the repository -> its page."""
 _FILE_OF_PAGE = {page: file for file, page in _DOCUMENTS.items() if file != "docs/how-to"}
+_ITEM = re.compile(r"(?:[*-]|\d+\.) ")
+_PARAGRAPH = re.compile(r"(?!(?:[*-]|\d+\.) )\S")
 _LINK = re.compile(r'(\]\(|\bsrc=")([^)\s"#:]+)(?=[)"#])')
 
 
@@ -56,7 +58,19 @@ def on_page_markdown(markdown: str, *, page: Page, **_given: object) -> str:
         there = _DOCUMENTS.get(target, target.removeprefix("docs/"))
         return match[1] + posixpath.relpath(there, posixpath.dirname(here) or ".")
 
-    return _LINK.sub(changed, markdown)
+    return _LINK.sub(changed, _with_lists(markdown))
+
+
+def _with_lists(markdown: str) -> str:
+    """Return the text with an empty line before each list, which Python-Markdown needs and GitHub does not."""
+    lines: list[str] = []
+    in_code = False
+    for line in markdown.splitlines():
+        in_code ^= line.lstrip().startswith("```")
+        if not in_code and _ITEM.match(line) and lines and _PARAGRAPH.match(lines[-1]):
+            lines.append("")
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _documents() -> Iterator[tuple[str, str]]:

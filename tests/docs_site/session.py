@@ -6,6 +6,7 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from getpass import getuser
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,7 +71,7 @@ class Shell:
         self._process.communicate()
 
     def run(self, script: str) -> str:
-        """Return what a script prints; the state directory is shown as the usual one."""
+        """Return what a script prints, with the usual state directory, and root as the user of `history`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         end = "-- end of step --"
@@ -82,4 +83,5 @@ class Shell:
             assert line, "the shell has ended"
             assert time.monotonic() < until_s, script
             lines.append(line)
-        return _AS_ROOT.sub("", "".join(lines)).replace(str(self._home), "~/.local/state")
+        printed = _AS_ROOT.sub("", "".join(lines)).replace(str(self._home), "~/.local/state")
+        return re.sub(rf"(?<=Z  ){re.escape(getuser())}(?=  )", "root", printed)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
 import posixpath
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -52,6 +54,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@functools.cache
+def _read(page: Path) -> _Links:
+    return _Links(page)
+
+
 def _pages(site: Path) -> set[str]:
     return {str(path.relative_to(site)) for path in site.rglob("*.html")} - {"404.html"}
 
@@ -61,17 +68,26 @@ def test_each_page_is_reached_in_two_clicks(site: Path) -> None:
     for _click in range(2):
         for page in list(reached):
             folder = posixpath.dirname(page)
-            reached |= {
-                posixpath.normpath(posixpath.join(folder, link)) for link in _Links(site / page).links
-            } & _pages(site)
+            reached |= {posixpath.normpath(posixpath.join(folder, link)) for link in _read(site / page).links} & _pages(
+                site
+            )
     assert _pages(site) - reached == set()
     wanted = {str(path.relative_to(ROOT / "docs").with_suffix(".html")) for path in (ROOT / "docs").rglob("*.md")}
     assert wanted <= reached
 
 
+def test_lists_are_lists(site: Path) -> None:
+    """Python-Markdown takes a list right behind a paragraph for more of it: `Said by: * kafka-clients`."""
+    texts = {page: (site / page).read_text(encoding="utf-8") for page in _pages(site)}
+    paragraphs = {page: re.findall(r"<p>(.*?)</p>", text, re.DOTALL) for page, text in texts.items()}
+    assert [
+        page for page, found in paragraphs.items() if any(re.search(r"\n(?:[*-]|\d+\.) ", each) for each in found)
+    ] == []
+
+
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     """The `offline` plugin of the theme would have each page load a script from a CDN."""
-    loaded = {each for page in _pages(site) for each in _Links(site / page).loads}
+    loaded = {each for page in _pages(site) for each in _read(site / page).loads}
     assert len(loaded) > 5
     assert [each for each in loaded if "//" in each] == []
     styles = "".join(path.read_text(encoding="utf-8") for path in site.rglob("*.css"))
@@ -88,7 +104,7 @@ def test_the_reference_has_every_command_and_option(site: Path) -> None:
     for leaf, command in leaves().items():
         page = site / "reference" / "commands" / f"{leaf.split()[0]}.html"
         text = page.read_text(encoding="utf-8")
-        assert f"eosctl-{leaf.replace(' ', '-')}" in _Links(page).ids, leaf
+        assert f"eosctl-{leaf.replace(' ', '-')}" in _read(page).ids, leaf
         hidden = [param for param in command.params if getattr(param, "hidden", False)]
         names = {name for param in command.params if param not in hidden for name in param.opts if name.startswith("-")}
         assert [name for name in names if name not in text] == [], leaf
@@ -98,6 +114,6 @@ def test_the_reference_has_every_command_and_option(site: Path) -> None:
 
 
 def test_the_reference_has_every_kind_and_setting(site: Path) -> None:
-    assert set(all_kinds()) <= _Links(site / "reference" / "kinds.html").ids
+    assert set(all_kinds()) <= _read(site / "reference" / "kinds.html").ids
     settings = (site / "reference" / "profiles.html").read_text(encoding="utf-8")
     assert [key for key in PROFILE_KEYS if f"<code>{key}" not in settings] == []
