@@ -17,25 +17,35 @@ from eosctl.explain.kinds import declared_kinds, schema_of
 from eosctl.output.rows import words_of_columns
 from eosctl.profiles.sources import CONNECT_KEYS, EXPECTABLE, PROFILE_KEYS
 
+_ROOT_MODULE = importlib.import_module("eosctl.commands.frame.root")
+_ROOT: click.Group = _ROOT_MODULE.root
+_GROUPS: Mapping[str, tuple[str, str, str]] = _ROOT_MODULE.COMMANDS
+_GlobalOption: type[click.Option] = importlib.import_module("eosctl.commands.frame.help").GlobalOption
 _Pages = Iterator[tuple[str, str]]
 _COMMANDS = "reference/commands"
 
 
 def reference_pages() -> _Pages:
     """Make all of them."""
-    root: click.Group = importlib.import_module("eosctl.commands.frame.root").root
-    yield from _pages_of_commands(root)
-    yield "reference/options.md", _global_options(root)
-    yield "reference/profiles.md", _profiles(root)
+    yield from _pages_of_commands()
+    yield "reference/options.md", _global_options()
+    yield "reference/profiles.md", _profiles()
     yield "reference/kinds.md", _kinds()
 
 
-def _pages_of_commands(root: click.Group) -> _Pages:
-    context = click.Context(root, info_name="eosctl")
-    lines = ["# Commands\n", inspect.cleandoc(root.help or "") + "\n", "| command | what it does |", "| --- | --- |"]
-    for name, command in _below(root, context):
-        lines.append(f"| [`eosctl {name}`]({name}.md) | {_cell(command.get_short_help_str(limit=200))} |")
+def _pages_of_commands() -> _Pages:
+    context = click.Context(_ROOT, info_name="eosctl")
+    for name, command in _below(_ROOT, context):
         yield f"{_COMMANDS}/{name}.md", "\n".join(_command(command, context, name, level=1))
+    lines = ["# Commands\n", *_help(_ROOT)]
+    for group in dict.fromkeys(group for group, _module, _text in _GROUPS.values()):
+        lines += [f"## {group}\n", "| command | what it does |", "| --- | --- |"]
+        lines += [
+            f"| [`eosctl {name}`]({name}.md) | {_cell(text)} |"
+            for name, (its_group, _module, text) in _GROUPS.items()
+            if its_group == group
+        ]
+        lines.append("")
     yield f"{_COMMANDS}/index.md", "\n".join(lines)
 
 
@@ -53,9 +63,9 @@ def _command(command: click.Command, above: click.Context, name: str, *, level: 
     yield f"{'#' * level} {context.command_path}\n"
     yield f"```\n{usage}\n```\n"
     yield from _help(command)
-    options = [param for param in command.params if isinstance(param, click.Option) and not param.hidden]
-    for option in options:
-        yield from _option(option, context)
+    for param in command.params:
+        if isinstance(param, click.Option) and not isinstance(param, _GlobalOption):
+            yield from _option(param, context)
     if isinstance(command, click.Group):
         for inner, found in _below(command, context):
             yield from _command(found, context, inner, level=level + 1)
@@ -76,32 +86,32 @@ def _help(command: click.Command) -> Iterator[str]:
 
 
 def _option(option: click.Option, context: click.Context) -> Iterator[str]:
-    record = option.get_help_record(context)
+    record = click.Option.get_help_record(option, context)  # that of a global option needs --help-all
     if record is not None:
         names, text = record
         yield f"`{names}`\n:   {_escaped(text) or '(no text)'}\n"
 
 
-def _global_options(root: click.Group) -> str:
+def _global_options() -> str:
     lines = [
         "# Global options\n",
         "Each command takes them, before and after its name. An option goes before the environment, that before the",
         "profile, then comes the worker's file (`-w`); `eosctl profile show --origin` shows where each value comes",
         "from.\n",
     ]
-    context = click.Context(root, info_name="eosctl")
-    for param in root.params:
-        if isinstance(param, click.Option) and not param.hidden:
+    context = click.Context(_ROOT, info_name="eosctl")
+    for param in _ROOT.params:
+        if isinstance(param, _GlobalOption):
             lines += _option(param, context)
     return "\n".join(lines)
 
 
-def _profiles(root: click.Group) -> str:
+def _profiles() -> str:
     """Make the page of a profile's settings: what `eosctl profile --help` says, and every key."""
-    profile = root.get_command(click.Context(root), "profile")
+    profile = _ROOT.get_command(click.Context(_ROOT), "profile")
     lines = ["# Settings of a profile\n", *_help(profile)] if profile is not None else []
     lines += ["## All keys\n", "| key | option | meaning of the option |", "| --- | --- | --- |"]
-    options = {str(param.name): param for param in root.params if isinstance(param, click.Option)}
+    options = {str(param.name): param for param in _ROOT.params if isinstance(param, click.Option)}
     members: Mapping[str, tuple[str, ...]] = {"connect": CONNECT_KEYS, "expect": EXPECTABLE}
     for key in sorted(PROFILE_KEYS):
         for name in [f"{key}.{inner}" for inner in members.get(key, ())] or [key]:

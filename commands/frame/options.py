@@ -13,6 +13,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.errors import ExitCode, RefusedError
 
 from .candidates import offer_names
+from .help import GlobalOption, WithGlobalOptions, help_all_option
 from .session import OUTPUTS, Session
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -100,17 +101,17 @@ _GLOBAL_OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
 }
 
 
-def global_options(*, hidden: bool) -> list[click.Option]:
-    """Make fresh copies of the global options; subcommands carry them hidden, so that `--help` is about the command."""
-    options = [
-        click.Option(names, expose_value=False, callback=_collect, is_eager=True, hidden=hidden, **settings)
+def global_options() -> list[click.Option]:
+    """Make fresh copies of the global options."""
+    options: list[click.Option] = [
+        GlobalOption(names, expose_value=False, callback=_collect, is_eager=True, **settings)
         for names, settings in _GLOBAL_OPTIONS.items()
     ]
     offer_names(options)
-    return options
+    return [*options, help_all_option()]
 
 
-class EosctlCommand(click.Command):
+class EosctlCommand(WithGlobalOptions, click.Command):
     """A command that also takes the global options."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -119,11 +120,10 @@ class EosctlCommand(click.Command):
         self.help = re.sub(r"(?m)^( *)Example: (?=eosctl )", "\\1\b\n\\1Example:\n\\1  ", self.help or "")
         offer_names(self.params)
         own = {name for param in self.params for name in (*param.opts, *param.secondary_opts)}
-        self.params += [option for option in global_options(hidden=True) if own.isdisjoint(option.opts)]
-        self.epilog = self.epilog or "The global options of `eosctl --help` are accepted here too."
+        self.params += [option for option in global_options() if own.isdisjoint(option.opts)]
 
 
-class EosctlGroup(click.Group):
+class EosctlGroup(WithGlobalOptions, click.Group):
     """A command group whose commands take the global options."""
 
     command_class = EosctlCommand
@@ -131,7 +131,7 @@ class EosctlGroup(click.Group):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params += global_options(hidden=True)
+        self.params += global_options()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the subcommands with their first sentence in full, which click would cut."""

@@ -26,7 +26,7 @@ def unit() -> str:
 def test_the_unit_starts_what_there_is(unit: str, invoke: Invoke) -> None:
     started = re.search(r"(?m)^ExecStart=\S+/eosctl (.*)$", unit)
     assert started is not None
-    help_text = invoke("exporter", "--help").stdout + invoke("--help").stdout
+    help_text = invoke("exporter", "--help").stdout + invoke("--help-all").stdout
     for word in started[1].split():
         if word.startswith("-"):
             assert re.search(rf"(?m)^\s+.*{re.escape(word)}\b", help_text), word
