@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from eosctl.errors import UsageError
 from eosctl.report import Report
 
 from .frame.options import EosctlCommand
@@ -43,15 +44,29 @@ def explain(words: tuple[str, ...]) -> Report:
 
 @click.command(cls=EosctlCommand)
 @click.argument("kind", required=False)
-def schema(kind: str | None) -> Report:
+@click.option(
+    "--all", "folder", metavar="DIR", help="Write every schema to this folder, a file each, and an index.json."
+)
+def schema(kind: str | None, folder: str | None) -> Report:
     """Print the JSON Schemas of `-o json`.
 
     Without KIND, the kinds are listed. With KIND, its schema (2020-12) is printed as is, ready for a validator; -o json
     prints it as data.schema. -o yaml prints the same document, -o ndjson its data.rows, one per line. Fields may be
-    added to a kind, never renamed or removed. Needs no Kafka.
+    added to a kind, never renamed or removed.
 
-    Example: eosctl schema fence-plan > fence-plan.schema.json
+    The kind config-file is the file with the profiles: an editor that knows its schema completes and checks it.
+    YAML's language server takes it from a comment in the first line of that file, `# yaml-language-server:
+    $schema=/path/to/config-file.schema.json`. Needs no Kafka.
+
+    \b
+    Example:
+      eosctl schema fence-plan > fence-plan.schema.json
+      eosctl schema --all schemas
     """
-    from eosctl.explain.operations import list_kinds, show_schema
+    from eosctl.explain.operations import list_kinds, show_schema, write_schemas
 
+    if folder is not None:
+        if kind is not None:
+            raise UsageError("KIND and --all exclude each other", hint="--all writes every kind.")
+        return write_schemas(folder)
     return list_kinds() if kind is None else show_schema(kind)

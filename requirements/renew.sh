@@ -19,3 +19,5 @@ lock ../pyproject.toml --constraints "$everything" $(others build.txt) --output-
 lock ../pyproject.toml --constraints "$everything" $(others build.txt eosctl.txt) --extra spark --output-file spark.txt
 lock ../pyproject.toml --constraints "$everything" $(others build.txt eosctl.txt) --extra java --output-file java.txt
 lock ../pyproject.toml --constraints "$everything" $(others build.txt eosctl.txt spark.txt) --extra dev --output-file dev.txt
+# what makes a release has an environment of its own (tools/release.py), so that its versions bind nobody else's
+lock --group ../pyproject.toml:release --output-file release.txt

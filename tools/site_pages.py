@@ -44,6 +44,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add the pages that are made here, and fill the folders of the nav with their pages."""
     for page, text in (*_documents(), *reference_pages()):
         files.append(File.generated(config, page, content=text))
+    for path in sorted(path for path in (ROOT / "deploy").rglob("*") if path.is_file()):
+        files.append(File.generated(config, str(path.relative_to(ROOT)), abs_src_path=str(path)))
     config.nav = [_filled(item, files) for item in config.nav or ()]
     return files
 

@@ -14,8 +14,9 @@ from typing import Any
 import click
 
 from eosctl.explain.kinds import declared_kinds, schema_of
+from eosctl.output.json_schema import schema_of_type
 from eosctl.output.rows import words_of_columns
-from eosctl.profiles.sources import CONNECT_KEYS, EXPECTABLE, PROFILE_KEYS
+from eosctl.profiles.file_format import Connect, ExpectedTarget, Profile
 
 _ROOT_MODULE = importlib.import_module("eosctl.commands.frame.root")
 _ROOT: click.Group = _ROOT_MODULE.root
@@ -23,6 +24,8 @@ _GROUPS: Mapping[str, tuple[str, str, str]] = _ROOT_MODULE.COMMANDS
 _GlobalOption: type[click.Option] = importlib.import_module("eosctl.commands.frame.help").GlobalOption
 _Pages = Iterator[tuple[str, str]]
 _COMMANDS = "reference/commands"
+_ANY_TEXT = {"string", "integer", "number", "boolean"}
+"""The types of a value that is text in the config file, where YAML reads `9092` and `true` as no text."""
 
 
 def reference_pages() -> _Pages:
@@ -107,18 +110,13 @@ def _global_options() -> str:
 
 
 def _profiles() -> str:
-    """Make the page of a profile's settings: what `eosctl profile --help` says, and every key."""
+    """Make the page of the config file: what `eosctl profile --help` says, and every member, as its schema has it."""
     profile = _ROOT.get_command(click.Context(_ROOT), "profile")
     lines = ["# Settings of a profile\n", *_help(profile)] if profile is not None else []
-    lines += ["## All keys\n", "| key | option | meaning of the option |", "| --- | --- | --- |"]
-    options = {str(param.name): param for param in _ROOT.params if isinstance(param, click.Option)}
-    members: Mapping[str, tuple[str, ...]] = {"connect": CONNECT_KEYS, "expect": EXPECTABLE}
-    for key in sorted(PROFILE_KEYS):
-        for name in [f"{key}.{inner}" for inner in members.get(key, ())] or [key]:
-            option = options.get(name.replace(".", "_"))
-            names, text = (f"`{option.opts[-1]}`", str(option.help)) if option is not None else ("", "")
-            lines.append(f"| `{name}` | {names} | {_cell(text)} |".replace("|  |", "| |"))
-    return "\n".join([*lines, ""])
+    lines.append("`eosctl schema config-file` prints the JSON Schema of the file, for editors.\n")
+    for title, members in (("A profile", Profile), ("connect", Connect), ("expect", ExpectedTarget)):
+        lines += [f"## {title}\n", inspect.cleandoc(members.__doc__ or "") + "\n", *_table(schema_of_type(members)), ""]
+    return "\n".join(lines)
 
 
 def _kinds() -> str:
@@ -132,16 +130,18 @@ def _kinds() -> str:
         data = _properties(schema_of(name)).get("data", {})
         for where, members in _tables(data):
             if members:
-                lines += [f"`{where}`:\n", "| member | type | meaning |", "| --- | --- | --- |"]
-                lines += [
-                    f"| `{member}` | {_type(each)} | {_cell(each.get('description', ''))} |"
-                    for member, each in members.items()
-                ]
-                lines.append("")
+                lines += [f"`{where}`:\n", *_table({"properties": members}), ""]
         columns = list(words_of_columns(kind))
         if columns:
             lines.append("Columns: " + ", ".join(f"`{header}`" for header, _text in columns) + ".\n")
     return "\n".join(lines)
+
+
+def _table(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a table with the members of an object."""
+    yield from ("| member | type | meaning |", "| --- | --- | --- |")
+    for member, each in _properties(schema).items():
+        yield f"| `{member}` | {_type(each)} | {_cell(each.get('description', ''))} |"
 
 
 def _tables(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -160,7 +160,10 @@ def _properties(schema: Any) -> dict[str, Any]:
 def _type(schema: Mapping[str, Any]) -> str:
     """Return the types of a member in words; a choice of words is listed."""
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(_type(each) for each in schema["anyOf"]))
+        types = list(dict.fromkeys(_type(each) for each in schema["anyOf"]))
+        if set(types) >= _ANY_TEXT:
+            types = ["text", *(each for each in types if each not in _ANY_TEXT)]
+        return " or ".join(types)
     if "enum" in schema:
         return ", ".join(f"`{each}`" for each in schema["enum"])
     if schema.get("type") == "array":

@@ -20,7 +20,11 @@ from ..frame.options import Duration, EosctlCommand
 @click.option(
     "--label", "labels", multiple=True, metavar="NAME=VALUE", help="A label that every alert gets (repeatable)."
 )
-def rules(*, job: str, offsets_still: float, labels: tuple[str, ...]) -> Report:
+@click.option(
+    "--format", "file_format", type=click.Choice(["rules", "prometheusrule"]), default="rules", show_default=True,
+    help="A file for rule_files, or a PrometheusRule for Prometheus' operator on Kubernetes.",
+)  # fmt: skip
+def rules(*, job: str, offsets_still: float, labels: tuple[str, ...], file_format: str) -> Report:
     """Print alerting rules for Prometheus.
 
     Prints a rule file for `rule_files`: hanging transactions, last stable offsets that stand still, tasks that run
@@ -29,11 +33,14 @@ def rules(*, job: str, offsets_still: float, labels: tuple[str, ...]) -> Report:
     annotation `runbook` is the command that checks or fixes it; add -b and -g, or --profile. -o json has the alerts as
     rows. Needs no Kafka. Needs Prometheus 2.30.
 
-    Example: eosctl exporter rules --job eosctl --label team=streaming > eosctl-rules.yml
+    \b
+    Example:
+      eosctl exporter rules --job eosctl --label team=streaming > eosctl-rules.yml
+      eosctl exporter rules --format prometheusrule | kubectl apply -f -
     """
     from eosctl.exporter.alerts import RulesRequest, make_rules
 
-    return make_rules(RulesRequest(job, offsets_still, labels))
+    return make_rules(RulesRequest(job, offsets_still, labels, as_resource=file_format == "prometheusrule"))
 
 
 @click.command("dashboard", cls=EosctlCommand)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO, BinaryIO, cast
 from zlib import error as ZlibError  # noqa: N812 - an exception of this name is read as one
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from eosctl.codes import Code
 from eosctl.core.wording import did_you_mean
@@ -20,6 +23,7 @@ from eosctl.explain.kinds import all_kinds, declared_kinds, schema_of
 from eosctl.explain.rows import (
     EXPLAIN,
     SCHEMA,
+    SCHEMA_FILES,
     SCHEMA_LIST,
     EntriesSummary,
     ExplainedRow,
@@ -27,25 +31,57 @@ from eosctl.explain.rows import (
     KindsSummary,
     KindSummary,
     SchemaData,
+    SchemaFiles,
 )
 from eosctl.failures.rows import entry_part
 from eosctl.failures.rules import BY_CODE, entries_named, nearest_name
 from eosctl.failures.tally import lines_of, recognise
+from eosctl.machine.files import write_whole
 from eosctl.output.rows import words_of_columns
+from eosctl.profiles.file_format import CONFIG_FILE, config_schema
+from eosctl.profiles.file_format import WHAT as CONFIG_FILE_IS
 from eosctl.report import Report
 
 
 def list_kinds() -> Report:
-    """List every kind of document, by name."""
-    rows = [KindRow(kind=name, what=what) for name, what in all_kinds().items()]
+    """List every kind of document, by name, and the file that eosctl reads."""
+    rows = [KindRow(kind=name, what=what) for name, what in _names().items()]
     return Report(kind=SCHEMA_LIST, rows=rows, summary=KindsSummary(kinds=len(rows)))
+
+
+def _names() -> dict[str, str]:
+    return dict(sorted([*all_kinds().items(), (CONFIG_FILE, CONFIG_FILE_IS)]))
 
 
 def show_schema(kind: str) -> Report:
     """Return the schema of one kind. Raises NotFoundError, which suggests names of similar spelling."""
-    if kind not in all_kinds():
-        raise NotFoundError(f"there is no kind {kind!r}", hint=_nearest(kind, all_kinds(), listing="eosctl schema"))
-    return Report(kind=SCHEMA, summary=KindSummary(kind=kind), data=SchemaData(schema=schema_of(kind)))
+    if kind not in _names():
+        raise NotFoundError(f"there is no kind {kind!r}", hint=_nearest(kind, _names(), listing="eosctl schema"))
+    return Report(kind=SCHEMA, summary=KindSummary(kind=kind), data=SchemaData(schema=_schema(kind)))
+
+
+def _schema(name: str) -> dict[str, object]:
+    return config_schema() if name == CONFIG_FILE else schema_of(name)
+
+
+def write_schemas(folder: str) -> Report:
+    """Write a file for each schema and an index of them; raises InputFileError if the folder can't be written to."""
+    where, listed = Path(folder).expanduser(), list_kinds()
+    index = [{"kind": name, "what": what, "file": f"{name}.schema.json"} for name, what in _names().items()]
+    files = {f"{name}.schema.json": _schema(name) for name in _names()} | {"index.json": {"schemas": index}}
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        for name, document in files.items():
+            text = f"{json.dumps(document, indent=2)}\n".encode()
+            write_whole(where / name, partial(_write, text), mode=0o644, synced=False)
+    except OSError as exc:
+        reason = exc.strerror or exc
+        raise InputFileError(f"cannot write {where}: {reason}", hint="Check the path and its rights.") from exc
+    return replace(listed, kind=SCHEMA_FILES, data=SchemaFiles(folder=str(where)))
+
+
+def _write(text: bytes, file: IO[bytes]) -> None:
+    file.write(text)
 
 
 def _nearest(word: str, known: Iterable[str], *, listing: str) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, UnsetType
 
 from eosctl.failures.rows import EntryPart, entry_lines
+from eosctl.foreign import printable
 from eosctl.output.rows import Kind, Printed, Text
 from eosctl.report import Report
 
@@ -58,6 +59,14 @@ class SchemaData(Printed):
     """The schema."""
 
     schema: Annotated[dict[str, object], "The JSON Schema of the whole document."]
+
+
+class SchemaFiles(Printed):
+    """The folder."""
+
+    folder: Annotated[str, "With --all: the folder with a file KIND.schema.json each, and index.json."] | UnsetType = (
+        UNSET
+    )
 
 
 class CompletionData(Printed):
@@ -129,6 +138,11 @@ def _schema(report: Report) -> Iterable[str]:
     yield from json.dumps(report.data_of(SchemaData).schema, indent=2).splitlines()
 
 
+def _files(report: Report) -> Iterable[str]:
+    folder = report.data_of(SchemaFiles).folder
+    yield f"{len(report.rows)} schemas and index.json are in {printable(str(folder))}"
+
+
 def _script(report: Report) -> Iterable[str]:
     yield from report.data_of(CompletionData).script.rstrip("\n").split("\n")
 
@@ -141,7 +155,11 @@ EXPLAIN = Kind(
     summary=EntriesSummary,
     text=Text(columns=(), lines=_explained),
 )
-SCHEMA_LIST = Kind("schema-list", "The kinds of documents.", row=KindRow, summary=KindsSummary)
+SCHEMA_LIST = Kind(
+    "schema-list", "The kinds of documents, and the file that eosctl reads.", row=KindRow, summary=KindsSummary,
+    data=SchemaFiles,
+)  # fmt: skip
+SCHEMA_FILES = SCHEMA_LIST.shown_as(Text(columns=(), lines=_files, prose=False))
 SCHEMA = Kind(
     "schema",
     "The JSON Schema of one kind.",

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from eosctl.checks.cluster import NEARLY_FULL
 from eosctl.collect.codes import STALE
 from eosctl.errors import UsageError
 from eosctl.exporter.metrics import metric
-from eosctl.exporter.rows import EXPORTER_RULES, AlertRow, AlertsSummary, RuleFile
+from eosctl.exporter.rows import EXPORTER_RULES, PROMETHEUS_RULE, AlertRow, AlertsSummary, RuleFile
 from eosctl.report import Report
 
 Severity = Literal["critical", "warning"]
@@ -292,11 +292,15 @@ _RESERVED = ("alertname", "severity")
 
 
 class RulesRequest(Struct, frozen=True):
-    """`job` is the scrape job of the exporters; `labels` are added to every alert, as NAME=VALUE."""
+    """`job` is the scrape job of the exporters; `labels` are added to every alert, as NAME=VALUE.
+
+    `as_resource`: show the rules as a resource for Prometheus' operator.
+    """
 
     job: str = DEFAULT_JOB
     offsets_still_s: float = DEFAULT_OFFSETS_STILL_S
     labels: Sequence[str] = ()
+    as_resource: bool = False
 
 
 def make_rules(request: RulesRequest) -> Report:
@@ -306,8 +310,17 @@ def make_rules(request: RulesRequest) -> Report:
     rows = [_row(alert, series) for alert in ALERTS]
     rules = [rule_of(alert, series, more) for alert in ALERTS]
     document: dict[str, object] = {"groups": [{"name": "eosctl", "rules": rules}]}
+    resource: dict[str, object] = {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": {"name": "eosctl"},
+        "spec": document,
+    }
     return Report(
-        kind=EXPORTER_RULES, rows=rows, summary=AlertsSummary(alerts=len(rows)), data=RuleFile(rules=document)
+        kind=PROMETHEUS_RULE if request.as_resource else EXPORTER_RULES,
+        rows=rows,
+        summary=AlertsSummary(alerts=len(rows)),
+        data=RuleFile(rules=document, resource=resource if request.as_resource else UNSET),
     )
 
 

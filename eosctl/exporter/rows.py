@@ -84,6 +84,9 @@ class RuleFile(Printed):
     """The rule file."""
 
     rules: Annotated[dict[str, object], "The rule file, as Prometheus reads it."]
+    resource: (
+        Annotated[dict[str, object], "With --format prometheusrule: the resource with these rules."] | UnsetType
+    ) = UNSET
 
 
 class DashboardSummary(Printed):
@@ -102,6 +105,10 @@ def _rule_file(report: Report) -> Iterable[str]:
     yield from yaml_text(report.data_of(RuleFile).rules).splitlines()
 
 
+def _prometheus_rule(report: Report) -> Iterable[str]:
+    yield from yaml_text(report.data_of(RuleFile).resource).splitlines()
+
+
 def _dashboard_file(report: Report) -> Iterable[str]:
     yield from json.dumps(report.data_of(DashboardFile).dashboard, indent=2).splitlines()
 
@@ -114,6 +121,7 @@ EXPORTER_RULES = Kind(
     data=RuleFile,
     text=Text(columns=(), lines=_rule_file, prose=False),
 )
+PROMETHEUS_RULE = EXPORTER_RULES.shown_as(Text(columns=(), lines=_prometheus_rule, prose=False))
 EXPORTER_DASHBOARD = Kind(
     "exporter-dashboard",
     "A dashboard for Grafana.",

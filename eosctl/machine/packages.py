@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import sys
 from importlib import metadata
+from zipimport import zipimporter
 
 
 def install_hint(extra: str) -> str:
     """Return the command that installs the packages of the extra `extra` of pyproject.toml, such as `spark`.
 
     It names the packages themselves: no package index has eosctl, and anyone who took that name there could run code.
+    Into the one file for machines without a network pip installs nothing.
     """
+    if isinstance(getattr(sys.modules["__main__"], "__loader__", None), zipimporter):
+        return f"The .pyz has no packages of the extra {extra!r}: use an eosctl that is installed from its wheel."
     try:
         requirements = metadata.requires("eosctl") or []
     except metadata.PackageNotFoundError:

@@ -286,7 +286,8 @@ def set_values(file: ConfigFile, profile: str, assignments: Sequence[str]) -> Re
 
 def _check(path: Sequence[str], value: str, profile: str) -> None:
     """Check one change by itself, before any of it is in a file or a message."""
-    one: dict[str, object] = {path[0]: value} if len(path) == 1 else {path[0]: {path[1]: value}}
+    given = value or None  # KEY= removes the key
+    one: dict[str, object] = {path[0]: given} if len(path) == 1 else {path[0]: {path[1]: given}}
     if len(path) == 1 and path[0] in _SECTIONS:
         raise UsageError(f"{path[0]} is a section", hint=f"Change its members: {path[0]}.NAME=VALUE.")
     check_profile(one, f"profile {profile}")

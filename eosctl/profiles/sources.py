@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import Struct
 
@@ -21,8 +21,8 @@ from eosctl.deadline import Clock, Deadline
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import arguments
 from eosctl.machine.files import NamedFiles, followed, make_folder
+from eosctl.profiles.file_format import Connect, Expectable, ExpectedTarget, Profile
 from eosctl.state.audit_file import lock_now
-from eosctl.target import DEFAULT_TOPICS
 
 Section = Mapping[str, Any]
 """A mapping of the config file as parsed: a profile, or a part of one."""
@@ -144,20 +144,9 @@ def strings(value: object, where: str) -> dict[str, str]:
 
 
 _EDIT_S, _POLL_S = 10.0, 0.05
-EXPECTABLE = ("kafka_cluster_id", "group_id", "mode")
-EXPECTABLE_MODES = ("enabled", "preparing", "disabled")
 CONNECT_SECRETS = ("key_password", "password", "token")
-CONNECT_KEYS = (
-    *("ca", "certificate", "key", "username", "trust_discovered"),
-    *(secret + suffix for secret in CONNECT_SECRETS for suffix in SECRET_SUFFIXES),
-)
-CONNECT_NAMES = tuple(f"connect_{key}" for key in (*CONNECT_KEYS, *CONNECT_SECRETS))
-PROFILE_KEYS = frozenset(
-    {
-        *("bootstrap_server", "command_config", "connect_url", "connect_map", "group_id", "worker_config"),
-        *("audit_log", "client", "connect", "expect", "ignore", *DEFAULT_TOPICS),
-    }
-)
+CONNECT_NAMES = tuple(f"connect_{key}" for key in (*Connect.__struct_fields__, *CONNECT_SECRETS))
+PROFILE_KEYS = frozenset(Profile.__struct_fields__)
 
 
 class ConfigFile(Struct, frozen=True):
@@ -272,12 +261,12 @@ def check_profile(profile: Section, where: str) -> None:
 
     _known(profile, PROFILE_KEYS, where)
     expect = mapping(profile.get("expect"), f"{where}: expect")
-    _known(expect, EXPECTABLE, f"{where}: expect")
-    if expect.get("mode") not in (None, *EXPECTABLE_MODES):
-        raise InputFileError(f"{where}: expect.mode is one of {', '.join(EXPECTABLE_MODES)}, not {expect['mode']}")
+    _known(expect, ExpectedTarget.__struct_fields__, f"{where}: expect")
+    if expect.get("mode") not in (None, *get_args(Expectable)):
+        raise InputFileError(f"{where}: expect.mode is one of {', '.join(get_args(Expectable))}, not {expect['mode']}")
     connect = mapping(profile.get("connect"), f"{where}: connect")
     _refuse_literal(connect, CONNECT_SECRETS, f"{where}: connect")
-    _known(connect, CONNECT_KEYS, f"{where}: connect")
+    _known(connect, Connect.__struct_fields__, f"{where}: connect")
     _refuse_literal(strings(profile.get("client"), f"{where}: client"), SECRET_NAMES, f"{where}: client")
     parse_connect_map(as_list(profile.get("connect_map") or ()))
     for url in as_list(profile.get("connect_url") or ()):

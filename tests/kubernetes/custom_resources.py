@@ -18,8 +18,13 @@ _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-def define(plane: ControlPlane, kind: str, group: str, versions: Mapping[str, Sequence[str]]) -> None:
-    """A kind with a status of its own: version -> what its spec requires; the last version is the one that is kept."""
+def define(
+    plane: ControlPlane, kind: str, group: str, versions: Mapping[str, Sequence[str] | Mapping[str, Any]]
+) -> None:
+    """A kind with a status of its own: version -> what its spec requires, or all of its spec's schema.
+
+    The last version is the one that is kept.
+    """
     singular = kind.lower()
     made = [_version(name, required, stored=name == [*versions][-1]) for name, required in versions.items()]
     names = {"kind": kind, "singular": singular, "plural": f"{singular}s"}
@@ -29,8 +34,9 @@ def define(plane: ControlPlane, kind: str, group: str, versions: Mapping[str, Se
     wait_until(lambda: _established(plane.api("GET", path)), what=f"{kind} to be served", timeout_s=60)
 
 
-def _version(name: str, required: Sequence[str], *, stored: bool) -> Mapping[str, Any]:
-    spec = {**_OPEN, **({"required": list(required)} if required else {})}
+def _version(name: str, spec: Sequence[str] | Mapping[str, Any], *, stored: bool) -> Mapping[str, Any]:
+    if not isinstance(spec, Mapping):
+        spec = {**_OPEN, **({"required": list(spec)} if spec else {})}
     schema = {"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": _OPEN}}
     versioned = {"openAPIV3Schema": schema}
     return {"name": name, "served": True, "storage": stored, "schema": versioned, "subresources": {"status": {}}}

@@ -1,4 +1,4 @@
-"""The Job of docs/kubernetes, as it stands there: eosctl in a pod, with the rights of its service account only."""
+"""The Job of deploy/upgrade-job, as it stands there: eosctl in a pod, with the rights of its service account only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.kubernetes.workloads import Scene
 from tests.sandbox_fixtures import wait_until
 
 pytestmark = pytest.mark.live
-JOB = Path(__file__).parents[2] / "docs" / "kubernetes" / "upgrade-job.yaml"
+JOB = Path(__file__).parents[2] / "deploy" / "upgrade-job" / "upgrade-job.yaml"
 FILE = "connect.properties"
 
 

@@ -22,7 +22,7 @@ from tests.run.sharing import TOGETHER
 PART_LIMIT_S = 1500.0
 _PATIENT_LIMIT_S = 3 * PART_LIMIT_S  # of a part that gives way, also to what else runs on a machine
 _LINT_LIMIT_S = 300.0
-_SOURCES = ("eosctl", "commands", "tests", "benchmarks")
+_SOURCES = ("eosctl", "commands", "tests", "tools", "benchmarks")
 LINT = (
     Part("format", ("ruff", "format", "--check", "--quiet", *_SOURCES), _PATIENT_LIMIT_S, gives_way=True),
     Part("lint", ("ruff", "check", "--quiet", *_SOURCES), _PATIENT_LIMIT_S, gives_way=True),
@@ -62,7 +62,10 @@ _WITH = {
     "spark": "spark+stack",
     "stack and a Spark of their own": "stack+warm and a Spark of their own",
     "a Spark of their own": "short ones",
-    "wheel": "short ones",
+    "plane+stack": "node+plane+stack",
+    "operators+plane+stack": "node+plane+stack",
+    "release": "newest_stack",
+    "newest_stack+release": "newest_stack",
     "tests/test_contract_errors.py": "short ones",
     "tests/sandbox/test_jars.py": "short ones",
     "tests/sandbox/test_truststore.py": "short ones",

@@ -1,0 +1,1 @@
+"""Programs for those who maintain eosctl; nothing here is installed."""
