@@ -46,7 +46,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, page, content=text))
     for path in sorted(path for path in (ROOT / "deploy").rglob("*") if path.is_file()):
         files.append(File.generated(config, str(path.relative_to(ROOT)), abs_src_path=str(path)))
-    config.nav = [_filled(item, files) for item in config.nav or ()]
+    pages = sorted((file.src_uri for file in files.documentation_pages()), key=_index_first)
+    config.nav = _filled(config.nav, pages, named=str(config.nav))
     return files
 
 
@@ -85,20 +86,22 @@ def _documents() -> Iterator[tuple[str, str]]:
     yield "how-to/index.md", "\n".join(["# How-to\n", "One page a task.\n", *lines, ""])
 
 
-def _filled(item: Any, files: Files) -> Any:
-    """Return an item of the nav with the pages of each folder in a list in place of the folder's name."""
+def _index_first(page: str) -> tuple[str, bool, str]:
+    return posixpath.dirname(page), not page.endswith("/index.md"), page
+
+
+def _filled(item: Any, pages: list[str], named: str) -> Any:
+    """Return an item of the nav; in a list `folder/` stands for the pages there, `*.md` for what is named nowhere."""
     if isinstance(item, dict):
-        return {title: _filled(each, files) for title, each in item.items()}
+        return {title: _filled(each, pages, named) for title, each in item.items()}
     if not isinstance(item, list):
         return item
-    return [
-        page
-        for each in item
-        for page in (_pages_in(each, files) if str(each).endswith("/") else [_filled(each, files)])
-    ]
-
-
-def _pages_in(folder: str, files: Files) -> list[str]:
-    """Return the pages of a folder by name, its index first."""
-    found = [file.src_uri for file in files.documentation_pages() if file.src_uri.startswith(folder)]
-    return sorted(found, key=lambda uri: (not uri.endswith("/index.md"), uri))
+    found: list[Any] = []
+    for each in item:
+        if str(each).endswith("/"):
+            found += [page for page in pages if page.startswith(each)]
+        elif each == "*.md":
+            found += [page for page in pages if "/" not in page and f"'{page}'" not in named]
+        else:
+            found.append(_filled(each, pages, named))
+    return found
