@@ -5,17 +5,13 @@ from __future__ import annotations
 import functools
 import importlib
 import json
-import os
 import posixpath
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
 import click
-import pytest
 
 from eosctl.explain.kinds import all_kinds
 from eosctl.profiles.sources import PROFILE_KEYS
@@ -43,16 +39,6 @@ class _Links(HTMLParser):
             self.links.add(unquote(given.get("href") or "").partition("#")[0])
         elif tag in _LOADS and given.get("rel") not in ("next", "prev", "canonical"):
             self.loads.add(given.get(_LOADS[tag]) or "")
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    environ = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    return folder
 
 
 @functools.cache
