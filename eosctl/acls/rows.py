@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from eosctl.acls.rules import RightVerdict
 from eosctl.foreign import lines_of, printable
-from eosctl.output.cells import format_cell, summary_lines
+from eosctl.output.cells import TOTAL, format_cell, summary_lines
 from eosctl.output.rows import Counts, FindingRow, Header, Kind, Printed, Schema, Text, UnseenParts
 from eosctl.report import Report
 
@@ -93,7 +93,7 @@ class RightsSummary(Printed):
 class CheckSummary(Printed):
     """The number of rights per verdict."""
 
-    rights: Annotated[int, "How many rights are needed."]
+    rights: Annotated[int, "How many rights are needed.", TOTAL]
     allowed: Annotated[int, "How many the ACLs give."]
     missing: Annotated[int, "How many no ACL gives."]
     denied: Annotated[int, "How many an ACL denies."]

@@ -123,7 +123,7 @@ FENCE_PLAN, FENCE_RESULT = plan_and_result(
     ),
     result={
         "text": Text(
-            columns=(*_BEFORE, "after.producer_id", "after.producer_epoch", "outcome", "error.message"),
+            columns=(*_BEFORE, "after.producer_id", "after.producer_epoch", "outcome", "error.message?"),
             wide=("confirmed_by", "live.worker"),
             empty="There was nothing to fence.",
             most_rows=_MOST_ROWS,
