@@ -52,6 +52,7 @@ def run_plan(plan: Plan, *, yes: bool, dry_run: bool) -> Report:
     color = session.color(sys.stderr)
     render_report(shown, output=output, stream=sys.stderr, color=color, most_rows=_MOST_PLAN_ROWS)
     render_problems(shown, stream=sys.stderr)
+    session.shown_problems += shown.problems
     if not yes:
         _ask(plan.question, session)
     session.write_begun = True

@@ -261,7 +261,7 @@ class LogSummary(Printed):
 _WRITER = (
     *("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset", "last_timestamp"),
 )
-_END = (*_WRITER, "transactional_id", "reason", "decided", "refused", "lso_before")
+_END = (*_WRITER, "transactional_id?", "reason?", "decided?", "refused?", "lso_before")
 TXN_LIST = Kind(
     "txn-list",
     "Transactional ids, as coordinators list them.",

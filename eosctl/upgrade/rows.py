@@ -393,5 +393,5 @@ UPGRADE_VERIFY = Kind(
     "What keeps the workers from being provably in a mode.",
     row=FindingRow,
     summary=VerifySummary,
-    text=findings_text("Every worker is proven, and every gate passes."),
+    text=findings_text("Nothing stands against the target mode."),
 )
