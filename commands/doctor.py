@@ -10,7 +10,7 @@ import click
 from eosctl.app import App
 from eosctl.report import Report
 
-from .frame.options import EosctlCommand, pass_app, validation_option
+from .frame.options import EosctlCommand, pass_app, report_option, validation_option
 
 if TYPE_CHECKING:
     from eosctl.checks.ignored import IgnoredFinding
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     help="With --for and --application: check this principal's rights on ids, groups and internal topics.",
 )  # fmt: skip
 @validation_option
+@report_option
 @pass_app
 def doctor(
     app: App,

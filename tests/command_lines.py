@@ -124,6 +124,8 @@ LINES = [
             "upgrade plan --to enabled",
             "upgrade status",
             "upgrade verify --to enabled",
+            "upgrade verify --to enabled --report $out",
+            "doctor --report $out",
             "profile list",
             "profile show --origin",
             "profile check",

@@ -203,6 +203,52 @@ def validation_option(function: _F) -> _F:
     return option(function)
 
 
+def report_option(function: _F) -> _F:
+    """Add --report, which writes what the command returns as an HTML page; refuse a bad file before the work."""
+
+    @functools.wraps(function)
+    def with_report(*args: object, report: str | None, **kwargs: object) -> object:
+        if report is None:
+            return function(*args, **kwargs)
+        from eosctl.deadline import Event
+        from eosctl.output.page import report_page
+        from eosctl.state.pages import require_writable_page, with_page
+
+        context = click.get_current_context()
+        session = context.ensure_object(Session)
+        path = require_writable_page(report)
+        done = function(*args, **kwargs)
+        made_ms = session.stopwatch().clock.now_ms()
+        paged = with_page(done, path, report_page(done, asked=_asked(context), made_ms=made_ms))
+        if paged is done:
+            session.messages()(Event(f"report: {path}"))
+        return paged
+
+    option = click.option(
+        "--report",
+        metavar="FILE.html",
+        type=click.Path(dir_okay=False),
+        help="Also write the result as an HTML page, as evidence.",
+    )
+    return option(with_report)  # type: ignore[return-value]  # functools.wraps keeps the shape click needs
+
+
+def _asked(ctx: click.Context) -> str:
+    """Return the command line without the global options, in one spelling."""
+    from eosctl.foreign import shell_words
+
+    words = ctx.command_path.split()
+    for param in ctx.command.params:
+        name = str(param.name)
+        if name not in ctx.params or ctx.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE:
+            continue
+        value = ctx.params[name]
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [] if isinstance(param, click.Argument) else [max(param.opts, key=len)]
+            words += [] if isinstance(each, bool) else [str(each)]
+    return shell_words(*words)
+
+
 def waivers(*given: Waiver, **settings: Any) -> Callable[[_F], _F]:
     """Add the options that waive these checks; flags, unless click's `settings` say otherwise."""
 

@@ -191,7 +191,7 @@ def _emit(report: Report, session: Session, *, output: str, with_problems: bool 
     except BrokenPipeError:  # `| head` has seen enough; what was done was done all the same
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if with_problems:
-        render_problems(report, stream=sys.stderr)
+        render_problems(report, stream=sys.stderr, without=session.shown_problems)
     log = session.log()
     if log is not None:
         render_problems(report, stream=log)

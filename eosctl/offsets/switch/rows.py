@@ -74,7 +74,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"note: {format_cell(data.kept_elsewhere)}"
 
 
-_TEXT = Text(columns=("step", "outcome", "action", "before", "after", "detail"), lines=_lines, empty="Nothing to do.")
+_TEXT = Text(columns=("step", "outcome", "action", "before", "after", "detail?"), lines=_lines, empty="Nothing to do.")
 OFFSETS_SWITCH_PLAN, OFFSETS_SWITCH_RESULT = plan_and_result(
     "offsets-switch",
     "The steps of a move between offsets topics.",

@@ -21,8 +21,8 @@ from eosctl.fence.rules import parse_id_lines
 from eosctl.group.members import NodeName
 from eosctl.group.observation.rules import readings
 from eosctl.kafka.topics.stream import parse_address
-from eosctl.offsets.history.config_changes import compare_configs
 from eosctl.offsets.history.as_of import as_of
+from eosctl.offsets.history.config_changes import compare_configs
 from eosctl.offsets.history.events import offset_changes, went_back
 from eosctl.offsets.history.gtids import compare_gtids
 from eosctl.offsets.history.sources import KNOWN_SOURCES, lsn_number, lsn_texts
