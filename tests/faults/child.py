@@ -1,4 +1,4 @@
-"""eosctl as a process of its own: one that can be waited for, interrupted, killed, or given a full disk."""
+"""eosctl as a process of its own: one that can be waited for, killed, or given a full disk."""
 
 from __future__ import annotations
 
@@ -62,10 +62,6 @@ class Child:
             self.kill()
             raise
         return Outcome(self._process.returncode, stdout, stderr)
-
-    def interrupt(self) -> None:
-        """Ctrl-C."""
-        os.killpg(self._process.pid, signal.SIGINT)
 
     def kill(self) -> None:
         """kill -9 of all of its group; returns when it is gone."""

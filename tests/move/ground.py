@@ -6,9 +6,10 @@ time, and a watcher looks at both sides again and again: tasks of both must neve
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -25,9 +26,8 @@ from eosctl.group.members import connect_group
 from eosctl.group.protocol import CONNECTOR_ITSELF
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.sandbox.stack import Stack
-from tests.faults.child import Child
 from tests.migrate.spark.cluster import Cluster
-from tests.move.killed import KILLS_ITSELF
+from tests.move.killed import Ticking
 from tests.sandbox_fixtures import PATIENCE_S, FileSource, rest, wait_until
 
 _LINES_S, _LOOK_S = 0.01, 0.05
@@ -90,11 +90,20 @@ class Scene:
         self.config.write_text(yaml.safe_dump({"profiles": profiles}))
         self.config.chmod(0o600)
 
-    def start(self, side: str, *words: str, kill_at: int = 0, ticks: Path | None = None) -> Child:
-        """`eosctl WORDS…` on a side, as a process; it kills itself before the tick `kill_at`."""
-        line = [*words, "--config", str(self.config), "-p", side]
-        program = ("-c", KILLS_ITSELF, str(kill_at), str(ticks)) if ticks else ("-m", "eosctl")
-        return Child(line, self.folder, program=program)
+    def flags(self, side: str) -> list[str]:
+        """The global options that lead to a side."""
+        return ["--config", str(self.config), "-p", side]
+
+    def start(self, side: str, *words: str, at: int | str = "", signal_number: int = signal.SIGKILL) -> Ticking:
+        """`eosctl connectors move WORDS… --yes` on a side, as a process that gets a signal at its `at`-th moment."""
+        line = ["connectors", "move", *words, "--yes", *self.flags(side), "-o", "json"]
+        return Ticking(line, self.folder, at, signal_number)
+
+    def move(self, side: str, *words: str) -> Any:
+        """The document of a move that does not fail."""
+        done = self.start(side, *words).wait()
+        assert done.exit_code == 0, done.stdout + done.stderr
+        return done.json()
 
 
 @dataclass
@@ -240,8 +249,3 @@ def _running(side: Side, admin: NativeTransactionAdmin) -> frozenset[str]:
     held = {work for member in connect_group(admin.describe_group(side.group)).members for work in member.held}
     by_rest = {name for name, found in states.items() if "RUNNING" in found}
     return frozenset(by_rest | {name for name, task in held if task != CONNECTOR_ITSELF})
-
-
-def steps_of(document: Any) -> Sequence[Any]:
-    """The steps that a move reports."""
-    return [row.get("step") for row in document["data"]["rows"]]
