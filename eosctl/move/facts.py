@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from eosctl.connectors.dedicated import cluster_of_ids
 from eosctl.connectors.topics import find_topics
 from eosctl.core.configs.records import PROPERTY, names_one_of
 from eosctl.core.ids import task_transactional_ids
@@ -141,8 +140,7 @@ def _refuse_foreign_ids(there: Side, config: Mapping[str, str], *, ours: bool) -
         return
     count = java_number(config.get("tasks.max", "1")) or 1
     ids = task_transactional_ids(there.group_id, there.connector, min(count, _MOST_IDS))
-    at = cluster_of_ids(there.app, there.connector, config)
-    with (there.pinned() if at is None else at.with_clients(there.pinned())).transactions() as admin:
+    with there.of_tasks(config).transactions() as admin:
         described = admin.describe_transactions(ids)
     used = [each for each in ids if getattr(described[each], "state", None) == "Ongoing"]
     if used:
@@ -159,12 +157,9 @@ _MOST_IDS = 100
 
 def _missing_topics(here: Side, there: Side, config: Mapping[str, str], topics: Sequence[str]) -> list[Problem]:
     """Warn of output topics that are not on the Kafka cluster that the tasks there write to."""
-    at_here = cluster_of_ids(here.app, here.connector, here.require().config)
-    at_there = cluster_of_ids(there.app, there.connector, config)
-    app = there.pinned() if at_there is None else at_there.with_clients(there.pinned())
-    with (here.pinned() if at_here is None else at_here.with_clients(here.pinned())).topics() as reader:
+    with here.of_tasks(here.require().config).topics() as reader:
         cluster_id, of_here = reader.cluster_id(), reader.describe(topics, configs=False)
-    with app.topics() as reader:
+    with there.of_tasks(config).topics() as reader:
         if reader.cluster_id() == cluster_id:
             return []
         of_there = reader.describe(topics, configs=False)

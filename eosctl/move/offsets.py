@@ -18,15 +18,16 @@ from eosctl.connectors.dedicated import TOPIC_PROPERTY, OtherCluster, servers_of
 from eosctl.connectors.look import describe_store, store_name, topic_of
 from eosctl.core.allowances import NOTHING_WAIVED, Waiver
 from eosctl.core.clients.own_brokers import own_brokers
+from eosctl.core.java.json import encode_key
 from eosctl.core.offsets.names import GLOBAL
-from eosctl.core.offsets.records import OffsetKey
+from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.views import KeyAction, PlannedWrite, Store, live
 from eosctl.core.wording import counted, is_topic_name
 from eosctl.errors import RefusedError
 from eosctl.foreign import arguments
 from eosctl.move.rules import in_use, leftovers
 from eosctl.move.sides import Side
-from eosctl.offsets.history.events import order_of_values
+from eosctl.offsets.history.events import members_of, order_of_values
 from eosctl.offsets.history.gtids import Order
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
 from eosctl.offsets.stores.own import refuse_unfit_targets
@@ -179,3 +180,45 @@ def _newer_there(left: Sequence[PlannedWrite], target: OffsetsTopic) -> RefusedE
         f"connector's: --rename gives this one another name, `eosctl offsets reset` removes them, or "
         f"{Waiver.OVERWRITE_NEWER} puts those of this side in their place.",
     )
+
+
+def compare_answer(
+    arrival: Arrival, answer: Sequence[Mapping[str, object]]
+) -> tuple[list[Mapping[str, object] | None], list[Mapping[str, object] | None]]:
+    """Compare a worker's answer with the offsets that must be there.
+
+    Return the source partitions that it does not have, or with another offset, and those that its request can't find.
+    """
+    shown: dict[str, object] = {}
+    for entry in answer:
+        partition = entry.get("partition")
+        key = decode_key(encode_key(arrival.target.side.connector, partition)) if isinstance(partition, dict) else None
+        if isinstance(key, OffsetKey):
+            shown[key.identity] = entry.get("offset")
+    wanted: dict[str, list[object]] = {}
+    partitions: dict[str, Mapping[str, object] | None] = {}
+    for key in arrival.live():
+        partitions[key.identity] = key.partition
+        wanted.setdefault(key.identity, []).append(members_of(arrival.expected.records[key.raw].value))
+    wrong = [each for each, offsets in wanted.items() if each not in shown or shown[each] not in (None, *offsets)]
+    unfound = [each for each in wanted if each in shown and shown[each] is None]
+    return [partitions[each] for each in wrong], [partitions[each] for each in unfound]
+
+
+def refuse_left_behind(origin: OffsetsTopic, target: OffsetsTopic) -> None:
+    """Raise RefusedError if the side that the connector left has newer offsets than the one where it may have run."""
+    _found, own, fallback = origin.read()
+    expected = in_use(own, fallback, origin.side.connector, target.side.connector)
+    if origin.side.connector == target.side.connector and origin.place() == target.place():
+        return
+    _found, there, _global = target.read()
+    writes = plan_takeover(expected, there, target.side.connector)
+    newer = [write for write in writes if write.sends() and (write.before is None or _is_older(write, expected))]
+    if newer:
+        raise RefusedError(
+            f"{origin.side.connector} has {counted(len(newer), 'offset')} in {origin.side.where} that "
+            f"{'is' if len(newer) == 1 else 'are'} newer than in {target.side.where}, where it may have run since: it "
+            "ran on both sides; nothing was changed",
+            hint=f"`eosctl offsets get {origin.side.flags}--connector {arguments(origin.side.connector)}` and `eosctl "
+            f"offsets get {target.side.flags}--connector {arguments(target.side.connector)}` show both.",
+        )

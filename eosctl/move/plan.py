@@ -16,7 +16,7 @@ from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.foreign import arguments, shell_words
 from eosctl.move.facts import MoveFacts, gather_facts
 from eosctl.move.journal import BegunMove, Direction, Moves, MoveStep, read_moves
-from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival
+from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival, refuse_left_behind
 from eosctl.move.rules import config_there, shown_settings, steps_there
 from eosctl.move.sides import Side, look_at_side, refuse_same_side, require_creatable, require_stoppable
 from eosctl.offsets.switch.rights import require_valid_config
@@ -230,11 +230,13 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
         has_audit=facts.is_promised,
     )
     arrival = None
+    origin, target = offsets_topic(here, now.config), offsets_topic(there, config)
     if MoveStep.CREATE in steps:
         if there.now is None:
             require_valid_config(there.worker(), there.connector, config)
-        origin, target = offsets_topic(here, now.config), offsets_topic(there, config)
         arrival = plan_arrival(origin, target, overwrite=request.overwrite_newer)
+    elif MoveStep.RESUME in steps:
+        refuse_left_behind(origin, target)
     return _plan(here, there, request, moves, config=config, settings=settings, state=state, steps=steps,
                  begun=begun, arrival=arrival, facts=facts, tasks=now.task_count)  # fmt: skip
 
@@ -338,15 +340,16 @@ def _plan_back(here: Side, there: Side, request: MoveRequest, moves: Moves) -> M
     is_back = begun is not None and begun.may_have_run
     state = _state(here, begun or moved) if is_back else _state(there, begun or moved)
     steps = _steps_back(here, there, state=state, ran=ran, is_back=is_back)
-    arrival = None
-    facts = MoveFacts()
+    arrival, facts = None, MoveFacts()
+    of_there = there.now.config if there.now is not None else config
+    origin, target = offsets_topic(there, of_there), offsets_topic(here, now.config)
     if MoveStep.OFFSETS in steps:
-        of_there = there.now.config if there.now is not None else config
-        origin, target = offsets_topic(there, of_there), offsets_topic(here, now.config)
         arrival = plan_arrival(origin, target, overwrite=request.overwrite_newer)
+    elif is_back and MoveStep.RESUME in steps:
+        refuse_left_behind(origin, target)
+    if ran and there.now is not None:
         facts = gather_facts(here, there, config, look=False)
-        if facts.is_promised and state != STOPPED:
-            steps = (*steps, MoveStep.AUDIT)
+        steps = _with_audit(steps) if facts.is_promised else steps
     tasks = there.now.task_count if there.now is not None else now.task_count
     return _plan(here, there, request, moves, config=config, settings=moved.settings, state=state, steps=steps,
                  begun=begun, arrival=arrival, facts=facts, tasks=max(tasks, moved.tasks))  # fmt: skip
@@ -370,6 +373,12 @@ def _steps_back(here: Side, there: Side, *, state: str, ran: bool, is_back: bool
     if not ran:
         return (*remove, *last)
     return (MoveStep.STOP, MoveStep.SETTLE, MoveStep.OFFSETS, MoveStep.CHECK, *last, *remove)
+
+
+def _with_audit(steps: tuple[MoveStep, ...]) -> tuple[MoveStep, ...]:
+    """Audit both sides before the one that the connector left is deleted."""
+    found = ((each, MoveStep.AUDIT) if each is MoveStep.WATCH else (each,) for each in steps)
+    return tuple(step for pair in found for step in pair)
 
 
 def _plan_delete(here: Side, there: Side, request: MoveRequest, moves: Moves) -> MovePlan:

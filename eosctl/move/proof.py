@@ -6,13 +6,13 @@ them its offsets went from one side to the other, read back and equal byte for b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from eosctl.audit.audit import audit
 from eosctl.audit.rows import AuditData, Verdict
-from eosctl.audit.scope import AuditRequest
+from eosctl.audit.scope import BEGINNING, AuditRequest
 from eosctl.core.wording import rfc3339
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.move import codes
@@ -41,10 +41,10 @@ def prove(origin: Side, target: Side, *, left: Ends | None, left_ms: int, arrive
     """Audit both sides; what can't be audited is unproven."""
     before = AuditRequest(
         connector=origin.connector,
-        since=rfc3339(max(0, left_ms - _BEFORE_MS)) or "beginning",
+        since=rfc3339(max(0, left_ms - _BEFORE_MS)) or BEGINNING,
         end=places_of(left or {}),
     )
-    after = AuditRequest(connector=target.connector, begin=places_of(arrived or {}))
+    after = AuditRequest(connector=target.connector, since=BEGINNING, begin=places_of(arrived or {}))
     audits, problems = [], []
     for side, request, ends in ((origin, before, left), (target, after, arrived)):
         found, problem = _audited(side, request, is_cut=ends is not None)
@@ -86,9 +86,9 @@ def _problem(side: Side, made: SideAudit) -> Problem | None:
     return Problem(code, f"{side.connector} in {side.where} {words}: {made.why}", hint=code.next)
 
 
-def ends_of(side: Side, topics: Sequence[str]) -> dict[str, list[int]]:
+def ends_of(side: Side, config: Mapping[str, str], topics: Sequence[str]) -> dict[str, list[int]]:
     """Return the present ends of those topics that exist on the cluster that the connector's tasks write to."""
-    with side.of_tasks().topics() as reader:
+    with side.of_tasks(config).topics() as reader:
         there = reader.describe(topics, configs=False)
         return {topic: [bound.end for bound in bounds] for topic, bounds in reader.bounds_of(sorted(there)).items()}
 

@@ -5,13 +5,15 @@ Who answers is checked, never assumed: a worker's Kafka cluster, and its connect
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.holders import who_holds
 from eosctl.connectors.look import ConnectorNow, look_at, reach_worker, require_stable_group
-from eosctl.connectors.dedicated import OtherCluster, cluster_of_ids
+from eosctl.connectors.dedicated import cluster_of_ids
 from eosctl.core.versions import is_older, shown_version
 from eosctl.core.workers.access import CONNECTOR_CONFIG
 from eosctl.errors import NotFoundError, RefusedError, UnsupportedError
@@ -67,9 +69,9 @@ class Side(Struct, frozen=True):
             raise NotFoundError(f"{self.where} has no connector {self.connector}")
         return self.now
 
-    def of_tasks(self) -> App:
-        """Return the App of the Kafka cluster that the connector's tasks write to."""
-        at = None if self.now is None else cluster_of_ids(self.app, self.connector, self.now.config)
+    def of_tasks(self, config: Mapping[str, str]) -> App:
+        """Return the App of the Kafka cluster that the tasks of the connector with this config write to."""
+        at = cluster_of_ids(self.app, self.connector, config)
         return self.pinned() if at is None else at.with_clients(self.pinned())
 
     @property
@@ -161,15 +163,19 @@ def require_creatable(side: Side) -> None:
     side.app.target.connect.require_trust(side.shown_url, CONNECTOR_CONFIG)
 
 
+class RestUnknownError(RefusedError):
+    """Whether the connector runs on a side is not known."""
+
+
 def require_at_rest(side: Side, *, so_that: str) -> None:
     """Raise RefusedError unless no worker runs a task of the connector, and it is STOPPED or not there at all.
 
-    Who can't be asked is not at rest. `so_that` ends the sentence.
+    Raises RestUnknownError where nobody can be asked. `so_that` ends the sentence.
     """
     held = who_holds(side.pinned(), [side.connector])
     for silence in (held.silence, held.doubt):
         if silence is not None:
-            raise RefusedError(
+            raise RestUnknownError(
                 f"whether {side.connector} runs in {side.where} is not known ({silence.message}), {so_that}",
                 hint=f"Make its workers answer, then run the same command again. {silence.hint or ''}".strip(),
             ) from silence
