@@ -51,7 +51,7 @@ def gather_facts(here: Side, there: Side, config: Mapping[str, str], *, look: bo
     is_promised = Mode.NOT_ENABLED not in modes.values()
     if not look:
         return MoveFacts(topics=topics, is_promised=is_promised)
-    problems += [each for each in _of_modes(modes)]
+    problems += _of_modes(modes)
     problems += [] if unknown is None else [unknown]
     versions = [_plugin_version(here, here.require().config), _plugin_version(there, config)]
     if versions[1] is None:
@@ -175,5 +175,5 @@ def _missing_topics(here: Side, there: Side, config: Mapping[str, str], topics: 
 
 
 def rights_there(there: Side, config: Mapping[str, str], store: str, *, made: bool) -> list[Problem]:
-    """Warn of rights on its offsets topic there that may be lacking; raise RefusedError for those that certainly are."""
+    """Warn of rights on its offsets topic there that may be lacking; raise RefusedError for those that are."""
     return rights_problems(there.pinned(), there.connector, there.worker(), config=config, target=store, made=made)

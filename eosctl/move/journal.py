@@ -158,7 +158,12 @@ def _continued(former: BegunMove | None, begun: BegunMove) -> BegunMove:
     if former is None or former.direction is not begun.direction or not former.leads_to(begun):
         return begun
     return replace(
-        begun, started=former.started, done=former.done, left=former.left, left_ms=former.left_ms, arrived=former.arrived
+        begun,
+        started=former.started,
+        done=former.done,
+        left=former.left,
+        left_ms=former.left_ms,
+        arrived=former.arrived,
     )
 
 

@@ -29,6 +29,7 @@ from eosctl.move.rules import in_use, leftovers
 from eosctl.move.sides import Side
 from eosctl.offsets.history.events import members_of, order_of_values
 from eosctl.offsets.history.gtids import Order
+from eosctl.offsets.steps import lost_partitions
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
 from eosctl.offsets.stores.own import refuse_unfit_targets
 from eosctl.offsets.switch.elsewhere import stores_elsewhere
@@ -176,33 +177,33 @@ def _newer_there(left: Sequence[PlannedWrite], target: OffsetsTopic) -> RefusedE
         f"{target} of {side.where} has {counted(len(left), 'offset')} of a connector {side.connector} already that "
         f"{'is' if len(left) == 1 else 'are'} newer than what would come, or of a source partition that it does not "
         f"have, first {left[0].key.raw.decode('utf-8', 'backslashreplace')}; nothing was written there",
-        hint=f"`eosctl offsets get {side.flags}--connector {arguments(side.connector)}` shows them. They are an earlier "
-        f"connector's: --rename gives this one another name, `eosctl offsets reset` removes them, or "
+        hint=f"`eosctl offsets get {side.flags}--connector {arguments(side.connector)}` shows them. They are those of "
+        "another connector: --rename gives this one another name, `eosctl offsets reset` removes them, or "
         f"{Waiver.OVERWRITE_NEWER} puts those of this side in their place.",
     )
 
 
 def compare_answer(
     arrival: Arrival, answer: Sequence[Mapping[str, object]]
-) -> tuple[list[Mapping[str, object] | None], list[Mapping[str, object] | None]]:
+) -> tuple[list[Mapping[str, object] | None], int]:
     """Compare a worker's answer with the offsets that must be there.
 
-    Return the source partitions that it does not have, or with another offset, and those that its request can't find.
+    Return the source partitions that it does not have, or with another offset, and how many others only have odd keys.
     """
+    name, keys = arrival.target.side.connector, arrival.live()
+    lost, odd = lost_partitions(name, answer, keys)
     shown: dict[str, object] = {}
     for entry in answer:
         partition = entry.get("partition")
-        key = decode_key(encode_key(arrival.target.side.connector, partition)) if isinstance(partition, dict) else None
+        key = decode_key(encode_key(name, partition)) if isinstance(partition, dict) else None
         if isinstance(key, OffsetKey):
             shown[key.identity] = entry.get("offset")
-    wanted: dict[str, list[object]] = {}
-    partitions: dict[str, Mapping[str, object] | None] = {}
-    for key in arrival.live():
-        partitions[key.identity] = key.partition
-        wanted.setdefault(key.identity, []).append(members_of(arrival.expected.records[key.raw].value))
-    wrong = [each for each, offsets in wanted.items() if each not in shown or shown[each] not in (None, *offsets)]
-    unfound = [each for each in wanted if each in shown and shown[each] is None]
-    return [partitions[each] for each in wrong], [partitions[each] for each in unfound]
+    values = [(key, members_of(arrival.expected.records[key.raw].value)) for key in keys]
+    wanted = {key.identity: [offset for other, offset in values if other.identity == key.identity] for key in keys}
+    missing = {key.identity: key.partition for key in keys
+               if key.identity not in shown or shown[key.identity] not in (None, *wanted[key.identity])}  # fmt: skip
+    of_lost = [each.get("partition") for each in lost]
+    return [*missing.values(), *(each if isinstance(each, Mapping) else None for each in of_lost)], odd
 
 
 def refuse_left_behind(origin: OffsetsTopic, target: OffsetsTopic) -> None:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from eosctl.app import App
 from eosctl.connectors.look import PAUSED, RUNNING, STATE_AFTER, STOPPED, ConnectorNow, look_at
+from eosctl.connectors.validity import require_valid_config
 from eosctl.core.clients.hidden_secrets import HIDDEN
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.foreign import arguments, shell_words
@@ -19,9 +20,13 @@ from eosctl.move.journal import BegunMove, Direction, Moves, MoveStep, read_move
 from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival, refuse_left_behind
 from eosctl.move.rules import config_there, shown_settings, steps_there
 from eosctl.move.sides import Side, look_at_side, refuse_same_side, require_creatable, require_stoppable
-from eosctl.offsets.switch.rights import require_valid_config
 from eosctl.report import Problem
 from eosctl.state.journal import Journal
+
+_VALID_THERE = (
+    "It is the config that it has here, with --rename and --set. Config providers, plugins and the connector's own "
+    "checks, which ask its source, must work on the workers there."
+)
 
 
 class MoveRequest(Struct, frozen=True):
@@ -158,20 +163,20 @@ def _destination(request: MoveRequest, moves: Moves, connector: str) -> tuple[st
             raise UsageError("where to?", hint="Give --to PROFILE, the profile of the other Connect group.")
         return request.to, request.rename or connector
     given = {"--to": (request.to, known.to), "--rename": (request.rename, known.name)}
-    for option, (asked, begun) in given.items():
-        if asked is not None and asked != begun:
+    for option, (wanted, begun) in given.items():
+        if wanted is not None and wanted != begun:
             raise RefusedError(
-                f"{connector} was moved, or began to move, with {option} {begun}, not {asked}; nothing was changed",
+                f"{connector} was moved, or began to move, with {option} {begun}, not {wanted}; nothing was changed",
                 hint=f"Go on: {move_command(connector, '--resume')}, or back: {move_command(connector, '--back')}",
             )
     asked = request.settings
-    if request.direction is Direction.THERE and (asked is not None or not request.resume):
-        if shown_settings(asked or {}) != dict(known.settings):
-            raise RefusedError(
-                f"{connector} was moved, or began to move, with other --set options ({_shown(known.settings)}); "
-                "nothing was changed",
-                hint=f"Give the same, or go back: {move_command(connector, '--back')}",
-            )
+    counts = request.direction is Direction.THERE and (asked is not None or not request.resume)
+    if counts and shown_settings(asked or {}) != dict(known.settings):
+        raise RefusedError(
+            f"{connector} was moved, or began to move, with other --set options ({_shown(known.settings)}); nothing "
+            "was changed",
+            hint=f"Give the same, or go back: {move_command(connector, '--back')}",
+        )
     return known.to, known.name
 
 
@@ -194,7 +199,7 @@ def _settings(request: MoveRequest, there: Side, begun: BegunMove | None) -> dic
 
 
 def require_source(side: Side) -> ConnectorNow:
-    """Return the connector as it is. Raises NotFoundError, RefusedError for a sink and for a state that means nothing."""
+    """Return the connector as it is. Raises NotFoundError, RefusedError for a sink and for an unclear state."""
     now = side.now or look_at(side.app, side.connector, side.url)
     if now.kind == "sink":
         raise RefusedError(
@@ -233,7 +238,7 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
     origin, target = offsets_topic(here, now.config), offsets_topic(there, config)
     if MoveStep.CREATE in steps:
         if there.now is None:
-            require_valid_config(there.worker(), there.connector, config)
+            require_valid_config(there.worker(), there.connector, config, hint=_VALID_THERE)
         arrival = plan_arrival(origin, target, overwrite=request.overwrite_newer)
     elif MoveStep.RESUME in steps:
         refuse_left_behind(origin, target)
@@ -317,8 +322,8 @@ def _require_consistent(here: Side, there: Side, config: Mapping[str, str], begu
         raise RefusedError(
             f"the config of {there.connector} in {there.where} is not the one that it would get: "
             f"{', '.join(differing[:3])} differ; nothing was changed",
-            hint=f"One of them changed since the move began. {move_command(here.connector, '--back')} removes it there; "
-            "then move it again.",
+            hint=f"One of them changed since the move began. {move_command(here.connector, '--back')} removes it "
+            "there; then move it again.",
         )
 
 
@@ -393,7 +398,8 @@ def _plan_delete(here: Side, there: Side, request: MoveRequest, moves: Moves) ->
     steps = () if here.now is None else (MoveStep.CHECK, MoveStep.REMOVE)
     if here.now is not None and here.now.state != STOPPED:
         raise RefusedError(
-            f"{here.connector} is {here.now.state} in {here.where}, and was moved to {there.where}; nothing was deleted",
+            f"{here.connector} is {here.now.state} in {here.where}, and was moved to {there.where}; nothing was "
+            "deleted",
             hint=f"Stop it: `eosctl connectors stop {arguments(here.connector)}`, and look what both have done.",
         )
     return _plan(here, there, request, moves, config=config, settings=moved.settings, state=moved.state, steps=steps,

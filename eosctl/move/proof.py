@@ -7,6 +7,7 @@ them its offsets went from one side to the other, read back and equal byte for b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -51,12 +52,14 @@ def prove(origin: Side, target: Side, *, left: Ends | None, left_ms: int, arrive
         audits.append(found)
         problems += [] if problem is None else [problem]
     verdicts = {each.verdict for each in audits}
-    worst = next(each for each in (Verdict.NOT_EXACTLY_ONCE, Verdict.UNPROVEN, Verdict.EXACTLY_ONCE) if each in verdicts)
+    worst = next(
+        each for each in (Verdict.NOT_EXACTLY_ONCE, Verdict.UNPROVEN, Verdict.EXACTLY_ONCE) if each in verdicts
+    )
     return Proof(worst, tuple(audits), tuple(problems))
 
 
 def _audited(side: Side, request: AuditRequest, *, is_cut: bool) -> tuple[SideAudit, Problem | None]:
-    name = "here" if side.profile is None else "there"
+    name: Literal["here", "there"] = "here" if side.profile is None else "there"
     try:
         report: Report | None = audit(side.pinned(), request) if is_cut else None
         why = "where its partitions ended at the handover is not known"
@@ -79,7 +82,9 @@ def _audited(side: Side, request: AuditRequest, *, is_cut: bool) -> tuple[SideAu
 
 
 def _problem(side: Side, made: SideAudit) -> Problem | None:
-    code = {Verdict.UNPROVEN: codes.MOVE_UNPROVEN, Verdict.NOT_EXACTLY_ONCE: codes.MOVE_NOT_EXACTLY_ONCE}.get(made.verdict)
+    code = {Verdict.UNPROVEN: codes.MOVE_UNPROVEN, Verdict.NOT_EXACTLY_ONCE: codes.MOVE_NOT_EXACTLY_ONCE}.get(
+        made.verdict
+    )
     if code is None:
         return None
     words = "is not proven to have been exactly-once" if code is codes.MOVE_UNPROVEN else "was not exactly-once"
@@ -91,5 +96,3 @@ def ends_of(side: Side, config: Mapping[str, str], topics: Sequence[str]) -> dic
     with side.of_tasks(config).topics() as reader:
         there = reader.describe(topics, configs=False)
         return {topic: [bound.end for bound in bounds] for topic, bounds in reader.bounds_of(sorted(there)).items()}
-
-

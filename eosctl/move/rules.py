@@ -8,12 +8,10 @@ from msgspec.structs import replace
 
 from eosctl.core.clients.hidden_secrets import HIDDEN, shown_value, sounds_secret
 from eosctl.core.java.properties import PROVIDER
-from eosctl.core.offsets.records import decode_key, key_owner, renamed_key
-from eosctl.core.offsets.records import OffsetKey
+from eosctl.core.offsets.records import OffsetKey, decode_key, key_owner, renamed_key
 from eosctl.core.offsets.views import KeyAction, PlannedWrite, Store, live
 from eosctl.core.records import Record
 from eosctl.errors import UsageError
-from eosctl.foreign import shell_word
 from eosctl.move.journal import BegunMove, MoveStep
 
 NAME = "name"
@@ -86,7 +84,9 @@ def in_use(own: Store, fallback: Store | None, connector: str, name: str) -> Sto
         return found
     other = renamed_store(fallback, connector, name)
     keys = {key.raw: key for store in (other, found) for key in store.connectors.get(name, ())}
-    return replace(found, records={**other.records, **found.records}, connectors={name: [*keys.values()]} if keys else {})
+    return replace(
+        found, records={**other.records, **found.records}, connectors={name: [*keys.values()]} if keys else {}
+    )
 
 
 def steps_there(

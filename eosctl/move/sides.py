@@ -11,11 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
+from eosctl.connectors.dedicated import cluster_of_ids
 from eosctl.connectors.holders import who_holds
 from eosctl.connectors.look import ConnectorNow, look_at, reach_worker, require_stable_group
-from eosctl.connectors.dedicated import cluster_of_ids
 from eosctl.core.versions import is_older, shown_version
 from eosctl.core.workers.access import CONNECTOR_CONFIG
+from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError, RefusedError, UnsupportedError
 from eosctl.foreign import arguments, shell_word
 from eosctl.group.modes import refuse_unreachable
@@ -25,6 +26,7 @@ from eosctl.state.expectations import require_expected
 from eosctl.state.journal import Journal, journal_of
 
 JOURNAL = "connectors-move"
+_LOOK_S = 5.0
 STOPPABLE_SINCE, CREATED_STOPPED_SINCE = (3, 5), (3, 7)
 
 
@@ -62,6 +64,11 @@ class Side(Struct, frozen=True):
             return look_at(self.pinned(), self.connector, self.url)
         except NotFoundError:
             return None
+
+    def look_soon(self) -> ConnectorNow | None:
+        """Return as `look`, within a few seconds."""
+        patient = replace(self.app, deadline=Deadline.after(min(_LOOK_S, self.app.deadline.timeout_s), self.app.clock))
+        return replace(self, app=patient).look()
 
     def require(self) -> ConnectorNow:
         """Return the connector as it was when the side was looked at."""
