@@ -23,6 +23,7 @@ FLOORS = (
     (
         *("acls", "txn", "fence", "sandbox", "offsets", "task_counts", "rescue", "migrate", "audit"),
         *("observation", "plugins", "upgrade"),
+        "move",
     ),
     ("checks", "collect", "exporter", "watch", "rehearse", "demo", "explain"),
     ("commands", "__main__"),

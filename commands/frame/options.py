@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 import click
 
@@ -138,6 +139,29 @@ class EosctlGroup(click.Group):
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(name, each.get_short_help_str(limit=200)) for name, each in found if each is not None])
+
+
+class LazyGroup(EosctlGroup):
+    """A group that loads some subcommands from modules beside its own, only when they are needed.
+
+    `elsewhere` maps such a subcommand to its module, with `:name` where Python reserves the subcommand's.
+    """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List all names, without loading anything."""
+        return sorted([*super().list_commands(ctx), *self.elsewhere])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the subcommand; load it now if it is another module's."""
+        if cmd_name not in self.elsewhere:
+            return super().get_command(ctx, cmd_name)
+        module_name, _colon, attribute = self.elsewhere[cmd_name].partition(":")
+        package = type(self).__module__.rpartition(".")[0]
+        command = getattr(importlib.import_module(f"{package}.{module_name}"), attribute or cmd_name)
+        assert isinstance(command, click.Command)  # noqa: S101 - a broken table is a defect of ours, not a user's
+        return command
 
 
 def pass_app(function: _F) -> _F:

@@ -27,7 +27,7 @@ COMMANDS = {
     "acls": ("acls", "Show, check and add the ACLs that exactly-once Connect needs."),
     "audit": ("audit", "Prove from the log whether a connector was exactly-once."),
     "completion": ("completion", "Print the completion script of a shell."),
-    "connectors": ("connectors", "Check connectors; stop, pause, resume and restart them."),
+    "connectors": ("connectors.group:connectors", "Check connectors; stop, pause, resume and restart them."),
     "demo": ("sandbox.group:demo", "Walk through the main job on a fresh sandbox."),
     "doctor": ("doctor", "Run every check; the worst findings come first."),
     "explain": ("explain", "Explain a code, an exception, a stack trace or a log."),

@@ -270,10 +270,10 @@ def require_switchable(app: App, connector: str, now: ConnectorNow, version: str
             f"connector {connector} is {now.state}: it is unknown whether it should run; nothing was written",
             hint="Run again when it is RUNNING, PAUSED, STOPPED or FAILED.",
         )
-    _require_same_config_topic(app, connector, now)
+    require_same_config_topic(app, connector, now)
 
 
-def _require_same_config_topic(app: App, connector: str, now: ConnectorNow) -> None:
+def require_same_config_topic(app: App, connector: str, now: ConnectorNow) -> None:
     """Raise RefusedError unless the group's config topic has the very config that the worker shows."""
     with app.topics() as topics:
         found = find_config_topic(app, topics)

@@ -76,6 +76,12 @@ SOURCE_KEEPS = warning(
     "The source of a well-known connector delivers only what it still has, whatever the offset says.",
     "Look there whether it still has the records; Debezium's signal table asks for rows again.",
 )
+STARTS_OVER = error(
+    "starts_over",
+    "A connector's config names source partitions that have no offset: there it reads from the beginning, or takes a "
+    "snapshot, by its own settings.",
+    "Keep the property that names them as it was, or give them offsets before it starts (`eosctl offsets set`).",
+)
 NEW_KEY = warning(
     "new_key",
     "No record has this source partition: its key had to be made up.",

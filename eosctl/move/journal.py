@@ -1,0 +1,174 @@
+"""Reads the journal of `connectors move`, above all what the clusters forget.
+
+That is: where the connector went, the state that it had, whether it was started there, and where its partitions ended
+at the handover. No value that may be a secret is in it, and no config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum, unique
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eosctl.core.records import Place
+from eosctl.state.journal import EndEntry, Journal
+
+
+@unique
+class Direction(StrEnum):
+    """What a run does with a connector: move it there, take it back, or delete what is left here."""
+
+    THERE = "there"
+    BACK = "back"
+    DELETE = "delete"
+
+
+@unique
+class MoveStep(StrEnum):
+    """The steps, of which each direction has some, in its own order."""
+
+    STOP = "stop"
+    SETTLE = "settle"
+    CREATE = "create"
+    OFFSETS = "offsets"
+    CHECK = "check"
+    RESUME = "resume"
+    WATCH = "watch"
+    REMOVE = "remove"
+    AUDIT = "audit"
+
+
+Ends = Mapping[str, Sequence[int]]
+"""Topic -> the end of each of its partitions."""
+
+
+def places_of(ends: Ends) -> dict[Place, int]:
+    """Return the ends by partition."""
+    return {(topic, partition): end for topic, of in ends.items() for partition, end in enumerate(of)}
+
+
+class BegunMove(Struct, frozen=True):
+    """A move as the journal has it: `to` is the other group's profile, `name` the connector's name there.
+
+    `state` and `tasks` are those that it had where it left. `settings` are the changes of its config, `***` for values
+    that may be secrets. `started` and `done` are the steps of all runs so far. `left` are the ends of its partitions
+    when it had been stopped, at `left_ms`; `arrived` those on the other side before it was started there.
+    """
+
+    direction: Direction
+    to: str
+    name: str
+    cluster_id: str
+    group_id: str
+    state: str
+    tasks: int
+    began_ms: int
+    settings: Mapping[str, str] = {}
+    started: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+    left: Ends | None = None
+    left_ms: int = 0
+    arrived: Ends | None = None
+    ended: bool = False
+
+    @property
+    def may_have_run(self) -> bool:
+        """Whether the connector may have run on the side that it moves to: its start was begun."""
+        return MoveStep.RESUME in self.started
+
+    def leads_to(self, other: BegunMove) -> bool:
+        """Return whether both are about the same connector of the same group."""
+        return (self.name, self.cluster_id, self.group_id) == (other.name, other.cluster_id, other.group_id)
+
+
+class Moves(Struct, frozen=True):
+    """The newest move there, unless it was taken back; and what was begun after it: the way back, or a deletion."""
+
+    there: BegunMove | None = None
+    after: BegunMove | None = None
+
+    @property
+    def unfinished(self) -> BegunMove | None:
+        """The run that was begun and has not ended."""
+        return next((each for each in (self.after, self.there) if each is not None and not each.ended), None)
+
+
+class _Begin(Struct, frozen=True):
+    direction: Direction
+    to: str
+    name: str
+    cluster_id: str
+    group_id: str
+    state: str
+    tasks: int
+    time_ms: int
+    settings: Mapping[str, str] = {}
+
+    def move(self) -> BegunMove:
+        facts = (self.direction, self.to, self.name, self.cluster_id, self.group_id, self.state, self.tasks)
+        return BegunMove(*facts, self.time_ms, self.settings)
+
+
+class _Start(Struct, frozen=True):
+    step: str
+    arrived: Ends | None = None
+
+
+class _Done(Struct, frozen=True):
+    step: str
+    time_ms: int
+    left: Ends | None = None
+
+
+_ENTRIES: Mapping[str, type[_Begin | _Start | _Done | EndEntry]] = {
+    "begin": _Begin,
+    "start": _Start,
+    "done": _Done,
+    "end": EndEntry,
+}
+
+
+def read_moves(journal: Journal) -> Moves:
+    """Return the moves of a connector, as far as the file shows; raise EosctlError."""
+    there: BegunMove | None = None
+    after: BegunMove | None = None
+    for entry in journal.read(_ENTRIES):
+        if isinstance(entry, _Begin):
+            begun = entry.move()
+            if begun.direction is Direction.THERE:
+                there, after = _continued(there, begun), None
+            else:
+                after = _continued(after, begun)
+        elif isinstance(entry, EndEntry):
+            if after is not None:
+                there = after = None  # it is back, or nothing is left to go back to
+            elif there is not None:
+                there = replace(there, ended=True)
+        elif after is not None:
+            after = _noted(after, entry)
+        elif there is not None:
+            there = _noted(there, entry)
+    return Moves(there, after)
+
+
+def _continued(former: BegunMove | None, begun: BegunMove) -> BegunMove:
+    """Return the move that began, with what former runs of it have done."""
+    if former is None or former.direction is not begun.direction or not former.leads_to(begun):
+        return begun
+    return replace(
+        begun,
+        started=former.started,
+        done=former.done,
+        left=former.left,
+        left_ms=former.left_ms,
+        arrived=former.arrived,
+    )
+
+
+def _noted(move: BegunMove, entry: _Start | _Done) -> BegunMove:
+    if isinstance(entry, _Start):
+        return replace(move, started=(*move.started, entry.step), arrived=entry.arrived or move.arrived)
+    left_ms = move.left_ms if entry.left is None else entry.time_ms
+    return replace(move, done=(*move.done, entry.step), left=entry.left or move.left, left_ms=left_ms)

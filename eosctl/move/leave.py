@@ -1,0 +1,135 @@
+"""The steps of a move that take a connector away from one side, and put it, STOPPED, with its offsets on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eosctl.connectors.change import POLL_S
+from eosctl.connectors.look import STOPPED, ConnectorNow
+from eosctl.core.ids import task_transactional_ids
+from eosctl.core.transactions import TransactionDescription, TransactionState
+from eosctl.core.wording import counted
+from eosctl.errors import AlreadyExistsError, DeadlineError, EosctlError, RefusedError
+from eosctl.fence.connect import stop_and_fence
+from eosctl.group.topics import find_config_topic
+from eosctl.move.offsets import offsets_topic
+from eosctl.move.plan import MovePlan
+from eosctl.move.proof import ends_of
+from eosctl.move.run import GOES_ON, MoveRun, MoveStepDone, arrival_of, config_of
+from eosctl.move.sides import Side, require_at_rest
+from eosctl.offsets.apply import apply_plan
+from eosctl.offsets.write_rows import ResultData, ResultSummary
+from eosctl.offsets.writes import OffsetWritePlan
+from eosctl.report import Report
+
+_ENDS = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT, TransactionState.EMPTY)
+_ROUNDS = 3
+
+
+def stop(run: MoveRun) -> MoveStepDone:
+    """Stop the connector on the side that it leaves until no member holds a task; then fence their ids."""
+    plan, side = run.plan, run.plan.origin
+    config = config_of(plan, side)
+    if side.now is None:
+        require_at_rest(side, so_that="so nothing was changed")
+        return MoveStepDone("it is not there any more")
+    where = side.of_tasks(config)
+    tasks = max(plan.tasks, side.now.task_count)
+    detail = stop_and_fence(side.pinned(), side.connector, side.url, tasks=tasks, hint=GOES_ON, where=where)
+    return MoveStepDone(detail)
+
+
+def settle(run: MoveRun) -> MoveStepDone:
+    """Wait until no transaction of its former tasks is open, and take the ends of its partitions."""
+    plan, side = run.plan, run.plan.origin
+    config = config_of(plan, side)
+    ids = task_transactional_ids(side.group_id, side.connector, plan.tasks)
+    app = side.of_tasks(config)
+    with app.transactions() as admin:
+        for _ in app.deadline.rounds(POLL_S, least_s=POLL_S):
+            found = admin.describe_transactions(ids) if ids else {}
+            running = [each for each, state in found.items()
+                       if isinstance(state, TransactionDescription) and state.state not in _ENDS]  # fmt: skip
+            if not running:
+                break
+        else:
+            raise DeadlineError(f"timed out while waiting for the transaction of {running[0]} to end", hint=GOES_ON)
+    topic = offsets_topic(side, config).topic
+    run.left = ends_of(side, config, [*plan.facts.topics, topic])
+    run.left_ms = run.app.clock.now_ms()
+    return MoveStepDone("no transaction of its tasks is open", left=run.left)
+
+
+def create(run: MoveRun) -> MoveStepDone:
+    """Create the connector STOPPED; one that is there already is this move's own, as the plan found."""
+    plan, side = run.plan, run.plan.target
+    if plan.there.now is not None:
+        return MoveStepDone("it is there, STOPPED, from the run before")
+    try:
+        side.worker().create_connector(side.connector, plan.config, STOPPED)
+    except AlreadyExistsError as exc:
+        raise RefusedError(
+            f"{side.where} got a connector {side.connector} meanwhile", hint="Look whose it is, then run again."
+        ) from exc
+    hint = GOES_ON
+    doing = f"waiting for {side.connector} to be STOPPED in {side.where}"
+    _await_there(side, lambda now: now.state == STOPPED, doing=doing, hint=hint)
+    _require_recorded(plan, side)
+    return MoveStepDone("created STOPPED")
+
+
+def _await_there(side: Side, arrived: Callable[[ConnectorNow], bool], *, doing: str, hint: str) -> ConnectorNow:
+    """Wait for a connector that a worker may not show at once."""
+    app = side.pinned()
+    for _ in app.deadline.rounds(POLL_S, least_s=POLL_S):
+        now = side.look()
+        if now is not None and arrived(now):
+            return now
+    raise DeadlineError(f"timed out while {doing}", hint=hint)
+
+
+def _require_recorded(plan: MovePlan, side: Side) -> None:
+    """Raise RefusedError unless the group's own config topic has the new connector: only its workers write there."""
+    app = side.pinned()
+    for _ in app.deadline.half().rounds(POLL_S, least_s=POLL_S):
+        with app.topics() as topics:
+            found = find_config_topic(app, topics)
+        known = None if found is None else found.state.connectors.get(side.connector)
+        if known is not None and known.config == dict(plan.config):
+            return
+    raise RefusedError(
+        f"topic {app.target.config_topic} of {side.where} does not have the config that the worker at {side.shown_url} "
+        f"took for {side.connector}: it is of another group; it was not started",
+        hint=f"Delete it there, and name the worker's group in profile {plan.to}.",
+    )
+
+
+def offsets(run: MoveRun) -> MoveStepDone:
+    """Write what the other side lacks, and compare again until it lacks nothing."""
+    plan = run.plan
+    reports: list[Report] = []
+    require_at_rest(plan.origin, so_that="so its offsets may move on; none was copied")
+    for _round in range(_ROUNDS):
+        arrival = arrival_of(plan)
+        writes = arrival.writes
+        if writes is None:
+            where = f"{arrival.target} of both sides"
+            return MoveStepDone(f"{counted(len(arrival.live()), 'source partition')} in {where}: nothing to copy")
+        if not writes.sends():
+            written = sum(report.summary_of(ResultSummary).written for report in reports)
+            return MoveStepDone(f"{counted(written, 'offset')} written and read back", written=tuple(reports))
+        reports.append(apply_plan(arrival.target.app(), writes, lambda: _writes(plan)))
+        if reports[-1].exit_code:
+            first = reports[-1].problems[0].message if reports[-1].problems else "the offsets are not as planned"
+            backup = reports[-1].data_of(ResultData).backup
+            raise EosctlError(f"writing the offsets failed: {first}", hint=f"{GOES_ON} Backup: {backup}")
+    raise EosctlError(
+        f"the offsets of {plan.origin.connector} in {plan.origin.where} change again and again, though it is STOPPED",
+        hint="Who writes them? Look for a worker that is in no group any more. Then run the same command again.",
+    )
+
+
+def _writes(plan: MovePlan) -> OffsetWritePlan:
+    writes = arrival_of(plan).writes
+    assert writes is not None  # noqa: S101 - two topics do not become one
+    return writes

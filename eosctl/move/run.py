@@ -1,0 +1,66 @@
+"""A run of a move: what its steps share, and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from eosctl.app import App
+from eosctl.move.journal import Direction, Ends
+from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival
+from eosctl.move.plan import MovePlan
+from eosctl.move.proof import Proof
+from eosctl.move.sides import Side
+from eosctl.offsets.steps import CommitWatch
+from eosctl.report import Problem, Report
+
+GOES_ON = "Run the same command again: it goes on from here. --timeout is per step."
+
+
+class MoveStepDone(Struct, frozen=True):
+    """The result of a step: `written` are the reports of offset writes, `left` the ends of the partitions then."""
+
+    detail: str
+    written: tuple[Report, ...] = ()
+    left: Ends | None = None
+    proof: Proof | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(slots=True)
+class MoveRun:
+    """A run of a plan, and what its steps know of each other: the ends of partitions, and the first commits."""
+
+    app: App
+    plan: MovePlan
+    left: Ends | None = None
+    left_ms: int = 0
+    arrived: Ends | None = None
+    commits: CommitWatch | None = None
+
+    @classmethod
+    def of(cls, app: App, plan: MovePlan) -> MoveRun:
+        """Begin with what former runs have found."""
+        known = plan.moved if plan.direction is Direction.THERE else plan.begun
+        if known is None:
+            return cls(app, plan)
+        return cls(app, plan, known.left, known.left_ms, known.arrived)
+
+
+def config_of(plan: MovePlan, side: Side) -> Mapping[str, str]:
+    """Return the connector's config on one side; the planned one where it is not there yet."""
+    if side.now is not None:
+        return side.now.config
+    return plan.config
+
+
+def arrival_of(plan: MovePlan) -> Arrival:
+    origin, target = plan.origin, plan.target
+    return plan_arrival(
+        offsets_topic(origin, config_of(plan, origin)),
+        offsets_topic(target, config_of(plan, target)),
+        overwrite=plan.request.overwrite_newer,
+        settled=True,
+    )

@@ -1,0 +1,197 @@
+"""The two sides of a move: a Connect group, its Kafka cluster, the worker that is asked, and the connector there.
+
+Who answers is checked, never assumed: a worker's Kafka cluster, and its connectors against the group's config topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eosctl.app import App
+from eosctl.connectors.dedicated import cluster_of_ids
+from eosctl.connectors.holders import who_holds
+from eosctl.connectors.look import ConnectorNow, look_at, reach_worker, require_stable_group
+from eosctl.core.versions import is_older, shown_version
+from eosctl.core.workers.access import CONNECTOR_CONFIG
+from eosctl.deadline import Deadline
+from eosctl.errors import NotFoundError, RefusedError, UnsupportedError
+from eosctl.foreign import arguments, shell_word
+from eosctl.group.modes import refuse_unreachable
+from eosctl.group.topics import find_config_topic
+from eosctl.ports import ConnectWorker
+from eosctl.state.expectations import require_expected
+from eosctl.state.journal import Journal, journal_of
+
+JOURNAL = "connectors-move"
+_LOOK_S = 5.0
+STOPPABLE_SINCE, CREATED_STOPPED_SINCE = (3, 5), (3, 7)
+
+
+class Side(Struct, frozen=True):
+    """One side: `connector` is the connector's name there, `now` how a worker shows it, None where there is none.
+
+    `profile` names the side that is not the command's own target.
+    """
+
+    app: App
+    connector: str
+    cluster_id: str
+    url: str
+    shown_url: str
+    version: str
+    now: ConnectorNow | None
+    profile: str | None = None
+
+    @property
+    def group_id(self) -> str:
+        """The Connect group."""
+        return self.app.target.require_group_id()
+
+    def pinned(self) -> App:
+        """Return the App with the whole timeout, and one worker for all steps: others may lag behind it."""
+        return replace(self.app, target=replace(self.app.target, connect_urls=(self.url,))).with_whole_timeout()
+
+    def worker(self) -> ConnectWorker:
+        """Return the worker that is asked."""
+        return self.pinned().worker(self.url)
+
+    def look(self) -> ConnectorNow | None:
+        """Return the connector as the worker shows it now; None where it has none of that name."""
+        try:
+            return look_at(self.pinned(), self.connector, self.url)
+        except NotFoundError:
+            return None
+
+    def look_soon(self) -> ConnectorNow | None:
+        """Return as `look`, within a few seconds."""
+        patient = replace(self.app, deadline=Deadline.after(min(_LOOK_S, self.app.deadline.timeout_s), self.app.clock))
+        return replace(self, app=patient).look()
+
+    def require(self) -> ConnectorNow:
+        """Return the connector as it was when the side was looked at."""
+        if self.now is None:
+            raise NotFoundError(f"{self.where} has no connector {self.connector}")
+        return self.now
+
+    def of_tasks(self, config: Mapping[str, str]) -> App:
+        """Return the App of the Kafka cluster that the tasks of the connector with this config write to."""
+        at = cluster_of_ids(self.app, self.connector, config)
+        return self.pinned() if at is None else at.with_clients(self.pinned())
+
+    @property
+    def where(self) -> str:
+        """The side, in words."""
+        return f"group {self.group_id}" + ("" if self.profile is None else f" (profile {self.profile})")
+
+    @property
+    def flags(self) -> str:
+        """The option that leads to the side, for commands to paste."""
+        return "" if self.profile is None else f"-p {shell_word(self.profile)} "
+
+    def journal(self) -> Journal:
+        """Return the journal of moves of this connector, whose lock keeps other moves away."""
+        return journal_of(self.app, JOURNAL, self.connector, cluster_id=self.cluster_id)
+
+
+def look_at_side(app: App, connector: str, *, profile: str | None = None) -> Side:
+    """Look at one side. Raises RefusedError for a group without workers or in a rebalance, for a worker of another
+    Kafka cluster or group, and for ids that the profile does not expect.
+    """
+    app.target.require_agreement()
+    cluster_id = require_stable_group(app)
+    require_expected(app.target.expect, {"kafka_cluster_id": cluster_id, "group_id": app.target.group_id})
+    url, root = reach_worker(app, cluster_id)
+    worker = app.worker(url)
+    refuse_unreachable(connector, worker)
+    side = Side(app, connector, cluster_id, url, worker.url, root["version"], None, profile)
+    _require_same_group(side)
+    return replace(side, now=side.look())
+
+
+def _require_same_group(side: Side) -> None:
+    """Raise RefusedError unless the worker has the very connectors that the group's config topic has."""
+    app = side.app
+    with app.topics() as topics:
+        found = find_config_topic(app, topics)
+    if found is None:
+        raise RefusedError(
+            f"topic {app.target.config_topic} of {side.where} does not exist, so whether the worker at "
+            f"{side.shown_url} is of that group is not known; nothing was changed",
+            hint="Name the group's config topic: --config-topic, or config_topic of the profile.",
+        )
+    known = {name for name, state in found.state.connectors.items() if state.config is not None}
+    shown = app.worker(side.url).connectors()
+    differing = sorted(known ^ set(shown))
+    mine, kept = shown.get(side.connector), found.state.connectors.get(side.connector)
+    if mine is not None and kept is not None and mine.config != kept.config:
+        differing.insert(0, side.connector)
+    if differing:
+        raise RefusedError(
+            f"the worker at {side.shown_url} and topic {app.target.config_topic} of {side.where} do not agree on "
+            f"{', '.join(differing[:3])}: it is of another group, or that connector just changed; nothing was changed",
+            hint="Name the config and offsets topics of the worker's group (--config-topic, --offset-topic, or the "
+            "profile's), then run again.",
+        )
+
+
+def refuse_same_side(here: Side, there: Side) -> None:
+    """Raise RefusedError where both sides are one group."""
+    if (here.cluster_id, here.group_id) == (there.cluster_id, there.group_id):
+        raise RefusedError(
+            f"profile {there.profile} leads to group {here.group_id} too, where {here.connector} is; nothing was "
+            "changed",
+            hint="Name the profile of another Connect group. `eosctl offsets switch` moves offsets within a group.",
+        )
+
+
+def require_stoppable(side: Side) -> None:
+    """Raise UnsupportedError for workers that can't stop a connector."""
+    if is_older(side.version, STOPPABLE_SINCE):
+        raise UnsupportedError(
+            f"the worker at {side.shown_url} runs {shown_version(side.version)}: a connector can be stopped from Kafka "
+            "3.5 on (KIP-875); nothing was changed",
+            hint="Keep its config, DELETE it, and create it there with its offsets: `eosctl connectors create FILE "
+            "--offsets CONNECTOR@PROFILE`.",
+        )
+
+
+def require_creatable(side: Side) -> None:
+    """Raise UnsupportedError for workers that can't create a connector STOPPED, RefusedError for untrusted ones."""
+    if is_older(side.version, CREATED_STOPPED_SINCE):
+        raise UnsupportedError(
+            f"the worker at {side.shown_url} runs {shown_version(side.version)}: a connector can be created STOPPED "
+            "from Kafka 3.7 on (KIP-980); below, its tasks start before its offsets are there; nothing was changed",
+            hint=f"By hand: stop it here, `eosctl offsets merge` its offsets into the offsets topic of "
+            f"{side.where} with the connector absent there, then create it there.",
+        )
+    side.app.target.connect.require_trust(side.shown_url, CONNECTOR_CONFIG)
+
+
+class RestUnknownError(RefusedError):
+    """Whether the connector runs on a side is not known."""
+
+
+def require_at_rest(side: Side, *, so_that: str) -> None:
+    """Raise RefusedError unless no worker runs a task of the connector, and it is STOPPED or not there at all.
+
+    Raises RestUnknownError where nobody can be asked. `so_that` ends the sentence.
+    """
+    held = who_holds(side.pinned(), [side.connector])
+    for silence in (held.silence, held.doubt):
+        if silence is not None:
+            raise RestUnknownError(
+                f"whether {side.connector} runs in {side.where} is not known ({silence.message}), {so_that}",
+                hint=f"Make its workers answer, then run the same command again. {silence.hint or ''}".strip(),
+            ) from silence
+    is_absent = side.connector not in held.connectors
+    if held.left(side.connector) or not (is_absent or held.is_stopped(side.connector)):
+        state = "is not there" if is_absent else f"is {held.connectors[side.connector].state}"
+        tasks = ", ".join(map(str, held.left(side.connector))) or "none"
+        raise RefusedError(
+            f"{side.connector} {state} in {side.where} (tasks: {tasks}), {so_that}",
+            hint=f"Ask who started it. `eosctl connectors stop {side.flags}{arguments(side.connector)}`, then run the "
+            "same command again.",
+        )
