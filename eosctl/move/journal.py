@@ -54,7 +54,8 @@ class BegunMove(Struct, frozen=True):
 
     `state` and `tasks` are those that it had where it left. `settings` are the changes of its config, `***` for values
     that may be secrets. `started` and `done` are the steps of all runs so far. `left` are the ends of its partitions
-    when it had been stopped, at `left_ms`; `arrived` those on the other side before it was started there.
+    when it had been stopped, at `left_ms`; `arrived` those on the other side before it was started there, at
+    `arrived_ms`.
     """
 
     direction: Direction
@@ -71,6 +72,7 @@ class BegunMove(Struct, frozen=True):
     left: Ends | None = None
     left_ms: int = 0
     arrived: Ends | None = None
+    arrived_ms: int = 0
     ended: bool = False
 
     @property
@@ -84,10 +86,14 @@ class BegunMove(Struct, frozen=True):
 
 
 class Moves(Struct, frozen=True):
-    """The newest move there, unless it was taken back; and what was begun after it: the way back, or a deletion."""
+    """The newest move there, unless it was taken back; and what was begun after it: the way back, or a deletion.
+
+    `home` is the newest way back that ended.
+    """
 
     there: BegunMove | None = None
     after: BegunMove | None = None
+    home: BegunMove | None = None
 
     @property
     def unfinished(self) -> BegunMove | None:
@@ -113,6 +119,7 @@ class _Begin(Struct, frozen=True):
 
 class _Start(Struct, frozen=True):
     step: str
+    time_ms: int
     arrived: Ends | None = None
 
 
@@ -134,6 +141,7 @@ def read_moves(journal: Journal) -> Moves:
     """Return the moves of a connector, as far as the file shows; raise EosctlError."""
     there: BegunMove | None = None
     after: BegunMove | None = None
+    home: BegunMove | None = None
     for entry in journal.read(_ENTRIES):
         if isinstance(entry, _Begin):
             begun = entry.move()
@@ -143,6 +151,7 @@ def read_moves(journal: Journal) -> Moves:
                 after = _continued(after, begun)
         elif isinstance(entry, EndEntry):
             if after is not None:
+                home = after if after.direction is Direction.BACK else None
                 there = after = None  # it is back, or nothing is left to go back to
             elif there is not None:
                 there = replace(there, ended=True)
@@ -150,7 +159,7 @@ def read_moves(journal: Journal) -> Moves:
             after = _noted(after, entry)
         elif there is not None:
             there = _noted(there, entry)
-    return Moves(there, after)
+    return Moves(there, after, home)
 
 
 def _continued(former: BegunMove | None, begun: BegunMove) -> BegunMove:
@@ -164,11 +173,15 @@ def _continued(former: BegunMove | None, begun: BegunMove) -> BegunMove:
         left=former.left,
         left_ms=former.left_ms,
         arrived=former.arrived,
+        arrived_ms=former.arrived_ms,
     )
 
 
 def _noted(move: BegunMove, entry: _Start | _Done) -> BegunMove:
     if isinstance(entry, _Start):
-        return replace(move, started=(*move.started, entry.step), arrived=entry.arrived or move.arrived)
+        started = (*move.started, entry.step)
+        if entry.arrived is None:
+            return replace(move, started=started)
+        return replace(move, started=started, arrived=entry.arrived, arrived_ms=entry.time_ms)
     left_ms = move.left_ms if entry.left is None else entry.time_ms
     return replace(move, done=(*move.done, entry.step), left=entry.left or move.left, left_ms=left_ms)

@@ -47,7 +47,8 @@ class MovePlan(Struct, frozen=True):
     """A move of one connector: `steps` are to be done, `done` were done by former runs, of which `begun` has the facts.
 
     `config` is the connector's on the other side, `state` what it is to be in the end, `tasks` how many it had. The
-    `arrival` is that of its offsets, None where they stay as they are.
+    `arrival` is that of its offsets, None where they stay as they are. `came` is the move that brought it to the side
+    that it leaves, if the journal has one.
     """
 
     request: MoveRequest
@@ -64,6 +65,7 @@ class MovePlan(Struct, frozen=True):
     moved: BegunMove | None
     journal: Journal
     arrival: Arrival | None = None
+    came: BegunMove | None = None
     facts: MoveFacts = field(default_factory=MoveFacts)
     problems: tuple[Problem, ...] = ()
     __repr__ = object.__repr__  # the config may hold secrets
@@ -278,6 +280,7 @@ def _plan(
         moved=moves.there,
         journal=here.journal(),
         arrival=arrival,
+        came=moves.home if request.direction is Direction.THERE else moves.there,
         facts=found,
         problems=(*found.problems, *(writes.problems if writes is not None else ())),
     )

@@ -17,13 +17,13 @@ from eosctl.audit.scope import BEGINNING, AuditRequest
 from eosctl.core.wording import rfc3339
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.move import codes
-from eosctl.move.journal import Ends, places_of
+from eosctl.move.journal import BegunMove, Ends, places_of
 from eosctl.move.rows import SideAudit
 from eosctl.move.sides import Side
 from eosctl.report import Problem, Report
 
 _BEFORE_MS = 60_000
-"""What is audited of the side that it left: the last minute before it was stopped."""
+"""What is audited of the side that it left: the last minute before it was stopped, or less if it came later."""
 
 
 class Proof(Struct, frozen=True):
@@ -38,11 +38,20 @@ class Proof(Struct, frozen=True):
         return ", ".join(f"{each.side}: {each.verdict}" for each in self.audits)
 
 
-def prove(origin: Side, target: Side, *, left: Ends | None, left_ms: int, arrived: Ends | None) -> Proof:
-    """Audit both sides; what can't be audited is unproven."""
+def prove(
+    origin: Side, target: Side, *, left: Ends | None, left_ms: int, arrived: Ends | None, came: BegunMove | None
+) -> Proof:
+    """Audit both sides; what can't be audited is unproven.
+
+    `came` is the move that brought it to the side that it leaves: what lies before that in the same topics, the other
+    side's tasks wrote.
+    """
+    since_ms = max(0, left_ms - _BEFORE_MS)
+    begin = places_of(came.arrived or {}) if came is not None and came.arrived_ms > since_ms else None
     before = AuditRequest(
         connector=origin.connector,
-        since=rfc3339(max(0, left_ms - _BEFORE_MS)) or BEGINNING,
+        since=rfc3339(since_ms) or BEGINNING,
+        begin=begin,
         end=places_of(left or {}),
     )
     after = AuditRequest(connector=target.connector, since=BEGINNING, begin=places_of(arrived or {}))

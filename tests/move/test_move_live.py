@@ -14,23 +14,24 @@ from tests.sandbox_fixtures import rest
 pytestmark = pytest.mark.live
 
 
-def test_to_another_group_of_the_same_kafka_and_back(
-    scene: Scene, connector: Callable[..., Moved], invoke: Invoke
-) -> None:
-    """One with an offsets topic of its own, and one with the global topic that gets another name there."""
+def test_to_another_group_of_the_same_kafka_and_back(scene: Scene, connector: Callable[..., Moved]) -> None:
+    """One with an offsets topic of its own, and one with the global topic that gets another name there.
+
+    `audit` knows one group at a time; each move has audited both sides up to and from the handover.
+    """
     here, beside = scene.sides["here"], scene.sides["beside"]
     own, shared = connector("own", **{"offsets.storage.topic": "own-of-moves"}), connector("shared")
     renamed = f"{shared.name}-renamed"
     with load(own, shared), Watcher(here, beside) as watcher:
         for moved in (own, shared):
             moved.on(here).wait_running()
-        scene.move("here", "--connector", own.name, "--to", "beside", "--set", "batch.size=7")
+        scene.move("here", "--connector", own.name, "--to", "beside", "--set", "batch.size=1000")
         scene.move("here", "--connector", shared.name, "--to", "beside", "--rename", renamed)
         for name, there in ((own.name, own.name), (shared.name, renamed)):
             assert (here.state(name), beside.state(there)) == ("STOPPED", "RUNNING")
-        assert rest(f"{beside.url}/connectors/{own.name}/config")["batch.size"] == "7"
+        assert rest(f"{beside.url}/connectors/{own.name}/config")["batch.size"] == "1000"
         scene.move("here", "--connector", own.name, "--to", "beside", "--back")
-        assert (here.state(own.name), beside.state(own.name)) == ("RUNNING", "STOPPED")
+        assert (here.state(own.name), own.name in beside.names()) == ("RUNNING", False)
         scene.move("here", "--connector", shared.name, "--to", "beside", "--delete")
         assert shared.name not in here.names()
         for moved in (own, shared):
@@ -39,8 +40,6 @@ def test_to_another_group_of_the_same_kafka_and_back(
     assert watcher.sides_of(own.name) == ["here", "beside", "here"]
     assert watcher.sides_of(shared.name, renamed) == ["here", "beside"]
     assert watcher.unseen == []
-    assert_exactly_once(invoke, scene.flags("here"), own.name)
-    assert_exactly_once(invoke, scene.flags("beside"), renamed)
 
 
 def test_to_another_kafka_cluster_and_back(scene: Scene, connector: Callable[..., Moved], invoke: Invoke) -> None:
@@ -57,8 +56,9 @@ def test_to_another_kafka_cluster_and_back(scene: Scene, connector: Callable[...
         assert before[-1] < after[0]
         again, between = shared.assert_all_once(here, away)
         assert again[0] < between[0] <= between[-1] < again[-1]
-    for moved, sides in ((own, ["here", "away"]), (shared, ["here", "away", "here"])):
+    for moved in (own, shared):
         assert watcher.together(moved.name) == []
-        assert watcher.sides_of(moved.name) == sides
-        for side in ("here", "away"):
-            assert_exactly_once(invoke, scene.flags(side), moved.name)
+        assert_exactly_once(invoke, scene.flags("here"), moved.name)
+    assert_exactly_once(invoke, scene.flags("away"), own.name)
+    assert watcher.sides_of(own.name) == ["here", "away"]
+    assert watcher.sides_of(shared.name) == ["here", "away", "here"]
