@@ -179,7 +179,10 @@ class MovingWorld:
             producer = topics.take_id(transactional_id)
             for record in records:
                 topics.state.write_in(transactional_id, producer, record, topics.partition_of(record))
-            topics.state.end_transaction(transactional_id, producer, commit=True)
+            known = topics.state.transactions[transactional_id]
+            known.producer_epoch += 1  # as from KIP-890 on: each transaction has an epoch of its own
+            epoch = known.producer_epoch
+            topics.state.end_transaction(transactional_id, (producer[0], epoch), commit=True)
         self.delivered.append(line)
 
     def app(self, state_dir: Path, *, timeout_s: float = 60.0) -> App:
