@@ -187,5 +187,5 @@ def _differing(planned: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def audit(run: MoveRun) -> MoveStepDone:
     plan = run.plan
-    proof = prove(plan.origin, plan.target, left=run.left, left_ms=run.left_ms, arrived=run.arrived)
+    proof = prove(plan.origin, plan.target, run.handover)
     return MoveStepDone(proof.sentence(), proof=proof, problems=proof.problems)

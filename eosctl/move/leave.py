@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from eosctl.connectors.change import POLL_S
 from eosctl.connectors.look import STOPPED, ConnectorNow
 from eosctl.core.ids import task_transactional_ids
@@ -55,9 +57,9 @@ def settle(run: MoveRun) -> MoveStepDone:
         else:
             raise DeadlineError(f"timed out while waiting for the transaction of {running[0]} to end", hint=GOES_ON)
     topic = offsets_topic(side, config).topic
-    run.left = ends_of(side, config, [*plan.facts.topics, topic])
-    run.left_ms = run.app.clock.now_ms()
-    return MoveStepDone("no transaction of its tasks is open", left=run.left)
+    left = ends_of(side, config, [*plan.facts.topics, topic])
+    run.handover = replace(run.handover, left=left, left_ms=run.app.clock.now_ms())
+    return MoveStepDone("no transaction of its tasks is open", left=left)
 
 
 def create(run: MoveRun) -> MoveStepDone:

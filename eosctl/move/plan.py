@@ -47,7 +47,8 @@ class MovePlan(Struct, frozen=True):
     """A move of one connector: `steps` are to be done, `done` were done by former runs, of which `begun` has the facts.
 
     `config` is the connector's on the other side, `state` what it is to be in the end, `tasks` how many it had. The
-    `arrival` is that of its offsets, None where they stay as they are.
+    `arrival` is that of its offsets, None where they stay as they are. `moved` is the move there that is known, and
+    `former` the run that brought it to the side that it leaves.
     """
 
     request: MoveRequest
@@ -62,6 +63,7 @@ class MovePlan(Struct, frozen=True):
     done: tuple[MoveStep, ...]
     begun: BegunMove | None
     moved: BegunMove | None
+    former: BegunMove | None
     journal: Journal
     arrival: Arrival | None = None
     facts: MoveFacts = field(default_factory=MoveFacts)
@@ -275,6 +277,7 @@ def _plan(
         done=done,
         begun=begun,
         moved=moves.there,
+        former=moves.returned if request.direction is Direction.THERE else moves.there,
         journal=here.journal(),
         arrival=arrival,
         facts=found,

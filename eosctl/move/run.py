@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.move.journal import Direction, Ends
 from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival
 from eosctl.move.plan import MovePlan
-from eosctl.move.proof import Proof
+from eosctl.move.proof import Handover, Proof
 from eosctl.move.sides import Side
 from eosctl.offsets.steps import CommitWatch
 from eosctl.report import Problem, Report
@@ -35,18 +36,17 @@ class MoveRun:
 
     app: App
     plan: MovePlan
-    left: Ends | None = None
-    left_ms: int = 0
-    arrived: Ends | None = None
+    handover: Handover
     commits: CommitWatch | None = None
 
     @classmethod
     def of(cls, app: App, plan: MovePlan) -> MoveRun:
         """Begin with what former runs have found."""
-        known = plan.moved if plan.direction is Direction.THERE else plan.begun
+        known, former = plan.moved if plan.direction is Direction.THERE else plan.begun, plan.former
+        came = Handover() if former is None else Handover(came=former.arrived, came_ms=former.arrived_ms)
         if known is None:
-            return cls(app, plan)
-        return cls(app, plan, known.left, known.left_ms, known.arrived)
+            return cls(app, plan, came)
+        return cls(app, plan, replace(came, left=known.left, left_ms=known.left_ms, arrived=known.arrived))
 
 
 def config_of(plan: MovePlan, side: Side) -> Mapping[str, str]:
