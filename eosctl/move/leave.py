@@ -8,11 +8,12 @@ from msgspec.structs import replace
 
 from eosctl.connectors.change import POLL_S
 from eosctl.connectors.look import STOPPED, ConnectorNow
-from eosctl.core.ids import task_transactional_ids
+from eosctl.core.ids import offsets_transactional_id, task_transactional_ids
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.wording import counted
 from eosctl.errors import AlreadyExistsError, DeadlineError, EosctlError, RefusedError
 from eosctl.fence.connect import stop_and_fence
+from eosctl.fence.rules import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.group.topics import find_config_topic
 from eosctl.move.offsets import offsets_topic
 from eosctl.move.plan import MovePlan
@@ -21,7 +22,7 @@ from eosctl.move.run import GOES_ON, MoveRun, MoveStepDone, arrival_of, config_o
 from eosctl.move.sides import Side, require_at_rest
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.write_rows import ResultData, ResultSummary
-from eosctl.offsets.writes import OffsetWritePlan
+from eosctl.offsets.writes import OffsetWritePlan, offsets_journal
 from eosctl.report import Report
 
 _ENDS = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT, TransactionState.EMPTY)
@@ -110,6 +111,7 @@ def offsets(run: MoveRun) -> MoveStepDone:
     """Write what the other side lacks, and compare again until it lacks nothing."""
     plan = run.plan
     reports: list[Report] = []
+    _end_cut_off_write(plan)
     require_at_rest(plan.origin, so_that="so its offsets may move on; none was copied")
     for _round in range(_ROUNDS):
         arrival = arrival_of(plan)
@@ -129,6 +131,22 @@ def offsets(run: MoveRun) -> MoveStepDone:
         f"the offsets of {plan.origin.connector} in {plan.origin.where} change again and again, though it is STOPPED",
         hint="Who writes them? Look for a worker that is in no group any more. Then run the same command again.",
     )
+
+
+def _end_cut_off_write(plan: MovePlan) -> None:
+    """Abort the transaction that a killed eosctl left open on the target side: it hides offsets, and the next write
+    under its id would abort it, too.
+    """
+    app = plan.target.of_tasks(config_of(plan, plan.target))
+    own = offsets_transactional_id(app.target.group_id)
+    with app.transactions() as admin:
+        state = admin.describe_transactions([own])[own]
+        if not isinstance(state, TransactionDescription) or state.state in _ENDS:
+            return
+        offsets_journal(app, admin.cluster_id()).refuse_held("the offsets of that cluster")
+        for answer in admin.fence([own], transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS):
+            if answer.fault is not None:
+                raise EosctlError(f"the open transaction of {own} can't be ended: {answer.fault}", hint=GOES_ON)
 
 
 def _writes(plan: MovePlan) -> OffsetWritePlan:

@@ -14,14 +14,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.configs.records import Selection
 from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.views import live
 from eosctl.core.records import OutRecord
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.url import parse_worker_url
+from eosctl.move.apply import prepare_move
+from eosctl.move.journal import Direction
+from eosctl.move.plan import MoveRequest
+from eosctl.report import Report
 from eosctl.target import Target
 from tests.fakes.connect import FakeConnect
 from tests.fakes.connect_worker import FakeConnectWorker
@@ -189,7 +196,7 @@ class MovingWorld:
         """An App for this side; the profile PROFILE leads to the other one."""
         app = self.here.world.app(state_dir, timeout_s=timeout_s, **self.here.target)
         doors = {**self.doors(), "target_of": self.target_of}
-        return _with(app, doors)
+        return replace(app, **doors)
 
     def target_of(self, profile: str) -> Target:
         """The Target of a profile."""
@@ -236,7 +243,13 @@ class _Offsets:
         raise AssertionError(f"a move writes no offsets of {connector} by REST: {offsets}")
 
 
-def _with(app: App, doors: dict[str, Any]) -> App:
-    from msgspec.structs import replace
+def move(app: App, direction: Direction = Direction.THERE, **request: Any) -> Report:
+    """What `connectors move` does."""
+    to = None if direction is not Direction.THERE or request.get("resume") else PROFILE
+    plan = prepare_move(app, Selection((NAME,)), MoveRequest(direction, **{"to": to, **request}))
+    return plan.report() if plan.apply is None else plan.apply()
 
-    return replace(app, **doors)
+
+def outcomes(report: Report) -> dict[str, str]:
+    """Step -> outcome."""
+    return {str(row.step): row.outcome for row in report.rows}
