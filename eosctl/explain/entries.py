@@ -159,13 +159,8 @@ WORDS = (
 
 MODULES = (
     *(errors, open_transactions, fold, offsets_topics, metrics, collect),
-<<<<<<< HEAD
-    *(state, failures, group, connectors, txn, acls, fence),
-    *(offsets, task_counts, migrate, move, plugins),
-=======
     *(state, failures, group, connectors, create, txn, acls, fence),
-    *(offsets, task_counts, migrate, plugins),
->>>>>>> h-b
+    *(offsets, task_counts, migrate, move, plugins),
     *(profiles, rescue, connector_configs, upgrade, checks, audit, rehearse),
 )
 """The modules that declare codes."""

@@ -40,7 +40,7 @@ class MoveRequest(Struct, frozen=True):
     rename: str | None = None
     settings: Mapping[str, str] | None = None
     resume: bool = False
-    overwrite_newer: bool = False
+    overwrite_offsets: bool = False
 
 
 class MovePlan(Struct, frozen=True):
@@ -132,7 +132,7 @@ def _continued(request: MoveRequest, moves: Moves, connector: str) -> MoveReques
         if request.direction not in (Direction.THERE, unfinished.direction):
             raise _under_way(connector, unfinished)
         return MoveRequest(
-            unfinished.direction, request.to, request.rename, request.settings, True, request.overwrite_newer
+            unfinished.direction, request.to, request.rename, request.settings, True, request.overwrite_offsets
         )
     if request.direction is not Direction.THERE and moves.there is None:
         raise NotFoundError(
@@ -239,7 +239,7 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
     if MoveStep.CREATE in steps:
         if there.now is None:
             require_valid_config(there.worker(), there.connector, config, hint=_VALID_THERE)
-        arrival = plan_arrival(origin, target, overwrite=request.overwrite_newer)
+        arrival = plan_arrival(origin, target, overwrite=request.overwrite_offsets)
     elif MoveStep.RESUME in steps:
         refuse_left_behind(origin, target)
     return _plan(here, there, request, moves, config=config, settings=settings, state=state, steps=steps,
@@ -350,7 +350,7 @@ def _plan_back(here: Side, there: Side, request: MoveRequest, moves: Moves) -> M
     of_there = there.now.config if there.now is not None else config
     origin, target = offsets_topic(there, of_there), offsets_topic(here, now.config)
     if MoveStep.OFFSETS in steps:
-        arrival = plan_arrival(origin, target, overwrite=request.overwrite_newer)
+        arrival = plan_arrival(origin, target, overwrite=request.overwrite_offsets)
     elif is_back and MoveStep.RESUME in steps:
         refuse_left_behind(origin, target)
     if ran and there.now is not None:

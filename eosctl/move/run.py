@@ -9,6 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
+from eosctl.connectors.definition import ConnectorDefinition
+from eosctl.create.place import Placement
 from eosctl.move.journal import Direction, Ends
 from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival
 from eosctl.move.plan import MovePlan
@@ -61,6 +63,14 @@ def arrival_of(plan: MovePlan) -> Arrival:
     return plan_arrival(
         offsets_topic(origin, config_of(plan, origin)),
         offsets_topic(target, config_of(plan, target)),
-        overwrite=plan.request.overwrite_newer,
+        overwrite=plan.request.overwrite_offsets,
         settled=True,
     )
+
+
+def placement_of(plan: MovePlan) -> Placement:
+    """Return what the connector is to be on the side that it moves to."""
+    side = plan.target
+    config = config_of(plan, side)
+    definition = ConnectorDefinition(side.connector, config, f"it has in {plan.origin.where}")
+    return Placement(definition, plan.state, side.site(), offsets_topic(side, config).store)

@@ -154,6 +154,7 @@ class MovingWorld:
         before = side.connect.connectors[name].config if name in side.connect.connectors else {}
         made = side.connect.add(name, {**before, **changes}, state=state)
         side.keep_config(f"connector-{name}", {"properties": made.config})
+        side.keep_config(f"target-state-{name}", {"state": made.target, "state.v2": made.target})
         return made
 
     def _started(self, side: MovingSide, call: Call) -> None:
