@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.look import PAUSED, RUNNING, STATE_AFTER, STOPPED, ConnectorNow, look_at
+from eosctl.connectors.definition import ConnectorDefinition
+from eosctl.connectors.look import PAUSED, RUNNING, STATE_AFTER, STOPPED
 from eosctl.connectors.validity import require_valid_config
 from eosctl.core.clients.hidden_secrets import HIDDEN
+from eosctl.create.place import Placement
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.foreign import arguments, shell_words
-from eosctl.move.facts import MoveFacts, gather_facts
+from eosctl.move.facts import MoveFacts, gather_facts, problems_there
 from eosctl.move.journal import BegunMove, Direction, Moves, MoveStep, read_moves
 from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival, refuse_left_behind
 from eosctl.move.rules import config_there, shown_settings, steps_there
-from eosctl.move.sides import Side, look_at_side, refuse_same_side, require_creatable, require_stoppable
+from eosctl.move.sides import Side, look_at_side, refuse_same_side, require_creatable, require_source, require_stoppable
 from eosctl.report import Problem
 from eosctl.state.journal import Journal
 
@@ -41,6 +44,7 @@ class MoveRequest(Struct, frozen=True):
     settings: Mapping[str, str] | None = None
     resume: bool = False
     overwrite_offsets: bool = False
+    read_again: bool = False
 
 
 class MovePlan(Struct, frozen=True):
@@ -131,9 +135,7 @@ def _continued(request: MoveRequest, moves: Moves, connector: str) -> MoveReques
             )
         if request.direction not in (Direction.THERE, unfinished.direction):
             raise _under_way(connector, unfinished)
-        return MoveRequest(
-            unfinished.direction, request.to, request.rename, request.settings, True, request.overwrite_offsets
-        )
+        return replace(request, direction=unfinished.direction)
     if request.direction is not Direction.THERE and moves.there is None:
         raise NotFoundError(
             f"no move of {connector} from this group is known on this machine",
@@ -198,25 +200,6 @@ def _settings(request: MoveRequest, there: Side, begun: BegunMove | None) -> dic
     return found
 
 
-def require_source(side: Side) -> ConnectorNow:
-    """Return the connector as it is. Raises NotFoundError, RefusedError for a sink and for an unclear state."""
-    now = side.now or look_at(side.app, side.connector, side.url)
-    if now.kind == "sink":
-        raise RefusedError(
-            f"{side.connector} is a sink connector: its place is the offsets of its consumer group, which move in "
-            "another way; nothing was changed",
-            hint="Only source connectors are moved. `kafka-consumer-groups.sh --reset-offsets --from-file` sets those "
-            f"of connect-{side.connector}, while it is stopped on both sides.",
-        )
-    if now.state not in STATE_AFTER:
-        raise RefusedError(
-            f"connector {side.connector} is {now.state} in {side.where}: it is unknown whether it should run; nothing "
-            "was changed",
-            hint="Run again when it is RUNNING, PAUSED, STOPPED or FAILED.",
-        )
-    return now
-
-
 def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> MovePlan:
     now, begun = require_source(here), moves.there
     require_stoppable(here)
@@ -240,6 +223,10 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
         if there.now is None:
             require_valid_config(there.worker(), there.connector, config, hint=_VALID_THERE)
         arrival = plan_arrival(origin, target, overwrite=request.overwrite_offsets)
+        definition = ConnectorDefinition(there.connector, config, f"it has in {here.where}")
+        place = Placement(definition, state, there.site(), target.store)
+        of_place = problems_there(place, arrival, now.config, read_again=request.read_again)
+        facts = replace(facts, problems=(*facts.problems, *of_place))
     elif MoveStep.RESUME in steps:
         refuse_left_behind(origin, target)
     return _plan(here, there, request, moves, config=config, settings=settings, state=state, steps=steps,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.connectors.dedicated import cluster_of_ids
 from eosctl.connectors.holders import who_holds
-from eosctl.connectors.look import STOPPED, ConnectorNow, look_at, reach_worker, require_stable_group
+from eosctl.connectors.look import STATE_AFTER, STOPPED, ConnectorNow, look_at, reach_worker, require_stable_group
 from eosctl.core.versions import is_older, shown_version
 from eosctl.core.workers.access import CONNECTOR_CONFIG
 from eosctl.create.looks import Site
@@ -152,6 +152,25 @@ def refuse_same_side(here: Side, there: Side) -> None:
             "changed",
             hint="Name the profile of another Connect group. `eosctl offsets switch` moves offsets within a group.",
         )
+
+
+def require_source(side: Side) -> ConnectorNow:
+    """Return the connector as it is. Raises NotFoundError, RefusedError for a sink and for an unclear state."""
+    now = side.now or look_at(side.app, side.connector, side.url)
+    if now.kind == "sink":
+        raise RefusedError(
+            f"{side.connector} is a sink connector: its place is the offsets of its consumer group, which move in "
+            "another way; nothing was changed",
+            hint="Only source connectors are moved. `kafka-consumer-groups.sh --reset-offsets --from-file` sets those "
+            f"of connect-{side.connector}, while it is stopped on both sides.",
+        )
+    if now.state not in STATE_AFTER:
+        raise RefusedError(
+            f"connector {side.connector} is {now.state} in {side.where}: it is unknown whether it should run; nothing "
+            "was changed",
+            hint="Run again when it is RUNNING, PAUSED, STOPPED or FAILED.",
+        )
+    return now
 
 
 def require_stoppable(side: Side) -> None:
