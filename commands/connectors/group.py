@@ -17,7 +17,10 @@ from ..frame.options import LazyGroup, pass_app, validation_option, write_option
 class ConnectorsGroup(LazyGroup):
     """Load the longer commands from their modules."""
 
-    elsewhere: ClassVar[Mapping[str, str]] = {"move": "move"}
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "create": "create",
+        "move": "move",
+    }
 
 
 @click.group("connectors", cls=ConnectorsGroup)

@@ -33,6 +33,8 @@ class MoveOptions(Struct, frozen=True):
     back: bool
     delete: bool
     keep_going: bool
+    overwrite_offsets: bool
+    read_again: bool
 
     def selection(self) -> Selection:
         """Return the connectors to move; raise UsageError for none, or for several where one is needed."""
@@ -40,7 +42,7 @@ class MoveOptions(Struct, frozen=True):
             raise UsageError("--rename is for one connector", hint="Give --connector, and move the others one by one.")
         return Selection((self.connector,) if self.connector else (), self.all_connectors, self.pattern)
 
-    def request(self, *, overwrite_newer: bool) -> MoveRequest:
+    def request(self) -> MoveRequest:
         """Return the request; raise UsageError for options that contradict each other."""
         from eosctl.move.journal import Direction
         from eosctl.move.plan import MoveRequest
@@ -52,7 +54,9 @@ class MoveOptions(Struct, frozen=True):
         if direction is not Direction.THERE and (self.settings or self.rename):
             raise UsageError(f"--{direction} takes neither --set nor --rename", hint="The journal has them.")
         settings = parse_settings(self.settings) if self.settings else None
-        return MoveRequest(direction, self.to, self.rename, settings, self.resume, overwrite_newer)
+        return MoveRequest(
+            direction, self.to, self.rename, settings, self.resume, self.overwrite_offsets, self.read_again
+        )
 
 
 @click.command("move", cls=EosctlCommand)
@@ -66,11 +70,11 @@ class MoveOptions(Struct, frozen=True):
 @click.option("--back", is_flag=True, help="Bring it back, with the offsets that it has there.")
 @click.option("--delete", is_flag=True, help="Delete what is left of it here, once it has committed there.")
 @click.option("--keep-going", is_flag=True, help="Of several, go on with the next one when one fails.")
-@waivers(Waiver.OVERWRITE_NEWER)
+@waivers(Waiver.OVERWRITE_OFFSETS, Waiver.READ_AGAIN)
 @write_options
 @pass_app
 @pass_request(MoveOptions)
-def move(app: App, options: MoveOptions, *, overwrite_newer: bool, yes: bool, dry_run: bool) -> Report:
+def move(app: App, options: MoveOptions, *, yes: bool, dry_run: bool) -> Report:
     """Move a source connector to another Connect group: it goes on there where it stopped here.
 
     The other group is that of a profile, on the same Kafka cluster or another one. The command stops the connector
@@ -90,7 +94,7 @@ def move(app: App, options: MoveOptions, *, overwrite_newer: bool, yes: bool, dr
     and resolved by the workers there. --set changes a property; it takes no secret, but a reference to one. The
     worker there must be named by the profile (connect_url), and accept the config; the connector's own checks may
     connect to its source. Offsets that lie there already under its name are replaced if they are older; newer ones
-    are refused without --overwrite-newer. Sink connectors are refused, and left out of --all and --match.
+    are refused without --overwrite-offsets. Sink connectors are refused, and left out of --all and --match.
 
     The exit code is 7 if the audit can't prove both sides, as with a source that commits nothing yet, and 3 if it
     finds records that are not exactly-once; a move between workers that are not enabled is at least once and is not
@@ -101,6 +105,5 @@ def move(app: App, options: MoveOptions, *, overwrite_newer: bool, yes: bool, dr
     """
     from eosctl.move.apply import prepare_move
 
-    request = options.request(overwrite_newer=overwrite_newer)
-    plan = prepare_move(app, options.selection(), request, keep_going=options.keep_going)
+    plan = prepare_move(app, options.selection(), options.request(), keep_going=options.keep_going)
     return run_plan(plan, yes=yes, dry_run=dry_run)

@@ -234,7 +234,7 @@ def require_stable_group(app: App) -> str:
     group, cluster_id = read_group(app)
     if not group.members:
         raise RefusedError(
-            f"group {group.group_id} has no workers; a switch needs one", hint="Check -g, or start the workers."
+            f"group {group.group_id} has no workers, and this needs one", hint="Check -g, or start the workers."
         )
     if group.state != "Stable":
         raise RefusedError(

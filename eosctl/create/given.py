@@ -137,7 +137,12 @@ def given_by_connector(app: App, source: str, *, connector: str, profile: str | 
     name = f"the offsets of {source}{where}"
     running, problems = _running(app, source, profile)
     return GivenOffsets(
-        OffsetsFile(name, [table]), f"connector {source}{where}", source, profile, running, (*found.problems(), *problems)
+        OffsetsFile(name, [table]),
+        f"connector {source}{where}",
+        source,
+        profile,
+        running,
+        (*found.problems(), *problems),
     )
 
 

@@ -64,7 +64,7 @@ def under_name(incoming: pa.Table, connector: str) -> pa.Table:
     owners = owners_of(one_array(incoming["key"]))
     mine = filter_rows(incoming, pc.is_valid(owners))
     names = owners.drop_null()
-    renames = {name: connector for name in pc.unique(names).to_pylist()}
+    renames = dict.fromkeys(pc.unique(names).to_pylist(), connector)
     return with_keys(mine, renamed(one_array(mine["key"]), names, renames).to_pylist())
 
 

@@ -21,6 +21,7 @@ from eosctl.core import open_transactions
 from eosctl.core.configs import fold
 from eosctl.core.offsets import codes as offsets_topics
 from eosctl.core.workers import codes as metrics
+from eosctl.create import codes as create
 from eosctl.failures import codes as failures
 from eosctl.fence import codes as fence
 from eosctl.group import codes as group
@@ -158,7 +159,7 @@ WORDS = (
 
 MODULES = (
     *(errors, open_transactions, fold, offsets_topics, metrics, collect),
-    *(state, failures, group, connectors, txn, acls, fence),
+    *(state, failures, group, connectors, create, txn, acls, fence),
     *(offsets, task_counts, migrate, move, plugins),
     *(profiles, rescue, connector_configs, upgrade, checks, audit, rehearse),
 )

@@ -13,6 +13,7 @@ ROW_MODULES = (
     "eosctl.audit.rows",
     "eosctl.checks.rows",
     "eosctl.connectors.rows",
+    "eosctl.create.rows",
     "eosctl.explain.rows",
     "eosctl.exporter.rows",
     "eosctl.failures.rows",

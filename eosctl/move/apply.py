@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from eosctl.app import App
 from eosctl.connectors.look import named_cluster_id, reach_worker
 from eosctl.core.configs.records import Selection
@@ -158,8 +160,8 @@ def _topic_ids(plan: MovePlan) -> Mapping[str, str]:
 def _step(run: MoveRun, step: MoveStep) -> Step[MoveStepDone]:
     def before() -> Note:
         if step is MoveStep.RESUME:
-            run.arrived = arrive.arrived_at(run)
-            return Note("start", {"step": step, "arrived": run.arrived})
+            run.handover = replace(run.handover, arrived=arrive.arrived_at(run))
+            return Note("start", {"step": step, "arrived": run.handover.arrived})
         return Note("start", {"step": step})
 
     def act() -> MoveStepDone:

@@ -14,16 +14,17 @@ from eosctl.connectors.look import PAUSED, RUNNING, ConnectorNow
 from eosctl.core.clients.hidden_secrets import HIDDEN
 from eosctl.core.ids import connector_path
 from eosctl.core.wording import counted
+from eosctl.create.steps import check_offsets
 from eosctl.errors import ConnectError, DeadlineError, RefusedError
 from eosctl.foreign import arguments
 from eosctl.move import codes
 from eosctl.move.journal import Direction, Ends, places_of
-from eosctl.move.offsets import compare_answer, offsets_topic
+from eosctl.move.offsets import offsets_topic
 from eosctl.move.plan import MovePlan
 from eosctl.move.proof import ends_of, prove
-from eosctl.move.run import GOES_ON, MoveRun, MoveStepDone, arrival_of, config_of
+from eosctl.move.run import GOES_ON, MoveRun, MoveStepDone, arrival_of, config_of, placement_of
 from eosctl.move.sides import RestUnknownError, require_at_rest
-from eosctl.offsets.steps import before_the_start, other_keys_problem
+from eosctl.offsets.steps import before_the_start
 from eosctl.report import Problem
 
 _COMMIT_ROUNDS = 5
@@ -43,17 +44,8 @@ def check(run: MoveRun) -> MoveStepDone:
             f"the offsets of {side.connector} in {side.where} are not those that were copied: somebody wrote since",
             hint=GOES_ON,
         )
-    wrong, unfound = compare_answer(arrival, side.worker().offsets(side.connector))
-    if wrong:
-        raise RefusedError(
-            f"the worker at {side.shown_url} does not find {counted(len(wrong), 'offset')} of {side.connector} as it "
-            f"was copied, first {wrong[0]}: it was not started",
-            hint=f"`eosctl offsets get {side.flags}--connector {arguments(side.connector)} --rest` compares worker and "
-            f"topic. {GOES_ON}",
-        )
-    count = counted(len(arrival.live()), "source partition")
-    problems = (other_keys_problem(unfound),) if unfound else ()
-    return MoveStepDone(f"the worker finds the offset of {count}", problems=problems)
+    done = check_offsets(arrival.target.app(), placement_of(plan))
+    return MoveStepDone(done.detail, problems=done.problems)
 
 
 def _check_moved(plan: MovePlan) -> MoveStepDone:
@@ -187,5 +179,5 @@ def _differing(planned: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def audit(run: MoveRun) -> MoveStepDone:
     plan = run.plan
-    proof = prove(plan.origin, plan.target, left=run.left, left_ms=run.left_ms, arrived=run.arrived, came=plan.came)
+    proof = prove(plan.origin, plan.target, run.handover)
     return MoveStepDone(proof.sentence(), proof=proof, problems=proof.problems)

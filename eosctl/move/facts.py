@@ -9,16 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from eosctl.connectors.definition import ConnectorDefinition
 from eosctl.connectors.topics import find_topics
+from eosctl.core.allowances import Waiver
 from eosctl.core.configs.records import PROPERTY, names_one_of
-from eosctl.core.ids import task_transactional_ids
-from eosctl.core.java.properties import java_number
-from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
+from eosctl.create.looks import clashing_ids, find_twins, other_workers, require_plugin
+from eosctl.create.place import Placement
 from eosctl.errors import EosctlError, RefusedError
+from eosctl.foreign import arguments
 from eosctl.group.modes import probe_mode
 from eosctl.move import codes
+from eosctl.move.offsets import Arrival
 from eosctl.move.sides import Side
+from eosctl.offsets.history.config_changes import compare_configs, starts_over
 from eosctl.offsets.switch.rights import rights_problems
 from eosctl.report import Problem
 
@@ -54,14 +58,10 @@ def gather_facts(here: Side, there: Side, config: Mapping[str, str], *, look: bo
     problems += _of_modes(modes)
     problems += [] if unknown is None else [unknown]
     versions = [_plugin_version(here, here.require().config), _plugin_version(there, config)]
-    if versions[1] is None:
-        raise RefusedError(
-            f"the worker at {there.shown_url} has no plugin {config.get(PROPERTY)}; nothing was changed",
-            hint=f"Install it in the plugin.path of all workers of {there.where}, and restart them.",
-        )
+    require_plugin(there.worker(), ConnectorDefinition(there.connector, config, here.where))
     if versions[0] != versions[1] or versions[1] == "":
         problems.append(_plugin_differs(config, *versions))
-    _refuse_shared_ids(here, there, config)
+    _refuse_shared_ids(here, there)
     problems += _missing_topics(here, there, config, topics)
     return MoveFacts(versions[0] or None, versions[1] or None, topics, is_promised, tuple(problems))
 
@@ -116,7 +116,7 @@ def _plugin_differs(config: Mapping[str, str], here: str | None, there: str | No
     return Problem(codes.PLUGIN_DIFFERS, message, hint=codes.PLUGIN_DIFFERS.next)
 
 
-def _refuse_shared_ids(here: Side, there: Side, config: Mapping[str, str]) -> None:
+def _refuse_shared_ids(here: Side, there: Side) -> None:
     """Raise RefusedError if another connector of one of the two groups has an id that its tasks would have there.
 
     Ids are plain joins with `-`: group `a-b` with connector `c` has those of group `a` with connector `b-c`.
@@ -130,29 +130,40 @@ def _refuse_shared_ids(here: Side, there: Side, config: Mapping[str, str]) -> No
                     f"{side.where} ({prefix}0, ...), and each would fence the other's; nothing was changed",
                     hint="--rename NAME gives it other ids.",
                 )
-    if here.cluster_id == there.cluster_id:
-        _refuse_foreign_ids(there, config, ours=f"{here.group_id}-{here.connector}-" == prefix)
 
 
-def _refuse_foreign_ids(there: Side, config: Mapping[str, str], *, ours: bool) -> None:
-    """Raise RefusedError while a producer of nobody that is known here has a transaction open under one of its ids."""
-    if ours or there.now is not None:
-        return
-    count = java_number(config.get("tasks.max", "1")) or 1
-    ids = task_transactional_ids(there.group_id, there.connector, min(count, _MOST_IDS))
-    with there.of_tasks(config).transactions() as admin:
-        described = admin.describe_transactions(ids)
-    used = [each for each in ids if getattr(described[each], "state", None) == "Ongoing"]
-    if used:
+def problems_there(place: Placement, arrival: Arrival, before: Mapping[str, str], *, read_again: bool) -> list[Problem]:
+    """Return what may be wrong with the connector on the side that it moves to.
+
+    `before` is its config on the side that it leaves. Raises RefusedError where it would start over, unless it may
+    `read_again`, where a running connector reads the same, and for rights that are lacking.
+    """
+    definition, target = place.definition, arrival.target
+    app, site = target.side.pinned(), place.site
+    keys = arrival.live()
+    effect = compare_configs(before, definition.config, [key.partition for key in keys], readable=range(len(keys)))
+    over = starts_over(definition.name, effect)
+    if over is not None and not read_again:
         raise RefusedError(
-            f"{counted(len(used), 'transactional id')} that its tasks would have in {there.where} "
-            f"{'has' if len(used) == 1 else 'have'} an open transaction, first {used[0]}: something uses it now; "
-            "nothing was changed",
-            hint=f"`eosctl txn describe {there.flags}{used[0]}` shows it. --rename NAME gives its tasks other ids.",
+            f"{over.message}; nothing was changed",
+            hint=f"Leave out what changes its source partitions. {Waiver.READ_AGAIN} moves it, and it reads those from "
+            "the beginning.",
         )
-
-
-_MOST_IDS = 100
+    twins = find_twins(definition, keys, site.connectors, {})
+    if twins.certain:
+        raise RefusedError(
+            f"{', '.join(twins.certain)} runs in {target.side.where}, and reads source partitions that "
+            f"{definition.name} would read, too; nothing was changed",
+            hint=f"Stop it first: `eosctl connectors stop {target.side.flags}{arguments(twins.certain[0])}`.",
+        )
+    made = bool(arrival.writes and arrival.writes.creates)
+    worker = target.side.worker()
+    return [
+        *(() if over is None else [over.as_warning()]),
+        *other_workers(app, site, definition),
+        *clashing_ids(app, definition),
+        *rights_problems(app, definition.name, worker, config=definition.config, target=target.store, made=made),
+    ]
 
 
 def _missing_topics(here: Side, there: Side, config: Mapping[str, str], topics: Sequence[str]) -> list[Problem]:
@@ -172,8 +183,3 @@ def _missing_topics(here: Side, there: Side, config: Mapping[str, str], topics: 
     if fewer:
         found.append(f"{', '.join(fewer[:5])}: the number of partitions differs there, so keys go to others")
     return [Problem(codes.TOPICS_NOT_THERE, text, hint=codes.TOPICS_NOT_THERE.next) for text in found]
-
-
-def rights_there(there: Side, config: Mapping[str, str], store: str, *, made: bool) -> list[Problem]:
-    """Warn of rights on its offsets topic there that may be lacking; raise RefusedError for those that are."""
-    return rights_problems(there.pinned(), there.connector, there.worker(), config=config, target=store, made=made)

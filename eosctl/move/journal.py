@@ -88,12 +88,12 @@ class BegunMove(Struct, frozen=True):
 class Moves(Struct, frozen=True):
     """The newest move there, unless it was taken back; and what was begun after it: the way back, or a deletion.
 
-    `home` is the newest way back that ended.
+    `returned` is the newest way back that has ended, if nothing was begun since.
     """
 
     there: BegunMove | None = None
     after: BegunMove | None = None
-    home: BegunMove | None = None
+    returned: BegunMove | None = None
 
     @property
     def unfinished(self) -> BegunMove | None:
@@ -139,49 +139,43 @@ _ENTRIES: Mapping[str, type[_Begin | _Start | _Done | EndEntry]] = {
 
 def read_moves(journal: Journal) -> Moves:
     """Return the moves of a connector, as far as the file shows; raise EosctlError."""
-    there: BegunMove | None = None
-    after: BegunMove | None = None
-    home: BegunMove | None = None
+    moves = Moves()
     for entry in journal.read(_ENTRIES):
         if isinstance(entry, _Begin):
             begun = entry.move()
             if begun.direction is Direction.THERE:
-                there, after = _continued(there, begun), None
+                moves = Moves(_continued(moves.there, begun), returned=moves.returned)
             else:
-                after = _continued(after, begun)
+                moves = replace(moves, after=_continued(moves.after, begun))
         elif isinstance(entry, EndEntry):
-            if after is not None:
-                home = after if after.direction is Direction.BACK else None
-                there = after = None  # it is back, or nothing is left to go back to
-            elif there is not None:
-                there = replace(there, ended=True)
-        elif after is not None:
-            after = _noted(after, entry)
-        elif there is not None:
-            there = _noted(there, entry)
-    return Moves(there, after, home)
+            moves = _ended(moves)
+        elif moves.after is not None:
+            moves = replace(moves, after=_noted(moves.after, entry))
+        elif moves.there is not None:
+            moves = replace(moves, there=_noted(moves.there, entry))
+    return moves
+
+
+def _ended(moves: Moves) -> Moves:
+    """Return the moves after the end of a run; one that is back, or gone here, has none to go back from."""
+    if moves.after is not None:
+        return Moves(returned=moves.after if moves.after.direction is Direction.BACK else None)
+    return moves if moves.there is None else Moves(replace(moves.there, ended=True), returned=moves.returned)
 
 
 def _continued(former: BegunMove | None, begun: BegunMove) -> BegunMove:
     """Return the move that began, with what former runs of it have done."""
     if former is None or former.direction is not begun.direction or not former.leads_to(begun):
         return begun
-    return replace(
-        begun,
-        started=former.started,
-        done=former.done,
-        left=former.left,
-        left_ms=former.left_ms,
-        arrived=former.arrived,
-        arrived_ms=former.arrived_ms,
-    )
+    facts = ("started", "done", "left", "left_ms", "arrived", "arrived_ms")
+    return replace(begun, **{name: getattr(former, name) for name in facts})
 
 
 def _noted(move: BegunMove, entry: _Start | _Done) -> BegunMove:
     if isinstance(entry, _Start):
-        started = (*move.started, entry.step)
-        if entry.arrived is None:
-            return replace(move, started=started)
-        return replace(move, started=started, arrived=entry.arrived, arrived_ms=entry.time_ms)
+        arrived_ms = move.arrived_ms if entry.arrived is None else entry.time_ms
+        return replace(
+            move, started=(*move.started, entry.step), arrived=entry.arrived or move.arrived, arrived_ms=arrived_ms
+        )
     left_ms = move.left_ms if entry.left is None else entry.time_ms
     return replace(move, done=(*move.done, entry.step), left=entry.left or move.left, left_ms=left_ms)

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from msgspec.structs import replace
 
 from eosctl.connectors.change import POLL_S
-from eosctl.connectors.look import STOPPED, ConnectorNow
-from eosctl.core.ids import task_transactional_ids
+from eosctl.connectors.look import STOPPED
+from eosctl.core.ids import offsets_transactional_id, task_transactional_ids
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.wording import counted
-from eosctl.errors import AlreadyExistsError, DeadlineError, EosctlError, RefusedError
+from eosctl.create.steps import create_stopped
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError
 from eosctl.fence.connect import stop_and_fence
-from eosctl.group.topics import find_config_topic
+from eosctl.fence.rules import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.move.offsets import offsets_topic
 from eosctl.move.plan import MovePlan
 from eosctl.move.proof import ends_of
-from eosctl.move.run import GOES_ON, MoveRun, MoveStepDone, arrival_of, config_of
-from eosctl.move.sides import Side, require_at_rest
+from eosctl.move.run import GOES_ON, MoveRun, MoveStepDone, arrival_of, config_of, placement_of
+from eosctl.move.sides import Side, asked_state, require_at_rest
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.write_rows import ResultData, ResultSummary
-from eosctl.offsets.writes import OffsetWritePlan
+from eosctl.offsets.writes import OffsetWritePlan, offsets_journal
 from eosctl.report import Report
 
 _ENDS = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT, TransactionState.EMPTY)
 _ROUNDS = 3
+_SHOWS_S = 10.0
+"""The time for REST to show a state that was asked for."""
 
 
 def stop(run: MoveRun) -> MoveStepDone:
@@ -35,8 +39,22 @@ def stop(run: MoveRun) -> MoveStepDone:
         return MoveStepDone("it is not there any more")
     where = side.of_tasks(config)
     tasks = max(plan.tasks, side.now.task_count)
+    _await_asked_start(side)
     detail = stop_and_fence(side.pinned(), side.connector, side.url, tasks=tasks, hint=GOES_ON, where=where)
     return MoveStepDone(detail)
+
+
+def _await_asked_start(side: Side) -> None:
+    """Let a start arrive that was asked for and is not shown yet, as a killed run may leave it, and stop it then."""
+    if asked_state(side) == STOPPED:
+        return
+    app = side.pinned()
+    soon = Deadline.after(min(_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
+    for _ in soon.rounds(POLL_S):
+        now = side.look()
+        if now is None or now.state != STOPPED:
+            return
+    side.worker().set_state(side.connector, "stop")
 
 
 def settle(run: MoveRun) -> MoveStepDone:
@@ -55,59 +73,22 @@ def settle(run: MoveRun) -> MoveStepDone:
         else:
             raise DeadlineError(f"timed out while waiting for the transaction of {running[0]} to end", hint=GOES_ON)
     topic = offsets_topic(side, config).topic
-    run.left = ends_of(side, config, [*plan.facts.topics, topic])
-    run.left_ms = run.app.clock.now_ms()
-    return MoveStepDone("no transaction of its tasks is open", left=run.left)
+    left = ends_of(side, config, [*plan.facts.topics, topic])
+    run.handover = replace(run.handover, left=left, left_ms=run.app.clock.now_ms())
+    return MoveStepDone("no transaction of its tasks is open", left=left)
 
 
 def create(run: MoveRun) -> MoveStepDone:
     """Create the connector STOPPED; one that is there already is this move's own, as the plan found."""
-    plan, side = run.plan, run.plan.target
-    if plan.there.now is not None:
-        return MoveStepDone("it is there, STOPPED, from the run before")
-    try:
-        side.worker().create_connector(side.connector, plan.config, STOPPED)
-    except AlreadyExistsError as exc:
-        raise RefusedError(
-            f"{side.where} got a connector {side.connector} meanwhile", hint="Look whose it is, then run again."
-        ) from exc
-    hint = GOES_ON
-    doing = f"waiting for {side.connector} to be STOPPED in {side.where}"
-    _await_there(side, lambda now: now.state == STOPPED, doing=doing, hint=hint)
-    _require_recorded(plan, side)
-    return MoveStepDone("created STOPPED")
-
-
-def _await_there(side: Side, arrived: Callable[[ConnectorNow], bool], *, doing: str, hint: str) -> ConnectorNow:
-    """Wait for a connector that a worker may not show at once."""
-    app = side.pinned()
-    for _ in app.deadline.rounds(POLL_S, least_s=POLL_S):
-        now = side.look()
-        if now is not None and arrived(now):
-            return now
-    raise DeadlineError(f"timed out while {doing}", hint=hint)
-
-
-def _require_recorded(plan: MovePlan, side: Side) -> None:
-    """Raise RefusedError unless the group's own config topic has the new connector: only its workers write there."""
-    app = side.pinned()
-    for _ in app.deadline.half().rounds(POLL_S, least_s=POLL_S):
-        with app.topics() as topics:
-            found = find_config_topic(app, topics)
-        known = None if found is None else found.state.connectors.get(side.connector)
-        if known is not None and known.config == dict(plan.config):
-            return
-    raise RefusedError(
-        f"topic {app.target.config_topic} of {side.where} does not have the config that the worker at {side.shown_url} "
-        f"took for {side.connector}: it is of another group; it was not started",
-        hint=f"Delete it there, and name the worker's group in profile {plan.to}.",
-    )
+    done = create_stopped(run.plan.target.pinned(), placement_of(run.plan))
+    return MoveStepDone(done.detail, problems=done.problems)
 
 
 def offsets(run: MoveRun) -> MoveStepDone:
     """Write what the other side lacks, and compare again until it lacks nothing."""
     plan = run.plan
     reports: list[Report] = []
+    _end_cut_off_write(plan)
     require_at_rest(plan.origin, so_that="so its offsets may move on; none was copied")
     for _round in range(_ROUNDS):
         arrival = arrival_of(plan)
@@ -127,6 +108,22 @@ def offsets(run: MoveRun) -> MoveStepDone:
         f"the offsets of {plan.origin.connector} in {plan.origin.where} change again and again, though it is STOPPED",
         hint="Who writes them? Look for a worker that is in no group any more. Then run the same command again.",
     )
+
+
+def _end_cut_off_write(plan: MovePlan) -> None:
+    """Abort the transaction that a killed eosctl left open on the target side: it hides offsets, and the next write
+    under its id would abort it, too.
+    """
+    app = plan.target.of_tasks(config_of(plan, plan.target))
+    own = offsets_transactional_id(app.target.group_id)
+    with app.transactions() as admin:
+        state = admin.describe_transactions([own])[own]
+        if not isinstance(state, TransactionDescription) or state.state in _ENDS:
+            return
+        offsets_journal(app, admin.cluster_id()).refuse_held("the offsets of that cluster")
+        for answer in admin.fence([own], transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS):
+            if answer.fault is not None:
+                raise EosctlError(f"the open transaction of {own} can't be ended: {answer.fault}", hint=GOES_ON)
 
 
 def _writes(plan: MovePlan) -> OffsetWritePlan:

@@ -18,18 +18,16 @@ from eosctl.connectors.dedicated import TOPIC_PROPERTY, OtherCluster, servers_of
 from eosctl.connectors.look import describe_store, store_name, topic_of
 from eosctl.core.allowances import NOTHING_WAIVED, Waiver
 from eosctl.core.clients.own_brokers import own_brokers
-from eosctl.core.java.json import encode_key
 from eosctl.core.offsets.names import GLOBAL
-from eosctl.core.offsets.records import OffsetKey, decode_key
+from eosctl.core.offsets.records import OffsetKey
 from eosctl.core.offsets.views import KeyAction, PlannedWrite, Store, live
 from eosctl.core.wording import counted, is_topic_name
 from eosctl.errors import RefusedError
 from eosctl.foreign import arguments
 from eosctl.move.rules import in_use, leftovers
 from eosctl.move.sides import Side
-from eosctl.offsets.history.events import members_of, order_of_values
+from eosctl.offsets.history.events import order_of_values
 from eosctl.offsets.history.gtids import Order
-from eosctl.offsets.steps import lost_partitions
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
 from eosctl.offsets.stores.own import refuse_unfit_targets
 from eosctl.offsets.switch.elsewhere import stores_elsewhere
@@ -179,31 +177,8 @@ def _newer_there(left: Sequence[PlannedWrite], target: OffsetsTopic) -> RefusedE
         f"have, first {left[0].key.raw.decode('utf-8', 'backslashreplace')}; nothing was written there",
         hint=f"`eosctl offsets get {side.flags}--connector {arguments(side.connector)}` shows them. They are those of "
         "another connector: --rename gives this one another name, `eosctl offsets reset` removes them, or "
-        f"{Waiver.OVERWRITE_NEWER} puts those of this side in their place.",
+        f"{Waiver.OVERWRITE_OFFSETS} puts those of this side in their place.",
     )
-
-
-def compare_answer(
-    arrival: Arrival, answer: Sequence[Mapping[str, object]]
-) -> tuple[list[Mapping[str, object] | None], int]:
-    """Compare a worker's answer with the offsets that must be there.
-
-    Return the source partitions that it does not have, or with another offset, and how many others only have odd keys.
-    """
-    name, keys = arrival.target.side.connector, arrival.live()
-    lost, odd = lost_partitions(name, answer, keys)
-    shown: dict[str, object] = {}
-    for entry in answer:
-        partition = entry.get("partition")
-        key = decode_key(encode_key(name, partition)) if isinstance(partition, dict) else None
-        if isinstance(key, OffsetKey):
-            shown[key.identity] = entry.get("offset")
-    values = [(key, members_of(arrival.expected.records[key.raw].value)) for key in keys]
-    wanted = {key.identity: [offset for other, offset in values if other.identity == key.identity] for key in keys}
-    missing = {key.identity: key.partition for key in keys
-               if key.identity not in shown or shown[key.identity] not in (None, *wanted[key.identity])}  # fmt: skip
-    of_lost = [each.get("partition") for each in lost]
-    return [*missing.values(), *(each if isinstance(each, Mapping) else None for each in of_lost)], odd
 
 
 def refuse_left_behind(origin: OffsetsTopic, target: OffsetsTopic) -> None:

@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.look import PAUSED, RUNNING, STATE_AFTER, STOPPED, ConnectorNow, look_at
+from eosctl.connectors.definition import ConnectorDefinition
+from eosctl.connectors.look import PAUSED, RUNNING, STATE_AFTER, STOPPED
 from eosctl.connectors.validity import require_valid_config
 from eosctl.core.clients.hidden_secrets import HIDDEN
+from eosctl.create.place import Placement
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.foreign import arguments, shell_words
-from eosctl.move.facts import MoveFacts, gather_facts
+from eosctl.move.facts import MoveFacts, gather_facts, problems_there
 from eosctl.move.journal import BegunMove, Direction, Moves, MoveStep, read_moves
 from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival, refuse_left_behind
 from eosctl.move.rules import config_there, shown_settings, steps_there
-from eosctl.move.sides import Side, look_at_side, refuse_same_side, require_creatable, require_stoppable
+from eosctl.move.sides import Side, look_at_side, refuse_same_side, require_creatable, require_source, require_stoppable
 from eosctl.report import Problem
 from eosctl.state.journal import Journal
 
@@ -40,15 +43,16 @@ class MoveRequest(Struct, frozen=True):
     rename: str | None = None
     settings: Mapping[str, str] | None = None
     resume: bool = False
-    overwrite_newer: bool = False
+    overwrite_offsets: bool = False
+    read_again: bool = False
 
 
 class MovePlan(Struct, frozen=True):
     """A move of one connector: `steps` are to be done, `done` were done by former runs, of which `begun` has the facts.
 
     `config` is the connector's on the other side, `state` what it is to be in the end, `tasks` how many it had. The
-    `arrival` is that of its offsets, None where they stay as they are. `came` is the move that brought it to the side
-    that it leaves, if the journal has one.
+    `arrival` is that of its offsets, None where they stay as they are. `moved` is the move there that is known, and
+    `former` the run that brought it to the side that it leaves.
     """
 
     request: MoveRequest
@@ -63,9 +67,9 @@ class MovePlan(Struct, frozen=True):
     done: tuple[MoveStep, ...]
     begun: BegunMove | None
     moved: BegunMove | None
+    former: BegunMove | None
     journal: Journal
     arrival: Arrival | None = None
-    came: BegunMove | None = None
     facts: MoveFacts = field(default_factory=MoveFacts)
     problems: tuple[Problem, ...] = ()
     __repr__ = object.__repr__  # the config may hold secrets
@@ -107,8 +111,7 @@ def plan_move(app: App, connector: str, request: MoveRequest) -> MovePlan:
     raises.
     """
     here = look_at_side(app, connector)
-    journal = here.journal()
-    moves = read_moves(journal)
+    moves = read_moves(here.journal())
     request = _continued(request, moves, connector)
     to, name = _destination(request, moves, connector)
     there = look_at_side(app.elsewhere(to), name, profile=to)
@@ -132,9 +135,7 @@ def _continued(request: MoveRequest, moves: Moves, connector: str) -> MoveReques
             )
         if request.direction not in (Direction.THERE, unfinished.direction):
             raise _under_way(connector, unfinished)
-        return MoveRequest(
-            unfinished.direction, request.to, request.rename, request.settings, True, request.overwrite_newer
-        )
+        return replace(request, direction=unfinished.direction)
     if request.direction is not Direction.THERE and moves.there is None:
         raise NotFoundError(
             f"no move of {connector} from this group is known on this machine",
@@ -199,25 +200,6 @@ def _settings(request: MoveRequest, there: Side, begun: BegunMove | None) -> dic
     return found
 
 
-def require_source(side: Side) -> ConnectorNow:
-    """Return the connector as it is. Raises NotFoundError, RefusedError for a sink and for an unclear state."""
-    now = side.now or look_at(side.app, side.connector, side.url)
-    if now.kind == "sink":
-        raise RefusedError(
-            f"{side.connector} is a sink connector: its place is the offsets of its consumer group, which move in "
-            "another way; nothing was changed",
-            hint="Only source connectors are moved. `kafka-consumer-groups.sh --reset-offsets --from-file` sets those "
-            f"of connect-{side.connector}, while it is stopped on both sides.",
-        )
-    if now.state not in STATE_AFTER:
-        raise RefusedError(
-            f"connector {side.connector} is {now.state} in {side.where}: it is unknown whether it should run; nothing "
-            "was changed",
-            hint="Run again when it is RUNNING, PAUSED, STOPPED or FAILED.",
-        )
-    return now
-
-
 def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> MovePlan:
     now, begun = require_source(here), moves.there
     require_stoppable(here)
@@ -240,7 +222,11 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
     if MoveStep.CREATE in steps:
         if there.now is None:
             require_valid_config(there.worker(), there.connector, config, hint=_VALID_THERE)
-        arrival = plan_arrival(origin, target, overwrite=request.overwrite_newer)
+        arrival = plan_arrival(origin, target, overwrite=request.overwrite_offsets)
+        definition = ConnectorDefinition(there.connector, config, f"it has in {here.where}")
+        place = Placement(definition, state, there.site(), target.store)
+        of_place = problems_there(place, arrival, now.config, read_again=request.read_again)
+        facts = replace(facts, problems=(*facts.problems, *of_place))
     elif MoveStep.RESUME in steps:
         refuse_left_behind(origin, target)
     return _plan(here, there, request, moves, config=config, settings=settings, state=state, steps=steps,
@@ -278,9 +264,9 @@ def _plan(
         done=done,
         begun=begun,
         moved=moves.there,
+        former=moves.returned if request.direction is Direction.THERE else moves.there,
         journal=here.journal(),
         arrival=arrival,
-        came=moves.home if request.direction is Direction.THERE else moves.there,
         facts=found,
         problems=(*found.problems, *(writes.problems if writes is not None else ())),
     )
@@ -351,7 +337,7 @@ def _plan_back(here: Side, there: Side, request: MoveRequest, moves: Moves) -> M
     of_there = there.now.config if there.now is not None else config
     origin, target = offsets_topic(there, of_there), offsets_topic(here, now.config)
     if MoveStep.OFFSETS in steps:
-        arrival = plan_arrival(origin, target, overwrite=request.overwrite_newer)
+        arrival = plan_arrival(origin, target, overwrite=request.overwrite_offsets)
     elif is_back and MoveStep.RESUME in steps:
         refuse_left_behind(origin, target)
     if ran and there.now is not None:

@@ -17,13 +17,13 @@ from eosctl.audit.scope import BEGINNING, AuditRequest
 from eosctl.core.wording import rfc3339
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.move import codes
-from eosctl.move.journal import BegunMove, Ends, places_of
+from eosctl.move.journal import Ends, places_of
 from eosctl.move.rows import SideAudit
 from eosctl.move.sides import Side
 from eosctl.report import Problem, Report
 
 _BEFORE_MS = 60_000
-"""What is audited of the side that it left: the last minute before it was stopped, or less if it came later."""
+"""What is audited of the side that it left: the last minute before it was stopped."""
 
 
 class Proof(Struct, frozen=True):
@@ -38,25 +38,35 @@ class Proof(Struct, frozen=True):
         return ", ".join(f"{each.side}: {each.verdict}" for each in self.audits)
 
 
-def prove(
-    origin: Side, target: Side, *, left: Ends | None, left_ms: int, arrived: Ends | None, came: BegunMove | None
-) -> Proof:
-    """Audit both sides; what can't be audited is unproven.
+class Handover(Struct, frozen=True):
+    """The ends of the connector's partitions: `left` when it had been stopped, `arrived` before it was started.
 
-    `came` is the move that brought it to the side that it leaves: what lies before that in the same topics, the other
-    side's tasks wrote.
+    `came` are those before it was started, at `came_ms`, on the side that it leaves, if a move had brought it there.
     """
-    since_ms = max(0, left_ms - _BEFORE_MS)
-    begin = places_of(came.arrived or {}) if came is not None and came.arrived_ms > since_ms else None
-    before = AuditRequest(
-        connector=origin.connector,
-        since=rfc3339(since_ms) or BEGINNING,
-        begin=begin,
-        end=places_of(left or {}),
-    )
-    after = AuditRequest(connector=target.connector, since=BEGINNING, begin=places_of(arrived or {}))
+
+    left: Ends | None = None
+    left_ms: int = 0
+    arrived: Ends | None = None
+    came: Ends | None = None
+    came_ms: int = 0
+
+    def before(self, connector: str) -> AuditRequest:
+        """Return the audit of the side that it left: of the last minute, or since it had come."""
+        since_ms, end = max(0, self.left_ms - _BEFORE_MS), places_of(self.left or {})
+        if self.came is not None and self.came_ms > since_ms:
+            return AuditRequest(connector=connector, since=BEGINNING, begin=places_of(self.came), end=end)
+        return AuditRequest(connector=connector, since=rfc3339(since_ms) or BEGINNING, end=end)
+
+    def after(self, connector: str) -> AuditRequest:
+        """Return the audit of the side that it moved to: of all since the start."""
+        return AuditRequest(connector=connector, since=BEGINNING, begin=places_of(self.arrived or {}))
+
+
+def prove(origin: Side, target: Side, handover: Handover) -> Proof:
+    """Audit both sides; what can't be audited is unproven."""
+    before, after = handover.before(origin.connector), handover.after(target.connector)
     audits, problems = [], []
-    for side, request, ends in ((origin, before, left), (target, after, arrived)):
+    for side, request, ends in ((origin, before, handover.left), (target, after, handover.arrived)):
         found, problem = _audited(side, request, is_cut=ends is not None)
         audits.append(found)
         problems += [] if problem is None else [problem]

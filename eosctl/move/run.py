@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
+from eosctl.connectors.definition import ConnectorDefinition
+from eosctl.create.place import Placement
 from eosctl.move.journal import Direction, Ends
 from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival
 from eosctl.move.plan import MovePlan
-from eosctl.move.proof import Proof
+from eosctl.move.proof import Handover, Proof
 from eosctl.move.sides import Side
 from eosctl.offsets.steps import CommitWatch
 from eosctl.report import Problem, Report
@@ -35,18 +38,17 @@ class MoveRun:
 
     app: App
     plan: MovePlan
-    left: Ends | None = None
-    left_ms: int = 0
-    arrived: Ends | None = None
+    handover: Handover
     commits: CommitWatch | None = None
 
     @classmethod
     def of(cls, app: App, plan: MovePlan) -> MoveRun:
         """Begin with what former runs have found."""
-        known = plan.moved if plan.direction is Direction.THERE else plan.begun
+        known, former = plan.moved if plan.direction is Direction.THERE else plan.begun, plan.former
+        came = Handover() if former is None else Handover(came=former.arrived, came_ms=former.arrived_ms)
         if known is None:
-            return cls(app, plan)
-        return cls(app, plan, known.left, known.left_ms, known.arrived)
+            return cls(app, plan, came)
+        return cls(app, plan, replace(came, left=known.left, left_ms=known.left_ms, arrived=known.arrived))
 
 
 def config_of(plan: MovePlan, side: Side) -> Mapping[str, str]:
@@ -61,6 +63,14 @@ def arrival_of(plan: MovePlan) -> Arrival:
     return plan_arrival(
         offsets_topic(origin, config_of(plan, origin)),
         offsets_topic(target, config_of(plan, target)),
-        overwrite=plan.request.overwrite_newer,
+        overwrite=plan.request.overwrite_offsets,
         settled=True,
     )
+
+
+def placement_of(plan: MovePlan) -> Placement:
+    """Return what the connector is to be on the side that it moves to."""
+    side = plan.target
+    config = config_of(plan, side)
+    definition = ConnectorDefinition(side.connector, config, f"it has in {plan.origin.where}")
+    return Placement(definition, plan.state, side.site(), offsets_topic(side, config).store)

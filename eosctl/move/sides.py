@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.connectors.dedicated import cluster_of_ids
 from eosctl.connectors.holders import who_holds
-from eosctl.connectors.look import ConnectorNow, look_at, reach_worker, require_stable_group
+from eosctl.connectors.look import STATE_AFTER, STOPPED, ConnectorNow, look_at, reach_worker, require_stable_group
 from eosctl.core.versions import is_older, shown_version
 from eosctl.core.workers.access import CONNECTOR_CONFIG
+from eosctl.create.looks import Site
 from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError, RefusedError, UnsupportedError
 from eosctl.foreign import arguments, shell_word
@@ -26,6 +27,8 @@ from eosctl.state.expectations import require_expected
 from eosctl.state.journal import Journal, journal_of
 
 JOURNAL = "connectors-move"
+STARTED = "STARTED"
+"""The target state of a connector that is to run (`TargetState`)."""
 _LOOK_S = 5.0
 STOPPABLE_SINCE, CREATED_STOPPED_SINCE = (3, 5), (3, 7)
 
@@ -49,6 +52,10 @@ class Side(Struct, frozen=True):
     def group_id(self) -> str:
         """The Connect group."""
         return self.app.target.require_group_id()
+
+    def site(self) -> Site:
+        """Return the side as the place of a connector."""
+        return Site(self.url, self.shown_url, self.version, self.cluster_id, self.worker().connectors())
 
     def pinned(self) -> App:
         """Return the App with the whole timeout, and one worker for all steps: others may lag behind it."""
@@ -147,6 +154,25 @@ def refuse_same_side(here: Side, there: Side) -> None:
         )
 
 
+def require_source(side: Side) -> ConnectorNow:
+    """Return the connector as it is. Raises NotFoundError, RefusedError for a sink and for an unclear state."""
+    now = side.now or look_at(side.app, side.connector, side.url)
+    if now.kind == "sink":
+        raise RefusedError(
+            f"{side.connector} is a sink connector: its place is the offsets of its consumer group, which move in "
+            "another way; nothing was changed",
+            hint="Only source connectors are moved. `kafka-consumer-groups.sh --reset-offsets --from-file` sets those "
+            f"of connect-{side.connector}, while it is stopped on both sides.",
+        )
+    if now.state not in STATE_AFTER:
+        raise RefusedError(
+            f"connector {side.connector} is {now.state} in {side.where}: it is unknown whether it should run; nothing "
+            "was changed",
+            hint="Run again when it is RUNNING, PAUSED, STOPPED or FAILED.",
+        )
+    return now
+
+
 def require_stoppable(side: Side) -> None:
     """Raise UnsupportedError for workers that can't stop a connector."""
     if is_older(side.version, STOPPABLE_SINCE):
@@ -177,7 +203,8 @@ class RestUnknownError(RefusedError):
 def require_at_rest(side: Side, *, so_that: str) -> None:
     """Raise RefusedError unless no worker runs a task of the connector, and it is STOPPED or not there at all.
 
-    Raises RestUnknownError where nobody can be asked. `so_that` ends the sentence.
+    Raises RestUnknownError where nobody can be asked. `so_that` ends the sentence. A connector that was asked to start
+    is not at rest, though the workers may not show it yet.
     """
     held = who_holds(side.pinned(), [side.connector])
     for silence in (held.silence, held.doubt):
@@ -187,11 +214,28 @@ def require_at_rest(side: Side, *, so_that: str) -> None:
                 hint=f"Make its workers answer, then run the same command again. {silence.hint or ''}".strip(),
             ) from silence
     is_absent = side.connector not in held.connectors
-    if held.left(side.connector) or not (is_absent or held.is_stopped(side.connector)):
-        state = "is not there" if is_absent else f"is {held.connectors[side.connector].state}"
-        tasks = ", ".join(map(str, held.left(side.connector))) or "none"
-        raise RefusedError(
-            f"{side.connector} {state} in {side.where} (tasks: {tasks}), {so_that}",
-            hint=f"Ask who started it. `eosctl connectors stop {side.flags}{arguments(side.connector)}`, then run the "
-            "same command again.",
-        )
+    asked = asked_state(side)
+    state = "is not there" if is_absent else f"is {held.connectors[side.connector].state}"
+    is_stopped = held.is_stopped(side.connector)
+    if is_stopped and asked != STOPPED:
+        state = "was asked to start"
+    elif (is_absent or is_stopped) and not held.left(side.connector):
+        return
+    tasks = ", ".join(map(str, held.left(side.connector))) or "none"
+    raise RefusedError(
+        f"{side.connector} {state} in {side.where} (tasks: {tasks}), {so_that}",
+        hint=f"Ask who started it. `eosctl connectors stop {side.flags}{arguments(side.connector)}`, then run the same "
+        "command again.",
+    )
+
+
+def asked_state(side: Side) -> str | None:
+    """Return the state that the connector is to have, as the group's config topic has it; None for none asked for.
+
+    REST shows the state that it has: for a moment after a request that is another one.
+    """
+    app = side.pinned()
+    with app.topics() as topics:
+        found = find_config_topic(app, topics)
+    known = None if found is None else found.state.connectors.get(side.connector)
+    return None if known is None or known.config is None else known.target_state or STARTED

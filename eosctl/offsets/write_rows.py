@@ -349,3 +349,5 @@ SWITCH = WriteKinds("offsets-switch", OFFSETS_MERGE_PLAN, OFFSETS_MERGE_RESULT)
 """The merge within a switch: its report is a part of that of the switch."""
 MOVE = WriteKinds("connectors-move", OFFSETS_MERGE_PLAN, OFFSETS_MERGE_RESULT)
 """The offsets of a connector that moves to another group: their report is a part of that of the move."""
+CREATE = WriteKinds("connectors-create", OFFSETS_IMPORT_PLAN, OFFSETS_IMPORT_RESULT)
+"""The offsets of a new connector: their report is a part of that of `connectors create` and `apply`."""

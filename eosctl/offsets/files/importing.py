@@ -154,7 +154,7 @@ def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
         creates=creates,
         found=found,
         allowances=request.allowances,
-        problems=tuple(_problems(request.file, planned)),
+        problems=tuple(import_problems(request.file, planned)),
     )
 
 
@@ -236,7 +236,8 @@ def _like_global(topic: str, global_topic: str, descriptions: dict[str, TopicDes
     return descriptions[global_topic]
 
 
-def _problems(file: OffsetsFile, planned: ImportPlan) -> Iterable[Problem]:
+def import_problems(file: OffsetsFile, planned: ImportPlan) -> Iterable[Problem]:
+    """Yield the warnings of writing a file's records into a store."""
     yield from (Problem(topic_codes.MAY_BE_ABORTED, each) for each in file.cautions)
     yield from _keyless(file)
     yield from _ignored(planned.writes)

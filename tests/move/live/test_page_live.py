@@ -18,10 +18,10 @@ import yaml
 
 from tests.command_tree import leaves
 from tests.conftest import Invoke
-from tests.move.ground import Scene
+from tests.move.live.ground import Scene
 from tests.sandbox_fixtures import PATIENCE_S, rest
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "move-a-connector.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "move-a-connector.md"
 SETUP, SESSION = "<!-- setup -->", "<!-- session -->"
 FILE = "/tmp/orders.txt"  # noqa: S108 - the page's
 VARIES = (

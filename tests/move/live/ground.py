@@ -27,7 +27,7 @@ from eosctl.group.protocol import CONNECTOR_ITSELF
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.sandbox.stack import Stack
 from tests.migrate.spark.cluster import Cluster
-from tests.move.killed import Ticking
+from tests.move.live.killed import Ticking
 from tests.sandbox_fixtures import PATIENCE_S, FileSource, rest, wait_until
 
 _LINES_S, _LOOK_S = 0.01, 0.05

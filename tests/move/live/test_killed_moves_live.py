@@ -12,7 +12,7 @@ import pytest
 from eosctl.sandbox.servers import process
 from tests.audit.proven import assert_exactly_once
 from tests.conftest import Invoke
-from tests.move.ground import Moved, Scene, Watcher, load
+from tests.move.live.ground import Moved, Scene, Watcher, load
 from tests.sandbox_fixtures import wait_until
 
 pytestmark = pytest.mark.live

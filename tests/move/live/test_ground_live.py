@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.move.ground import Moved, Scene, Watcher, load
+from tests.move.live.ground import Moved, Scene, Watcher, load
 from tests.sandbox_fixtures import wait_until
 
 pytestmark = pytest.mark.live

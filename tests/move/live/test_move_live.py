@@ -8,7 +8,7 @@ import pytest
 
 from tests.audit.proven import assert_exactly_once
 from tests.conftest import Invoke
-from tests.move.ground import Moved, Scene, Watcher, load
+from tests.move.live.ground import Moved, Scene, Watcher, load
 from tests.sandbox_fixtures import rest
 
 pytestmark = pytest.mark.live
