@@ -40,15 +40,15 @@ def scene(neighbours: dict[str, Side], tmp_path: Path) -> Scene:
 
 @pytest.fixture
 def connector(scene: Scene, unique: str) -> Iterator[Callable[..., Moved]]:
-    """`connector("a", **config)` runs here and is deleted everywhere after the test, under every name it got."""
+    """`connector("a", **config)` runs, here or `on` another side; it is deleted after the test, under every name."""
     made: list[Moved] = []
 
-    def create(mark: str = "", **config: str) -> Moved:
+    def create(mark: str = "", *, on: str = "here", **config: str) -> Moved:
         name = f"{unique}{mark}"
         path = scene.folder / f"{name}.txt"
         path.touch()
         moved = Moved(name, path, f"topic-{name}")
-        moved.on(scene.sides["here"]).put(**config)
+        moved.on(scene.sides[on]).put(**config)
         made.append(moved)
         return moved
 

@@ -26,8 +26,10 @@ from eosctl.group.members import connect_group
 from eosctl.group.protocol import CONNECTOR_ITSELF
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.sandbox.stack import Stack
+from tests.conftest import Outcome
+from tests.faults.child import Child
 from tests.migrate.spark.cluster import Cluster
-from tests.move.live.killed import Ticking
+from tests.move.live.killed import Signalled
 from tests.sandbox_fixtures import PATIENCE_S, FileSource, rest, wait_until
 
 _LINES_S, _LOOK_S = 0.01, 0.05
@@ -92,14 +94,21 @@ class Scene:
         """The global options that lead to a side."""
         return ["--config", str(self.config), "-p", side]
 
-    def start(self, side: str, *words: str, at: int | str = "", signal_number: int = signal.SIGKILL) -> Ticking:
-        """`eosctl connectors move WORDS… --yes` on a side, as a process that gets a signal at its `at`-th moment."""
-        line = ["connectors", "move", *words, "--yes", *self.flags(side), "-o", "json"]
-        return Ticking(line, self.folder, at, signal_number)
+    def words(self, side: str, *words: str) -> list[str]:
+        """`connectors move WORDS… --yes` on a side."""
+        return ["connectors", "move", *words, "--yes", *self.flags(side), "-o", "json"]
+
+    def start(self, side: str, *words: str, at: str, signal_number: int = signal.SIGKILL) -> Signalled:
+        """A move as a process that gets a signal at a moment of its own."""
+        return Signalled(self.words(side, *words), self.folder, at, signal_number)
+
+    def run(self, side: str, *words: str) -> Outcome:
+        """A move as a process that nothing disturbs."""
+        return Child(self.words(side, *words), self.folder).wait()
 
     def move(self, side: str, *words: str) -> Any:
         """The document of a move that does not fail; the audit of both sides is part of one that starts it again."""
-        done = self.start(side, *words).wait()
+        done = self.run(side, *words)
         assert done.exit_code == 0, done.stdout + done.stderr
         found = done.json()
         for each in found["data"]["moves"]:

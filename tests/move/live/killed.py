@@ -1,7 +1,7 @@
 """A process of eosctl that sends itself a signal at a moment of its own: before a note in a journal, or a REST write.
 
-Python tells of both by itself (audit events): nothing of eosctl is replaced. A process that is killed before a note has
-done what the note is about; one that is killed before a write has noted what it is about to do.
+Python tells of both by itself (audit events): nothing of eosctl is replaced. A note is known by the one before it:
+before the one that follows "start offsets", that step is done, and nobody has noted it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ from tests.faults.child import Child
 from tests.sandbox_fixtures import wait_until
 
 _PROGRAM = r"""
-import os, runpy, signal, sys
+import json, os, runpy, signal, sys
 
-which, at, told = int(sys.argv[1]), sys.argv[2], os.open(sys.argv[3], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-count = 0
+which, at = int(sys.argv[1]), sys.argv[2]
 
 def tick(what):
-    global count, at
-    count += 1
-    os.write(told, what.encode() + b"\n")
-    if at == str(count) or (at and what.endswith(at)):
+    global at
+    if at and what.endswith(at):
         at = ""
         os.kill(os.getpid(), which)
+
+def last_note(path):
+    with open(path, "rb") as file:
+        lines = file.read().splitlines()
+    note = json.loads(lines[-1]) if lines else {}
+    return f"{note.get('event')} {note.get('step', '')}"
 
 def listen(event, arguments):
     if event == "http.client.send":
@@ -35,35 +38,27 @@ def listen(event, arguments):
         if line.split(" ")[0] in ("PUT", "POST", "PATCH", "DELETE") and "/connector-plugins/" not in line:
             tick(line)
     elif event == "open" and "/journals/" in str(arguments[0]) and (arguments[2] or 0) & os.O_APPEND:
-        tick("note")
+        tick(last_note(arguments[0]) if os.path.exists(arguments[0]) else "")
 
 sys.addaudithook(listen)
-sys.argv[:] = ["eosctl", *sys.argv[4:]]
+sys.argv[:] = ["eosctl", *sys.argv[3:]]
 runpy.run_module("eosctl", run_name="__main__")
 """
 
 
 @dataclass
-class Ticking:
-    """`eosctl WORDS…` that gets a signal at a moment, and tells of each in a file.
-
-    `at` is the moment's number, from 1, or the end of what is written there ("/resume"); without it there is no signal.
-    """
+class Signalled:
+    """`eosctl WORDS…` that gets a signal at the first moment that ends with `at`: "start offsets", "/resume"."""
 
     words: list[str]
     home: Path
-    at: int | str = ""
+    at: str
     signal_number: int = signal.SIGKILL
     child: Child = field(init=False)
 
     def __post_init__(self) -> None:
-        path = self._path = self.home / f"ticks-{os.urandom(4).hex()}"
-        program = ("-c", _PROGRAM, str(int(self.signal_number)), str(self.at), str(path))
+        program = ("-c", _PROGRAM, str(int(self.signal_number)), self.at)
         self.child = Child(self.words, self.home, program=program)
-
-    def ticks(self) -> list[str]:
-        """The moments so far."""
-        return self._path.read_text().splitlines() if self._path.exists() else []
 
     def wait(self) -> Outcome:
         """Its end, and what it printed."""
