@@ -80,6 +80,11 @@ class BegunMove(Struct, frozen=True):
         """Whether the connector may have run on the side that it moves to: its start was begun."""
         return MoveStep.RESUME in self.started
 
+    @property
+    def is_handed_over(self) -> bool:
+        """Whether the side that it moves to has it: it may have run there, or all steps were done."""
+        return self.may_have_run or self.ended
+
     def leads_to(self, other: BegunMove) -> bool:
         """Return whether both are about the same connector of the same group."""
         return (self.name, self.cluster_id, self.group_id) == (other.name, other.cluster_id, other.group_id)

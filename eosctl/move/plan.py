@@ -207,7 +207,7 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
     settings = _settings(request, there, begun)
     config = config_there(now.config, there.connector, settings)
     _require_consistent(here, there, config, begun)
-    ran = begun is not None and begun.may_have_run
+    ran = begun is not None and begun.is_handed_over
     state = _state(there if ran else here, begun)
     facts = gather_facts(here, there, config, look=not ran)
     steps = steps_there(
@@ -215,7 +215,7 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
         begun=begun,
         there_state=there.now.state if there.now else None,
         stopped=STOPPED,
-        has_audit=facts.is_promised,
+        has_audit=facts.is_promised and state == RUNNING,
     )
     arrival = None
     origin, target = offsets_topic(here, now.config), offsets_topic(there, config)
@@ -274,7 +274,7 @@ def _plan(
 
 def _require_consistent(here: Side, there: Side, config: Mapping[str, str], begun: BegunMove | None) -> None:
     """Raise RefusedError where what is there is not what a move of this connector left, or both sides may run."""
-    now, ran = here.require(), begun is not None and begun.may_have_run
+    now, ran = here.require(), begun is not None and begun.is_handed_over
     if begun is None or MoveStep.CREATE not in begun.started:
         if there.now is not None:
             raise RefusedError(
@@ -328,8 +328,10 @@ def _plan_back(here: Side, there: Side, request: MoveRequest, moves: Moves) -> M
     assert moved is not None  # noqa: S101 - _continued raises
     now = require_source(here)
     require_stoppable(there)
+    if MoveStep.CREATE not in moved.started:
+        there = replace(there, now=None)  # one of that name is somebody else's
     config = config_there(now.config, there.connector, moved.settings)
-    ran = moved.may_have_run or (there.now is not None and there.now.state != STOPPED)
+    ran = moved.is_handed_over or (there.now is not None and there.now.state != STOPPED)
     is_back = begun is not None and begun.may_have_run
     state = _state(here, begun or moved) if is_back else _state(there, begun or moved)
     steps = _steps_back(here, there, state=state, ran=ran, is_back=is_back)
@@ -342,7 +344,7 @@ def _plan_back(here: Side, there: Side, request: MoveRequest, moves: Moves) -> M
         refuse_left_behind(origin, target)
     if ran and there.now is not None:
         facts = gather_facts(here, there, config, look=False)
-        steps = _with_audit(steps) if facts.is_promised else steps
+        steps = _with_audit(steps) if facts.is_promised and state == RUNNING else steps
     tasks = there.now.task_count if there.now is not None else now.task_count
     return _plan(here, there, request, moves, config=config, settings=moved.settings, state=state, steps=steps,
                  begun=begun, arrival=arrival, facts=facts, tasks=max(tasks, moved.tasks))  # fmt: skip
