@@ -39,7 +39,7 @@ def check(run: MoveRun) -> MoveStepDone:
     if plan.direction is Direction.DELETE:
         return _check_moved(plan)
     arrival = arrival_of(plan)
-    if arrival.writes is not None and arrival.writes.sends():
+    if arrival.writes.sends():
         raise RefusedError(
             f"the offsets of {side.connector} in {side.where} are not those that were copied: somebody wrote since",
             hint=GOES_ON,

@@ -156,7 +156,7 @@ def problems_there(place: Placement, arrival: Arrival, before: Mapping[str, str]
             f"{definition.name} would read, too; nothing was changed",
             hint=f"Stop it first: `eosctl connectors stop {target.side.flags}{arguments(twins.certain[0])}`.",
         )
-    made = bool(arrival.writes and arrival.writes.creates)
+    made = bool(arrival.writes.creates)
     worker = target.side.worker()
     return [
         *(() if over is None else [over.as_warning()]),

@@ -53,17 +53,6 @@ class OffsetsTopic(Struct, frozen=True):
         app = self.side.pinned()
         return app if self.at is None else self.at.with_topics(app)
 
-    def cluster_id(self) -> str:
-        """Return the id of its Kafka cluster."""
-        if self.at is None:
-            return self.side.cluster_id
-        with self.app().topics() as topics:
-            return topics.cluster_id()
-
-    def place(self) -> tuple[str, str]:
-        """Return its cluster and its name: two sides may have one topic."""
-        return self.cluster_id(), self.topic
-
     def read(self) -> tuple[OffsetStores, Store, Store | None]:
         """Read the topic, which may not exist yet, and the global one if that is another one.
 
@@ -111,13 +100,13 @@ def offsets_topic(side: Side, config: Mapping[str, str]) -> OffsetsTopic:
 class Arrival(Struct, frozen=True):
     """The offsets that a connector must have on the other side, and the writes that give them to it.
 
-    `writes` None: both sides have the same topic, and the same keys. `live` are the keys with an offset.
+    There is nothing to write where both sides have the same topic, and the same keys.
     """
 
     origin: OffsetsTopic
     target: OffsetsTopic
     expected: Store
-    writes: OffsetWritePlan | None = None
+    writes: OffsetWritePlan
 
     def live(self) -> list[OffsetKey]:
         """Return the keys that have an offset."""
@@ -135,8 +124,6 @@ def plan_arrival(origin: OffsetsTopic, target: OffsetsTopic, *, overwrite: bool,
     if settled:
         refuse_hidden(origin.side.app, connector, stores=[own, *([] if fallback is None else [fallback])])
     expected = in_use(own, fallback, connector, name)
-    if connector == name and origin.place() == target.place():
-        return Arrival(origin, target, expected)
     found, there, _global = target.read()
     with target.app().topics() as topics:
         refuse_unfit_targets(target.side.app, topics, [target.topic], **({} if target.at is None else {"configs": {}}))
@@ -185,8 +172,6 @@ def refuse_left_behind(origin: OffsetsTopic, target: OffsetsTopic) -> None:
     """Raise RefusedError if the side that the connector left has newer offsets than the one where it may have run."""
     _found, own, fallback = origin.read()
     expected = in_use(own, fallback, origin.side.connector, target.side.connector)
-    if origin.side.connector == target.side.connector and origin.place() == target.place():
-        return
     _found, there, _global = target.read()
     writes = plan_takeover(expected, there, target.side.connector)
     newer = [write for write in writes if write.sends() and (write.before is None or _is_older(write, expected))]

@@ -230,8 +230,6 @@ def _wording(plan: MovePlan) -> Mapping[MoveStep, _Words]:
 
 
 def _to_write(arrival: Arrival) -> str:
-    if arrival.writes is None:
-        return f"{counted(len(arrival.live()), 'source partition')} in the same topic"
     return f"{counted(len(arrival.writes.sends()), 'offset')} to write"
 
 
