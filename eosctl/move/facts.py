@@ -15,7 +15,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.configs.records import PROPERTY, names_one_of
 from eosctl.core.workers.modes import Mode
 from eosctl.create.looks import clashing_ids, find_twins, other_workers, require_plugin
-from eosctl.create.place import Placement
+from eosctl.create.place import ConnectorPlacement
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.foreign import arguments
 from eosctl.group.modes import probe_mode
@@ -132,7 +132,9 @@ def _refuse_shared_ids(here: Side, there: Side) -> None:
                 )
 
 
-def problems_there(place: Placement, arrival: Arrival, before: Mapping[str, str], *, read_again: bool) -> list[Problem]:
+def problems_there(
+    place: ConnectorPlacement, arrival: Arrival, before: Mapping[str, str], *, read_again: bool
+) -> list[Problem]:
     """Return what may be wrong with the connector on the side that it moves to.
 
     `before` is its config on the side that it leaves. Raises RefusedError where it would start over, unless it may

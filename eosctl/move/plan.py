@@ -15,7 +15,7 @@ from eosctl.connectors.definition import ConnectorDefinition
 from eosctl.connectors.look import PAUSED, RUNNING, STATE_AFTER, STOPPED
 from eosctl.connectors.validity import require_valid_config
 from eosctl.core.clients.hidden_secrets import HIDDEN
-from eosctl.create.place import Placement
+from eosctl.create.place import ConnectorPlacement
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.foreign import arguments, shell_words
 from eosctl.move.facts import MoveFacts, gather_facts, problems_there
@@ -224,7 +224,7 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
             require_valid_config(there.worker(), there.connector, config, hint=_VALID_THERE)
         arrival = plan_arrival(origin, target, overwrite=request.overwrite_offsets)
         definition = ConnectorDefinition(there.connector, config, f"it has in {here.where}")
-        place = Placement(definition, state, there.site(), target.store)
+        place = ConnectorPlacement(definition, state, there.site(), target.store)
         of_place = problems_there(place, arrival, now.config, read_again=request.read_again)
         facts = replace(facts, problems=(*facts.problems, *of_place))
     elif MoveStep.RESUME in steps:

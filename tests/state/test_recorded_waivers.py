@@ -33,7 +33,7 @@ HARMLESS = {
         "prefixed",
         "resume",
     ),
-    *("no_write", "print_patch", "prune", "rewrite", "strict", "sudo", "with_secrets", "yes"),
+    *("no_write", "print_patch", "prune", "rewrite", "stopped", "strict", "sudo", "with_secrets", "yes"),
 }
 
 
