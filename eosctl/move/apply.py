@@ -160,7 +160,7 @@ def _topic_ids(plan: MovePlan) -> Mapping[str, str]:
 def _step(run: MoveRun, step: MoveStep) -> Step[MoveStepDone]:
     def before() -> Note:
         if step is MoveStep.RESUME:
-            run.handover = replace(run.handover, arrived=arrive.arrived_at(run))
+            run.handover = replace(run.handover, arrived=arrive.prepare_start(run))
             return Note("start", {"step": step, "arrived": run.handover.arrived})
         return Note("start", {"step": step})
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.connectors.definition import ConnectorDefinition
 from eosctl.connectors.topics import find_topics
@@ -17,7 +18,6 @@ from eosctl.core.workers.modes import Mode
 from eosctl.create.looks import clashing_ids, find_twins, other_workers, require_plugin
 from eosctl.create.place import ConnectorPlacement
 from eosctl.errors import EosctlError, RefusedError
-from eosctl.foreign import arguments
 from eosctl.group.modes import probe_mode
 from eosctl.move import codes
 from eosctl.move.offsets import Arrival
@@ -156,7 +156,7 @@ def problems_there(
         raise RefusedError(
             f"{', '.join(twins.certain)} runs in {target.side.where}, and reads source partitions that "
             f"{definition.name} would read, too; nothing was changed",
-            hint=f"Stop it first: `eosctl connectors stop {target.side.flags}{arguments(twins.certain[0])}`.",
+            hint=f"Stop it first: `{replace(target.side, connector=twins.certain[0]).command('stop')}`.",
         )
     made = bool(arrival.writes.creates)
     worker = target.side.worker()

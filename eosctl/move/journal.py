@@ -18,7 +18,7 @@ from eosctl.state.journal import EndEntry, Journal
 
 @unique
 class Direction(StrEnum):
-    """What a run does with a connector: move it there, take it back, or delete what is left here."""
+    """The purpose of a run: to move a connector there, to take it back, or to delete what is left here."""
 
     THERE = "there"
     BACK = "back"

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from eosctl.connectors.change import POLL_S
 from eosctl.connectors.look import STOPPED
 from eosctl.core.ids import offsets_transactional_id, task_transactional_ids
-from eosctl.core.transactions import TransactionDescription, TransactionState
+from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.wording import counted
 from eosctl.create.steps import create_stopped
 from eosctl.deadline import Deadline
@@ -75,7 +75,15 @@ def settle(run: MoveRun) -> MoveStepDone:
     topic = offsets_topic(side, config).topic
     left = ends_of(side, config, [*plan.facts.topics, topic])
     run.handover = replace(run.handover, left=left, left_ms=run.app.clock.now_ms())
+    unseen = [state for state in found.values() if isinstance(state, KafkaFault) and not _is_unknown(state)]
+    if unseen:
+        some = f"{counted(len(unseen), 'transactional id')} can't be described ({unseen[0]})"
+        return MoveStepDone(f"whether a transaction is open is not seen: {some}; its offsets show it", left=left)
     return MoveStepDone("no transaction of its tasks is open", left=left)
+
+
+def _is_unknown(fault: KafkaFault) -> bool:
+    return fault.code == TRANSACTIONAL_ID_NOT_FOUND
 
 
 def create(run: MoveRun) -> MoveStepDone:

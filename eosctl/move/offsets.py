@@ -23,7 +23,6 @@ from eosctl.core.offsets.records import OffsetKey
 from eosctl.core.offsets.views import KeyAction, PlannedWrite, Store, live
 from eosctl.core.wording import counted, is_topic_name
 from eosctl.errors import RefusedError
-from eosctl.foreign import arguments
 from eosctl.move.rules import in_use, leftovers
 from eosctl.move.sides import Side
 from eosctl.offsets.history.events import order_of_values
@@ -162,9 +161,9 @@ def _newer_there(left: Sequence[PlannedWrite], target: OffsetsTopic) -> RefusedE
         f"{target} of {side.where} has {counted(len(left), 'offset')} of a connector {side.connector} already that "
         f"{'is' if len(left) == 1 else 'are'} newer than what would come, or of a source partition that it does not "
         f"have, first {left[0].key.raw.decode('utf-8', 'backslashreplace')}; nothing was written there",
-        hint=f"`eosctl offsets get {side.flags}--connector {arguments(side.connector)}` shows them. They are those of "
-        "another connector: --rename gives this one another name, `eosctl offsets reset` removes them, or "
-        f"{Waiver.OVERWRITE_OFFSETS} puts those of this side in their place.",
+        hint=f"`{side.offsets_command()}` shows them. They are those of another connector: --rename gives this one "
+        f"another name, `eosctl offsets reset` removes them, or {Waiver.OVERWRITE_OFFSETS} puts those of this side in their "
+        "place.",
     )
 
 
@@ -180,6 +179,5 @@ def refuse_left_behind(origin: OffsetsTopic, target: OffsetsTopic) -> None:
             f"{origin.side.connector} has {counted(len(newer), 'offset')} in {origin.side.where} that "
             f"{'is' if len(newer) == 1 else 'are'} newer than in {target.side.where}, where it may have run since: it "
             "ran on both sides; nothing was changed",
-            hint=f"`eosctl offsets get {origin.side.flags}--connector {arguments(origin.side.connector)}` and `eosctl "
-            f"offsets get {target.side.flags}--connector {arguments(target.side.connector)}` show both.",
+            hint=f"`{origin.side.offsets_command()}` and `{target.side.offsets_command()}` show both.",
         )

@@ -33,7 +33,7 @@ _VALID_THERE = (
 
 
 class MoveRequest(Struct, frozen=True):
-    """What to do with a connector: `to` is the profile of the other group, None that of the journal; `rename` likewise.
+    """A request: `to` is the profile of the other group, None that of the journal; `rename` likewise.
 
     `settings` change its config there; None means those of the journal. `resume`: go on with what was begun.
     """
@@ -280,7 +280,7 @@ def _require_consistent(here: Side, there: Side, config: Mapping[str, str], begu
             raise RefusedError(
                 f"{there.where} has a connector {there.connector} already, which no move of {here.connector} made; "
                 "nothing was changed",
-                hint="--rename NAME moves it under another name.",
+                hint=_of_existing(there),
             )
         return
     if ran and there.now is None:
@@ -313,6 +313,14 @@ def _require_consistent(here: Side, there: Side, config: Mapping[str, str], begu
             hint=f"One of them changed since the move began. {move_command(here.connector, '--back')} removes it "
             "there; then move it again.",
         )
+
+
+def _of_existing(there: Side) -> str:
+    """Return the next step where the name is taken: the way back, if that connector has moved away from there."""
+    if read_moves(there.journal()).there is None:
+        return "--rename NAME moves it under another name."
+    back = shell_words("eosctl", "connectors", "move", "-p", str(there.profile), "--connector", there.connector)
+    return f"It moved away from there: `{back} --back` brings it back, with its offsets."
 
 
 def _state(side: Side, begun: BegunMove | None) -> str:

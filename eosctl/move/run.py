@@ -14,7 +14,7 @@ from eosctl.create.place import ConnectorPlacement
 from eosctl.move.journal import Direction, Ends
 from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival
 from eosctl.move.plan import MovePlan
-from eosctl.move.proof import Handover, Proof
+from eosctl.move.proof import Handover, MoveProof
 from eosctl.move.sides import Side
 from eosctl.offsets.steps import CommitWatch
 from eosctl.report import Problem, Report
@@ -28,7 +28,7 @@ class MoveStepDone(Struct, frozen=True):
     detail: str
     written: tuple[Report, ...] = ()
     left: Ends | None = None
-    proof: Proof | None = None
+    proof: MoveProof | None = None
     problems: tuple[Problem, ...] = ()
 
 

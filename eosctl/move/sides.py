@@ -19,7 +19,7 @@ from eosctl.core.workers.access import CONNECTOR_CONFIG
 from eosctl.create.looks import Site
 from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError, RefusedError, UnsupportedError
-from eosctl.foreign import arguments, shell_word
+from eosctl.foreign import arguments, shell_words
 from eosctl.group.modes import refuse_unreachable
 from eosctl.group.topics import find_config_topic
 from eosctl.ports import ConnectWorker
@@ -93,10 +93,16 @@ class Side(Struct, frozen=True):
         """The side, in words."""
         return f"group {self.group_id}" + ("" if self.profile is None else f" (profile {self.profile})")
 
-    @property
-    def flags(self) -> str:
-        """The option that leads to the side, for commands to paste."""
-        return "" if self.profile is None else f"-p {shell_word(self.profile)} "
+    def command(self, verb: str) -> str:
+        """Return the command `eosctl connectors VERB` about the connector on this side, to be pasted."""
+        return f"{shell_words('eosctl', 'connectors', verb, *self._options())} {arguments(self.connector)}"
+
+    def offsets_command(self, *options: str) -> str:
+        """Return the command that shows the connector's offsets on this side, to be pasted."""
+        return shell_words("eosctl", "offsets", "get", *self._options(), "--connector", self.connector, *options)
+
+    def _options(self) -> tuple[str, ...]:
+        return () if self.profile is None else ("-p", self.profile)
 
     def journal(self) -> Journal:
         """Return the journal of moves of this connector, whose lock keeps other moves away."""
@@ -224,8 +230,7 @@ def require_at_rest(side: Side, *, so_that: str) -> None:
     tasks = ", ".join(map(str, held.left(side.connector))) or "none"
     raise RefusedError(
         f"{side.connector} {state} in {side.where} (tasks: {tasks}), {so_that}",
-        hint=f"Ask who started it. `eosctl connectors stop {side.flags}{arguments(side.connector)}`, then run the same "
-        "command again.",
+        hint=f"Ask who started it. `{side.command('stop')}`, then run the same command again.",
     )
 
 
