@@ -162,8 +162,8 @@ def _newer_there(left: Sequence[PlannedWrite], target: OffsetsTopic) -> RefusedE
         f"{'is' if len(left) == 1 else 'are'} newer than what would come, or of a source partition that it does not "
         f"have, first {left[0].key.raw.decode('utf-8', 'backslashreplace')}; nothing was written there",
         hint=f"`{side.offsets_command()}` shows them. They are those of another connector: --rename gives this one "
-        f"another name, `eosctl offsets reset` removes them, or {Waiver.OVERWRITE_OFFSETS} puts those of this side in their "
-        "place.",
+        f"another name, `eosctl offsets reset` removes them, or {Waiver.OVERWRITE_OFFSETS} puts those of this side in "
+        "their place.",
     )
 
 

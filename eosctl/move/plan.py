@@ -17,12 +17,21 @@ from eosctl.connectors.validity import require_valid_config
 from eosctl.core.clients.hidden_secrets import HIDDEN
 from eosctl.create.place import ConnectorPlacement
 from eosctl.errors import NotFoundError, RefusedError, UsageError
-from eosctl.foreign import arguments, shell_words
+from eosctl.foreign import arguments
 from eosctl.move.facts import MoveFacts, gather_facts, problems_there
 from eosctl.move.journal import BegunMove, Direction, Moves, MoveStep, read_moves
 from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival, refuse_left_behind
 from eosctl.move.rules import config_there, shown_settings, steps_there
-from eosctl.move.sides import Side, look_at_side, refuse_same_side, require_creatable, require_source, require_stoppable
+from eosctl.move.sides import (
+    Side,
+    look_at_side,
+    move_command,
+    refuse_same_side,
+    require_consistent,
+    require_creatable,
+    require_source,
+    require_stoppable,
+)
 from eosctl.report import Problem
 from eosctl.state.journal import Journal
 
@@ -97,11 +106,6 @@ class MovePlan(Struct, frozen=True):
     def command(self, *flags: str) -> str:
         """Return the command line about this connector, to be pasted."""
         return move_command(self.connector, *flags)
-
-
-def move_command(connector: str, *flags: str) -> str:
-    """Return a command line of `connectors move`, to be pasted."""
-    return shell_words("eosctl", "connectors", "move", "--connector", connector, *flags)
 
 
 def plan_move(app: App, connector: str, request: MoveRequest) -> MovePlan:
@@ -206,7 +210,7 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
     require_creatable(there)
     settings = _settings(request, there, begun)
     config = config_there(now.config, there.connector, settings)
-    _require_consistent(here, there, config, begun)
+    require_consistent(here, there, config, begun)
     ran = begun is not None and begun.is_handed_over
     state = _state(there if ran else here, begun)
     facts = gather_facts(here, there, config, look=not ran)
@@ -270,57 +274,6 @@ def _plan(
         facts=found,
         problems=(*found.problems, *(writes.problems if writes is not None else ())),
     )
-
-
-def _require_consistent(here: Side, there: Side, config: Mapping[str, str], begun: BegunMove | None) -> None:
-    """Raise RefusedError where what is there is not what a move of this connector left, or both sides may run."""
-    now, ran = here.require(), begun is not None and begun.is_handed_over
-    if begun is None or MoveStep.CREATE not in begun.started:
-        if there.now is not None:
-            raise RefusedError(
-                f"{there.where} has a connector {there.connector} already, which no move of {here.connector} made; "
-                "nothing was changed",
-                hint=_of_existing(there),
-            )
-        return
-    if ran and there.now is None:
-        raise RefusedError(
-            f"{here.connector} was started in {there.where}, and is not there any more; nothing was changed",
-            hint=f"Its last offsets are there: {move_command(here.connector, '--back')} brings it back with them.",
-        )
-    if ran and now.state != STOPPED:
-        raise RefusedError(
-            f"{here.connector} is {now.state} in {here.where}, and may have run in {there.where} since it moved there; "
-            "nothing was changed",
-            hint=f"Stop it: `eosctl connectors stop {arguments(here.connector)}`, look what both have done "
-            "(`eosctl audit`), and run again.",
-        )
-    if ran or there.now is None:
-        return
-    if there.now.state != STOPPED:
-        raise RefusedError(
-            f"{there.connector} is {there.now.state} in {there.where}, and this move has not started it; nothing was "
-            "changed",
-            hint=f"Ask who did. {move_command(here.connector, '--back')} brings it back with the offsets of there.",
-        )
-    if dict(there.now.config) != dict(config):
-        differing = sorted(
-            name for name in {*config, *there.now.config} if config.get(name) != there.now.config.get(name)
-        )
-        raise RefusedError(
-            f"the config of {there.connector} in {there.where} is not the one that it would get: "
-            f"{', '.join(differing[:3])} differ; nothing was changed",
-            hint=f"One of them changed since the move began. {move_command(here.connector, '--back')} removes it "
-            "there; then move it again.",
-        )
-
-
-def _of_existing(there: Side) -> str:
-    """Return the next step where the name is taken: the way back, if that connector has moved away from there."""
-    if read_moves(there.journal()).there is None:
-        return "--rename NAME moves it under another name."
-    back = shell_words("eosctl", "connectors", "move", "-p", str(there.profile), "--connector", there.connector)
-    return f"It moved away from there: `{back} --back` brings it back, with its offsets."
 
 
 def _state(side: Side, begun: BegunMove | None) -> str:

@@ -136,6 +136,9 @@ class MovingWorld:
         faults = [each for side in self.sides for each in (side.world.topics, side.connect, side.world.batches)]
         for faulty in {id(each): each for each in faults}.values():
             faulty.before(EVERY, self.kill.tick)
+        for calls in {id(side.world.brokers.calls): side.world.brokers.calls for side in self.sides}.values():
+            calls.before("fence", self.kill.tick)
+            calls.after("fence", self.kill.tick)
         for topics in {id(side.world.topics): side.world.topics for side in self.sides}.values():
             for changing in ("record", "write", "create"):
                 topics.after(changing, self.kill.tick)
