@@ -21,6 +21,7 @@ from tests.fakes.canaries import (
     CLUSTER,
     WAYS,
     World,
+    another_group,
     failed_in_fencing,
     lost_markers,
     plain_write,
@@ -111,6 +112,7 @@ LINES = [
             "txn abort --hanging --yes",
             "connectors check",
             "connectors trace orders",
+            "connectors diff $connector",
             "connectors resume orders --yes",
             "connectors pause orders --yes",
             "doctor",
@@ -137,6 +139,7 @@ LINES = [
     Line("offsets export --store connect-configs -", document=False),
     Line("connectors stop orders --yes", scene=failed_in_fencing),
     Line("connectors restart orders --failed --yes", scene=failed_in_fencing),
+    Line("connectors move --connector orders --to far --yes", scene=another_group),
     Line("rescue --connector orders --yes", scene=failed_in_fencing),
     Line("txn complete --as-decided --topic orders-offsets --partition 0 --start-offset 0 --yes", scene=lost_markers),
     Line("task-counts clean --yes", scene=unreadable_record),
@@ -218,6 +221,12 @@ def _configs(world: World) -> str:
     return world.private("configs.ndjson", json.dumps({**record, "key": key, "value": value}))
 
 
+def _connector(world: World) -> str:
+    """The connector with another file and another secret."""
+    changed = {**world.config, "file": "/data/other", "connection.password": "canary-other"}
+    return world.private("connector.json", json.dumps({"name": world.connector, "config": changed}))
+
+
 def _offset(world: World) -> str:
     record = {"topic": "connect-offsets", "partition": 0, "cluster_id": CLUSTER}
     return json.dumps({**record, "key": world.key.decode(), "value": '{"n":5}'}) + "\n"
@@ -232,6 +241,7 @@ def _written(world: World) -> str:
 _FILES: Mapping[str, Callable[[World], str]] = {
     "backup": lambda world: world.private("backup.ndjson", _offset(world)),
     "configs": _configs,
+    "connector": _connector,
     "metrics": World.metrics,
     "offsets": lambda world: world.private("offsets.ndjson", _offset(world)),
     "out": lambda world: str(world.directory.parent / "out.ndjson"),

@@ -18,7 +18,9 @@ class ConnectorsGroup(LazyGroup):
     """Load the longer commands from their modules."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
+        "apply": "apply:apply_command",
         "create": "create",
+        "diff": "diff",
         "move": "move",
     }
 

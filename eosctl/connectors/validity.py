@@ -26,8 +26,7 @@ def require_valid_config(worker: ConnectWorker, connector: str, config: Mapping[
             f"the worker can't validate the config that {connector} would get: {exc.message}; nothing was changed",
             hint=exc.hint,
         ) from exc
-    passwords = _passwords(answer)
-    errors = [f"{name}: {without_values(error, config, secret=passwords)}" for name, error in _errors(answer)]
+    errors = config_errors(answer, config)
     if not errors and not answer.get("error_count"):
         return
     more = "" if len(errors) <= _MOST_ERRORS else f" and {counted(len(errors) - _MOST_ERRORS, 'other')}"
@@ -45,6 +44,12 @@ _IN_LOG = (
     "What is wrong with the value of a config provider the worker writes only to its log, at TRACE of AbstractHerder, "
     "perhaps with the value."
 )
+
+
+def config_errors(answer: Mapping[str, object], config: Mapping[str, str]) -> list[str]:
+    """Return the errors that a worker's validation has for `config`, without its secrets."""
+    passwords = _passwords(answer)
+    return [f"{name}: {without_values(error, config, secret=passwords)}" for name, error in _errors(answer)]
 
 
 def _passwords(answer: Mapping[str, object]) -> set[str]:

@@ -53,6 +53,7 @@ class Waiver(StrEnum):
         "--unknown-partitions",
         "Go on although it is unknown which source partitions are read again.",
     )
+    MAY_SKIP = "--may-skip", "Change settings that may skip records of the source, or apply offsets to another one."
     START_OVER = "--start-over", "Ignore an unfinished upgrade and make a new plan."
     ACCEPT_GATE = (
         "--accept-gate",
@@ -86,6 +87,7 @@ class Allowances:
     read_twice: bool = False
     read_again: bool = False
     unknown_partitions: bool = False
+    may_skip: bool = False
     accept_drift: Collection[str] = ()
 
     def names(self) -> list[str]:
@@ -99,6 +101,7 @@ class Allowances:
             Waiver.READ_TWICE: self.read_twice,
             Waiver.READ_AGAIN: self.read_again,
             Waiver.UNKNOWN_PARTITIONS: self.unknown_partitions,
+            Waiver.MAY_SKIP: self.may_skip,
         }
         flags = [waiver.word for waiver, is_given in given.items() if is_given]
         return flags + [f"{Waiver.ACCEPT_DRIFT.word} {side}" for side in sorted(set(self.accept_drift))]

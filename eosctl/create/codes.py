@@ -44,6 +44,27 @@ KEPT_BY_OPERATOR = warning(
     "The file is a KafkaConnector: where Strimzi's operator keeps the connectors of a group, it undoes what others do.",
     "Apply the resource there, too, in state stopped until the offsets are in place; or let only one of both do it.",
 )
+STATE_STAYS = warning(
+    "state_stays",
+    "The file says another state than the connector has; only its config is changed.",
+    "`eosctl connectors stop`, `pause` or `resume`.",
+)
+ALL_PARTITIONS_NEW = error(
+    "all_partitions_new",
+    "Since its config was changed, the connector has committed offsets of new source partitions only, as one that "
+    "starts over.",
+    "Stop it, put the former config back, and see `eosctl connectors diff` for what names source partitions.",
+)
+SOME_PARTITIONS_NEW = warning(
+    "some_partitions_new",
+    "Since its config was changed, the connector has committed offsets of source partitions that it had none of.",
+    "Where these are the same tables or files under other names, it started over there.",
+)
+PARTITIONS_NOT_SEEN = error(
+    "partitions_not_seen",
+    "Whether the connector goes on from its offsets is not known: since its config was changed it has committed none.",
+    "Look again with `eosctl offsets list --connector NAME` when it has read something.",
+)
 CREATE_UNFINISHED = error(
     "create_unfinished",
     "The connector is not as it is to be yet.",
@@ -59,4 +80,3 @@ COMMITS_NOT_SEEN = warning(
     "Whether the tasks commit was not looked at, as eosctl can't connect to the Kafka brokers that the config names.",
     "`eosctl offsets list` with a profile that leads there shows how old the offsets are.",
 )
-SAME_CONNECTOR = warning("same_connector", "The connector has this config already.")

@@ -16,7 +16,7 @@ from eosctl.core.clients.hidden_secrets import hide_secrets
 from eosctl.core.wording import counted, rfc3339
 from eosctl.create import codes
 from eosctl.create.given import GivenOffsets
-from eosctl.create.place import Placement, kept_keys, plan_placement
+from eosctl.create.place import ConnectorPlacement, kept_keys, plan_placement
 from eosctl.create.rows import CONNECTORS_CREATE_PLAN, CONNECTORS_CREATE_RESULT, PlacedData, PlacedSummary, Start
 from eosctl.create.steps import (
     CHECK,
@@ -101,9 +101,9 @@ def unfinished_create(journal: Journal) -> UnfinishedCreate | None:
 
 
 class CreatePlan(Struct, frozen=True):
-    """What a placement takes: the `steps` to be done, those that a former run did, and its journal."""
+    """The `steps` that are to be done of a placement, those that a former run did, and its journal."""
 
-    placement: Placement
+    placement: ConnectorPlacement
     steps: tuple[str, ...]
     done: tuple[str, ...]
     begun: UnfinishedCreate | None
@@ -171,7 +171,7 @@ def _require_unchanged(app: App, plan: CreatePlan, request: CreateRequest) -> No
         raise RefusedError(f"{plan.placement.name} changed since the plan was made", hint="Plan again.")
 
 
-_STEPS: Mapping[str, Callable[[App, Placement], StepDone]] = {
+_STEPS: Mapping[str, Callable[[App, ConnectorPlacement], StepDone]] = {
     CREATE: create_stopped,
     WRITE: lambda app, placement: write_offsets(app, placement, placement.given),
     CHECK: check_offsets,

@@ -53,7 +53,7 @@ _NEED = "Offsets of a large file need up to five times its size there."
 _CHECKS_ASK = "The connector's own checks ask its source: see whether that can be reached from the worker. "
 
 
-class Placement(Struct, frozen=True):
+class ConnectorPlacement(Struct, frozen=True):
     """A connector that is to be on a cluster, in `state` in the end, with its offsets in `store`: `global` or a topic.
 
     `offsets` are the writes that give it the `given` ones; None without these. `left` counts the offsets of its name
@@ -87,7 +87,7 @@ def plan_placement(
     state: str | None = None,
     allowances: Allowances = NOTHING_WAIVED,
     ours: bool = False,
-) -> Placement:
+) -> ConnectorPlacement:
     """Check what a new connector needs on the cluster of `app`, and plan its offsets; write nothing.
 
     `ours`: an earlier run of the same work has begun, so that the connector and its offsets may be there. Raises
@@ -129,7 +129,7 @@ def plan_placement(
         *clashing_ids(app, definition),
         *rights_problems(app, name, worker, config=definition.config, target=store, made=made),
     ]
-    return Placement(
+    return ConnectorPlacement(
         definition=definition,
         state=state or definition.state or RUNNING,
         site=site,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
+from eosctl.core.offsets.records import json_text
 from eosctl.foreign import printable
+from eosctl.offsets.configs.rows import PartitionRow, PropertyPart, property_lines
 from eosctl.offsets.switch.rows import StepRow
 from eosctl.offsets.write_rows import CopiedRow, TopicPart, new_topic_lines
 from eosctl.output.cells import format_cell, summary_lines
@@ -66,4 +68,47 @@ CONNECTORS_CREATE_PLAN, CONNECTORS_CREATE_RESULT = plan_and_result(
     summary=PlacedSummary,
     data=PlacedData,
     text=_TEXT,
+)
+
+
+class AppliedSummary(Printed):
+    """The numbers of steps and of settings that change."""
+
+    connector: Annotated[str, "The connector."]
+    state: Annotated[str, "The state of the connector before."]
+    steps: Annotated[int, "Steps in all; none if the connector has this config already."]
+    to_do: Annotated[int, "Steps that are not done."]
+    properties: Annotated[int, "Settings that differ."]
+
+
+class AppliedData(Printed):
+    """A change of a connector's config."""
+
+    connector: Annotated[str, "The connector."]
+    properties: Annotated[list[PropertyPart], "The settings that differ, without secrets."]
+    partitions: Annotated[list[PartitionRow], "The source partitions, and what becomes of them."]
+    overrides: Annotated[list[str], "The checks that were waived, by their flags."]
+
+
+def _applied_lines(report: Report) -> Iterator[str]:
+    """Yield the settings that differ, the source partitions that do not stay, then the summary."""
+    data = report.data_of(AppliedData)
+    if not report.rows:
+        yield printable(f"Connector {data.connector} has this config already.")
+        return
+    yield from property_lines(data.properties)
+    for row in data.partitions:
+        if row.status != "stays":
+            yield printable(f"{json_text(row.source_partition)}: {row.status}{f' ({row.why})' if row.why else ''}")
+    yield from summary_lines(report)
+
+
+CONNECTORS_APPLY_PLAN, CONNECTORS_APPLY_RESULT = plan_and_result(
+    "connectors-apply",
+    "The change of a connector's config.",
+    "The progress of changing a connector's config.",
+    row=StepRow,
+    summary=AppliedSummary,
+    data=AppliedData,
+    text=Text(columns=("step", "outcome", "action", "detail"), lines=_applied_lines, empty="Nothing to do."),
 )

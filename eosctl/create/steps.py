@@ -29,7 +29,7 @@ from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.wording import counted
 from eosctl.create import codes
 from eosctl.create.given import GivenOffsets
-from eosctl.create.place import Placement, live_keys, plan_given
+from eosctl.create.place import ConnectorPlacement, live_keys, plan_given
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     AlreadyExistsError,
@@ -61,7 +61,7 @@ class NotStoppedError(ConnectError):
     code = codes.NOT_CREATED_STOPPED
 
 
-def create_stopped(app: App, placement: Placement) -> StepDone:
+def create_stopped(app: App, placement: ConnectorPlacement) -> StepDone:
     """Create the connector STOPPED, and wait until it is and no member holds a task of it.
 
     A connector with this config that an earlier run has created stays. Raises NotStoppedError if a worker started it:
@@ -90,7 +90,7 @@ def create_stopped(app: App, placement: Placement) -> StepDone:
     return StepDone("STOPPED, without a task" if made else "it is there, STOPPED, without a task")
 
 
-def _await_shown(app: App, placement: Placement, *, made: bool) -> ConnectorNow:
+def _await_shown(app: App, placement: ConnectorPlacement, *, made: bool) -> ConnectorNow:
     """Wait until the worker shows the connector, STOPPED; stop it at once if it runs, and raise NotStoppedError."""
     name, url = placement.name, placement.site.url
     for _ in app.deadline.rounds(POLL_S, least_s=POLL_S):
@@ -118,7 +118,9 @@ def _await_shown(app: App, placement: Placement, *, made: bool) -> ConnectorNow:
     raise DeadlineError(f"timed out while waiting for {name} to be shown", hint=GOES_ON)
 
 
-def write_offsets(app: App, placement: Placement, given: GivenOffsets | None, *, as_planned: bool = True) -> StepDone:
+def write_offsets(
+    app: App, placement: ConnectorPlacement, given: GivenOffsets | None, *, as_planned: bool = True
+) -> StepDone:
     """Write the given offsets that are not there yet, back up what they replace, and read them back.
 
     With `as_planned`, raises StalePlanError if that is no longer what was planned, unless a part of it is there.
@@ -154,7 +156,7 @@ def _is_part(plan: OffsetWritePlan, planned: OffsetWritePlan) -> bool:
     return all(write.place() in wanted and wanted[write.place()] == write.after for write in plan.sends())
 
 
-def check_offsets(app: App, placement: Placement) -> StepDone:
+def check_offsets(app: App, placement: ConnectorPlacement) -> StepDone:
     """Ask Connect itself whether it finds every offset that the topic has for the connector, with the same value.
 
     What the worker sees counts: it may read another topic than the one that was written.
@@ -218,14 +220,14 @@ def _spelled(value: bytes | None) -> str:
         return ""
 
 
-def resume(app: App, placement: Placement) -> StepDone:
+def resume(app: App, placement: ConnectorPlacement) -> StepDone:
     """Request the state that the connector is to reach."""
     verb = "pause" if placement.state == PAUSED else "resume"
     app.worker(placement.site.url).set_state(placement.name, verb)
     return StepDone(f"{verb} sent")
 
 
-def watch(app: App, placement: Placement) -> StepDone:
+def watch(app: App, placement: ConnectorPlacement) -> StepDone:
     """Wait until connector and tasks are in their state, and whether they commit; a FAILED part raises ConnectError."""
     name, url, config = placement.name, placement.site.url, placement.definition.config
     brokers = own_brokers(config, here=servers_of(app))

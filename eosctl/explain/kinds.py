@@ -21,6 +21,7 @@ ROW_MODULES = (
     "eosctl.group.rows",
     "eosctl.migrate.rows",
     "eosctl.move.rows",
+    "eosctl.offsets.configs.rows",
     "eosctl.offsets.files.rows",
     "eosctl.offsets.history.rows",
     "eosctl.offsets.lint.rows",

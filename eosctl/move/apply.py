@@ -153,14 +153,14 @@ def _require_unchanged(plan: MovePlan) -> None:
 
 
 def _topic_ids(plan: MovePlan) -> Mapping[str, str]:
-    writes = None if plan.arrival is None else plan.arrival.writes
-    return {} if writes is None else {name: each.topic_id for name, each in writes.found.descriptions.items()}
+    found = {} if plan.arrival is None else plan.arrival.writes.found.descriptions
+    return {name: each.topic_id for name, each in found.items()}
 
 
 def _step(run: MoveRun, step: MoveStep) -> Step[MoveStepDone]:
     def before() -> Note:
         if step is MoveStep.RESUME:
-            run.handover = replace(run.handover, arrived=arrive.arrived_at(run))
+            run.handover = replace(run.handover, arrived=arrive.prepare_start(run))
             return Note("start", {"step": step, "arrived": run.handover.arrived})
         return Note("start", {"step": step})
 

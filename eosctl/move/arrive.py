@@ -16,7 +16,6 @@ from eosctl.core.ids import connector_path
 from eosctl.core.wording import counted
 from eosctl.create.steps import check_offsets
 from eosctl.errors import ConnectError, DeadlineError, RefusedError
-from eosctl.foreign import arguments
 from eosctl.move import codes
 from eosctl.move.journal import Direction, Ends, places_of
 from eosctl.move.offsets import offsets_topic
@@ -39,7 +38,7 @@ def check(run: MoveRun) -> MoveStepDone:
     if plan.direction is Direction.DELETE:
         return _check_moved(plan)
     arrival = arrival_of(plan)
-    if arrival.writes is not None and arrival.writes.sends():
+    if arrival.writes.sends():
         raise RefusedError(
             f"the offsets of {side.connector} in {side.where} are not those that were copied: somebody wrote since",
             hint=GOES_ON,
@@ -56,7 +55,7 @@ def _check_moved(plan: MovePlan) -> MoveStepDone:
         raise RefusedError(
             f"{there.connector} in {there.where} is {state}: what is left here is deleted when it runs there; nothing "
             "was deleted",
-            hint=f"See why: `eosctl connectors trace {there.flags}{arguments(there.connector)}`.",
+            hint=f"See why: `{there.command('trace')}`.",
         )
     topic = offsets_topic(there, now.config)
     _found, store, _global = topic.read()
@@ -74,21 +73,26 @@ def _check_moved(plan: MovePlan) -> MoveStepDone:
     return MoveStepDone(f"it runs there, and has committed {counted(len(since), 'source partition')} since")
 
 
-def resume(run: MoveRun) -> MoveStepDone:
+def prepare_start(run: MoveRun) -> Ends:
+    """Return the ends of its partitions on the side that it moves to; last of all, prove that it rests on the other.
+
+    Nothing comes between that look and its start but the entry in the journal.
+    """
     plan, side = run.plan, run.plan.target
     config = config_of(plan, side)
-    run.commits = before_the_start(side.of_tasks(config), side.connector, offsets_topic(side, config).topic)
+    topic = offsets_topic(side, config).topic
+    run.commits = before_the_start(side.of_tasks(config), side.connector, topic)
+    ends = ends_of(side, config, [*plan.facts.topics, topic])
+    require_at_rest(plan.origin, so_that=f"so it was not started in {side.where}")
+    return ends
+
+
+def resume(run: MoveRun) -> MoveStepDone:
+    """Ask for the state that it is to have; see `prepare_start`."""
+    plan, side = run.plan, run.plan.target
     verb = "pause" if plan.state == PAUSED else "resume"
     side.worker().set_state(side.connector, verb)
     return MoveStepDone(f"{verb} sent")
-
-
-def arrived_at(run: MoveRun) -> Ends:
-    """Prove that it rests on the side that it leaves, and take the ends of its partitions on the other one."""
-    plan, side = run.plan, run.plan.target
-    require_at_rest(plan.origin, so_that=f"so it was not started in {side.where}")
-    config = config_of(plan, side)
-    return ends_of(side, config, [*plan.facts.topics, offsets_topic(side, config).topic])
 
 
 def watch(run: MoveRun) -> MoveStepDone:
@@ -103,7 +107,7 @@ def watch(run: MoveRun) -> MoveStepDone:
         if "FAILED" in (now.state, *now.tasks):
             raise ConnectError(
                 f"{side.connector} FAILED in {side.where}: {now.trace or 'see the worker'}",
-                hint=f"`eosctl connectors trace {side.flags}{arguments(side.connector)}` shows why. {_way_back(plan)}",
+                hint=f"`{side.command('trace')}` shows why. {_way_back(plan)}",
             )
         complete = len(now.tasks) == max(least, now.task_count) and set(now.tasks) <= {plan.state}
         return now.state == plan.state and complete

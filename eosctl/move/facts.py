@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.connectors.definition import ConnectorDefinition
 from eosctl.connectors.topics import find_topics
@@ -15,9 +16,8 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.configs.records import PROPERTY, names_one_of
 from eosctl.core.workers.modes import Mode
 from eosctl.create.looks import clashing_ids, find_twins, other_workers, require_plugin
-from eosctl.create.place import Placement
+from eosctl.create.place import ConnectorPlacement
 from eosctl.errors import EosctlError, RefusedError
-from eosctl.foreign import arguments
 from eosctl.group.modes import probe_mode
 from eosctl.move import codes
 from eosctl.move.offsets import Arrival
@@ -132,7 +132,9 @@ def _refuse_shared_ids(here: Side, there: Side) -> None:
                 )
 
 
-def problems_there(place: Placement, arrival: Arrival, before: Mapping[str, str], *, read_again: bool) -> list[Problem]:
+def problems_there(
+    place: ConnectorPlacement, arrival: Arrival, before: Mapping[str, str], *, read_again: bool
+) -> list[Problem]:
     """Return what may be wrong with the connector on the side that it moves to.
 
     `before` is its config on the side that it leaves. Raises RefusedError where it would start over, unless it may
@@ -154,9 +156,9 @@ def problems_there(place: Placement, arrival: Arrival, before: Mapping[str, str]
         raise RefusedError(
             f"{', '.join(twins.certain)} runs in {target.side.where}, and reads source partitions that "
             f"{definition.name} would read, too; nothing was changed",
-            hint=f"Stop it first: `eosctl connectors stop {target.side.flags}{arguments(twins.certain[0])}`.",
+            hint=f"Stop it first: `{replace(target.side, connector=twins.certain[0]).command('stop')}`.",
         )
-    made = bool(arrival.writes and arrival.writes.creates)
+    made = bool(arrival.writes.creates)
     worker = target.side.worker()
     return [
         *(() if over is None else [over.as_warning()]),

@@ -18,7 +18,7 @@ from eosctl.state.journal import EndEntry, Journal
 
 @unique
 class Direction(StrEnum):
-    """What a run does with a connector: move it there, take it back, or delete what is left here."""
+    """The purpose of a run: to move a connector there, to take it back, or to delete what is left here."""
 
     THERE = "there"
     BACK = "back"
@@ -79,6 +79,11 @@ class BegunMove(Struct, frozen=True):
     def may_have_run(self) -> bool:
         """Whether the connector may have run on the side that it moves to: its start was begun."""
         return MoveStep.RESUME in self.started
+
+    @property
+    def is_handed_over(self) -> bool:
+        """Whether the side that it moves to has it: it may have run there, or all steps were done."""
+        return self.may_have_run or self.ended
 
     def leads_to(self, other: BegunMove) -> bool:
         """Return whether both are about the same connector of the same group."""

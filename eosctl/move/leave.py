@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from eosctl.connectors.change import POLL_S
 from eosctl.connectors.look import STOPPED
 from eosctl.core.ids import offsets_transactional_id, task_transactional_ids
-from eosctl.core.transactions import TransactionDescription, TransactionState
+from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.wording import counted
 from eosctl.create.steps import create_stopped
 from eosctl.deadline import Deadline
@@ -21,7 +21,7 @@ from eosctl.move.run import GOES_ON, MoveRun, MoveStepDone, arrival_of, config_o
 from eosctl.move.sides import Side, asked_state, require_at_rest
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.write_rows import ResultData, ResultSummary
-from eosctl.offsets.writes import OffsetWritePlan, offsets_journal
+from eosctl.offsets.writes import offsets_journal
 from eosctl.report import Report
 
 _ENDS = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT, TransactionState.EMPTY)
@@ -75,7 +75,15 @@ def settle(run: MoveRun) -> MoveStepDone:
     topic = offsets_topic(side, config).topic
     left = ends_of(side, config, [*plan.facts.topics, topic])
     run.handover = replace(run.handover, left=left, left_ms=run.app.clock.now_ms())
+    unseen = [state for state in found.values() if isinstance(state, KafkaFault) and not _is_unknown(state)]
+    if unseen:
+        some = f"{counted(len(unseen), 'transactional id')} can't be described ({unseen[0]})"
+        return MoveStepDone(f"whether a transaction is open is not seen: {some}; its offsets show it", left=left)
     return MoveStepDone("no transaction of its tasks is open", left=left)
+
+
+def _is_unknown(fault: KafkaFault) -> bool:
+    return fault.code == TRANSACTIONAL_ID_NOT_FOUND
 
 
 def create(run: MoveRun) -> MoveStepDone:
@@ -93,13 +101,12 @@ def offsets(run: MoveRun) -> MoveStepDone:
     for _round in range(_ROUNDS):
         arrival = arrival_of(plan)
         writes = arrival.writes
-        if writes is None:
-            where = f"{arrival.target} of both sides"
-            return MoveStepDone(f"{counted(len(arrival.live()), 'source partition')} in {where}: nothing to copy")
+        if not writes.sends() and not reports:
+            return MoveStepDone(f"{arrival.target} has all of them")
         if not writes.sends():
             written = sum(report.summary_of(ResultSummary).written for report in reports)
             return MoveStepDone(f"{counted(written, 'offset')} written and read back", written=tuple(reports))
-        reports.append(apply_plan(arrival.target.app(), writes, lambda: _writes(plan)))
+        reports.append(apply_plan(arrival.target.app(), writes, lambda: arrival_of(plan).writes))
         if reports[-1].exit_code:
             first = reports[-1].problems[0].message if reports[-1].problems else "the offsets are not as planned"
             backup = reports[-1].data_of(ResultData).backup
@@ -124,9 +131,3 @@ def _end_cut_off_write(plan: MovePlan) -> None:
         for answer in admin.fence([own], transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS):
             if answer.fault is not None:
                 raise EosctlError(f"the open transaction of {own} can't be ended: {answer.fault}", hint=GOES_ON)
-
-
-def _writes(plan: MovePlan) -> OffsetWritePlan:
-    writes = arrival_of(plan).writes
-    assert writes is not None  # noqa: S101 - two topics do not become one
-    return writes

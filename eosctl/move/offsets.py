@@ -23,7 +23,6 @@ from eosctl.core.offsets.records import OffsetKey
 from eosctl.core.offsets.views import KeyAction, PlannedWrite, Store, live
 from eosctl.core.wording import counted, is_topic_name
 from eosctl.errors import RefusedError
-from eosctl.foreign import arguments
 from eosctl.move.rules import in_use, leftovers
 from eosctl.move.sides import Side
 from eosctl.offsets.history.events import order_of_values
@@ -52,17 +51,6 @@ class OffsetsTopic(Struct, frozen=True):
         """Return the App with the topics of its cluster, and the workers of the side."""
         app = self.side.pinned()
         return app if self.at is None else self.at.with_topics(app)
-
-    def cluster_id(self) -> str:
-        """Return the id of its Kafka cluster."""
-        if self.at is None:
-            return self.side.cluster_id
-        with self.app().topics() as topics:
-            return topics.cluster_id()
-
-    def place(self) -> tuple[str, str]:
-        """Return its cluster and its name: two sides may have one topic."""
-        return self.cluster_id(), self.topic
 
     def read(self) -> tuple[OffsetStores, Store, Store | None]:
         """Read the topic, which may not exist yet, and the global one if that is another one.
@@ -111,13 +99,13 @@ def offsets_topic(side: Side, config: Mapping[str, str]) -> OffsetsTopic:
 class Arrival(Struct, frozen=True):
     """The offsets that a connector must have on the other side, and the writes that give them to it.
 
-    `writes` None: both sides have the same topic, and the same keys. `live` are the keys with an offset.
+    There is nothing to write where both sides have the same topic, and the same keys.
     """
 
     origin: OffsetsTopic
     target: OffsetsTopic
     expected: Store
-    writes: OffsetWritePlan | None = None
+    writes: OffsetWritePlan
 
     def live(self) -> list[OffsetKey]:
         """Return the keys that have an offset."""
@@ -135,8 +123,6 @@ def plan_arrival(origin: OffsetsTopic, target: OffsetsTopic, *, overwrite: bool,
     if settled:
         refuse_hidden(origin.side.app, connector, stores=[own, *([] if fallback is None else [fallback])])
     expected = in_use(own, fallback, connector, name)
-    if connector == name and origin.place() == target.place():
-        return Arrival(origin, target, expected)
     found, there, _global = target.read()
     with target.app().topics() as topics:
         refuse_unfit_targets(target.side.app, topics, [target.topic], **({} if target.at is None else {"configs": {}}))
@@ -175,9 +161,9 @@ def _newer_there(left: Sequence[PlannedWrite], target: OffsetsTopic) -> RefusedE
         f"{target} of {side.where} has {counted(len(left), 'offset')} of a connector {side.connector} already that "
         f"{'is' if len(left) == 1 else 'are'} newer than what would come, or of a source partition that it does not "
         f"have, first {left[0].key.raw.decode('utf-8', 'backslashreplace')}; nothing was written there",
-        hint=f"`eosctl offsets get {side.flags}--connector {arguments(side.connector)}` shows them. They are those of "
-        "another connector: --rename gives this one another name, `eosctl offsets reset` removes them, or "
-        f"{Waiver.OVERWRITE_OFFSETS} puts those of this side in their place.",
+        hint=f"`{side.offsets_command()}` shows them. They are those of another connector: --rename gives this one "
+        f"another name, `eosctl offsets reset` removes them, or {Waiver.OVERWRITE_OFFSETS} puts those of this side in "
+        "their place.",
     )
 
 
@@ -185,8 +171,6 @@ def refuse_left_behind(origin: OffsetsTopic, target: OffsetsTopic) -> None:
     """Raise RefusedError if the side that the connector left has newer offsets than the one where it may have run."""
     _found, own, fallback = origin.read()
     expected = in_use(own, fallback, origin.side.connector, target.side.connector)
-    if origin.side.connector == target.side.connector and origin.place() == target.place():
-        return
     _found, there, _global = target.read()
     writes = plan_takeover(expected, there, target.side.connector)
     newer = [write for write in writes if write.sends() and (write.before is None or _is_older(write, expected))]
@@ -195,6 +179,5 @@ def refuse_left_behind(origin: OffsetsTopic, target: OffsetsTopic) -> None:
             f"{origin.side.connector} has {counted(len(newer), 'offset')} in {origin.side.where} that "
             f"{'is' if len(newer) == 1 else 'are'} newer than in {target.side.where}, where it may have run since: it "
             "ran on both sides; nothing was changed",
-            hint=f"`eosctl offsets get {origin.side.flags}--connector {arguments(origin.side.connector)}` and `eosctl "
-            f"offsets get {target.side.flags}--connector {arguments(target.side.connector)}` show both.",
+            hint=f"`{origin.side.offsets_command()}` and `{target.side.offsets_command()}` show both.",
         )

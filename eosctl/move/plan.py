@@ -15,14 +15,23 @@ from eosctl.connectors.definition import ConnectorDefinition
 from eosctl.connectors.look import PAUSED, RUNNING, STATE_AFTER, STOPPED
 from eosctl.connectors.validity import require_valid_config
 from eosctl.core.clients.hidden_secrets import HIDDEN
-from eosctl.create.place import Placement
+from eosctl.create.place import ConnectorPlacement
 from eosctl.errors import NotFoundError, RefusedError, UsageError
-from eosctl.foreign import arguments, shell_words
+from eosctl.foreign import arguments
 from eosctl.move.facts import MoveFacts, gather_facts, problems_there
 from eosctl.move.journal import BegunMove, Direction, Moves, MoveStep, read_moves
 from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival, refuse_left_behind
 from eosctl.move.rules import config_there, shown_settings, steps_there
-from eosctl.move.sides import Side, look_at_side, refuse_same_side, require_creatable, require_source, require_stoppable
+from eosctl.move.sides import (
+    Side,
+    look_at_side,
+    move_command,
+    refuse_same_side,
+    require_consistent,
+    require_creatable,
+    require_source,
+    require_stoppable,
+)
 from eosctl.report import Problem
 from eosctl.state.journal import Journal
 
@@ -33,7 +42,7 @@ _VALID_THERE = (
 
 
 class MoveRequest(Struct, frozen=True):
-    """What to do with a connector: `to` is the profile of the other group, None that of the journal; `rename` likewise.
+    """A request: `to` is the profile of the other group, None that of the journal; `rename` likewise.
 
     `settings` change its config there; None means those of the journal. `resume`: go on with what was begun.
     """
@@ -97,11 +106,6 @@ class MovePlan(Struct, frozen=True):
     def command(self, *flags: str) -> str:
         """Return the command line about this connector, to be pasted."""
         return move_command(self.connector, *flags)
-
-
-def move_command(connector: str, *flags: str) -> str:
-    """Return a command line of `connectors move`, to be pasted."""
-    return shell_words("eosctl", "connectors", "move", "--connector", connector, *flags)
 
 
 def plan_move(app: App, connector: str, request: MoveRequest) -> MovePlan:
@@ -206,8 +210,8 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
     require_creatable(there)
     settings = _settings(request, there, begun)
     config = config_there(now.config, there.connector, settings)
-    _require_consistent(here, there, config, begun)
-    ran = begun is not None and begun.may_have_run
+    require_consistent(here, there, config, begun)
+    ran = begun is not None and begun.is_handed_over
     state = _state(there if ran else here, begun)
     facts = gather_facts(here, there, config, look=not ran)
     steps = steps_there(
@@ -215,7 +219,7 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
         begun=begun,
         there_state=there.now.state if there.now else None,
         stopped=STOPPED,
-        has_audit=facts.is_promised,
+        has_audit=facts.is_promised and state == RUNNING,
     )
     arrival = None
     origin, target = offsets_topic(here, now.config), offsets_topic(there, config)
@@ -224,7 +228,7 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
             require_valid_config(there.worker(), there.connector, config, hint=_VALID_THERE)
         arrival = plan_arrival(origin, target, overwrite=request.overwrite_offsets)
         definition = ConnectorDefinition(there.connector, config, f"it has in {here.where}")
-        place = Placement(definition, state, there.site(), target.store)
+        place = ConnectorPlacement(definition, state, there.site(), target.store)
         of_place = problems_there(place, arrival, now.config, read_again=request.read_again)
         facts = replace(facts, problems=(*facts.problems, *of_place))
     elif MoveStep.RESUME in steps:
@@ -272,49 +276,6 @@ def _plan(
     )
 
 
-def _require_consistent(here: Side, there: Side, config: Mapping[str, str], begun: BegunMove | None) -> None:
-    """Raise RefusedError where what is there is not what a move of this connector left, or both sides may run."""
-    now, ran = here.require(), begun is not None and begun.may_have_run
-    if begun is None or MoveStep.CREATE not in begun.started:
-        if there.now is not None:
-            raise RefusedError(
-                f"{there.where} has a connector {there.connector} already, which no move of {here.connector} made; "
-                "nothing was changed",
-                hint="--rename NAME moves it under another name.",
-            )
-        return
-    if ran and there.now is None:
-        raise RefusedError(
-            f"{here.connector} was started in {there.where}, and is not there any more; nothing was changed",
-            hint=f"Its last offsets are there: {move_command(here.connector, '--back')} brings it back with them.",
-        )
-    if ran and now.state != STOPPED:
-        raise RefusedError(
-            f"{here.connector} is {now.state} in {here.where}, and may have run in {there.where} since it moved there; "
-            "nothing was changed",
-            hint=f"Stop it: `eosctl connectors stop {arguments(here.connector)}`, look what both have done "
-            "(`eosctl audit`), and run again.",
-        )
-    if ran or there.now is None:
-        return
-    if there.now.state != STOPPED:
-        raise RefusedError(
-            f"{there.connector} is {there.now.state} in {there.where}, and this move has not started it; nothing was "
-            "changed",
-            hint=f"Ask who did. {move_command(here.connector, '--back')} brings it back with the offsets of there.",
-        )
-    if dict(there.now.config) != dict(config):
-        differing = sorted(
-            name for name in {*config, *there.now.config} if config.get(name) != there.now.config.get(name)
-        )
-        raise RefusedError(
-            f"the config of {there.connector} in {there.where} is not the one that it would get: "
-            f"{', '.join(differing[:3])} differ; nothing was changed",
-            hint=f"One of them changed since the move began. {move_command(here.connector, '--back')} removes it "
-            "there; then move it again.",
-        )
-
-
 def _state(side: Side, begun: BegunMove | None) -> str:
     """Return the state to reach: that of the side that it leaves, or the journal's where a run has stopped it."""
     state = side.now.state if side.now is not None else STOPPED
@@ -328,8 +289,10 @@ def _plan_back(here: Side, there: Side, request: MoveRequest, moves: Moves) -> M
     assert moved is not None  # noqa: S101 - _continued raises
     now = require_source(here)
     require_stoppable(there)
+    if MoveStep.CREATE not in moved.started:
+        there = replace(there, now=None)  # one of that name is somebody else's
     config = config_there(now.config, there.connector, moved.settings)
-    ran = moved.may_have_run or (there.now is not None and there.now.state != STOPPED)
+    ran = moved.is_handed_over or (there.now is not None and there.now.state != STOPPED)
     is_back = begun is not None and begun.may_have_run
     state = _state(here, begun or moved) if is_back else _state(there, begun or moved)
     steps = _steps_back(here, there, state=state, ran=ran, is_back=is_back)
@@ -342,7 +305,7 @@ def _plan_back(here: Side, there: Side, request: MoveRequest, moves: Moves) -> M
         refuse_left_behind(origin, target)
     if ran and there.now is not None:
         facts = gather_facts(here, there, config, look=False)
-        steps = _with_audit(steps) if facts.is_promised else steps
+        steps = _with_audit(steps) if facts.is_promised and state == RUNNING else steps
     tasks = there.now.task_count if there.now is not None else now.task_count
     return _plan(here, there, request, moves, config=config, settings=moved.settings, state=state, steps=steps,
                  begun=begun, arrival=arrival, facts=facts, tasks=max(tasks, moved.tasks))  # fmt: skip

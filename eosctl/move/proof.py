@@ -26,7 +26,7 @@ _BEFORE_MS = 60_000
 """What is audited of the side that it left: the last minute before it was stopped."""
 
 
-class Proof(Struct, frozen=True):
+class MoveProof(Struct, frozen=True):
     """The verdict about both sides together, and the audit of each."""
 
     verdict: Verdict
@@ -62,7 +62,7 @@ class Handover(Struct, frozen=True):
         return AuditRequest(connector=connector, since=BEGINNING, begin=places_of(self.arrived or {}))
 
 
-def prove(origin: Side, target: Side, handover: Handover) -> Proof:
+def prove(origin: Side, target: Side, handover: Handover) -> MoveProof:
     """Audit both sides; what can't be audited is unproven."""
     before, after = handover.before(origin.connector), handover.after(target.connector)
     audits, problems = [], []
@@ -74,7 +74,7 @@ def prove(origin: Side, target: Side, handover: Handover) -> Proof:
     worst = next(
         each for each in (Verdict.NOT_EXACTLY_ONCE, Verdict.UNPROVEN, Verdict.EXACTLY_ONCE) if each in verdicts
     )
-    return Proof(worst, tuple(audits), tuple(problems))
+    return MoveProof(worst, tuple(audits), tuple(problems))
 
 
 def _audited(side: Side, request: AuditRequest, *, is_cut: bool) -> tuple[SideAudit, Problem | None]:

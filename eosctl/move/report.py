@@ -22,11 +22,11 @@ from eosctl.move.rows import (
     CONNECTORS_MOVE_PLAN,
     CONNECTORS_MOVE_RESULT,
     MoveData,
+    MovedSetting,
     MoveOutcome,
     MovePart,
     MoveRow,
     MoveSummary,
-    SettingPart,
     SidePart,
 )
 from eosctl.move.rules import resolved_there, shown_settings
@@ -230,8 +230,6 @@ def _wording(plan: MovePlan) -> Mapping[MoveStep, _Words]:
 
 
 def _to_write(arrival: Arrival) -> str:
-    if arrival.writes is None:
-        return f"{counted(len(arrival.live()), 'source partition')} in the same topic"
     return f"{counted(len(arrival.writes.sends()), 'offset')} to write"
 
 
@@ -266,11 +264,11 @@ def _part(move: MoveDone) -> MovePart:
     )
 
 
-def _settings(plan: MovePlan) -> list[SettingPart]:
+def _settings(plan: MovePlan) -> list[MovedSetting]:
     config = {} if plan.here.now is None else plan.here.now.config
     before = shown_settings({name: config[name] for name in plan.settings if name in config})
     return [
-        SettingPart(name=name, before=before.get(name), after=value)
+        MovedSetting(name=name, before=before.get(name), after=value)
         for name, value in shown_settings(plan.settings).items()
     ]
 

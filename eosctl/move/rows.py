@@ -51,7 +51,7 @@ class SidePart(Printed):
     offsets_topic: Annotated[str | None, "The topic of the connector's offsets; null where the move does not use it."]
 
 
-class SettingPart(Printed):
+class MovedSetting(Printed):
     """A change of the config."""
 
     name: Annotated[str, "The setting."]
@@ -70,14 +70,14 @@ class SideAudit(Printed):
 
 
 class MovePart(Printed):
-    """What is moved of one connector."""
+    """The move of one connector."""
 
     connector: Annotated[str, "The connector's name here."]
     direction: Annotated[Direction, "`there`, `back`, or `delete` for the deletion of what is left here."]
     here: Annotated[SidePart, "The side of the command's own target."]
     there: Annotated[SidePart, "The side of the profile."]
     state: Annotated[str, "The state of the connector in the end, on the side that it moves to."]
-    settings: Annotated[list[SettingPart], "The changes of its config."]
+    settings: Annotated[list[MovedSetting], "The changes of its config."]
     resolved_there: Annotated[
         list[str], "Settings whose values refer to config providers: they are carried as they are, and resolved there."
     ]

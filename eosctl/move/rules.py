@@ -92,14 +92,14 @@ def in_use(own: Store, fallback: Store | None, connector: str, name: str) -> Sto
 def steps_there(
     *, state: str, begun: BegunMove | None, there_state: str | None, stopped: str, has_audit: bool
 ) -> tuple[MoveStep, ...]:
-    """Return the steps of a move that are left; the journal shows only whether it may have run there.
+    """Return the steps of a move that are left; the journal shows whether it may have run there.
 
     Until then all of them are done again, as each is safe to repeat.
     """
     audit = [MoveStep.AUDIT] if has_audit else []
     first = [MoveStep.STOP, MoveStep.SETTLE, MoveStep.CREATE, MoveStep.OFFSETS, MoveStep.CHECK]
     last = [] if state == stopped else [MoveStep.RESUME, MoveStep.WATCH, *audit]
-    if begun is None or not begun.may_have_run:
+    if begun is None or not begun.is_handed_over:
         return (*first, *last)
     if begun.ended:
         return ()

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.definition import ConnectorDefinition
-from eosctl.create.place import Placement
+from eosctl.create.place import ConnectorPlacement
 from eosctl.move.journal import Direction, Ends
 from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival
 from eosctl.move.plan import MovePlan
-from eosctl.move.proof import Handover, Proof
+from eosctl.move.proof import Handover, MoveProof
 from eosctl.move.sides import Side
 from eosctl.offsets.steps import CommitWatch
 from eosctl.report import Problem, Report
@@ -28,7 +28,7 @@ class MoveStepDone(Struct, frozen=True):
     detail: str
     written: tuple[Report, ...] = ()
     left: Ends | None = None
-    proof: Proof | None = None
+    proof: MoveProof | None = None
     problems: tuple[Problem, ...] = ()
 
 
@@ -68,9 +68,9 @@ def arrival_of(plan: MovePlan) -> Arrival:
     )
 
 
-def placement_of(plan: MovePlan) -> Placement:
+def placement_of(plan: MovePlan) -> ConnectorPlacement:
     """Return what the connector is to be on the side that it moves to."""
     side = plan.target
     config = config_of(plan, side)
     definition = ConnectorDefinition(side.connector, config, f"it has in {plan.origin.where}")
-    return Placement(definition, plan.state, side.site(), offsets_topic(side, config).store)
+    return ConnectorPlacement(definition, plan.state, side.site(), offsets_topic(side, config).store)

@@ -19,9 +19,10 @@ from eosctl.core.workers.access import CONNECTOR_CONFIG
 from eosctl.create.looks import Site
 from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError, RefusedError, UnsupportedError
-from eosctl.foreign import arguments, shell_word
+from eosctl.foreign import arguments, shell_words
 from eosctl.group.modes import refuse_unreachable
 from eosctl.group.topics import find_config_topic
+from eosctl.move.journal import BegunMove, MoveStep, read_moves
 from eosctl.ports import ConnectWorker
 from eosctl.state.expectations import require_expected
 from eosctl.state.journal import Journal, journal_of
@@ -93,14 +94,25 @@ class Side(Struct, frozen=True):
         """The side, in words."""
         return f"group {self.group_id}" + ("" if self.profile is None else f" (profile {self.profile})")
 
-    @property
-    def flags(self) -> str:
-        """The option that leads to the side, for commands to paste."""
-        return "" if self.profile is None else f"-p {shell_word(self.profile)} "
+    def command(self, verb: str) -> str:
+        """Return the command `eosctl connectors VERB` about the connector on this side, to be pasted."""
+        return f"{shell_words('eosctl', 'connectors', verb, *self._options())} {arguments(self.connector)}"
+
+    def offsets_command(self, *options: str) -> str:
+        """Return the command that shows the connector's offsets on this side, to be pasted."""
+        return shell_words("eosctl", "offsets", "get", *self._options(), "--connector", self.connector, *options)
+
+    def _options(self) -> tuple[str, ...]:
+        return () if self.profile is None else ("-p", self.profile)
 
     def journal(self) -> Journal:
         """Return the journal of moves of this connector, whose lock keeps other moves away."""
         return journal_of(self.app, JOURNAL, self.connector, cluster_id=self.cluster_id)
+
+
+def move_command(connector: str, *flags: str) -> str:
+    """Return a command line of `connectors move`, to be pasted."""
+    return shell_words("eosctl", "connectors", "move", "--connector", connector, *flags)
 
 
 def look_at_side(app: App, connector: str, *, profile: str | None = None) -> Side:
@@ -224,8 +236,7 @@ def require_at_rest(side: Side, *, so_that: str) -> None:
     tasks = ", ".join(map(str, held.left(side.connector))) or "none"
     raise RefusedError(
         f"{side.connector} {state} in {side.where} (tasks: {tasks}), {so_that}",
-        hint=f"Ask who started it. `eosctl connectors stop {side.flags}{arguments(side.connector)}`, then run the same "
-        "command again.",
+        hint=f"Ask who started it. `{side.command('stop')}`, then run the same command again.",
     )
 
 
@@ -239,3 +250,54 @@ def asked_state(side: Side) -> str | None:
         found = find_config_topic(app, topics)
     known = None if found is None else found.state.connectors.get(side.connector)
     return None if known is None or known.config is None else known.target_state or STARTED
+
+
+def require_consistent(here: Side, there: Side, config: Mapping[str, str], begun: BegunMove | None) -> None:
+    """Raise RefusedError where what is there is not what a move of this connector left, or both sides may run."""
+    now, ran = here.require(), begun is not None and begun.is_handed_over
+    if begun is None or MoveStep.CREATE not in begun.started:
+        if there.now is not None:
+            raise RefusedError(
+                f"{there.where} has a connector {there.connector} already, which no move of {here.connector} made; "
+                "nothing was changed",
+                hint=_of_existing(there),
+            )
+        return
+    if ran and there.now is None:
+        raise RefusedError(
+            f"{here.connector} was started in {there.where}, and is not there any more; nothing was changed",
+            hint=f"Its last offsets are there: {move_command(here.connector, '--back')} brings it back with them.",
+        )
+    if ran and now.state != STOPPED:
+        raise RefusedError(
+            f"{here.connector} is {now.state} in {here.where}, and may have run in {there.where} since it moved there; "
+            "nothing was changed",
+            hint=f"Stop it: `eosctl connectors stop {arguments(here.connector)}`, look what both have done "
+            "(`eosctl audit`), and run again.",
+        )
+    if ran or there.now is None:
+        return
+    if there.now.state != STOPPED:
+        raise RefusedError(
+            f"{there.connector} is {there.now.state} in {there.where}, and this move has not started it; nothing was "
+            "changed",
+            hint=f"Ask who did. {move_command(here.connector, '--back')} brings it back with the offsets of there.",
+        )
+    if dict(there.now.config) != dict(config):
+        differing = sorted(
+            name for name in {*config, *there.now.config} if config.get(name) != there.now.config.get(name)
+        )
+        raise RefusedError(
+            f"the config of {there.connector} in {there.where} is not the one that it would get: "
+            f"{', '.join(differing[:3])} differ; nothing was changed",
+            hint=f"One of them changed since the move began. {move_command(here.connector, '--back')} removes it "
+            "there; then move it again.",
+        )
+
+
+def _of_existing(there: Side) -> str:
+    """Return the next step where the name is taken: the way back, if that connector has moved away from there."""
+    if read_moves(there.journal()).there is None:
+        return "--rename NAME moves it under another name."
+    back = shell_words("eosctl", "connectors", "move", "-p", str(there.profile), "--connector", there.connector)
+    return f"It moved away from there: `{back} --back` brings it back, with its offsets."

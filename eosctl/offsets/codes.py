@@ -76,6 +76,16 @@ SOURCE_KEEPS = warning(
     "The source of a well-known connector delivers only what it still has, whatever the offset says.",
     "Look there whether it still has the records; Debezium's signal table asks for rows again.",
 )
+CONFIG_NOT_VALID = error(
+    "config_not_valid",
+    "A worker would not take the config: Connect or the connector itself objects to it.",
+    "Correct what is named. The connector's own checks may ask its source: see whether that can be reached.",
+)
+CONFIG_NOT_VALIDATED = warning(
+    "config_not_validated",
+    "No worker could validate the config.",
+    "Give the URL of a worker (-u) that has the connector's plugin.",
+)
 STARTS_OVER = error(
     "starts_over",
     "A connector's config names source partitions that have no offset: there it reads from the beginning, or takes a "

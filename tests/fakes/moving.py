@@ -100,8 +100,9 @@ class MovingSide:
 class MovingWorld:
     """`clusters` is 1 or 2; `mode` is that of all workers. `lines` grow while nobody looks.
 
-    `both` is set should two sides ever have a task that runs. `kill` is told of every call before its effect, and of
-    those that change something after it, too.
+    `config` are further settings of the connector, and `names` what it is called on each side. `both` is set should two
+    sides ever have a task that runs. `kill` is told of every call before its effect, and of those that change something
+    after it, too.
     """
 
     clusters: int = 1
@@ -110,6 +111,7 @@ class MovingWorld:
     delivered: list[str] = field(default_factory=list)
     both: bool = False
     kill: Kill = field(default_factory=Kill)
+    config: dict[str, str] = field(default_factory=dict)
     names: dict[str | None, str] = field(default_factory=lambda: {None: NAME, PROFILE: NAME})
 
     def __post_init__(self) -> None:
@@ -129,11 +131,14 @@ class MovingWorld:
             side.connect.keep_config = side.keep_config
             side.connect.offsets = _Offsets(side)
             side.connect.after("start_task", partial(self._started, side))
-        self.place("RUNNING", tasks_max="1", topic=OUT, file="f")
+        self.place("RUNNING", None, topic=OUT, file="f", **self.config)
         self.run(self.here)
         faults = [each for side in self.sides for each in (side.world.topics, side.connect, side.world.batches)]
         for faulty in {id(each): each for each in faults}.values():
             faulty.before(EVERY, self.kill.tick)
+        for calls in {id(side.world.brokers.calls): side.world.brokers.calls for side in self.sides}.values():
+            calls.before("fence", self.kill.tick)
+            calls.after("fence", self.kill.tick)
         for topics in {id(side.world.topics): side.world.topics for side in self.sides}.values():
             for changing in ("record", "write", "create"):
                 topics.after(changing, self.kill.tick)

@@ -55,7 +55,10 @@ def read_logs(
         offsets_plan = log.plan(scope.offsets_topics, wider)
         if wider.since_ms is not None:
             offsets_plan = begin_behind_a_marker(log, offsets_plan, wider.since_ms)
-        read.offsets_plan = _one_earlier(_ending_at(offsets_plan, end or {}))
+        offsets_plan = _one_earlier(_ending_at(offsets_plan, end or {}))
+        read.offsets_plan = replace(
+            offsets_plan, spans=tuple(_beginning_if_named(span, begin or {}) for span in offsets_plan.spans)
+        )
         sinks: dict[Place, OffsetsPartition] = {}
         try:
             _read_offsets(scope, log, read, sinks)
@@ -82,9 +85,15 @@ def _beginning_at(span: Span, begin: Mapping[Place, int]) -> Span:
     return replace(span, first=min(max(first, span.log_start), span.stop))
 
 
+def _beginning_if_named(span: Span, begin: Mapping[Place, int]) -> Span:
+    return _beginning_at(span, begin) if (span.topic, span.partition) in begin else span
+
+
 def _ending_at(plan: ScanPlan, end: Mapping[Place, int]) -> ScanPlan:
     """Leave out what lies behind `end`, as if it were not there yet."""
-    return replace(plan, spans=tuple(_cut(span, end.get((span.topic, span.partition), span.end)) for span in plan.spans))
+    return replace(
+        plan, spans=tuple(_cut(span, end.get((span.topic, span.partition), span.end)) for span in plan.spans)
+    )
 
 
 def _cut(span: Span, at: int) -> Span:

@@ -30,10 +30,10 @@ from eosctl.report import Problem
 
 Config = Mapping[str, str | None]
 
-_OWN_BROKERS = "producer.override.bootstrap.servers"
+OWN_BROKERS = "producer.override.bootstrap.servers"
 """With exactly-once, the offsets go to the brokers of the connector's producer (`Worker`, Kafka 3.3.2 to 4.4.0)."""
 _MOST_SHOWN = 3
-_OF_STORE = (OFFSETS_TOPIC, _OWN_BROKERS)
+_OF_STORE = (OFFSETS_TOPIC, OWN_BROKERS)
 _CONNECTS_OWN = frozenset(
     {
         "name", "tasks.max", "tasks.max.enforce", "config.action.reload", "connector.plugin.version", "key.converter",
@@ -231,7 +231,7 @@ def _elsewhere(change: PartitionChange, readable: Collection[int] | None, place:
 
 def _meanings(changed: Sequence[str], old: ConfigPartitions | None, new: ConfigPartitions) -> Iterable[PropertyMeaning]:
     if stores := tuple(name for name in changed if name in _OF_STORE):
-        yield PropertyMeaning(stores, "The connector looks for its offsets in another topic, then in the workers'.")
+        yield PropertyMeaning(stores, "The connector looks for its offsets in another topic.")
     if PROPERTY in changed and old is not None:
         yield PropertyMeaning((PROPERTY,), "The other class finds the offsets that this one wrote, if its source "
                               "partitions are the same.")  # fmt: skip
