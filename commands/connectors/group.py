@@ -21,6 +21,7 @@ class ConnectorsGroup(LazyGroup):
         "apply": "apply:apply_command",
         "create": "create",
         "diff": "diff",
+        "move": "move",
     }
 
 

@@ -78,7 +78,7 @@ def audit(app: App, request: AuditRequest) -> Report:
     fields = wanted_fields(request, scope.config)
     with scope.app.transactions() as admin:
         cluster_id = admin.cluster_id()
-    read = read_logs(scope, window, check_crcs=request.check_crcs, begin=request.begin)
+    read = read_logs(scope, window, check_crcs=request.check_crcs, begin=request.begin, end=request.end)
     done, problems = audit_of(app, scope, window, read, fields, writes_alone=request.writes_alone)
     report = _report(app, request, done, problems, cluster_id=cluster_id)
     return report if request.report is None else _with_page(report, Path(request.report), done, app)

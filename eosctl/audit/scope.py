@@ -45,7 +45,10 @@ _MARGIN_MS = 900_000  # as long as a transaction may last, unless brokers were t
 class AuditRequest(Struct, frozen=True):
     """The options of an audit, as typed; `topics` empty means those that Connect knows.
 
-    `begin` are offsets of output partitions at which the window begins, in place of `since`; 0 for those not named.
+    `begin` are offsets of output partitions at which the window begins, in place of `since`; 0 for those not named. Of
+    offsets partitions only those that it names begin there.
+    `end` are offsets of output and offsets partitions, behind which nothing is read: no transaction of the connector
+    may be open there.
     `writes_alone`: no other client can write to the topics, so that values of unknown producers are the connector's.
     """
 
@@ -54,6 +57,7 @@ class AuditRequest(Struct, frozen=True):
     offsets_topics: tuple[str, ...] = ()
     since: str = "1h"
     begin: Mapping[Place, int] | None = None
+    end: Mapping[Place, int] | None = None
     until: str | None = None
     unique: str | None = None
     sequence: str | None = None

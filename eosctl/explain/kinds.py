@@ -20,6 +20,7 @@ ROW_MODULES = (
     "eosctl.fence.rows",
     "eosctl.group.rows",
     "eosctl.migrate.rows",
+    "eosctl.move.rows",
     "eosctl.offsets.configs.rows",
     "eosctl.offsets.files.rows",
     "eosctl.offsets.history.rows",

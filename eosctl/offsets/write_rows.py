@@ -348,5 +348,7 @@ SET = WriteKinds("offsets-set", OFFSETS_SET_PLAN, OFFSETS_SET_RESULT)
 RESET = WriteKinds("offsets-reset", OFFSETS_RESET_PLAN, OFFSETS_RESET_RESULT, "Delete")
 SWITCH = WriteKinds("offsets-switch", OFFSETS_MERGE_PLAN, OFFSETS_MERGE_RESULT)
 """The merge within a switch: its report is a part of that of the switch."""
+MOVE = WriteKinds("connectors-move", OFFSETS_MERGE_PLAN, OFFSETS_MERGE_RESULT)
+"""The offsets of a connector that moves to another group: their report is a part of that of the move."""
 CREATE = WriteKinds("connectors-create", OFFSETS_IMPORT_PLAN, OFFSETS_IMPORT_RESULT)
-"""The offsets of a new connector: their report is a part of that of `connectors create`, `apply` and `move`."""
+"""The offsets of a new connector: their report is a part of that of `connectors create` and `apply`."""

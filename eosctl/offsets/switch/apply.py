@@ -11,16 +11,15 @@ from functools import partial
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.change import POLL_S, await_connector, await_stopped
+from eosctl.connectors.change import POLL_S, await_connector
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
-from eosctl.connectors.holders import is_at_rest
 from eosctl.connectors.look import PAUSED, RUNNING, ConnectorNow, describe_store, look_at, topic_of
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.views import live
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline, Event
 from eosctl.errors import ConnectError, EosctlError, RefusedError, StalePlanError
-from eosctl.fence.connect import fence_former_tasks
+from eosctl.fence.connect import stop_and_fence
 from eosctl.foreign import shell_word
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.steps import StepDone, before_the_start, lost_partitions, other_keys_problem
@@ -106,19 +105,9 @@ def _step(app: App, plan: SwitchPlan, name: str) -> Step[StepDone]:
 
 
 def _stop(app: App, plan: SwitchPlan) -> StepDone:
-    """Stop the connector until no member of the stable group holds a task; then fence their transactional ids.
-
-    After that no task moves the offsets.
-    """
-    was_stopped = is_at_rest(app, plan.connector, _now(app, plan).entry)
-    if not was_stopped:
-        _worker(app, plan).set_state(plan.connector, "stop")
-    await_stopped(app, plan.connector, plan.now.url, hint=_GOES_ON)
-    fenced = fence_former_tasks(
-        app, plan.connector, tasks=max(plan.tasks, plan.now.task_count), where=plan.tasks_app(app)
-    )
-    stopped = "it is STOPPED and has no task" if was_stopped else "STOPPED, no task left"
-    return StepDone(", ".join(filter(None, (stopped, fenced))))
+    tasks = max(plan.tasks, plan.now.task_count)
+    where = plan.tasks_app(app)
+    return StepDone(stop_and_fence(app, plan.connector, plan.now.url, tasks=tasks, hint=_GOES_ON, where=where))
 
 
 def _merge(app: App, plan: SwitchPlan) -> StepDone:
