@@ -156,7 +156,7 @@ ELSEWHERE = {
     *("offsets migrate", "offsets verify", "txn abort", "txn complete", "task-counts validate"),
     *(
         "connectors check",
-        "connectors diff",
+        *("connectors create", "connectors apply", "connectors diff"),
         *("connectors stop", "connectors pause", "connectors resume", "connectors restart"),
         "doctor",
         "watch",
