@@ -213,14 +213,15 @@ def _present_row(name: str, change: PartitionChange, view: OffsetView) -> Partit
 
 
 def _properties(effect: ConfigEffect, before: Mapping[str, str], after: Mapping[str, str]) -> list[PropertyPart]:
-    meanings = {name: meaning.text for meaning in effect.meanings for name in meaning.properties}
+    meanings = {name: meaning for meaning in effect.meanings for name in meaning.properties}
     return [
         PropertyPart(
             name=shown_name(name),
             change="added" if name not in before else "removed" if name not in after else "changed",
             before=shown_value(name, before.get(name)),
             after=shown_value(name, after.get(name)),
-            meaning=meanings.get(name),
+            meaning=meanings[name].text if name in meanings else None,
+            may_skip=name in meanings and meanings[name].may_skip,
         )
         for name in effect.changed
     ]
