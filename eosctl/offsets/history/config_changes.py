@@ -67,6 +67,7 @@ class ConfigPartitions(Struct, frozen=True):
     unknown: str | None = None
     read: Mapping[str, str] = {}
     context: Mapping[str, str] = {}
+    __repr__ = object.__repr__  # an address may have a password in it
 
     def belongs(self, partition: Partition | None) -> Belongs:
         """Decide whether a source partition can be one of the config's."""
