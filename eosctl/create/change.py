@@ -90,9 +90,11 @@ def prepare_apply(app: App, request: CreateRequest) -> Plan:
     name = request.definition.name
     cluster_id = require_stable_group(app)
     url, root = reach_worker(app, cluster_id)
-    if name not in app.worker(url).connectors():
+    entry = app.worker(url).connectors().get(name)
+    if entry is None:
         return prepare_create(app, request)
-    if unfinished_create(journal_of(app, "connectors-create", name, cluster_id=cluster_id)) is not None:
+    begun = unfinished_create(journal_of(app, "connectors-create", name, cluster_id=cluster_id))
+    if begun is not None and dict(entry.config) == dict(request.definition.config):
         return prepare_create(app, request)
     plan = plan_apply(app, request, url=url, version=root["version"], cluster_id=cluster_id)
     apply = partial(apply_change, app, plan) if plan.steps else None

@@ -14,7 +14,7 @@ from eosctl.output.cells import format_cell, summary_lines
 from eosctl.output.rows import Printed, Text, plan_and_result
 from eosctl.report import Report
 
-Start = Literal["beginning", "given", "left"]
+Start = Literal["beginning", "given", "left", "unknown"]
 
 
 class PlacedSummary(Printed):
@@ -32,7 +32,9 @@ class PlacedData(Printed):
     connector: Annotated[str, "The connector."]
     state: Annotated[str, "The state of the connector in the end."]
     config: Annotated[dict[str, object], "Its config, without secrets."]
-    starts: Annotated[Start, "Where it starts: at the beginning, from given offsets, or from those of its name."]
+    starts: Annotated[
+        Start, "Where it starts: at the beginning, from given offsets, from those of its name, or unknown."
+    ]
     origin: Annotated[str | None, "Where the given offsets come from; null for none."]
     store: Annotated[str, "The store of its offsets: `global`, or its own topic."]
     writes: Annotated[list[CopiedRow], "The first offsets that are written."]
@@ -50,6 +52,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield printable(f"offsets: those of {data.origin}, in {store}")
     elif data.starts == "left":
         yield printable(f"offsets: those of its name that are in {store} already")
+    elif data.starts == "unknown":
+        yield "offsets: on Kafka brokers that its config names, and not looked at"
     else:
         yield "offsets: none; it starts at the beginning, or where its own settings say"
     yield from new_topic_lines(data.creates)
