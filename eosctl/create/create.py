@@ -33,7 +33,7 @@ from eosctl.create.steps import (
 )
 from eosctl.deadline import Deadline, Event
 from eosctl.errors import EosctlError, RefusedError, StalePlanError
-from eosctl.foreign import shell_word
+from eosctl.foreign import arguments
 from eosctl.group.gather import read_group
 from eosctl.offsets.rows import MOST_ROWS
 from eosctl.offsets.steps import Outcome, StepDone
@@ -140,7 +140,7 @@ def plan_create(app: App, request: CreateRequest) -> CreatePlan:
         if begun is None or RESUME not in begun.started:
             raise RefusedError(
                 f"connector {name} is {entry.state}: it was started before its offsets were in place",
-                hint=f"Stop it (`eosctl connectors stop {shell_word(name)}`), then run again.",
+                hint=f"Stop it (`eosctl connectors stop {arguments(name)}`), then run again.",
             )
         steps = [WATCH] if placement.state != STOPPED else []
     done = tuple(step for step in (() if begun is None else begun.done) if step not in steps)

@@ -17,6 +17,7 @@ from eosctl.connectors.look import RUNNING, describe_store, store_name, topic_of
 from eosctl.connectors.validity import require_valid_config
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
 from eosctl.core.clients.own_brokers import OwnBrokers, own_brokers
+from eosctl.core.ids import stop_request
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.views import Store, live
@@ -37,7 +38,7 @@ from eosctl.create.looks import (
 from eosctl.engine.planned import PlannedWrites
 from eosctl.engine.stores import as_columns
 from eosctl.errors import RefusedError
-from eosctl.foreign import shell_word
+from eosctl.foreign import arguments, shell_word
 from eosctl.offsets.edit.edit import plan_reset
 from eosctl.offsets.files.importing import import_problems, plan_import
 from eosctl.offsets.history.config_changes import ConfigEffect, compare_configs, starts_over
@@ -58,8 +59,8 @@ class ConnectorPlacement(Struct, frozen=True):
 
     `offsets` are the writes that give it the `given` ones; None without these. `left` counts the offsets of its name
     that are in the store already. `elsewhere`: the store is on Kafka brokers that the config names, and was not looked
-    at. `effect` compares its config with the offsets that it is to have. `refusal` is that
-    of a check which the user may waive.
+    at. `effect` compares its config with the offsets that it is to have. `refusal` is that of a check which the user
+    may waive.
     """
 
     definition: ConnectorDefinition
@@ -126,7 +127,7 @@ def plan_placement(
         *(() if fresh is None else [fresh.as_warning()]),
         *_of_twins(twins.doubtful),
         *other_workers(app, site, definition),
-        *clashing_ids(app, definition),
+        *(clashing_ids(app, definition) if brokers is None else ()),
         *_rights(app, site, definition, brokers, store=store, made=bool(offsets and offsets.creates)),
     ]
     return ConnectorPlacement(
@@ -236,7 +237,7 @@ def _require_same_config(site: Site, definition: ConnectorDefinition) -> None:
     if entry is not None and dict(entry.config) != dict(definition.config):
         raise RefusedError(
             f"connector {definition.name} exists, and has another config than {definition.source}; nothing was written",
-            hint=f"`eosctl connectors apply` changes it; `eosctl connectors trace {shell_word(definition.name)}` shows "
+            hint=f"`eosctl connectors apply` changes it; `eosctl connectors trace {arguments(definition.name)}` shows "
             "its state.",
         )
 
@@ -294,14 +295,14 @@ def _refuse_twins(
         return RefusedError(
             f"{given.running}{where} is not stopped: its offsets move on, and {name} would read the same; nothing was "
             "written",
-            hint=f"Stop it (`eosctl connectors stop {shell_word(given.connector or '')}`), then run again. "
+            hint=f"Stop it ({stop_request(given.connector, profile=given.profile)}), then run again. "
             f"{Waiver.READ_TWICE} reads the source twice.",
         )
     if not twins:
         return None
     return RefusedError(
         f"{', '.join(twins)} is not stopped, and reads source partitions that {name} would read; nothing was written",
-        hint=f"Stop it first (`eosctl connectors stop {shell_word(twins[0])}`). {Waiver.READ_TWICE} delivers each "
+        hint=f"Stop it first (`eosctl connectors stop {arguments(twins[0])}`). {Waiver.READ_TWICE} delivers each "
         "record twice.",
     )
 

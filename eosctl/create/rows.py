@@ -14,6 +14,7 @@ from eosctl.output.cells import format_cell, summary_lines
 from eosctl.output.rows import Printed, Text, plan_and_result
 from eosctl.report import Report
 
+_MOST_WRITES = 5
 Start = Literal["beginning", "given", "left", "unknown"]
 
 
@@ -56,11 +57,15 @@ def _lines(report: Report) -> Iterator[str]:
         yield "offsets: on Kafka brokers that its config names, and not looked at"
     else:
         yield "offsets: none; it starts at the beginning, or where its own settings say"
+    for row in data.writes[:_MOST_WRITES]:
+        after = "deleted" if row.after is None else json_text(row.after)
+        now = "" if row.before is None else f" (now {json_text(row.before)})"
+        yield printable(f"  {json_text(row.source_partition)}: {after}{now}")
+    if len(data.writes) > _MOST_WRITES:
+        yield f"  and {len(data.writes) - _MOST_WRITES:,} more (-o json)"
     yield from new_topic_lines(data.creates)
     yield from summary_lines(report)
     yield f"journal: {format_cell(data.journal)}"
-    if data.backup:
-        yield f"backup: {format_cell(data.backup)}"
 
 
 _TEXT = Text(columns=("step", "outcome", "action", "detail"), lines=_lines)
