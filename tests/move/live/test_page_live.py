@@ -30,6 +30,8 @@ VARIES = (
     (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
     (r"-[0-9a-f]{8}\b", "-ID"),
     (r"\b\d+(\.\d+)? ?m?s\b", "DURATION"),
+    (r'"position":\d+', "POSITION"),
+    (r"\b[\d,]+ (records?|transactions?)\b", r"N \1"),
     (r" +", " "),
 )
 """What is another one in every run: pattern -> what stands for it."""
@@ -79,6 +81,7 @@ def test_the_session_prints_what_stands_there(scene: Scene, pytestconfig: pytest
     environ = {name: value for name, value in os.environ.items() if not name.startswith("EOSCTL_")}
     environ |= {"PATH": f"{bin_folder}:{os.environ['PATH']}", "EOSCTL_CONFIG": str(scene.config)}
     environ |= {"XDG_STATE_HOME": str(scene.folder), "OLD": here.url, "NO_COLOR": "1", "no_proxy": "127.0.0.1"}
+    (scene.folder / "orders.txt").touch()
     mine = str(scene.folder / "orders.txt")
 
     def run(command: str) -> str:
