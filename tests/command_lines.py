@@ -113,6 +113,8 @@ LINES = [
             "connectors check",
             "connectors trace orders",
             "connectors diff $connector",
+            "connectors create $created --yes",
+            "connectors apply $connector --read-again --yes",
             "connectors resume orders --yes",
             "connectors pause orders --yes",
             "doctor",
@@ -215,6 +217,12 @@ class _Files(dict[str, str]):
         super().__init__({name: make(world) for name, make in _FILES.items() if f"${name}" in word})
 
 
+def _created(world: World) -> Mapping[str, object]:
+    """A connector that is not there yet."""
+    config = {name: value for name, value in world.config.items() if name not in ("name", "offsets.storage.topic")}
+    return {"name": "created", "config": {**config, "file": "/data/created"}}
+
+
 def _configs(world: World) -> str:
     value, key = json.dumps({"properties": world.config}), f"connector-{world.connector}"
     record = {"topic": "connect-configs", "partition": 0, "offset": 0, "cluster_id": CLUSTER}
@@ -241,6 +249,7 @@ def _written(world: World) -> str:
 _FILES: Mapping[str, Callable[[World], str]] = {
     "backup": lambda world: world.private("backup.ndjson", _offset(world)),
     "configs": _configs,
+    "created": lambda world: world.private("created.json", json.dumps(_created(world))),
     "connector": _connector,
     "metrics": World.metrics,
     "offsets": lambda world: world.private("offsets.ndjson", _offset(world)),

@@ -156,6 +156,7 @@ ELSEWHERE = {
     *("offsets migrate", "offsets verify", "txn abort", "txn complete", "task-counts validate"),
     *(
         "connectors check",
+        *("connectors create", "connectors apply", "connectors diff"),
         "connectors move",
         *("connectors stop", "connectors pause", "connectors resume", "connectors restart"),
         "doctor",

@@ -45,6 +45,8 @@ LOOKS = {
     "task-counts replay": VIEWS,
     "acls apply": 2,  # again before the write
     "fence": 2,  # again before the first id
+    "connectors create": 3,  # again before the first step, and when it is there
+    "connectors apply": 2,  # again for its offsets
     "offsets switch": 3,  # again before the first step, and after the stop
     "connectors move": 5,  # again before the steps, before and after the stop, and before the start
     "task-counts write": 5,  # again before the steps, before fencing and before the write; read back

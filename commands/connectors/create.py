@@ -56,7 +56,7 @@ def create(
     The config goes to workers that you named (-u, a profile, --connect-map), or to all with --connect-trust-discovered.
     Values of the config that may be secrets are in no plan, audit log or journal. Needs workers of Kafka 3.7 or newer.
 
-    Example: eosctl connectors create orders.json --offsets orders.ndjson -b kafka:9092 -g connect -u http://w1:8083
+    Example: eosctl connectors create orders.json --offsets offsets.ndjson -b kafka:9092 -g connect -u http://w1:8083
     """
     from eosctl.connectors.definition import read_definition
     from eosctl.create.create import CreateRequest, prepare_create

@@ -21,7 +21,7 @@ from eosctl.connectors.dedicated import TOPIC_PROPERTY, DedicatedTopics, describ
 from eosctl.connectors.look import unknown_connector
 from eosctl.connectors.topics import configured_topics, find_topics
 from eosctl.core import transaction_log
-from eosctl.core.configs.fold import former_offsets_topics
+from eosctl.core.configs.history import former_offsets_topics, written_configs
 from eosctl.core.configs.records import MIRROR_SOURCE, UnparsableValueError, decode_value, is_class, pruned_class
 from eosctl.core.ids import ProducerId, TransactionalId, task_of
 from eosctl.core.java.properties import java_number, whole_number
@@ -179,7 +179,7 @@ def _recorded(app: App, connector: str) -> tuple[str, int, frozenset[str]]:
         raise
     except EosctlError:
         return "", -1, frozenset()
-    former = former_offsets_topics(found.records).get(connector, "")
+    former = former_offsets_topics(written_configs(found.records)).get(connector, "")
     named = [_offsets_topic_in(record.value) for record in found.records]
     left_ms = [
         record.timestamp_ms for before, record in zip(named, found.records[1:], strict=False) if before == former

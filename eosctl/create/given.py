@@ -12,15 +12,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.core.offsets import codes as topic_codes
 from eosctl.core.offsets.names import FILE_PREFIX, is_file
 from eosctl.core.offsets.views import offset_views
-from eosctl.core.wording import counted
 from eosctl.engine.files import spilled_if_several
-from eosctl.engine.incoming import incoming_table, owners_in, under_name
+from eosctl.engine.incoming import belonging, incoming_table, owners_in, under_name
 from eosctl.errors import InputFileError, NotFoundError, RefusedError
 from eosctl.foreign import shell_word
-from eosctl.offsets import codes as offset_codes
 from eosctl.offsets.files.importing import read_offsets_file
 from eosctl.offsets.files.offsets_file import BODY, OffsetsFile
 from eosctl.offsets.guard import running_connectors, source_problem
@@ -52,10 +49,6 @@ class GivenOffsets(Struct, frozen=True):
     running: str | None = None
     problems: tuple[Problem, ...] = ()
 
-    def count(self) -> int:
-        """Return the number of records; of several with one key the newest counts."""
-        return sum(map(len, self.file.pieces))
-
 
 def gather_given(app: App, offsets: str, *, connector: str, stdin: BinaryIO) -> GivenOffsets:
     """Read the offsets that `--offsets` names, for `connector`: a file, or CONNECTOR[@PROFILE].
@@ -71,34 +64,24 @@ def gather_given(app: App, offsets: str, *, connector: str, stdin: BinaryIO) -> 
 
 
 def given_by_file(app: App, path: str, *, connector: str, stdin: BinaryIO) -> GivenOffsets:
-    """Read the offsets of one connector, whatever its name; raise InputFileError for a file of several."""
+    """Read those of `connector`, else those of the only connector in the file; raise InputFileError if it has several.
+
+    Keys that Connect ignores are of no connector.
+    """
     file = read_offsets_file(app, path, stdin=stdin, body_of=connector)
     owners = {name for table in file.tables() for name in owners_in(table)}
-    if connector in owners and len(owners) > 1:
-        owners = {connector}
-        file = read_offsets_file(app, path, stdin=stdin, connectors=[connector]) if path != STDIN else file
-    if len(owners) != 1 or (path == STDIN and len(file.pieces) and _is_mixed(file)):
+    if connector not in owners and len(owners) != 1:
         names = sorted(owners)
         shown = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if names[5:] else "")
         raise InputFileError(
             f"{file.name} holds the offsets of {shown or 'no connector'}",
             hint="Give a file with those of one: `eosctl offsets export --connector NAME --store STORE FILE`.",
         )
-    [owner] = owners
-    renamed = replace(file, pieces=_spilled(app, (under_name(table, connector) for table in file.tables())))
-    if file.places == BODY:  # the keys are a guess that the store may correct
-        renamed = replace(renamed, places=BODY)
-    problems = [Problem(topic_codes.MAY_BE_ABORTED, each) for each in file.cautions]
-    left_out = sum(map(len, file.pieces)) - sum(map(len, renamed.pieces)) + file.keyless
-    if left_out:
-        message = f"{counted(left_out, 'record', 'records')} of {file.name} with keys that Connect ignores"
-        problems.append(Problem(offset_codes.IGNORED_KEYS, f"{message}: they are not written"))
+    owner = connector if connector in owners else owners.pop()
+    tables = (under_name(belonging(table, [owner]), connector) for table in file.tables())
+    renamed = replace(file, pieces=_spilled(app, tables))
     of = "" if owner == connector or file.places == BODY else f" (of {owner})"
-    return GivenOffsets(renamed, f"{file.name}{of}", problems=tuple(problems))
-
-
-def _is_mixed(file: OffsetsFile) -> bool:
-    return len({name for table in file.tables() for name in owners_in(table)}) > 1
+    return GivenOffsets(renamed, f"{file.name}{of}")
 
 
 def _spilled(app: App, tables: Iterator[Table]) -> list[object]:

@@ -20,7 +20,7 @@ from eosctl.core.wording import alike_first, counted
 from eosctl.core.workers.connector_entry import ConnectorEntry, plugin_type
 from eosctl.create import codes
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, RefusedError, UnsupportedError
+from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError, UnsupportedError
 from eosctl.foreign import shell_word
 from eosctl.group.gather import read_group, urls_of
 from eosctl.group.modes import WORKER_PATIENCE_S, refuse_unreachable
@@ -40,13 +40,17 @@ _MOST_TASKS = 100
 
 
 class Site(Struct, frozen=True):
-    """The worker to ask, its version, the Kafka cluster, and the connectors that the group has."""
+    """The worker to ask, its version, the Kafka cluster, and the connectors that the group shows.
+
+    `configured` are the names that have a config in the group's config topic.
+    """
 
     url: str
     shown_url: str
     version: str
     cluster_id: str
     connectors: Mapping[str, ConnectorEntry]
+    configured: frozenset[str] = frozenset()
 
 
 def look_at_site(app: App, name: str) -> Site:
@@ -66,25 +70,25 @@ def look_at_site(app: App, name: str) -> Site:
         )
     refuse_unreachable(name, worker)
     entries = worker.connectors()
-    _require_same_group(app, worker, entries)
-    return Site(url, worker.url, root["version"], cluster_id, entries)
+    configured = _configured(app, worker, entries)
+    return Site(url, worker.url, root["version"], cluster_id, entries, configured)
 
 
-def _require_same_group(app: App, worker: ConnectWorker, entries: Mapping[str, ConnectorEntry]) -> None:
-    """Raise RefusedError unless the config topic can be that of the worker's group."""
+def _configured(app: App, worker: ConnectWorker, entries: Mapping[str, ConnectorEntry]) -> frozenset[str]:
+    """Return the connectors in the config topic; raise RefusedError unless it can be that of the worker's group."""
     with app.topics() as topics:
         found = find_config_topic(app, topics)
-    if found is None:
-        wrong = "does not exist"
-    else:
-        known = {name for name, each in found.state.connectors.items() if each.config is not None}
-        wrong = "has other connectors" if entries.keys() - known or (known and not entries) else ""
+    of_topic = {} if found is None else found.state.connectors
+    known = frozenset(name for name, each in of_topic.items() if each.config is not None)
+    others = entries.keys() - known or (known and not entries)
+    wrong = "does not exist" if found is None else "has other connectors" if others else ""
     if wrong:
         raise RefusedError(
             f"topic {app.target.config_topic} {wrong}: the worker at {worker.url} is of another group, or one was just "
             "created; nothing was written",
             hint="Name the config and offsets topics of the worker's group: --config-topic, --offset-topic.",
         )
+    return known
 
 
 def require_plugin(worker: ConnectWorker, definition: ConnectorDefinition) -> None:
@@ -214,7 +218,7 @@ def _where(config: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def require_free(app: App, site: Site, name: str) -> None:
+def require_free(config_topic: str, site: Site, name: str) -> None:
     """Raise RefusedError where a connector of that name exists."""
     entry = site.connectors.get(name)
     if entry is not None:
@@ -222,23 +226,8 @@ def require_free(app: App, site: Site, name: str) -> None:
             f"connector {name} exists, and is {entry.state}; nothing was written",
             hint="`eosctl connectors apply` changes its config; `eosctl connectors trace` shows why it failed.",
         )
-    with app.topics() as topics:
-        found = find_config_topic(app, topics)
-    known = {} if found is None else found.state.connectors
-    if name in known and known[name].config is not None:
+    if name in site.configured:
         raise RefusedError(
-            f"topic {app.target.config_topic} has a config of {name}, and no worker shows its state yet; nothing was "
-            "written",
+            f"topic {config_topic} has a config of {name}, and no worker shows its state yet; nothing was written",
             hint="It was just created. Run again in some seconds.",
         )
-
-
-def require_known(site: Site, name: str) -> ConnectorEntry:
-    """Return the connector; raise NotFoundError where the group has none of that name."""
-    entry = site.connectors.get(name)
-    if entry is None:
-        raise NotFoundError(
-            f"the worker at {site.shown_url} knows no connector {name}",
-            hint="Names are case-sensitive; `eosctl connectors create` makes one.",
-        )
-    return entry

@@ -99,7 +99,7 @@ def plan_placement(
     if ours:
         _require_same_config(site, definition)
     else:
-        require_free(app, site, name)
+        require_free(app.target.config_topic, site, name)
     store = _require_usable(app, site, definition, given)
     found = gather_topics(app, [app.target.offset_topic], if_there=[topic_of(app, store)])
     if given is None:

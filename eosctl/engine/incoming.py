@@ -58,14 +58,11 @@ def owners_in(incoming: pa.Table) -> set[str]:
 
 
 def under_name(incoming: pa.Table, connector: str) -> pa.Table:
-    """Put another connector's name into the keys; every other byte of them stays. Keys that Connect ignores are left
-    out.
-    """
-    owners = owners_of(one_array(incoming["key"]))
-    mine = filter_rows(incoming, pc.is_valid(owners))
-    names = owners.drop_null()
-    renames = dict.fromkeys(pc.unique(names).to_pylist(), connector)
-    return with_keys(mine, renamed(one_array(mine["key"]), names, renames).to_pylist())
+    """Put another connector's name into the keys; every other byte of them stays."""
+    keys = one_array(incoming["key"])
+    owners = owners_of(keys)
+    renames = dict.fromkeys(pc.unique(owners).drop_null().to_pylist(), connector)
+    return with_keys(incoming, renamed(keys, owners, renames).to_pylist())
 
 
 def with_partitions(incoming: pa.Table, partitions: int, *, keep: bool) -> pa.Table:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from eosctl.errors import ConnectError, EosctlError
-from tests.conftest import Outcome, invoke_in
+from eosctl.app import App
+from eosctl.connectors.definition import read_definition
+from eosctl.create.create import CreateRequest, prepare_create
+from eosctl.create.given import gather_given
+from eosctl.errors import ConnectError, EosctlError, ExitCode
+from eosctl.report import Report
+from tests.conftest import Outcome
 from tests.create.conftest import Run
-from tests.fakes.connectors import FILE_SINK
-from tests.fakes.faults import KilledError
+from tests.fakes.connectors import FILE_SINK, FILE_SOURCE
+from tests.fakes.faults import KilledError, worth_a_kill
 from tests.fakes.placing import LINES, PlaceWorld, calls_of, key_of, position
 from tests.fakes.world import CONFIGS, OFFSETS
 
@@ -274,41 +280,89 @@ def test_one_that_was_started_in_between_is_not_written_to(
     assert (done.exit_code, codes(done)) == (6, {"refused"})
 
 
-def test_a_kill_anywhere_is_continued(
+def made(app: App, definition: str, offsets: str) -> Report:
+    """What `connectors create` does."""
+    found = read_definition(definition, stdin=io.BytesIO())
+    given = gather_given(app, offsets, connector=found.name, stdin=io.BytesIO())
+    plan = prepare_create(app, CreateRequest(found, given))
+    assert plan.apply is not None
+    return plan.apply()
+
+
+def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(
     definition: Callable[..., str], offsets: Callable[..., str], tmp_path: Path
 ) -> None:
-    """Whatever call was the last, the next run goes on: no line is lost, and none is delivered twice."""
-
-    made, given = definition(), offsets(2)
-    last = 0
-    for number in range(1, 400):
+    """Whatever call was the last one: no line is lost, and none is delivered twice."""
+    file, given = definition(), offsets(2)
+    world = PlaceWorld()
+    app = world.app(tmp_path / "undisturbed")
+    kills = worth_a_kill(world.kill, partial(made, app, file, given), partial(world.left, app.state_dir))
+    assert len(kills) > 10
+    for kill_at in kills:
         world = PlaceWorld()
-        place = tmp_path / str(number)
-        place.mkdir()
-        invoke = invoke_in(place)
-
-        def run(*more: str, world: PlaceWorld = world, invoke: Any = invoke) -> Outcome:
-            args = ["connectors", "create", made, "--offsets", given, "--yes", *world.flags, *more]
-            found: Outcome = invoke(*args, "-o", "json", **world.surroundings)
-            return found
-
-        world.kill.at = number
-        try:
-            run()
-        except KilledError:
-            pass
-        else:
-            break
-        last = number
+        app = world.app(tmp_path / str(kill_at))
+        world.kill.ticks, world.kill.at = 0, kill_at
+        with pytest.raises(KilledError):
+            made(app, file, given)
         world.kill.at = None
         world.time.pass_until(world.time.now_s + 30)
-        again = run()
-        if again.exit_code == 6:  # it was done, and only its end was not in the journal
-            assert world.connect.connectors["c"].state == "RUNNING", again.stdout
-        else:
-            assert again.exit_code == 0, (number, again.stdout)
-        assert world.delivered == {"c": LINES[2:]}, number
-    assert 20 < last < 399
+        again = made(app.with_whole_timeout(), file, given)
+        assert again.exit_code is ExitCode.OK, (kill_at, again.problems)
+        assert world.connect.connectors["c"].state == "RUNNING", kill_at
+        assert world.delivered == {"c": LINES[2:]}, kill_at
+
+
+def test_ctrl_c_at_any_step_says_what_is_there_and_is_continued(
+    definition: Callable[..., str], offsets: Callable[..., str], tmp_path: Path
+) -> None:
+    file, given = definition(), offsets(2)
+    for number, call in enumerate(["create_connector", "record", "offsets", "set_state"]):
+        world = PlaceWorld()
+        app = world.app(tmp_path / str(number))
+        faults = world.topics if call == "record" else world.connect
+        faults.fail_next(call, KeyboardInterrupt())
+        report = made(app, file, given)
+        assert report.exit_code is ExitCode.INTERRUPTED, call
+        assert {"interrupted", "create_unfinished"} <= {str(each.code) for each in report.problems}
+        assert made(app.with_whole_timeout(), file, given).exit_code is ExitCode.OK, call
+        assert world.delivered == {"c": LINES[2:]}, call
+
+
+def test_a_file_of_several_connectors_has_to_have_those_of_this_one(
+    create: Run, world: PlaceWorld, definition: Callable[..., str], tmp_path: Path
+) -> None:
+    others = {key_of("a", "f"): position(1), key_of("b", "f"): position(2)}
+    file = records(tmp_path / "offsets.ndjson", others)
+    assert create(definition(), "--offsets", file, "--yes").exit_code == 2
+    file = records(tmp_path / "offsets.ndjson", {**others, key_of("c", "f"): position(2)})
+    done = create(definition(), "--offsets", file, "--yes")
+    assert (done.exit_code, world.delivered, world.stored("a")) == (0, {"c": LINES[2:]}, None)
+
+
+def test_offsets_and_definition_may_come_by_stdin(
+    create: Run, world: PlaceWorld, definition: Callable[..., str], offsets: Callable[..., str]
+) -> None:
+    text = Path(definition()).read_bytes()
+    done = create("-", "--offsets", offsets(2), "--yes", input=io.BytesIO(text))
+    assert (done.exit_code, world.delivered) == (0, {"c": LINES[2:]})
+
+
+def test_a_group_whose_tasks_have_the_same_ids_is_named(
+    create: Run, world: PlaceWorld, definition: Callable[..., str]
+) -> None:
+    """Group g with connector a-c has the ids of group g-a with connector c."""
+    world.other_group("g-a", "http://v0:8083").add("c")
+    done = create(definition("a-c"), "--dry-run")
+    assert (done.exit_code, "ids_clash" in codes(done)) == (0, True)
+
+
+def test_a_worker_without_the_plugin_is_named(create: Run, world: PlaceWorld, definition: Callable[..., str]) -> None:
+    world.connect.modes["http://w1:8083"] = "enabled"
+    world.connect.lacking["http://w1:8083"] = {FILE_SOURCE}
+    world.connect.rebalance()
+    world.time.pass_until(world.time.now_s + 10)
+    done = create(definition(), "--dry-run")
+    assert (done.exit_code, "worker_lacks_plugin" in codes(done)) == (0, True)
 
 
 def test_secrets_are_nowhere(

@@ -74,6 +74,11 @@ class ConfigPartitions(Struct, frozen=True):
         return Belongs.NO if partition is None else self.named.belongs(partition)
 
     @property
+    def is_complete(self) -> bool:
+        """Whether all source partitions follow from the config, and it has one."""
+        return self.named is not None and self.named.judge is None and bool(self.named.expected)
+
+    @property
     def expected(self) -> tuple[ExpectedPartition, ...]:
         """The source partitions that follow from the config; there may be others, which only the source names."""
         return () if self.named is None else self.named.expected

@@ -131,9 +131,12 @@ MONGODB = ConfigRule(
 )
 
 
+_NO_QUOTES = str.maketrans("", "", '"`[]')
+
+
 def _is_table(named: str, table: str) -> bool:
     """Decide whether a name of a table, with or without its schema and catalog, can be the other one."""
-    left, right = (re.sub(r'["`\[\]]', "", name) for name in (named, table))
+    left, right = named.translate(_NO_QUOTES), table.translate(_NO_QUOTES)
     return left == right or left.endswith(f".{right}") or right.endswith(f".{left}")
 
 
@@ -309,10 +312,13 @@ AZURE = ConfigRule(
     f"read: AzureBlobSourceRecordIterator, AzureBlobClient and AzureBlobConfigFragment of {_AIVEN}",
 )
 _FROM = re.compile(r"\bselect\b[^;]*?\bfrom\s+([^\s;]+)", re.I)
+_LONGEST_KCQL = 10_000  # searching a longer one can take long
 
 
 def _lenses(config: Reader) -> NamedPartitions:
     kcql = config.first("connect.s3.kcql", "connect.gcpstorage.kcql")
+    if len(kcql) > _LONGEST_KCQL:
+        raise NotKnownError("the KCQL is too long to be taken apart")
     roots = [found[1].replace("`", "").partition(":") for found in _FROM.finditer(kcql)]
     if not roots or len(roots) != len(list(filter(str.strip, kcql.split(";")))):
         raise NotKnownError("the KCQL names its buckets in another way than `SELECT … FROM bucket:prefix`")
