@@ -21,7 +21,6 @@ from eosctl.core.workers.connector_entry import ConnectorEntry, plugin_type
 from eosctl.create import codes
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError, UnsupportedError
-from eosctl.foreign import shell_word
 from eosctl.group.gather import read_group, urls_of
 from eosctl.group.modes import WORKER_PATIENCE_S, refuse_unreachable
 from eosctl.group.observation.rules import rivals
@@ -65,8 +64,8 @@ def look_at_site(app: App, name: str) -> Site:
         raise UnsupportedError(
             f"the worker at {worker.url} runs {shown_version(root['version'])}: a connector can be created STOPPED "
             "from Kafka 3.7 on (KIP-980)",
-            hint=f"By hand: `eosctl offsets import --connector {shell_word(name)}` into the offsets topic while no "
-            f"connector has that name, then PUT {connector_path(name)}/config. It runs at once.",
+            hint="By hand: write its offsets with `eosctl offsets import` while no connector has that name, then "
+            f"PUT {connector_path(name)}/config. It runs at once.",
         )
     refuse_unreachable(name, worker)
     entries = worker.connectors()

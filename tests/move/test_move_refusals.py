@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -345,3 +346,18 @@ def test_the_way_back_is_named_to_who_moves_it_from_there(app: App, world: Movin
     with pytest.raises(RefusedError) as caught:
         prepare_move(there, Selection((NAME,)), MoveRequest(to="near"))
     assert "eosctl connectors move -p near --connector c --back" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("clusters", [1, 2])
+def test_ids_that_another_connector_has_are_refused_on_one_cluster(tmp_path: Path, clusters: int) -> None:
+    """Group a with connector b-x, and group a-b with connector x: each task would fence the other's."""
+    world = MovingWorld(clusters, groups=("a-b", "a"))
+    other = world.here.connect.add("x", {"file": "other"})
+    world.here.keep_config("connector-x", {"properties": other.config})
+    app = world.app(tmp_path)
+    if clusters == 2:
+        world.names[PROFILE] = "b-x"
+        assert move(app, rename="b-x").exit_code in (ExitCode.OK, ExitCode.PARTIAL)
+        return
+    with pytest.raises(RefusedError, match="would have the transactional ids of connector x of group a-b"):
+        move(app, rename="b-x")
