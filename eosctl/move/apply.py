@@ -145,11 +145,15 @@ def _require_unchanged(plan: MovePlan) -> None:
     same = (now.steps, now.state, now.config, now.moved, now.begun) == (
         plan.steps, plan.state, plan.config, plan.moved, plan.begun,
     )  # fmt: skip
-    if not same or _topic_ids(now) != _topic_ids(plan):
+    if not same or _configs(now) != _configs(plan) or _topic_ids(now) != _topic_ids(plan):
         raise StalePlanError(
             f"{plan.connector} changed on one of the sides since the plan was made; nothing was changed",
             hint="Plan again.",
         )
+
+
+def _configs(plan: MovePlan) -> list[Mapping[str, str] | None]:
+    return [None if side.now is None else side.now.config for side in (plan.here, plan.there)]
 
 
 def _topic_ids(plan: MovePlan) -> Mapping[str, str]:

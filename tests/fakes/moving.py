@@ -100,9 +100,9 @@ class MovingSide:
 class MovingWorld:
     """`clusters` is 1 or 2; `mode` is that of all workers. `lines` grow while nobody looks.
 
-    `config` are further settings of the connector, and `names` what it is called on each side. `both` is set should two
-    sides ever have a task that runs. `kill` is told of every call before its effect, and of those that change something
-    after it, too.
+    `config` are further settings of the connector, `groups` those here and there, and `names` what it is called on each
+    side. `both` is set should two sides ever have a task that runs. `kill` is told of every call before its effect, and
+    of those that change something after it, too.
     """
 
     clusters: int = 1
@@ -112,17 +112,18 @@ class MovingWorld:
     both: bool = False
     kill: Kill = field(default_factory=Kill)
     config: dict[str, str] = field(default_factory=dict)
+    groups: tuple[str, str] = ("g", "h")
     names: dict[str | None, str] = field(default_factory=lambda: {None: NAME, PROFILE: NAME})
 
     def __post_init__(self) -> None:
-        world = World({HERE: self.mode}, cluster_id="one")
+        world = World({HERE: self.mode}, cluster_id="one", group_id=self.groups[0])
         self.here = MovingSide(world, world.connect, "connect-configs", "connect-offsets", None)
         if self.clusters == 1:
-            other, connect = world, world.other_group("h", THERE)
+            other, connect = world, world.other_group(self.groups[1], THERE)
             connect.modes[THERE] = self.mode
             self.there = MovingSide(other, connect, "far-configs", "far-offsets", PROFILE)
         else:
-            other = World({THERE: self.mode}, cluster_id="two", group_id="h", time=world.time)
+            other = World({THERE: self.mode}, cluster_id="two", group_id=self.groups[1], time=world.time)
             self.there = MovingSide(other, other.connect, "connect-configs", "connect-offsets", PROFILE)
         for side in self.sides:
             side.world.topics.add_topic(side.configs, 1)
