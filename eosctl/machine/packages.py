@@ -15,7 +15,7 @@ def install_hint(extra: str) -> str:
     Into the one file for machines without a network pip installs nothing.
     """
     if isinstance(getattr(sys.modules["__main__"], "__loader__", None), zipimporter):
-        return f"The .pyz has no packages of the extra {extra!r}: use an eosctl that is installed from its wheel."
+        return f"Use an eosctl that is installed from its wheel: the .pyz has no packages of the extra {extra!r}"
     try:
         requirements = metadata.requires("eosctl") or []
     except metadata.PackageNotFoundError:
