@@ -39,7 +39,7 @@ COMMANDS = {
     "rescue": ("Repair", "rescue", "Recover a connector that Connect can't fence."),
     "task-counts": ("Repair", "task_counts", "Show, check and write task-count records."),
     "acls": ("Change", "acls", "Show, check and add the ACLs that exactly-once Connect needs."),
-    "connectors": ("Change", "connectors", "Check connectors; stop, pause, resume and restart them."),
+    "connectors": ("Change", "connectors.group:connectors", "Check, create, change, move, stop and restart connectors."),
     "offsets": ("Change", "offsets.group:offsets", "Show, compare, merge and migrate source offsets."),
     "upgrade": ("Change", "upgrade.group:upgrade", "Upgrade a group to exactly-once in two steps, or go back."),
     "demo": ("Run", "sandbox.group:demo", "Walk through the main job on a fresh sandbox."),
@@ -191,7 +191,7 @@ def _emit(report: Report, session: Session, *, output: str, with_problems: bool 
     except BrokenPipeError:  # `| head` has seen enough; what was done was done all the same
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if with_problems:
-        render_problems(report, stream=sys.stderr)
+        render_problems(report, stream=sys.stderr, without=session.shown_problems)
     log = session.log()
     if log is not None:
         render_problems(report, stream=log)

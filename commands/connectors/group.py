@@ -1,19 +1,33 @@
-"""`eosctl connectors`: parses, calls one operation, returns its report; what changes is planned and asked first."""
+"""`eosctl connectors`: parses, calls one operation, returns its report. Some leaves have their own module."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
 
 import click
 
 from eosctl.app import App
 from eosctl.report import Report
 
-from .frame.confirm import run_plan
-from .frame.options import EosctlGroup, pass_app, validation_option, write_options
+from ..frame.confirm import run_plan
+from ..frame.options import LazyGroup, pass_app, validation_option, write_options
 
 
-@click.group("connectors", cls=EosctlGroup)
+class ConnectorsGroup(LazyGroup):
+    """Load the longer commands from their modules."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "apply": "apply:apply_command",
+        "create": "create",
+        "diff": "diff",
+        "move": "move",
+    }
+
+
+@click.group("connectors", cls=ConnectorsGroup)
 def connectors() -> None:
-    """Check connectors; stop, pause, resume and restart them.
+    """Check, create, change, move, stop and restart connectors.
 
     Connect can run a source connector exactly-once only if the connector itself can (exactlyOnceSupport), if its
     transactions fit their timeouts, and if the worker that runs a task is enabled. REST does not report the last: a
