@@ -1,6 +1,7 @@
 """What grows in `offsets migrate` with topics, keys and tasks: computed from its plan files and from Kafka's formats.
 
-No broker and no Spark: docs/bulk-at-scale.md says which of its numbers come from here, and which were measured.
+No broker and no Spark. docs/background/bulk-at-scale.md says which of its numbers come from here, and which were
+measured.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""`offsets migrate` into many new topics: what a topic costs, to go on from to 10,000 of them (docs/bulk-at-scale.md).
+"""`offsets migrate` into many new topics: what a topic costs, to go on from to 10,000 of them.
 
 Each connector has ten keys and gets a topic of its own. One broker, two cores for Spark.
+docs/background/bulk-at-scale.md has the numbers.
 """
 
 from __future__ import annotations

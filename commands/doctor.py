@@ -10,7 +10,7 @@ import click
 from eosctl.app import App
 from eosctl.report import Report
 
-from .frame.options import EosctlCommand, pass_app, validation_option
+from .frame.options import EosctlCommand, pass_app, report_option, validation_option
 
 if TYPE_CHECKING:
     from eosctl.checks.ignored import IgnoredFinding
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     help="Only count these findings, for all subjects or for one (repeatable; added to `ignore` of the profile).",
 )  # fmt: skip
 @click.option(
+    "--with", "profiles", multiple=True, metavar="PROFILE",
+    help="Report connectors that run in this profile's group, too (repeatable).",
+)  # fmt: skip
+@click.option(
     "--for", "product", type=click.Choice(["streams", "flink"]),
     help="Check transactional applications of Kafka Streams or Flink; no Connect group is needed.",
 )  # fmt: skip
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     help="With --for and --application: check this principal's rights on ids, groups and internal topics.",
 )  # fmt: skip
 @validation_option
+@report_option
 @pass_app
 def doctor(
     app: App,
@@ -47,6 +52,7 @@ def doctor(
     validate: bool,
     expected: str | None,
     ignored: tuple[str, ...],
+    profiles: tuple[str, ...],
     product: str | None,
     applications: tuple[str, ...],
     principals: tuple[str, ...],
@@ -75,6 +81,10 @@ def doctor(
     if something could not be seen (data.unseen names it); 1 if nothing is known of the group. Needs Kafka Connect 3.3
     and brokers of 3.0 or newer.
 
+    --with PROFILE also asks the workers of that profile's group, on the same or another Kafka cluster, for source
+    connectors that read the same source as one of this group: by name, config, and source partitions. It is an error
+    if both run with the same config, and information if one of them rests, as after a move.
+
     With --for streams or flink it checks such applications: hanging transactions, timeouts, shared prefixes, ids that
     expire, __transaction_state, known bugs of the brokers, transaction.version (KIP-890), rights.
 
@@ -84,14 +94,16 @@ def doctor(
     """
     from eosctl.checks.applications import examine_applications, to_check
 
-    if wanted_applications := to_check(product, applications, principals):
+    if wanted_applications := to_check(product, applications, principals, profiles=profiles):
         return examine_applications(app, wanted_applications, strict=strict, ignore=_to_ignore(app, ignored))
     from eosctl.checks.plan import examine
     from eosctl.core.workers.modes import Mode
 
     wanted = expected or app.target.expect.get("mode")
     mode = Mode(wanted) if wanted else None
-    return examine(app, strict=strict, validate=validate, expected=mode, ignore=_to_ignore(app, ignored))
+    return examine(
+        app, strict=strict, validate=validate, expected=mode, ignore=_to_ignore(app, ignored), profiles=profiles
+    )
 
 
 def _to_ignore(app: App, given: Sequence[str]) -> Sequence[IgnoredFinding]:

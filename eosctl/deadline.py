@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -112,6 +113,10 @@ class Standing(Struct, frozen=True):
     state: str
 
 
+MessageStyle = Literal["", "heading", "command", "good", "bad"]
+"""What a sentence is in a narration; a terminal with colours shows it."""
+
+
 class Event(Struct, frozen=True):
     """Progress (`done` of `total`, counted in `unit`) or a sentence (`message` alone); `warning`: it must be seen.
 
@@ -129,6 +134,7 @@ class Event(Struct, frozen=True):
     standings: tuple[Standing, ...] = ()
     heading: str = "WORKER"
     backup: str | None = None
+    style: MessageStyle = ""
 
 
 OnEvent = Callable[[Event], None]

@@ -94,6 +94,16 @@ class ConnectError(EosctlError):
     code = error("connect_error", "A Connect worker answered with an error.", "Look at the worker's log.")
 
 
+class AlreadyExistsError(ConnectError):
+    """A connector that was to be created exists already."""
+
+    code = error(
+        "already_exists",
+        "A connector that was to be created exists already.",
+        "`eosctl connectors apply` changes a connector that is there.",
+    )
+
+
 class UsageError(EosctlError):
     """The arguments contradict each other or miss something."""
 

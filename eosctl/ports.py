@@ -358,6 +358,12 @@ class ConnectWorker(Protocol):
     def put_connector_config(self, connector: str, config: Mapping[str, str]) -> None:
         """Create or change a connector, by `PUT /connectors/{c}/config`."""
 
+    def create_connector(self, connector: str, config: Mapping[str, str], state: str) -> None:
+        """Create a connector in a state (RUNNING, PAUSED or STOPPED), by `POST /connectors` (3.7+ for the state).
+
+        Raises AlreadyExistsError.
+        """
+
     def delete_connector(self, connector: str) -> None:
         """Delete a connector, by `DELETE /connectors/{c}`."""
 

@@ -21,6 +21,7 @@ from tests.fakes.canaries import (
     CLUSTER,
     WAYS,
     World,
+    another_group,
     failed_in_fencing,
     lost_markers,
     plain_write,
@@ -78,6 +79,7 @@ LINES = [
             "offsets diff --connector orders",
             "offsets diff --connector orders global orders-offsets",
             "offsets log --connector orders",
+            "offsets snapshot",
             "offsets lint",
             "offsets lint --store connect-configs",
             "offsets export --store global $out",
@@ -111,6 +113,9 @@ LINES = [
             "txn abort --hanging --yes",
             "connectors check",
             "connectors trace orders",
+            "connectors diff $connector",
+            "connectors create $created --yes",
+            "connectors apply $connector --read-again --yes",
             "connectors resume orders --yes",
             "connectors pause orders --yes",
             "doctor",
@@ -120,6 +125,8 @@ LINES = [
             "upgrade plan --to enabled",
             "upgrade status",
             "upgrade verify --to enabled",
+            "upgrade verify --to enabled --report $out",
+            "doctor --report $out",
             "profile list",
             "profile show --origin",
             "profile check",
@@ -137,6 +144,7 @@ LINES = [
     Line("offsets export --store connect-configs -", document=False),
     Line("connectors stop orders --yes", scene=failed_in_fencing),
     Line("connectors restart orders --failed --yes", scene=failed_in_fencing),
+    Line("connectors move --connector orders --to far --yes", scene=another_group),
     Line("rescue --connector orders --yes", scene=failed_in_fencing),
     Line("txn complete --as-decided --topic orders-offsets --partition 0 --start-offset 0 --yes", scene=lost_markers),
     Line("task-counts clean --yes", scene=unreadable_record),
@@ -212,10 +220,22 @@ class _Files(dict[str, str]):
         super().__init__({name: make(world) for name, make in _FILES.items() if f"${name}" in word})
 
 
+def _created(world: World) -> Mapping[str, object]:
+    """A connector that is not there yet."""
+    config = {name: value for name, value in world.config.items() if name not in ("name", "offsets.storage.topic")}
+    return {"name": "created", "config": {**config, "file": "/data/created"}}
+
+
 def _configs(world: World) -> str:
     value, key = json.dumps({"properties": world.config}), f"connector-{world.connector}"
     record = {"topic": "connect-configs", "partition": 0, "offset": 0, "cluster_id": CLUSTER}
     return world.private("configs.ndjson", json.dumps({**record, "key": key, "value": value}))
+
+
+def _connector(world: World) -> str:
+    """The connector with another file and another secret."""
+    changed = {**world.config, "file": "/data/other", "connection.password": "canary-other"}
+    return world.private("connector.json", json.dumps({"name": world.connector, "config": changed}))
 
 
 def _offset(world: World) -> str:
@@ -232,6 +252,8 @@ def _written(world: World) -> str:
 _FILES: Mapping[str, Callable[[World], str]] = {
     "backup": lambda world: world.private("backup.ndjson", _offset(world)),
     "configs": _configs,
+    "created": lambda world: world.private("created.json", json.dumps(_created(world))),
+    "connector": _connector,
     "metrics": World.metrics,
     "offsets": lambda world: world.private("offsets.ndjson", _offset(world)),
     "out": lambda world: str(world.directory.parent / "out.ndjson"),

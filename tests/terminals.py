@@ -16,7 +16,7 @@ import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyte
 
@@ -114,6 +114,15 @@ def _pieces(printed: str) -> list[tuple[str, tuple[str, str] | None]]:
     return [*found, (printed[at:], None)]
 
 
+class Cell(NamedTuple):
+    """One character of a screen, as it looks; the color is pyte's name."""
+
+    text: str
+    color: str
+    bold: bool
+    reverse: bool
+
+
 class EmulatedTerminal:
     """A program on a terminal whose screen can be looked at while it runs: pyte does what the codes say.
 
@@ -160,6 +169,12 @@ class EmulatedTerminal:
         """What stands on the screen now."""
         self._read(0)
         return [line.rstrip() for line in self._screen.display]
+
+    def cells(self) -> list[list[Cell]]:
+        """Return what stood on the screen when it was last read, with its colors."""
+        rows = (self._screen.buffer[number] for number in range(self._screen.lines))
+        chars = ([row[column] for column in range(self._screen.columns)] for row in rows)
+        return [[Cell(each.data, each.fg, each.bold, each.reverse) for each in row] for row in chars]
 
     def wait_for(self, is_there: Callable[[list[str]], bool]) -> list[str]:
         """The screen once it is so; raises AssertionError with what it was last."""

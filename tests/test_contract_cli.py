@@ -102,6 +102,11 @@ GOOD = [
     Good("offsets restore {backup} --dry-run", "offsets-restore-plan", OFFSET_WRITE),
     Good("offsets restore {backup} --yes", "offsets-restore-result", OFFSET_WRITE),
     Good("offsets export --store global --connector {name} {export}", "offsets-export"),
+    Good(
+        "offsets snapshot",
+        "offsets-snapshot",
+        {"": {"taken", "taken_ms", "outcome", "file", "topics", "records", "tombstones", "removed", "unseen", "error"}},
+    ),
     Good("task-counts list", "task-counts-list", TASK_COUNT),
     Good("task-counts show {name}", "task-counts-show", TASK_COUNT),
     Good("task-counts replay --topic", "task-counts-replay"),
@@ -156,6 +161,7 @@ ELSEWHERE = {
     *("offsets migrate", "offsets verify", "txn abort", "txn complete", "task-counts validate"),
     *(
         "connectors check",
+        *("connectors create", "connectors apply", "connectors diff", "connectors move"),
         *("connectors stop", "connectors pause", "connectors resume", "connectors restart"),
         "doctor",
         "watch",

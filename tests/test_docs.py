@@ -1,14 +1,11 @@
-"""README and DESIGN say what is there: options, command lines, the map of files."""
+"""README, DESIGN and the pages on versions and options say what is there; tests/docs_site looks at the rest."""
 
 from __future__ import annotations
 
 import importlib
 import re
-import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
 from eosctl.connect.rest import SINCE
@@ -16,46 +13,10 @@ from eosctl.group.observation.rules import OLDEST_VERSION
 from eosctl.sandbox.settings import supported_versions
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS
-from tests.conftest import Invoke
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DESIGN = (ROOT / "DESIGN.md").read_text(encoding="utf-8")
-
-
-def _command_lines() -> Iterator[str]:
-    """What stands after `$ eosctl` or `$ python3 -m eosctl` in README's console blocks."""
-    for block in re.findall(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL):
-        yield from re.findall(r"^\$ (?:python3 -m )?eosctl (.+?)(?:;.*| > .*)?$", block, re.MULTILINE)
-
-
-def _leaf(words: list[str]) -> tuple[click.Command, list[str]]:
-    """The command that `words` name, and the words that are left."""
-    command: click.Command = importlib.import_module("eosctl.commands.frame.root").root
-    while isinstance(command, click.Group):
-        found = command.get_command(click.Context(command), words[0])
-        assert found is not None, words
-        command, words = found, words[1:]
-    return command, words
-
-
-def test_readme_has_a_session() -> None:
-    lines = list(_command_lines())
-    assert {line.split()[0] for line in lines} >= {"demo", "sandbox", "offsets", "workers", "fence", "task-counts"}
-
-
-@pytest.mark.parametrize("line", sorted(set(_command_lines())))
-def test_command_lines_of_the_readme_parse(line: str) -> None:
-    command, words = _leaf(shlex.split(line))
-    command.make_context(str(command.name), words, resilient_parsing=False)
-
-
-def test_commands_of_the_readmes_table_exist(invoke: Invoke) -> None:
-    table = re.findall(r"^\| (`eosctl .*?) \|", README, re.MULTILINE)
-    names = [name for cell in table for name in re.findall(r"`eosctl ([^`]+)`", cell)]
-    assert len(names) >= len(importlib.import_module("eosctl.commands.frame.root").COMMANDS) - 1  # all but completion
-    for name in names:
-        assert invoke(*name.split(), "--help").exit_code == 0, name
 
 
 @pytest.mark.parametrize(
@@ -78,11 +39,13 @@ def test_the_kafka_versions_of_the_readme_are_those_of_the_code(command: str, ve
     assert sorted(re.findall(r"\d+\.\d+\.\d+", section)) == sorted(supported_versions())
 
 
-def test_global_options_of_the_readme_exist(invoke: Invoke) -> None:
-    section = README.split("## Connecting to a cluster")[1].split("\n## ")[0]
+def test_global_options_of_the_page_exist() -> None:
+    page = (ROOT / "docs" / "how-to" / "connect-to-a-cluster.md").read_text(encoding="utf-8")
+    section = page.split("\n## ")[0]
     named = set(re.findall(r"`(--?[a-z][a-z-]*)", section))
     assert len(named) >= 8
-    known = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", invoke("--help").stdout))
+    root = importlib.import_module("eosctl.commands.frame.root").root
+    known = {name for param in root.params for name in param.opts}
     assert named <= known
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from collections.abc import Iterator
@@ -171,3 +172,21 @@ def test_a_store_of_another_profile_has_that_profiles_expectations(
     outcome = invoke(*line, "--config", config, **world.surroundings)
     assert outcome.exit_code == exit_code, outcome.stderr
     assert world.topics.writes == (1 if exit_code == 0 else 0)
+
+
+@pytest.mark.parametrize("line", WRITES, ids=str)
+def test_a_plan_fits_a_screen_before_the_question(invoke: Invoke, world: World, line: Line) -> None:
+    """That of `acls apply` took two screens: rows, and the commands that take them away again."""
+    prepare(invoke, world, line)
+    asked = run_line(invoke, world, dataclasses.replace(line, text=line.text.replace(" --yes", "")), output="text")
+    assert (asked.exit_code, asked.stdout) == (6, "")
+    plan, _error = asked.stderr.split("error: ")
+    assert len([each for each in plan.splitlines() if "has no effect here" not in each]) <= 24, plan
+
+
+@pytest.mark.parametrize("line", WRITES, ids=str)
+def test_a_warning_of_the_plan_is_not_said_again_with_the_result(invoke: Invoke, world: World, line: Line) -> None:
+    prepare(invoke, world, line)
+    done = run_line(invoke, world, line, output="text")
+    warnings = [each for each in done.stderr.splitlines() if each.startswith("warning: ")]
+    assert sorted(warnings) == sorted(set(warnings))

@@ -29,6 +29,8 @@ FILES = ("worker.properties", "w1.properties", "w2.properties", "admin.propertie
 NOT_RUN = {
     "acls apply": "needs a cluster with users: tests of the secured stack",
     "acls check": "needs a cluster with users: tests of the secured stack",
+    "connectors create": "needs offsets of the connector: tests/connectors/test_create_live.py",
+    "connectors diff": "needs a file of the connector: tests/offsets/configs",
     "demo": "tests/sandbox runs it",
     "sandbox up": "tests/sandbox runs it",
     "sandbox logs": "tests/sandbox runs it",

@@ -22,7 +22,7 @@ FLOORS = (
     ("group", "connectors"),
     (
         *("acls", "txn", "fence", "sandbox", "offsets", "task_counts", "rescue", "migrate", "audit"),
-        *("observation", "plugins", "upgrade"),
+        *("observation", "plugins", "upgrade", "create", "move"),
     ),
     ("checks", "collect", "exporter", "watch", "rehearse", "demo", "explain"),
     ("commands", "__main__"),

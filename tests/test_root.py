@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def test_every_leaf_has_help_with_an_example(leaf: str) -> None:
 @pytest.mark.parametrize("name", sorted(ROOT.COMMANDS))
 def test_the_table_says_what_the_command_says(name: str) -> None:
     command = ROOT.root.get_command(click.Context(ROOT.root), name)
-    assert command.get_short_help_str(limit=200) == ROOT.COMMANDS[name][1]
+    assert command.get_short_help_str(limit=200) == ROOT.COMMANDS[name][2]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_the_table_says_what_the_command_says(name: str) -> None:
     ],
 )
 def test_group_help_teaches(path: tuple[str, ...], words: list[str]) -> None:
-    text = CliRunner().invoke(ROOT.root, [*path, "--help"], prog_name="eosctl").output
+    text = CliRunner().invoke(ROOT.root, [*path, "--help-all"], prog_name="eosctl").output
     assert [word for word in words if _without_breaks(word) not in _without_breaks(text)] == []
 
 
@@ -82,11 +83,61 @@ def test_arguments_that_are_no_text_are_refused_before_anything_is_done(invoke: 
     assert "\\xff" in outcome.stderr or "\\xc3" in outcome.stderr
 
 
-def test_no_arguments_at_all_is_a_usage_error(invoke: Invoke) -> None:
-    """`eosctl` alone used to end in the traceback of a ValueError, after the help."""
-    outcome = invoke()
+@pytest.mark.parametrize("argv", [(), ("offsets",)])
+def test_no_arguments_at_all_is_a_usage_error(invoke: Invoke, argv: tuple[str, ...]) -> None:
+    """`eosctl` alone used to end in the help as one line, its line breaks escaped."""
+    outcome = invoke(*argv)
     assert (outcome.exit_code, outcome.stdout) == (2, "")
-    assert "Commands:" in outcome.stderr
+    assert outcome.stderr == invoke(*argv, "--help").stdout
+
+
+def test_the_root_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = CliRunner().invoke(ROOT.root, ["--help"], prog_name="eosctl").output.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_root_help_has_every_command_in_one_group() -> None:
+    lines = CliRunner().invoke(ROOT.root, ["--help"], prog_name="eosctl").output.splitlines()
+    groups = {group: lines.index(f"{group}:") for group, _module, _text in ROOT.COMMANDS.values()}
+    assert list(groups) == ["Look", "Prove", "Repair", "Change", "Run", "Settings"]
+    for name, (group, _module, text) in ROOT.COMMANDS.items():
+        [at] = [number for number, line in enumerate(lines) if line.split()[:1] == [name]]
+        assert lines[at].endswith(text)
+        assert max(groups.values(), key=lambda start: (start < at, start)) == groups[group], name
+
+
+@pytest.mark.parametrize("path", [(), ("txn",), ("txn", "list")])
+def test_global_options_are_in_help_all_and_nowhere_else(path: tuple[str, ...]) -> None:
+    short, whole = (
+        CliRunner().invoke(ROOT.root, [*path, flag], prog_name="eosctl").output for flag in ("--help", "--help-all")
+    )
+    assert "--help-all" in short
+    assert not re.search("^ .*--connect-map ", short, re.MULTILINE)
+    assert re.search("^ .*--connect-map ", whole, re.MULTILINE)
+
+
+def test_help_json_has_every_command_with_its_options(invoke: Invoke) -> None:
+    outcome = invoke("--help-json")
+    document = outcome.json()
+    rows = {row["command"]: row for row in document["data"]["rows"]}
+    assert {name for name, row in rows.items() if not row["commands"]} == set(leaves())
+    assert document["data"]["summary"]["commands"] == len(rows)
+    assert rows["upgrade"]["purpose"] == "change"
+    options = {name: option for option in rows["fence"]["options"] for name in option["names"]}
+    assert options["--connector"]["type"] == "text"
+    assert options["--tasks"]["type"] == "integer"
+    assert options["--yes"] == options["-y"]
+    assert (options["--yes"]["type"], options["--yes"]["default"]) == ("flag", False)
+    assert options["--via"]["choices"] == ["native", "connect", "producer"]
+    [shell] = rows["completion"]["arguments"]
+    assert (shell["type"], shell["choices"], shell["required"]) == ("choice", ["bash", "zsh", "fish"], True)
+    known = {name for option in document["data"]["global_options"] for name in option["names"]}
+    assert {"-b", "--bootstrap-server", "-o", "--timeout"} <= known
+    for leaf, command in leaves().items():
+        listed = {name for option in rows[leaf]["options"] for name in option["names"]} | known | {"-h", "--help"}
+        assert {name for param in command.params if isinstance(param, click.Option) for name in param.opts} <= listed
 
 
 @pytest.mark.parametrize("value", ["0", "-1s", "5x", "", "1h30"])

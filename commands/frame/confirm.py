@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from eosctl.state.audit import AuditedCommand
     from eosctl.target import Target
 
-_MOST_PLAN_ROWS = 50
-"""Who has to agree to more reads them with `--dry-run`, which prints every row that the plan has."""
+_MOST_PLAN_ROWS = 15
+"""So many fit a screen of 24 lines, with the question. `--dry-run` prints more."""
 
 
 def run_plan(plan: Plan, *, yes: bool, dry_run: bool) -> Report:
@@ -52,6 +52,7 @@ def run_plan(plan: Plan, *, yes: bool, dry_run: bool) -> Report:
     color = session.color(sys.stderr)
     render_report(shown, output=output, stream=sys.stderr, color=color, most_rows=_MOST_PLAN_ROWS)
     render_problems(shown, stream=sys.stderr)
+    session.shown_problems += shown.problems
     if not yes:
         _ask(plan.question, session)
     session.write_begun = True

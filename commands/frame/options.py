@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 import click
 
@@ -13,6 +14,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.errors import ExitCode, RefusedError
 
 from .candidates import offer_names
+from .help import GlobalOption, WithGlobalOptions, help_all_option
 from .session import OUTPUTS, Session
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -100,17 +102,17 @@ _GLOBAL_OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
 }
 
 
-def global_options(*, hidden: bool) -> list[click.Option]:
-    """Make fresh copies of the global options; subcommands carry them hidden, so that `--help` is about the command."""
-    options = [
-        click.Option(names, expose_value=False, callback=_collect, is_eager=True, hidden=hidden, **settings)
+def global_options() -> list[click.Option]:
+    """Make fresh copies of the global options."""
+    options: list[click.Option] = [
+        GlobalOption(names, expose_value=False, callback=_collect, is_eager=True, **settings)
         for names, settings in _GLOBAL_OPTIONS.items()
     ]
     offer_names(options)
-    return options
+    return [*options, help_all_option()]
 
 
-class EosctlCommand(click.Command):
+class EosctlCommand(WithGlobalOptions, click.Command):
     """A command that also takes the global options."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -119,11 +121,10 @@ class EosctlCommand(click.Command):
         self.help = re.sub(r"(?m)^( *)Example: (?=eosctl )", "\\1\b\n\\1Example:\n\\1  ", self.help or "")
         offer_names(self.params)
         own = {name for param in self.params for name in (*param.opts, *param.secondary_opts)}
-        self.params += [option for option in global_options(hidden=True) if own.isdisjoint(option.opts)]
-        self.epilog = self.epilog or "The global options of `eosctl --help` are accepted here too."
+        self.params += [option for option in global_options() if own.isdisjoint(option.opts)]
 
 
-class EosctlGroup(click.Group):
+class EosctlGroup(WithGlobalOptions, click.Group):
     """A command group whose commands take the global options."""
 
     command_class = EosctlCommand
@@ -131,13 +132,36 @@ class EosctlGroup(click.Group):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params += global_options(hidden=True)
+        self.params += global_options()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the subcommands with their first sentence in full, which click would cut."""
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(name, each.get_short_help_str(limit=200)) for name, each in found if each is not None])
+
+
+class LazyGroup(EosctlGroup):
+    """A group that loads some subcommands from modules beside its own, only when they are needed.
+
+    `elsewhere` maps such a subcommand to its module, with `:name` where Python reserves the subcommand's.
+    """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List all names, without loading anything."""
+        return sorted([*super().list_commands(ctx), *self.elsewhere])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the subcommand; load it now if it is another module's."""
+        if cmd_name not in self.elsewhere:
+            return super().get_command(ctx, cmd_name)
+        module_name, _colon, attribute = self.elsewhere[cmd_name].partition(":")
+        package = type(self).__module__.rpartition(".")[0]
+        command = getattr(importlib.import_module(f"{package}.{module_name}"), attribute or cmd_name)
+        assert isinstance(command, click.Command)  # noqa: S101 - a broken table is a defect of ours, not a user's
+        return command
 
 
 def pass_app(function: _F) -> _F:
@@ -177,6 +201,52 @@ def validation_option(function: _F) -> _F:
         help="Do not validate connector configs; some connectors log in to their databases to validate.",
     )
     return option(function)
+
+
+def report_option(function: _F) -> _F:
+    """Add --report, which writes what the command returns as an HTML page; refuse a bad file before the work."""
+
+    @functools.wraps(function)
+    def with_report(*args: object, report: str | None, **kwargs: object) -> object:
+        if report is None:
+            return function(*args, **kwargs)
+        from eosctl.deadline import Event
+        from eosctl.output.page import report_page
+        from eosctl.state.pages import require_writable_page, with_page
+
+        context = click.get_current_context()
+        session = context.ensure_object(Session)
+        path = require_writable_page(report)
+        done = function(*args, **kwargs)
+        made_ms = session.stopwatch().clock.now_ms()
+        paged = with_page(done, path, report_page(done, asked=_asked(context), made_ms=made_ms))
+        if paged is done:
+            session.messages()(Event(f"report: {path}"))
+        return paged
+
+    option = click.option(
+        "--report",
+        metavar="FILE.html",
+        type=click.Path(dir_okay=False),
+        help="Also write the result as an HTML page, as evidence.",
+    )
+    return option(with_report)  # type: ignore[return-value]  # functools.wraps keeps the shape click needs
+
+
+def _asked(ctx: click.Context) -> str:
+    """Return the command line without the global options, in one spelling."""
+    from eosctl.foreign import shell_words
+
+    words = ctx.command_path.split()
+    for param in ctx.command.params:
+        name = str(param.name)
+        if name not in ctx.params or ctx.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE:
+            continue
+        value = ctx.params[name]
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [] if isinstance(param, click.Argument) else [max(param.opts, key=len)]
+            words += [] if isinstance(each, bool) else [str(each)]
+    return shell_words(*words)
 
 
 def waivers(*given: Waiver, **settings: Any) -> Callable[[_F], _F]:

@@ -16,40 +16,42 @@ import click
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
 from eosctl.foreign import printable
 
+from .help import GlobalOption, WithGlobalOptions, shows_all
 from .options import global_options
 from .session import Session, asked_output
 
 if TYPE_CHECKING:
     from eosctl.report import Report
 
-# name -> (module below eosctl.commands, one line of help); a test compares the lines with the commands' own
+# name -> (group of `eosctl --help`, module below eosctl.commands, one line of help); a test compares the lines with the
+# commands' own
 COMMANDS = {
-    "acls": ("acls", "Show, check and add the ACLs that exactly-once Connect needs."),
-    "audit": ("audit", "Prove from the log whether a connector was exactly-once."),
-    "completion": ("completion", "Print the completion script of a shell."),
-    "connectors": ("connectors", "Check connectors; stop, pause, resume and restart them."),
-    "demo": ("sandbox.group:demo", "Walk through the main job on a fresh sandbox."),
-    "doctor": ("doctor", "Run every check; the worst findings come first."),
-    "explain": ("explain", "Explain a code, an exception, a stack trace or a log."),
-    "exporter": ("monitor.exporter:exporter", "Serve metrics about exactly-once for Prometheus."),
-    "fence": ("fence", "Fence producers by transactional id."),
-    "history": ("history", "Show the audit log: what eosctl wrote."),
-    "metrics": ("metrics", "Show how large the transactions of source tasks are."),
-    "offsets": ("offsets.group:offsets", "Show, compare, merge and migrate source offsets."),
-    "profile": ("profile", "Manage named sets of options (profiles) in a YAML file."),
-    "rehearse": ("sandbox.rehearse:rehearse", "Try a connector in a sandbox: the upgrade, then faults."),
-    "rescue": ("rescue", "Recover a connector that Connect can't fence."),
-    "sandbox": ("sandbox.group:sandbox", "Run a real Kafka and real Connect workers on this machine."),
-    "schema": ("explain:schema", "Print the JSON Schemas of `-o json`."),
-    "task-counts": ("task_counts", "Show, check and write task-count records."),
-    "txn": ("txn", "List, describe and abort transactions; find hanging ones."),
-    "upgrade": ("upgrade.group:upgrade", "Upgrade a group to exactly-once in two steps, or go back."),
-    "watch": ("monitor.watch:watch", "Watch the findings of doctor live, the worst first."),
-    "workers": ("workers", "Show the workers of a Connect group and their modes."),
+    "doctor": ("Look", "doctor", "Run every check; the worst findings come first."),
+    "explain": ("Look", "explain", "Explain a code, an exception, a stack trace or a log."),
+    "metrics": ("Look", "metrics", "Show how large the transactions of source tasks are."),
+    "txn": ("Look", "txn", "List, describe and abort transactions; find hanging ones."),
+    "watch": ("Look", "monitor.watch:watch", "Watch the findings of doctor live, the worst first."),
+    "workers": ("Look", "workers", "Show the workers of a Connect group and their modes."),
+    "audit": ("Prove", "audit", "Prove from the log whether a connector was exactly-once."),
+    "history": ("Prove", "history", "Show the audit log: what eosctl wrote."),
+    "rehearse": ("Prove", "sandbox.rehearse:rehearse", "Try a connector in a sandbox: the upgrade, then faults."),
+    "fence": ("Repair", "fence", "Fence producers by transactional id."),
+    "rescue": ("Repair", "rescue", "Recover a connector that Connect can't fence."),
+    "task-counts": ("Repair", "task_counts", "Show, check and write task-count records."),
+    "acls": ("Change", "acls", "Show, check and add the ACLs that exactly-once Connect needs."),
+    "connectors": ("Change", "connectors.group:connectors", "Check, create, change, move, stop and restart connectors."),
+    "offsets": ("Change", "offsets.group:offsets", "Show, compare, merge and migrate source offsets."),
+    "upgrade": ("Change", "upgrade.group:upgrade", "Upgrade a group to exactly-once in two steps, or go back."),
+    "demo": ("Run", "sandbox.group:demo", "Walk through the main job on a fresh sandbox."),
+    "exporter": ("Run", "monitor.exporter:exporter", "Serve metrics about exactly-once for Prometheus."),
+    "sandbox": ("Run", "sandbox.group:sandbox", "Run a real Kafka and real Connect workers on this machine."),
+    "completion": ("Settings", "completion", "Print the completion script of a shell."),
+    "profile": ("Settings", "profile", "Manage named sets of options (profiles) in a YAML file."),
+    "schema": ("Settings", "explain:schema", "Print the JSON Schemas of `-o json`."),
 }
 
 
-class RootGroup(click.Group):
+class RootGroup(WithGlobalOptions, click.Group):
     """A group that loads subcommands by name, renders their reports, and turns errors into text and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -60,16 +62,44 @@ class RootGroup(click.Group):
         """Load and return the subcommand."""
         if cmd_name not in COMMANDS:
             return None
-        module_name, _colon, attribute = COMMANDS[cmd_name][0].partition(":")
+        module_name, _colon, attribute = COMMANDS[cmd_name][1].partition(":")
         module = importlib.import_module(f"eosctl.commands.{module_name}")
         command = getattr(module, attribute or module_name)
         assert isinstance(command, click.Command)  # noqa: S101 - a broken table is a defect of ours, not a user's
         return command
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what eosctl is: one sentence, so that help fits a screen, or all of it with --help-all."""
+        if shows_all(ctx):
+            super().format_help_text(ctx, formatter)
+        else:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(self.get_short_help_str(limit=200))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, then the options of help itself with --help-all."""
+        self.format_commands(ctx, formatter)
+        if shows_all(ctx):
+            own = [each for each in self.get_params(ctx) if not isinstance(each, GlobalOption)]
+            with formatter.section("Options"):
+                formatter.write_dl([record for each in own if (record := each.get_help_record(ctx))])
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands from the table, so that `--help` loads none of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_module, text) in sorted(COMMANDS.items())])
+        """Write the commands by group from the table, so that `--help` loads none of them."""
+        longest = max(map(len, COMMANDS))
+        for group in dict.fromkeys(group for group, _module, _text in COMMANDS.values()):
+            listed = [(name, text) for name, (its_group, _module, text) in COMMANDS.items() if its_group == group]
+            with formatter.section(group):
+                formatter.write_dl([(name.ljust(longest), text) for name, text in listed])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the global options with --help-all; without it, how to go on."""
+        if shows_all(ctx):
+            super().format_epilog(ctx, formatter)
+        else:
+            formatter.write_paragraph()
+            formatter.write_text("Details: eosctl COMMAND --help. Global options, exit codes: eosctl --help-all.")
 
     def main(
         self,
@@ -117,8 +147,8 @@ def _require_utf8(argv: Sequence[str]) -> None:
 
 
 def _show_usage(exc: click.UsageError) -> None:
-    """Show a usage error with escaped words, as they may be pasted names; keep the lines of missing choices."""
-    is_own = isinstance(exc, click.MissingParameter)
+    """Show a usage error with escaped words, as they may be pasted names; keep the lines of choices and of help."""
+    is_own = isinstance(exc, (click.MissingParameter, click.exceptions.NoArgsIsHelpError))
     (exc if is_own else click.UsageError(printable(exc.format_message()), exc.ctx)).show()
 
 
@@ -161,7 +191,7 @@ def _emit(report: Report, session: Session, *, output: str, with_problems: bool 
     except BrokenPipeError:  # `| head` has seen enough; what was done was done all the same
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if with_problems:
-        render_problems(report, stream=sys.stderr)
+        render_problems(report, stream=sys.stderr, without=session.shown_problems)
     log = session.log()
     if log is not None:
         render_problems(report, stream=log)
@@ -169,8 +199,26 @@ def _emit(report: Report, session: Session, *, output: str, with_problems: bool 
     return int(report.exit_code)
 
 
-@click.group(
-    cls=RootGroup, params=list(global_options(hidden=False)), context_settings={"help_option_names": ["-h", "--help"]}
+def _print_tree(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    """Print every command with its options as JSON."""
+    if value and not ctx.resilient_parsing:
+        from .tree import command_tree
+
+        groups = {name: group.lower() for name, (group, _module, _text) in COMMANDS.items()}
+        ctx.exit(_emit(command_tree(ctx, groups), ctx.ensure_object(Session), output="json"))
+
+
+_HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=RootGroup, params=global_options(), context_settings=_HELP)
+@click.option(
+    "--help-json",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_tree,
+    help="Print every command with its options, arguments, types and defaults as JSON, and exit.",
 )
 @click.version_option(package_name="eosctl", prog_name="eosctl")
 def root() -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from eosctl.kafka.session import KafkaSession
     from eosctl.output.log_file import LogFile
     from eosctl.profiles.sources import ConfigFile
-    from eosctl.report import Report
+    from eosctl.report import Problem, Report
     from eosctl.state.audit import AuditLog
     from eosctl.target import Target
 
@@ -33,7 +33,8 @@ OUTPUTS = ("text", "wide", "json", "yaml", "ndjson")
 class Session:
     """`flags` are the global options as given anywhere on the command line; `doors` replace App's open_* in tests.
 
-    `write_begun` says that the audit log knows of the command already.
+    `write_begun` says that the audit log knows of the command already; `shown_problems` are those of a plan, which
+    stderr has.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Session:
         self.environ = os.environ if environ is None else environ
         self.flags: dict[str, Any] = {}
         self.write_begun = False
+        self.shown_problems: list[Problem] = []
         self._clock, self._can_ask, self._doors = clock, can_ask, dict(doors or {})
         self._on_event = on_event
         self._target: Target | None = None

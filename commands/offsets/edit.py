@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import click
 
@@ -13,6 +14,7 @@ from eosctl.report import Report
 
 from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
+from .log import SNAPSHOTS
 
 _VIA = click.option(
     "--via",
@@ -33,10 +35,10 @@ def _pairs(
     if as_of:
         return ()
     if store:
-        raise UsageError("--from needs --as-of", hint="Give --as-of TIME or --as-of OFFSET.")
+        raise UsageError("--from needs --as-of", hint="Give --as-of TIME, OFFSET or FILE.")
     if not offsets:
         raise UsageError(
-            "no offset was given", hint="Give --partition and --offset (in pairs), or --as-of TIME|OFFSET."
+            "no offset was given", hint="Give --partition and --offset (in pairs), or --as-of TIME|OFFSET|FILE."
         )
     if len(partitions) != len(offsets):
         raise UsageError("--partition and --offset come in pairs", hint="Give each --partition one --offset.")
@@ -49,8 +51,8 @@ def _pairs(
 @click.option("--offset", "offsets", multiple=True, metavar="JSON", help="Its new offset.")
 @click.option(
     "--as-of",
-    metavar="TIME|OFFSET",
-    help="Set the offset of that time, or the one at this offset of the log, as `offsets log` shows it.",
+    metavar="TIME|OFFSET|FILE",
+    help="Set the offset of that time, of this offset of the log, as `offsets log` shows it, or of a snapshot.",
 )
 @click.option(
     "--from",
@@ -58,6 +60,7 @@ def _pairs(
     metavar="STORE",
     help="With --as-of: read the log of this store [default: the connector's own topic, else global].",
 )
+@SNAPSHOTS
 @_VIA
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING, Waiver.FORCE_SHAPE)
 @write_options
@@ -72,6 +75,7 @@ def set_(
     offsets: tuple[str, ...],
     as_of: str | None,
     store: str | None,
+    snapshots: Path | None,
     via: str,
     yes: bool,
     dry_run: bool,
@@ -85,7 +89,9 @@ def set_(
 
     --as-of takes a former offset from the log, as `offsets log` shows it: a time (RFC 3339, a date, an age like 90m)
     sets every source partition, or those of --partition; an offset of the log sets the source partition of that
-    record. If the log no longer has it, the command is refused and shows what the log has.
+    record; a FILE of `offsets snapshot` sets what that has. A time also takes versions that only a snapshot has, unless
+    a newer one of that time may have been compacted away. What is not known is refused, with what is. A snapshot of
+    another cluster or group, or of a topic that was created anew since, is refused.
 
     The connector must be STOPPED, without tasks. What is overwritten is backed up; the undo command is printed. Needs
     Kafka 3.3 or newer.
@@ -96,10 +102,12 @@ def set_(
       eosctl offsets set -b kafka:9092 --connector c --as-of 2026-11-21T08:00:00Z
     """
     from eosctl.offsets.edit.edit import SetRequest, plan_offsets_set, prepare_edit
-    from eosctl.offsets.history.log import as_of as parsed
+    from eosctl.offsets.history.as_of import as_of as parsed
+    from eosctl.offsets.snapshots.file import snapshot_folder
 
     pairs = _pairs(partitions, offsets, as_of, store)
-    former = parsed(as_of, app.clock, partitions, store=store) if as_of else None
+    folder = snapshots or snapshot_folder(app)
+    former = parsed(as_of, app.clock, partitions, store=store, snapshots=folder) if as_of else None
     request = SetRequest(connector, pairs, former, via, allowances)
     return run_plan(prepare_edit(app, partial(plan_offsets_set, request=request)), yes=yes, dry_run=dry_run)
 

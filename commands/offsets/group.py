@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import ClassVar
 
 import click
 
@@ -13,20 +13,8 @@ from eosctl.core.allowances import Allowances, Waiver
 from eosctl.report import Report
 
 from ..frame.confirm import run_plan
-from ..frame.options import EosctlGroup, pass_app, pass_request, waivers, write_options
+from ..frame.options import LazyGroup, pass_app, pass_request, waivers, write_options
 
-# sub-command -> the module that it is loaded from when it is asked for (`:name` where Python reserves its own)
-_ELSEWHERE = {
-    "export": "export:export_command",
-    "import": "files:import_",
-    "lint": "files",
-    "log": "log",
-    "migrate": "migrate",
-    "reset": "edit",
-    "set": "edit:set_",
-    "switch": "switch",
-    "verify": "migrate",
-}
 _DEDICATED_TOPIC = click.option(
     "--dedicated-topic",
     metavar="PATTERN",
@@ -34,21 +22,21 @@ _DEDICATED_TOPIC = click.option(
 )
 
 
-class OffsetsGroup(EosctlGroup):
-    """A group that loads some subcommands from modules of their own, only when they are needed."""
+class OffsetsGroup(LazyGroup):
+    """Load the longer commands from their modules."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """List all names, without loading anything."""
-        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the subcommand; load it now if it is another module's."""
-        if cmd_name not in _ELSEWHERE:
-            return super().get_command(ctx, cmd_name)
-        module_name, _colon, attribute = _ELSEWHERE[cmd_name].partition(":")
-        command = getattr(importlib.import_module(f".{module_name}", __package__), attribute or cmd_name)
-        assert isinstance(command, click.Command)  # noqa: S101 - a broken table is a defect of ours, not a user's
-        return command
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "export": "export:export_command",
+        "import": "files:import_",
+        "lint": "files",
+        "log": "log",
+        "migrate": "migrate",
+        "reset": "edit",
+        "set": "edit:set_",
+        "snapshot": "snapshot",
+        "switch": "switch",
+        "verify": "migrate",
+    }
 
 
 def one_connector(function: Callable[..., object]) -> Callable[..., object]:

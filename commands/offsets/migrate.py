@@ -16,7 +16,7 @@ from eosctl.errors import UsageError
 from eosctl.report import Report
 
 from ..frame.confirm import run_plan
-from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
+from ..frame.options import EosctlCommand, pass_app, pass_request, report_option, waivers, write_options
 from ..frame.session import read_text_file
 
 if TYPE_CHECKING:
@@ -154,6 +154,7 @@ class MigrateOptions(Struct, frozen=True):
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @click.option("--prune", is_flag=True, help="Afterwards remove the snapshots of finished plans; backups stay.")
 @engine_options
+@report_option
 @write_options
 @pass_app
 @pass_request(EngineOptions)
@@ -219,6 +220,7 @@ def migrate(
 )
 @click.option("--strict", is_flag=True, help="Exit 3, not 7, on keys that an open transaction hides.")
 @engine_options
+@report_option
 @pass_app
 @pass_request(EngineOptions)
 def verify(app: App, where: EngineOptions, *, plan_file: Path, before: bool, strict: bool) -> Report:

@@ -151,13 +151,14 @@ def _checked(name: str) -> str:
 def demo(ctx: click.Context, kafka_version: str | None, keep: bool) -> Report:
     """Walk through the main job on a fresh sandbox.
 
-    Starts a real broker and three real Connect workers on loopback; shows what a naive switch of the offsets topic
-    does, moves two connectors without losing or repeating a line, fences a zombie, and plans an upgrade. The exit code
-    is 0 only if every count was right; the rows of the report show what was proved.
+    Starts a real broker and three real Connect workers on loopback, and tells a story: connectors deliver;
+    a naive switch of the offsets topic delivers everything twice; eosctl moves two connectors without that; a zombie is
+    fenced; an upgrade is planned; and audit proves from the log who was exactly-once. Commands are real, and their
+    answers are cut to what matters. The exit code is 0 only if every claim was true, and a scene that fails is named.
 
     Example: eosctl demo --keep
     """
-    from eosctl.demo import demo_on_a_fresh_sandbox
+    from eosctl.demo.run import demo_on_a_fresh_sandbox
 
     session = ctx.ensure_object(Session)
     session.flags.setdefault("timeout", 600.0)

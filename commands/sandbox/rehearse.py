@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
-from eosctl.errors import InputFileError, UsageError
+from eosctl.errors import InputFileError
 from eosctl.report import Report
 from eosctl.target import Target
 
@@ -161,11 +161,12 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
     from eosctl.rehearse.proof import audit_connector
     from eosctl.rehearse.report import write_page
     from eosctl.rehearse.run import prepare_rehearsal
+    from eosctl.state.pages import require_writable_page
 
     session = ctx.ensure_object(Session)
     session.flags.setdefault("timeout", _RECOVERY_TIMEOUT_S)
-    if report is not None and not report.expanduser().parent.is_dir():
-        raise UsageError(f"there is no folder {report.parent} for --report")
+    if report is not None:
+        require_writable_page(report)
     request = options.request(tuple(_given(ctx)))
     plan = plan_rehearsal(request)
     app, show_row = session.app(Target()), session.row_printer()

@@ -11,7 +11,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
-from ..frame.options import EosctlGroup, pass_app, pass_request, validation_option, waivers
+from ..frame.options import EosctlGroup, pass_app, pass_request, report_option, validation_option, waivers
 from .apply import apply_command
 from .kubernetes_options import PodOptions, place_options, pod_options
 
@@ -128,6 +128,7 @@ def status_command(app: App) -> Report:
 )
 @waivers(Waiver.ACCEPT_GATE, multiple=True, metavar="GATE")
 @place_options("also compare its pods with the members (repeatable).")
+@report_option
 @pass_app
 @pass_request(PodOptions)
 def verify_command(app: App, pods: PodOptions, *, target: str, accept_gate: tuple[str, ...]) -> Report:

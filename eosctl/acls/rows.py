@@ -9,8 +9,9 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from eosctl.acls.rules import RightVerdict
+from eosctl.core.wording import counted
 from eosctl.foreign import lines_of, printable
-from eosctl.output.cells import format_cell, summary_lines
+from eosctl.output.cells import TOTAL, Brief, format_cell, summary_lines
 from eosctl.output.rows import Counts, FindingRow, Header, Kind, Printed, Schema, Text, UnseenParts
 from eosctl.report import Report
 
@@ -93,7 +94,7 @@ class RightsSummary(Printed):
 class CheckSummary(Printed):
     """The number of rights per verdict."""
 
-    rights: Annotated[int, "How many rights are needed."]
+    rights: Annotated[int, "How many rights are needed.", TOTAL]
     allowed: Annotated[int, "How many the ACLs give."]
     missing: Annotated[int, "How many no ACL gives."]
     denied: Annotated[int, "How many an ACL denies."]
@@ -135,17 +136,20 @@ def _findings(report: Report) -> Iterable[str]:
 
 
 def _undo(report: Report) -> Iterable[str]:
-    """Yield the summary, then a line to paste for each command that removes an added ACL."""
+    """Yield the summary, then a line to paste for each command that removes an added ACL; a plan only counts them."""
     yield from summary_lines(replace(report, data={}))
-    undo = report.data_of(UndoData).undo
-    yield from (f"undo: {line}" for line in lines_of(undo or ""))
+    undo = [f"undo: {line}" for line in lines_of(report.data_of(UndoData).undo or "")]
+    if undo and report.kind is ACLS_APPLY_PLAN:
+        yield Brief(f"undo: {counted(len(undo), 'command')}, which the result prints (-o wide shows them)", whole=undo)
+    else:
+        yield from undo
 
 
 def _script(report: Report) -> Iterable[str]:
     yield from lines_of(report.data_of(ScriptData).script or "")
 
 
-_RIGHT = ("role", "principal", "operation", "resource")
+_RIGHT = ("role", "principal?", "operation", "resource")
 ACLS_GENERATE = Kind(
     "acls-generate",
     "The rights that Connect, or eosctl, needs; `script` is them as text for another tool.",
@@ -178,5 +182,5 @@ ACLS_APPLY_RESULT = Kind(
     row=AddedAclRow,
     summary=ActionsSummary,
     data=UndoData,
-    text=Text(columns=(*_RIGHT, "action", "error.message"), lines=_undo, prose=False),
+    text=Text(columns=(*_RIGHT, "action", "error.message?"), lines=_undo, prose=False),
 )

@@ -43,8 +43,9 @@ from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.records import Unseen, UnseenReason, Window
 from eosctl.core.wording import counted
-from eosctl.errors import DeadlineError, EosctlError, ExitCode, InterruptedByUserError, UsageError
+from eosctl.errors import DeadlineError, EosctlError, ExitCode, InterruptedByUserError
 from eosctl.report import Problem, Report
+from eosctl.state.pages import require_writable_page, with_page
 from eosctl.txn.owners import owners_of_ids
 
 _MOST_SOURCE_PARTITIONS = 1000
@@ -71,12 +72,13 @@ def audit(app: App, request: AuditRequest) -> Report:
     Raises NotFoundError, RefusedError, UsageError, and what reading raises.
     """
     window = output_window(request, app.clock)
-    _require_directory(request.report)
+    if request.report is not None:
+        require_writable_page(request.report)
     scope = find_scope(app, request)
     fields = wanted_fields(request, scope.config)
     with scope.app.transactions() as admin:
         cluster_id = admin.cluster_id()
-    read = read_logs(scope, window, check_crcs=request.check_crcs, begin=request.begin)
+    read = read_logs(scope, window, check_crcs=request.check_crcs, begin=request.begin, end=request.end)
     done, problems = audit_of(app, scope, window, read, fields, writes_alone=request.writes_alone)
     report = _report(app, request, done, problems, cluster_id=cluster_id)
     return report if request.report is None else _with_page(report, Path(request.report), done, app)
@@ -96,24 +98,13 @@ def audit_of(
     return done, [*problems, *unread]
 
 
-def _require_directory(file: str | None) -> None:
-    """Raise UsageError now for a page that could not be written after the audit, which may take an hour."""
-    if file is not None and not (directory := Path(file).absolute().parent).is_dir():
-        raise UsageError(f"--report {file}: there is no directory {directory}", hint="Make it first.")
-
-
 def _with_page(report: Report, path: Path, done: Audited, app: App) -> Report:
-    """Write the page and return the report; a failure to write becomes a problem beside the result."""
-    from eosctl.audit.page import write_page
+    """Write the page and return the report; without the file's name where it could not be written."""
+    from eosctl.audit.page import page_lines
 
     where = {"Kafka cluster": str(report.target["kafka_cluster_id"]), "Connect group": app.target.group_id}
-    try:
-        write_page(path, done, where=where, made_ms=app.clock.now_ms())
-    except EosctlError as exc:
-        exit_code = ExitCode.PARTIAL if report.exit_code is ExitCode.OK else report.exit_code
-        data = AuditData(connectors=[done.connector], file=None)
-        return replace(report, data=data, problems=[*report.problems, Problem.of(exc)], exit_code=exit_code)
-    return report
+    paged = with_page(report, path, page_lines(done, where=where, made_ms=app.clock.now_ms()))
+    return paged if paged is report else replace(paged, data=AuditData(connectors=[done.connector], file=None))
 
 
 def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProducer], list[Problem]]:

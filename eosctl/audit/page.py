@@ -1,13 +1,11 @@
 """The page of `--report`: an audit to view, print and file, in one file without references to others.
 
-Text from topics and configs is escaped. The page is written whole or not at all.
+Text from topics and configs is escaped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import version
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from eosctl.audit.log.tallies import ABORTED, COMMITTED, OPEN, TORN, Timeline
@@ -16,42 +14,17 @@ from eosctl.audit.verdict import KnownProducer, OwnerKind
 from eosctl.core.findings import SEVERITIES
 from eosctl.core.wording import counted, rfc3339
 from eosctl.foreign import html_text
-from eosctl.state.backups import write_blocks
+from eosctl.output.page import facts_list, page, table, text_list, verdict_line
 
 _WIDTH, _HEIGHT = 1000, 28
 _TICKS = 5
 _STATES = (COMMITTED, ABORTED, OPEN, TORN)
 _STYLE = """
-:root { color-scheme: light dark; --page: #ffffff; --ink: #1c2430; --soft: #5a6675; --line: #d5dbe3; --lane: #f1f4f8;
-  --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --torn: #7a1fa2;
-  --good: #15703a; --bad: #b3261e; --unsure: #8a5a00; }
-@media (prefers-color-scheme: dark) { :root { --page: #14181e; --ink: #e4e9f0; --soft: #9aa7b8; --line: #323b47;
-  --lane: #1e242c; --committed: #6aa7e8; --aborted: #fb8a5c; --open: #e0b04a; --torn: #d59bf0;
-  --good: #5fcf8b; --bad: #ff8d85;
-  --unsure: #e7b860; } }
-@media print { :root { color-scheme: light; --page: #ffffff; --ink: #000000; --soft: #444444; --line: #bbbbbb;
-  --lane: #f3f3f3; --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --torn: #7a1fa2;
-  --good: #15703a; --bad: #b3261e; --unsure: #8a5a00; }
-  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  tr, .task { break-inside: avoid; } h2 { break-after: avoid; }
-  main { max-width: none !important; padding: 0 !important; } html { font-size: 10.5px; }
-  body { font-size: 1rem !important; }
-  .task, .axis { grid-template-columns: 9rem 1fr 7rem !important; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; }
-main { max-width: 72rem; margin: 0 auto; padding: 2rem 1.5rem 3rem; }
-h1 { font-size: 1.5rem; margin: 0 0 .25rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.1rem; margin: 2.25rem 0 .6rem; }
-p { margin: .4rem 0; }
-.verdict { display: inline-block; padding: .15rem .7rem; border-radius: .3rem; font-weight: 600; border: 2px solid; }
-.exactly_once { color: var(--good); } .not_exactly_once, .error { color: var(--bad); }
-.unproven, .warning { color: var(--unsure); } .info, .soft { color: var(--soft); }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.25rem; margin: 1.25rem 0 0; }
-dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; }
-th, td { text-align: left; vertical-align: top; padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); }
-th { color: var(--soft); font-weight: 600; } td { overflow-wrap: anywhere; } .number { text-align: right; }
-.fixed { white-space: nowrap; } code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; }
+:root { --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --torn: #7a1fa2; }
+@media (prefers-color-scheme: dark) { :root { --committed: #6aa7e8; --aborted: #fb8a5c; --open: #e0b04a;
+  --torn: #d59bf0; } }
+@media print { :root { --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --torn: #7a1fa2; }
+  .task { break-inside: avoid; } .task, .axis { grid-template-columns: 9rem 1fr 7rem !important; } }
 .task, .axis { display: grid; grid-template-columns: 15rem 1fr 13rem; gap: 1rem; align-items: center; }
 .task { padding: .3rem 0; border-bottom: 1px solid var(--line); font-size: .9rem; }
 .task > :first-child { overflow-wrap: anywhere; }
@@ -62,9 +35,7 @@ svg { display: block; width: 100%; height: 28px; background: var(--lane); }
 .key { display: inline-block; width: .8rem; height: .8rem; margin: 0 .35rem 0 1rem; vertical-align: -.1rem; }
 .key.committed { background: var(--committed); } .key.aborted { background: var(--aborted); }
 .key.open { background: var(--open); } .key.torn { background: var(--torn); } .key:first-child { margin-left: 0; }
-footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }
-@media screen and (max-width: 50rem) { .task, .axis { grid-template-columns: 1fr; gap: .2rem; }
-  dl { grid-template-columns: 1fr; } dd { margin-bottom: .5rem; } }
+@media screen and (max-width: 50rem) { .task, .axis { grid-template-columns: 1fr; gap: .2rem; } }
 """
 
 
@@ -84,25 +55,19 @@ class Shown(Protocol):
         """The producers that wrote."""
 
 
-def write_page(path: Path, done: Shown, *, where: Mapping[str, str | None], made_ms: int) -> None:
-    """Write the page; `where` names the cluster and the group. Raises EosctlError, and keeps the former file then."""
-    write_blocks(path, (f"{line}\n".encode() for line in page_lines(done, where=where, made_ms=made_ms)))
-
-
 def page_lines(done: Shown, *, where: Mapping[str, str | None], made_ms: int) -> Iterator[str]:
-    """Yield the page, line by line."""
+    """Yield the page, line by line; `where` names the cluster and the group."""
     audited = done.connector
-    yield '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>Audit of {html_text(audited.connector)}: {_words(audited.verdict)}</title>"
-    yield f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>"
-    yield from _head(audited, where)
+    title = f"Audit of {audited.connector}: {_words(audited.verdict)}"
+    yield from page(title, _body(done, where), made_ms=made_ms, style=_STYLE)
+
+
+def _body(done: Shown, where: Mapping[str, str | None]) -> Iterator[str]:
+    yield from _head(done.connector, where)
     yield from _timelines(done.producers)
     yield from _findings(done.rows)
-    yield from _unseen(audited)
+    yield from _unseen(done.connector)
     yield from _producers(done.producers)
-    yield f"<footer>Made by eosctl {html_text(version('eosctl'))} at {rfc3339(made_ms)}. Times are UTC.</footer>"
-    yield "</main>\n</body>\n</html>"
 
 
 def _words(verdict: Verdict) -> str:
@@ -111,8 +76,8 @@ def _words(verdict: Verdict) -> str:
 
 def _head(audited: AuditedConnector, where: Mapping[str, str | None]) -> Iterator[str]:
     yield f"<h1>Audit of connector {html_text(audited.connector)}</h1>"
-    yield f'<p><span class="verdict {audited.verdict}">{_words(audited.verdict)}</span></p>'
-    yield f"<p>{html_text(audited.why)}</p>\n<dl>"
+    yield verdict_line(audited.verdict, _words(audited.verdict))
+    yield f"<p>{html_text(audited.why)}</p>"
     window, transactions = audited.window, audited.transactions
     asked = f"from {rfc3339(window.since_ms) or 'the beginning'} to {rfc3339(window.until_ms) or 'the end of the log'}"
     facts = {
@@ -127,8 +92,7 @@ def _head(audited: AuditedConnector, where: Mapping[str, str | None]) -> Iterato
         "Records": f"{audited.records:,} committed by its tasks; {audited.bytes:,} bytes were read",
         **{name: value for name, value in where.items() if value},
     }
-    yield from (f"<dt>{html_text(name)}</dt><dd>{html_text(value)}</dd>" for name, value in facts.items())
-    yield "</dl>"
+    yield from facts_list(facts.items())
 
 
 def _timelines(producers: Sequence[KnownProducer]) -> Iterator[str]:
@@ -185,11 +149,9 @@ def _findings(rows: Sequence[AuditRow]) -> Iterator[str]:
         return
     counts = {severity: sum(row.severity == severity for row in rows) for severity in SEVERITIES}
     yield f"<p>{', '.join(counted(count, severity) for severity, count in counts.items() if count)}.</p>"
-    yield from _table(("Severity", "Code", "First at", "What"), (_finding_cells(row) for row in rows))
-    yield "<h2>What to do</h2>\n<dl>"
-    for code, fix in {row.code: row.fix for row in rows if row.fix}.items():
-        yield f"<dt><code>{html_text(code)}</code></dt><dd>{html_text(fix)}</dd>"
-    yield "</dl>"
+    yield from table(("Severity", "Code", "First at", "What"), (_finding_cells(row) for row in rows))
+    yield "<h2>What to do</h2>"
+    yield from facts_list({row.code: row.fix for row in rows if row.fix}.items())
 
 
 def _finding_cells(row: AuditRow) -> Iterator[str]:
@@ -199,19 +161,15 @@ def _finding_cells(row: AuditRow) -> Iterator[str]:
 
 
 def _unseen(audited: AuditedConnector) -> Iterator[str]:
-    yield "<h2>What was not seen</h2>"
     texts = [*audited.window.unseen, *(each for each in audited.unproven if each not in audited.window.unseen)]
-    if not texts:
-        yield "<p>Every batch of the window was there.</p>"
-        return
-    yield f"<ul>{''.join(f'<li>{html_text(text)}</li>' for text in texts)}</ul>"
+    yield from text_list("What was not seen", texts, none="Every batch of the window was there.")
 
 
 def _producers(producers: Sequence[KnownProducer]) -> Iterator[str]:
     if not producers:
         return
     yield "<h2>Producers</h2>"
-    yield from _table(
+    yield from table(
         ("Transactional id", "Producer id", "Epochs", "Records", "From", "To", "Whose", "Known by"),
         (_producer_cells(each) for each in producers),
     )
@@ -226,10 +184,3 @@ def _producer_cells(producer: KnownProducer) -> Iterator[str]:
     )  # fmt: skip
     yield f"<td>{html_text(str(cells[0]))}</td>"
     yield from (f'<td class="fixed">{html_text(str(cell))}</td>' for cell in cells[1:])
-
-
-def _table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    yield f"<table><thead><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr></thead><tbody>"
-    for cells in rows:
-        yield f"<tr>{''.join(cells)}</tr>"
-    yield "</tbody></table>"

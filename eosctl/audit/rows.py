@@ -7,7 +7,7 @@ from enum import StrEnum, unique
 from typing import Annotated
 
 from eosctl.foreign import printable
-from eosctl.output.cells import summary_lines
+from eosctl.output.cells import TOTAL, summary_lines
 from eosctl.output.rows import Counts, Kind, Printed, Text, Time
 from eosctl.output.text import finding_lines
 from eosctl.report import Report
@@ -116,8 +116,8 @@ class AuditSummary(Printed):
     """The verdict, and how much was seen."""
 
     verdict: Annotated[Verdict, "What is proven."]
-    transactions: Annotated[int, "Committed transactions."]
-    records: Annotated[int, "Committed records."]
+    transactions: Annotated[int, "Committed transactions.", TOTAL]
+    records: Annotated[int, "Committed records.", TOTAL]
     bytes: Annotated[int, "The size of the batches that were read."]
     counts: Annotated[Counts, "Findings by severity."]
 

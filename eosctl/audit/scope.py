@@ -21,7 +21,7 @@ from eosctl.connectors.dedicated import TOPIC_PROPERTY, DedicatedTopics, describ
 from eosctl.connectors.look import unknown_connector
 from eosctl.connectors.topics import configured_topics, find_topics
 from eosctl.core import transaction_log
-from eosctl.core.configs.fold import former_offsets_topics
+from eosctl.core.configs.history import former_offsets_topics, written_configs
 from eosctl.core.configs.records import MIRROR_SOURCE, UnparsableValueError, decode_value, is_class, pruned_class
 from eosctl.core.ids import ProducerId, TransactionalId, task_of
 from eosctl.core.java.properties import java_number, whole_number
@@ -45,7 +45,10 @@ _MARGIN_MS = 900_000  # as long as a transaction may last, unless brokers were t
 class AuditRequest(Struct, frozen=True):
     """The options of an audit, as typed; `topics` empty means those that Connect knows.
 
-    `begin` are offsets of output partitions at which the window begins, in place of `since`; 0 for those not named.
+    `begin` are offsets of output partitions at which the window begins, in place of `since`; 0 for those not named. Of
+    offsets partitions only those that it names begin there.
+    `end` are offsets of output and offsets partitions, behind which nothing is read: no transaction of the connector
+    may be open there.
     `writes_alone`: no other client can write to the topics, so that values of unknown producers are the connector's.
     """
 
@@ -54,6 +57,7 @@ class AuditRequest(Struct, frozen=True):
     offsets_topics: tuple[str, ...] = ()
     since: str = "1h"
     begin: Mapping[Place, int] | None = None
+    end: Mapping[Place, int] | None = None
     until: str | None = None
     unique: str | None = None
     sequence: str | None = None
@@ -175,7 +179,7 @@ def _recorded(app: App, connector: str) -> tuple[str, int, frozenset[str]]:
         raise
     except EosctlError:
         return "", -1, frozenset()
-    former = former_offsets_topics(found.records).get(connector, "")
+    former = former_offsets_topics(written_configs(found.records)).get(connector, "")
     named = [_offsets_topic_in(record.value) for record in found.records]
     left_ms = [
         record.timestamp_ms for before, record in zip(named, found.records[1:], strict=False) if before == former

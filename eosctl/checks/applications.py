@@ -221,10 +221,14 @@ def _acls(app: App, wanted: ApplicationsToCheck) -> _Found:
     return judge_acls(app, request).findings
 
 
-def to_check(product: str | None, applications: Sequence[str], principals: Sequence[str]) -> ApplicationsToCheck | None:
-    """Return the named applications; None without --for. Raises UsageError for options that need --for."""
+def to_check(
+    product: str | None, applications: Sequence[str], principals: Sequence[str], *, profiles: Sequence[str] = ()
+) -> ApplicationsToCheck | None:
+    """Return the named applications; None without --for. Raises UsageError for options that do not go together."""
     if product is None:
         if applications or principals:
             raise UsageError("--application and --principal go with --for", hint="For example --for streams.")
         return None
+    if profiles:
+        raise UsageError("--with is about connectors, and --for about other applications", hint="Leave one out.")
     return ApplicationsToCheck(product, tuple(applications), tuple(principals))

@@ -286,3 +286,29 @@ APPLICATION_NOT_SEEN = finding(
     "another name, or one may not DESCRIBE its ids.",
     "`eosctl txn applications` shows those that are known.",
 )
+
+
+RUNS_ON_TWO_CLUSTERS = finding(
+    "runs_on_two_clusters",
+    "A source connector runs in this group and, with the same config, in that of a profile (--with): both read one "
+    "source, and each of its records is written by both.",
+    "`eosctl connectors stop` one of them. If both are meant to run: `eosctl doctor --ignore "
+    "runs_on_two_clusters:NAME`.",
+)
+MAY_RUN_ON_TWO_CLUSTERS = finding(
+    "may_run_on_two_clusters",
+    "Source connectors of this group and of that of a profile (--with) may read one source: they have the same name, "
+    "config or source partitions; whether both run, or lead to the same source, is not certain.",
+    "Compare their configs; stop one of them if they read one source.",
+)
+ON_TWO_CLUSTERS = finding(
+    "on_two_clusters",
+    "A source connector exists in this group and in that of a profile (--with), and runs in one of them, as after a "
+    "move.",
+    "None, until it is not needed there any more.",
+)
+OTHER_GROUP_UNSEEN = finding(
+    "other_group_unseen",
+    "The group of a profile (--with) could not be asked for its connectors.",
+    "Look whether its workers answer, and at connect_url and group_id of the profile.",
+)

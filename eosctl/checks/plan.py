@@ -39,6 +39,7 @@ from eosctl.checks.standstill import (
     standstill_findings,
     under_unended,
 )
+from eosctl.checks.two_clusters import findings_on_two_clusters
 from eosctl.checks.unfinished import unfinished_work
 from eosctl.checks.visit import Visit, status_findings
 from eosctl.connectors.codes import OTHER_CLUSTER
@@ -159,6 +160,7 @@ def _connectors(visit: Visit) -> _Found:
     found = by_worker(judge(seen, connectors), seen)
     return [
         *find_shared_offsets(visit.app, seen),
+        *findings_on_two_clusters(visit.app, visit.others),
         *found,
         *long_transactions(seen),
         *spent_epoch_findings(visit.app, seen.epochs),
@@ -272,15 +274,18 @@ def examine(
     validate: bool = True,
     expected: Mode | None = None,
     ignore: Sequence[IgnoredFinding] = (),
+    profiles: Sequence[str] = (),
 ) -> Report:
     """Report the findings of every check; exits 3 on an error, with `strict` also on a warning or a check that failed.
 
     A worker in another mode than `expected` is an error. Source connectors are validated, unless not `validate`.
     Findings that `ignore` names are only counted.
     Without an error, it exits 7 when some checks could not run; when none could, as the first reason (2, 4 or 5).
-    Raises NotFoundError for a group that was never there.
+    The groups of `profiles` are looked at for connectors that run there, too. Raises NotFoundError for a group that was
+    never there, InputFileError for a profile that does not exist.
     """
-    diagnosis = diagnose(app, validate=validate, expected=expected, ignore=ignore, reads_plugins=True)
+    others = {profile: app.elsewhere(profile) for profile in profiles}
+    diagnosis = diagnose(app, validate=validate, expected=expected, ignore=ignore, reads_plugins=True, others=others)
     return doctor_report(diagnosis.visit, diagnosis.results, strict=strict)
 
 
@@ -299,13 +304,14 @@ def diagnose(
     expected: Mode | None = None,
     ignore: Sequence[IgnoredFinding] = (),
     reads_plugins: bool = False,
+    others: Mapping[str, App] = {},
 ) -> Examination:
     """Run every check, as `examine` does, and fold consequences under their cause.
 
     Without `reads_plugins` no jars are read: the collector, which does not, runs this every few minutes. Raises
     NotFoundError for a group that was never there.
     """
-    visit = Visit(app, validate=validate, expected=expected, reads_plugins=reads_plugins)
+    visit = Visit(app, validate=validate, expected=expected, reads_plugins=reads_plugins, others=others)
     findings, failed = _run(visit)
     grouped = under_causes(visit, findings, ignore)
     both = {check: split_ignored(found, ignore) for check, found in grouped.items()}

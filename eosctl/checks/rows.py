@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from eosctl.core.findings import Finding
 from eosctl.foreign import printable
-from eosctl.output.cells import summary_lines
+from eosctl.output.cells import TOTAL, summary_lines
 from eosctl.output.rows import (
     Counts,
     FindingCode,
@@ -41,7 +41,7 @@ SeverityCounts = Annotated[Counts, "How many findings have each severity."]
 class ConnectorsSummary(Printed):
     """The number of connectors and tasks checked, and of findings."""
 
-    connectors: Annotated[int, "How many source connectors there are."]
+    connectors: Annotated[int, "How many source connectors there are.", TOTAL]
     tasks: Annotated[int, "How many tasks the source connectors have."]
     findings: Annotated[int, "How many findings there are."]
     unseen: Annotated[int, "How much could not be seen."]
@@ -80,7 +80,7 @@ def doctor_row(check: str, finding: Finding) -> DoctorRow:
 class DoctorSummary(Printed):
     """The number of checks, and of their findings."""
 
-    checks: Annotated[int, "How many checks there are."]
+    checks: Annotated[int, "How many checks there are.", TOTAL]
     not_checked: Annotated[int, "How many checks could not run."]
     findings: Annotated[int, "How many findings there are, without those that are ignored."]
     ignored: Annotated[int, "How many findings are ignored."]
@@ -170,7 +170,7 @@ class TaskMetricsRow(Printed):
 class MetricsSummary(Printed):
     """The number of tasks, and of findings."""
 
-    tasks: Annotated[int, "How many tasks there are."]
+    tasks: Annotated[int, "How many tasks there are.", TOTAL]
     counts: SeverityCounts
 
 

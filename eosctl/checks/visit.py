@@ -301,14 +301,21 @@ SILENT_BUDGET_S, LEAST_SHARE_S = 16.0, 2.0
 class Visit:
     """One look at the group and its workers; an error of the first look is raised at each later one.
 
-    `reads_plugins`: the jars in the workers' plugin.path are read, which takes seconds.
+    `reads_plugins`: the jars in the workers' plugin.path are read, which takes seconds. `others` are the groups of
+    profiles that may run the same connectors.
     """
 
     def __init__(
-        self, app: App, *, validate: bool = True, expected: Mode | None = None, reads_plugins: bool = False
+        self,
+        app: App,
+        *,
+        validate: bool = True,
+        expected: Mode | None = None,
+        reads_plugins: bool = False,
+        others: Mapping[str, App] | None = None,
     ) -> None:
         self.app, self._whole, self.validates, self.expected = app, app, validate, expected
-        self.reads_plugins = reads_plugins
+        self.reads_plugins, self.others = reads_plugins, others or {}
         self._budget: Deadline | None = None
         self._group: GroupObservation | EosctlError | None = None
         self._observation: Observation | EosctlError | None = None

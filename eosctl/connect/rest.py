@@ -26,6 +26,7 @@ from eosctl.core.workers.connector_entry import ConnectorEntry, read_entry
 from eosctl.core.workers.url import NOT_REACHED_HINT, parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import (
+    AlreadyExistsError,
     ConnectError,
     EosctlError,
     NotFoundError,
@@ -38,6 +39,7 @@ from eosctl.machine.answers import LARGEST_ANSWER_BYTES, AnswerTooLargeError, En
 JSON = "application/json"
 # what GET of a connector's config answers with 500 where other requests answer 409 (seen with 3.9.2 and 4.3.1)
 _REBALANCE = "Request cannot be completed because a rebalance is expected"
+_EXISTS = " already exists"  # the end of the message of DistributedHerder.doPutConnectorConfig (3.3 to 4.4)
 # the first Kafka that has a request, by its method and the end of its path
 SINCE = {
     ("GET", "topics"): "2.5 (KIP-558)",
@@ -81,9 +83,13 @@ class Answer(Struct, frozen=True):
             return str(document["message"])
         return None
 
+    def already_exists(self) -> bool:
+        """Check whether the request was to create what is there already."""
+        return self.status == HTTPStatus.CONFLICT and (self.message() or "").endswith(_EXISTS)
+
     def is_rebalancing(self) -> bool:
         """Check whether a rebalance is the only reason why the request was refused."""
-        return self.status == HTTPStatus.CONFLICT or self.message() == _REBALANCE
+        return not self.already_exists() and (self.status == HTTPStatus.CONFLICT or self.message() == _REBALANCE)
 
 
 def since_text(request: str) -> str:
@@ -224,6 +230,14 @@ class RestConnectWorker:
         """Create or change a connector (`PUT /connectors/{c}/config`); ConnectError has an invalid config's errors."""
         self._require_trust(CONNECTOR_CONFIG)
         self._done("PUT", f"{_path(connector)}/config", body=dict(config))
+
+    def create_connector(self, connector: str, config: Mapping[str, str], state: str) -> None:
+        """Create a connector in a state (`POST /connectors` with `initial_state`, 3.7+, KIP-980).
+
+        Raises AlreadyExistsError; ConnectError has an invalid config's errors.
+        """
+        self._require_trust(CONNECTOR_CONFIG)
+        self._done("POST", "/connectors", body={"name": connector, "config": dict(config), "initial_state": state})
 
     def delete_connector(self, connector: str) -> None:
         """Delete the connector (`DELETE /connectors/{c}`). Raises NotFoundError."""
@@ -367,7 +381,8 @@ class RestConnectWorker:
         if message is not None and isinstance(body, Mapping):
             from eosctl.core.clients.hidden_secrets import without_values
 
-            message = without_values(message, body)
+            config = body.get("config")
+            message = without_values(message, config if isinstance(config, Mapping) else body)
         where = f"{request} at {self.url}"
         if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return UnauthorizedError(
@@ -390,6 +405,8 @@ class RestConnectWorker:
             )
         if answer.status == HTTPStatus.NOT_FOUND:
             return NotFoundError(f"{where}: {message}", hint="`eosctl workers list` shows what runs in the group.")
+        if answer.already_exists():
+            return AlreadyExistsError(f"{where}: {message}", hint=AlreadyExistsError.code.next)
         if answer.is_rebalancing():
             return ConnectError(
                 f"{where}: {message}", hint="A rebalance went on all the time; run again when it is over."

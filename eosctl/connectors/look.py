@@ -234,7 +234,7 @@ def require_stable_group(app: App) -> str:
     group, cluster_id = read_group(app)
     if not group.members:
         raise RefusedError(
-            f"group {group.group_id} has no workers; a switch needs one", hint="Check -g, or start the workers."
+            f"group {group.group_id} has no workers, and this needs one", hint="Check -g, or start the workers."
         )
     if group.state != "Stable":
         raise RefusedError(
@@ -270,10 +270,10 @@ def require_switchable(app: App, connector: str, now: ConnectorNow, version: str
             f"connector {connector} is {now.state}: it is unknown whether it should run; nothing was written",
             hint="Run again when it is RUNNING, PAUSED, STOPPED or FAILED.",
         )
-    _require_same_config_topic(app, connector, now)
+    require_same_config_topic(app, connector, now)
 
 
-def _require_same_config_topic(app: App, connector: str, now: ConnectorNow) -> None:
+def require_same_config_topic(app: App, connector: str, now: ConnectorNow) -> None:
     """Raise RefusedError unless the group's config topic has the very config that the worker shows."""
     with app.topics() as topics:
         found = find_config_topic(app, topics)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Literal
 
 from eosctl.foreign import printable
-from eosctl.output.cells import format_cell, summary_lines
+from eosctl.output.cells import TOTAL, format_cell, summary_lines
 from eosctl.output.rows import Kind, Printed, Text, plan_and_result
 from eosctl.report import Report
 
@@ -45,7 +45,7 @@ class ChangeSummary(Printed):
     connector: Connector
     action: Annotated[Verb, "What is asked of the connector."]
     state: State
-    tasks: Annotated[int, "How many tasks the connector has."]
+    tasks: Annotated[int, "How many tasks the connector has.", TOTAL]
     failed: Annotated[int, "How many parts of the connector are FAILED."]
 
 
@@ -73,7 +73,7 @@ class TraceSummary(Printed):
 
     connector: Connector
     state: State
-    tasks: Annotated[int, "How many tasks the connector has."]
+    tasks: Annotated[int, "How many tasks the connector has.", TOTAL]
     failed: Annotated[int, "How many parts of the connector are FAILED."]
 
 

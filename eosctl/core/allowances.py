@@ -43,6 +43,17 @@ class Waiver(StrEnum):
     OVERWRITE_NEWER = "--overwrite-newer", "Also replace records that someone else wrote since."
     ALLOW_OPEN_TRANSACTIONS = "--allow-open-transactions", "Ignore records hidden by open transactions."
     ACCEPT_DRIFT = "--accept-drift", "Apply despite new offsets on this side (repeatable)."
+    OVERWRITE_OFFSETS = (
+        "--overwrite-offsets",
+        "Replace the offsets that a deleted connector of this name left; they are backed up.",
+    )
+    READ_TWICE = "--read-twice", "Create it although a running connector reads the same source partitions."
+    READ_AGAIN = "--read-again", "Go on although the connector reads source partitions again from the beginning."
+    UNKNOWN_PARTITIONS = (
+        "--unknown-partitions",
+        "Go on although it is unknown which source partitions are read again.",
+    )
+    MAY_SKIP = "--may-skip", "Change settings that may skip records of the source, or apply offsets to another one."
     START_OVER = "--start-over", "Ignore an unfinished upgrade and make a new plan."
     ACCEPT_GATE = (
         "--accept-gate",
@@ -63,7 +74,7 @@ class Waiver(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Allowances:
-    """The checks of an offset write or a migration that the user waived by name; plan and result list them.
+    """The checks of an offset write, a connector or a migration that the user waived by name; results list them.
 
     `accept_drift` are the sides of a migration that may have new offsets since it was planned.
     """
@@ -72,6 +83,11 @@ class Allowances:
     force_running: bool = False
     force_shape: bool = False
     allow_open_transactions: bool = False
+    overwrite_offsets: bool = False
+    read_twice: bool = False
+    read_again: bool = False
+    unknown_partitions: bool = False
+    may_skip: bool = False
     accept_drift: Collection[str] = ()
 
     def names(self) -> list[str]:
@@ -81,6 +97,11 @@ class Allowances:
             Waiver.FORCE_RUNNING: self.force_running,
             Waiver.FORCE_SHAPE: self.force_shape,
             Waiver.ALLOW_OPEN_TRANSACTIONS: self.allow_open_transactions,
+            Waiver.OVERWRITE_OFFSETS: self.overwrite_offsets,
+            Waiver.READ_TWICE: self.read_twice,
+            Waiver.READ_AGAIN: self.read_again,
+            Waiver.UNKNOWN_PARTITIONS: self.unknown_partitions,
+            Waiver.MAY_SKIP: self.may_skip,
         }
         flags = [waiver.word for waiver, is_given in given.items() if is_given]
         return flags + [f"{Waiver.ACCEPT_DRIFT.word} {side}" for side in sorted(set(self.accept_drift))]

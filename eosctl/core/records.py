@@ -371,7 +371,7 @@ def read_records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
 def numbered_documents(
     lines: Iterable[bytes], *, name: str, first: int = 1
 ) -> Iterator[tuple[int, Mapping[str, object], Record]]:
-    """Yield line numbers (the `first` line has number `first`), JSON objects and records.
+    """Yield line numbers (the `first` line has number `first`), JSON objects and records, without a snapshot's header.
 
     Raises InputFileError that names the file and the line.
     """
@@ -380,6 +380,8 @@ def numbered_documents(
             continue
         try:
             document = json.loads(line.decode("utf-8"))
+            if is_header(document):
+                continue
             record = _record(document)
         except (ValueError, RecursionError) as exc:
             why = f"not JSON at column {exc.colno}" if isinstance(exc, json.JSONDecodeError) else exc
@@ -388,6 +390,15 @@ def numbered_documents(
                 hint=RECORD_HINT,
             ) from exc
         yield number, document, record
+
+
+HEADER = "eosctl"
+"""The member by which the first line of a snapshot is no record; its value is what the file is."""
+
+
+def is_header(document: object) -> bool:
+    """Decide whether a line says what its file is, in place of a record."""
+    return isinstance(document, dict) and HEADER in document and "topic" not in document
 
 
 def _record(document: object) -> Record:

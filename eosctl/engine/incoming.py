@@ -15,7 +15,7 @@ from eosctl.core.offsets.records import IgnoredKey, decode_key
 from eosctl.core.offsets.views import KeyAction
 from eosctl.core.records import UNKNOWN
 from eosctl.engine.columns import arrow_schema, batch_of_columns, filter_rows, one_array, row_numbers, same
-from eosctl.engine.keys import homes_by, homes_of, owners_of, places_of, rows_of
+from eosctl.engine.keys import homes_by, homes_of, owners_of, places_of, renamed, rows_of
 from eosctl.engine.planned import writes_of
 from eosctl.engine.reading.heads import headers_text
 from eosctl.engine.rule import first_of, is_sent, newest_per_key
@@ -50,6 +50,19 @@ def without_keyless(incoming: pa.Table) -> pa.Table:
 def with_keys(incoming: pa.Table, keys: Sequence[bytes]) -> pa.Table:
     """Replace the keys."""
     return incoming.set_column(incoming.column_names.index("key"), "key", pa.array(keys, incoming["key"].type))
+
+
+def owners_in(incoming: pa.Table) -> set[str]:
+    """Return the connectors of the keys; keys that Connect ignores have none."""
+    return set(pc.unique(owners_of(one_array(incoming["key"]))).drop_null().to_pylist())
+
+
+def under_name(incoming: pa.Table, connector: str) -> pa.Table:
+    """Put another connector's name into the keys; every other byte of them stays."""
+    keys = one_array(incoming["key"])
+    owners = owners_of(keys)
+    renames = dict.fromkeys(pc.unique(owners).drop_null().to_pylist(), connector)
+    return with_keys(incoming, renamed(keys, owners, renames).to_pylist())
 
 
 def with_partitions(incoming: pa.Table, partitions: int, *, keep: bool) -> pa.Table:

@@ -64,6 +64,10 @@ class PlannedWrites:
         """Return writes that were planned one by one."""
         return cls([_table_of(writes)])
 
+    def followed_by(self, others: PlannedWrites) -> PlannedWrites:
+        """Return these writes and then the others; no key may be in both."""
+        return PlannedWrites((*self._parts, *others._parts))
+
     def count_parts(self) -> int:
         """Return the number of `tables`."""
         return len(self._parts)

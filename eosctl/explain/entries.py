@@ -21,10 +21,12 @@ from eosctl.core import open_transactions
 from eosctl.core.configs import fold
 from eosctl.core.offsets import codes as offsets_topics
 from eosctl.core.workers import codes as metrics
+from eosctl.create import codes as create
 from eosctl.failures import codes as failures
 from eosctl.fence import codes as fence
 from eosctl.group import codes as group
 from eosctl.migrate import codes as migrate
+from eosctl.move import codes as move
 from eosctl.observation.connectors import codes as connector_configs
 from eosctl.offsets import codes as offsets
 from eosctl.plugins import codes as plugins
@@ -157,8 +159,8 @@ WORDS = (
 
 MODULES = (
     *(errors, open_transactions, fold, offsets_topics, metrics, collect),
-    *(state, failures, group, connectors, txn, acls, fence),
-    *(offsets, task_counts, migrate, plugins),
+    *(state, failures, group, connectors, create, txn, acls, fence),
+    *(offsets, task_counts, migrate, move, plugins),
     *(profiles, rescue, connector_configs, upgrade, checks, audit, rehearse),
 )
 """The modules that declare codes."""

@@ -76,6 +76,53 @@ class CompletionData(Printed):
     script: Annotated[str, "The script, to be loaded into the shell."]
 
 
+class CommandOption(Printed):
+    """An option of a command."""
+
+    names: Annotated[list[str], "The spellings, as they are typed."]
+    type: Annotated[str, "The type of its value: `flag` and `count` take none."]
+    choices: Annotated[list[str] | None, "The values that it takes; null where they are not listed."]
+    metavar: Annotated[str | None, "The value's name in help; null for what takes none."]
+    default: Annotated[object, "The default; null where there is none."]
+    required: Annotated[bool, "Whether the command needs it."]
+    repeatable: Annotated[bool, "Whether it may be given several times."]
+    env: Annotated[list[str], "The environment variables that give it, beside the profile's."]
+    help: Annotated[str, "What it does."]
+
+
+class CommandArgument(Printed):
+    """An argument of a command."""
+
+    name: Annotated[str, "The name in help."]
+    type: Annotated[str, "The type of its value."]
+    choices: Annotated[list[str] | None, "The values that it takes; null where they are not listed."]
+    required: Annotated[bool, "Whether the command needs it."]
+    repeatable: Annotated[bool, "Whether there may be several."]
+
+
+class CommandRow(Printed):
+    """A command, or a group of commands."""
+
+    command: Annotated[str, "The words behind `eosctl`."]
+    purpose: Annotated[str, "The group of `eosctl --help` that it belongs to."]
+    help: Annotated[str, "What it does, in one sentence."]
+    commands: Annotated[list[str], "The names of its sub-commands; none for a command that runs."]
+    arguments: Annotated[list[CommandArgument], "Its arguments, in order."]
+    options: Annotated[list[CommandOption], "Its own options."]
+
+
+class CommandTreeSummary(Printed):
+    """The number of commands."""
+
+    commands: Annotated[int, "How many commands and groups of commands there are."]
+
+
+class CommandTree(Printed):
+    """The options of every command."""
+
+    global_options: Annotated[list[CommandOption], "The options that every command takes."]
+
+
 def _explained(report: Report) -> Iterable[str]:
     """Yield each entry as a sentence, with the next step below it or all that the dictionary of failures has."""
     rows = report.rows_of(ExplainedRow)
@@ -119,6 +166,14 @@ SCHEMA = Kind(
     summary=KindSummary,
     data=SchemaData,
     text=Text(columns=(), lines=_schema, prose=False),
+)
+COMMAND_TREE = Kind(
+    "command-tree",
+    "Every command with its arguments and options, by `eosctl --help-json`.",
+    row=CommandRow,
+    summary=CommandTreeSummary,
+    data=CommandTree,
+    text=Text(columns=("command", "help")),
 )
 COMPLETION = Kind(
     "completion", "A completion script.", data=CompletionData, text=Text(columns=(), lines=_script, prose=False)

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, UnsetType
 
 from eosctl.foreign import printable
+from eosctl.output.cells import TOTAL
 from eosctl.output.documents import yaml_text
 from eosctl.output.rows import Header, Kind, Printed, Text
 from eosctl.report import Report
@@ -27,7 +28,7 @@ class CollectionRow(Printed):
 class ExporterSummary(Printed):
     """The number of sources."""
 
-    sources: Annotated[int, "How many sources there are."]
+    sources: Annotated[int, "How many sources there are.", TOTAL]
     failed: Annotated[int, "How many of them failed the last time."]
 
 

@@ -18,8 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 
 from eosctl.app import App
-from eosctl.connectors.holders import holders_of_shown
-from eosctl.connectors.look import unknown_connector
+from eosctl.connectors.change import await_stopped
+from eosctl.connectors.holders import holders_of_shown, is_at_rest
+from eosctl.connectors.look import look_at, unknown_connector
 from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.java.properties import LONG_BITS, java_number
 from eosctl.core.transactions import (
@@ -214,6 +215,20 @@ def _compare(
         moved = KafkaFault(-1, "NOT_FENCED", "its producer has gone on, and nothing shows that it was fenced")
         return FenceAnswer(transactional_id, now.coordinator, fault=moved, confirmed=False)
     return FenceAnswer(transactional_id, now.coordinator, now.producer_id, now.producer_epoch)
+
+
+def stop_and_fence(app: App, connector: str, url: str, *, tasks: int, hint: str, where: App | None = None) -> str:
+    """Stop the connector until no member of the stable group holds a task, then fence their ids; return what was done.
+
+    After that no task moves the offsets. `tasks` and `where` are as in `fence_former_tasks`.
+    """
+    was_stopped = is_at_rest(app, connector, look_at(app, connector, url).entry)
+    if not was_stopped:
+        app.worker(url).set_state(connector, "stop")
+    await_stopped(app, connector, url, hint=hint)
+    fenced = fence_former_tasks(app, connector, tasks=tasks, where=where)
+    stopped = "it is STOPPED and has no task" if was_stopped else "STOPPED, no task left"
+    return ", ".join(filter(None, (stopped, fenced)))
 
 
 _AUTHORIZATION_FAILED = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"

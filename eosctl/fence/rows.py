@@ -106,7 +106,7 @@ def fence_part(report: Report) -> FencePart:
 
 _BEFORE = (
     *("transactional_id", "owner", "coordinator", "before.state", "before.producer_id", "before.producer_epoch"),
-    *("before.transaction_timeout_ms", "before.open_for"),
+    *("before.transaction_timeout_ms", "before.open_for?"),
 )
 _MOST_ROWS = 20
 FENCE_PLAN, FENCE_RESULT = plan_and_result(
@@ -123,7 +123,7 @@ FENCE_PLAN, FENCE_RESULT = plan_and_result(
     ),
     result={
         "text": Text(
-            columns=(*_BEFORE, "after.producer_id", "after.producer_epoch", "outcome", "error.message"),
+            columns=(*_BEFORE, "after.producer_id", "after.producer_epoch", "outcome", "error.message?"),
             wide=("confirmed_by", "live.worker"),
             empty="There was nothing to fence.",
             most_rows=_MOST_ROWS,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -22,6 +23,7 @@ from eosctl.foreign import shell_word
 
 _BEGIN_EVERY_BYTES = 1 << 24
 _MOST_LINKS = 40
+_DRAFT = r"\.[0-9a-f]{32}\.new"
 _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -281,6 +283,14 @@ def _named(draft: Path, path: Path) -> Path:
                 draft.replace(free)
             return free
     raise AssertionError("numbers end")
+
+
+def remove_old_drafts(folder: Path, *, before_s: float) -> None:
+    """Remove the drafts of `write_whole` that killed runs left in a folder and nobody has written to since a time."""
+    for draft in folder.glob(".*.new"):
+        with suppress(OSError):
+            if re.fullmatch(_DRAFT, draft.name) and draft.lstat().st_mtime < before_s:
+                draft.unlink()
 
 
 def write_steadily(file: IO[bytes], blocks: Iterable[bytes]) -> None:

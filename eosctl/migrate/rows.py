@@ -11,7 +11,7 @@ from eosctl.core.offsets.views import KeyAction
 from eosctl.migrate.journal import Stage
 from eosctl.offsets.rows import Key, SourcePartition
 from eosctl.offsets.write_rows import ActionCounts, TopicPart, new_topic_lines
-from eosctl.output.cells import format_cell, summary_lines
+from eosctl.output.cells import TOTAL, format_cell, summary_lines
 from eosctl.output.rows import Counts, Header, Kind, Place, Printed, Text
 from eosctl.report import Report
 
@@ -99,7 +99,7 @@ class MigrationSummary(Printed):
     """Counts of the records that were read, by what becomes of them."""
 
     connectors: Annotated[int, "How many connectors are migrated."]
-    records: Annotated[int, "How many records were read."]
+    records: Annotated[int, "How many records were read.", TOTAL]
     older: Annotated[int, "Records that a newer one of the same key supersedes."]
     unowned: Annotated[int, "Keys in which no connector can be read."]
     not_selected: Annotated[int, "Keys of connectors that are not migrated, or not from that topic."]
@@ -116,7 +116,7 @@ class MigratedSummary(MigrationSummary):
     sent: Annotated[int | None, "How many records this run wrote; null if unknown."]
     already_written: Annotated[int, "How many an earlier run had written."]
     transactions: Annotated[int | None, "How many transactions they were written in; null if unknown."]
-    verified: Annotated[int, "Keys that were found as planned afterwards."]
+    verified: Annotated[int, "Keys that were found as planned afterwards.", TOTAL]
     differing: Annotated[int, "Keys that were not found as planned."]
     hidden: Annotated[int, "Keys that could not be compared."]
 

@@ -27,6 +27,7 @@ from eosctl.group.members import DEAD, ConnectGroup, connect_group
 from eosctl.group.observation.rules import (
     ABORTS,
     OTHER_GROUPS,
+    GroupWork,
     Observation,
     ObservedConnector,
     OngoingTransaction,
@@ -280,9 +281,18 @@ def _not_known(admin: TransactionAdmin, ids: list[TransactionalId]) -> list[Tran
 def _rivals(_app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
     group_id = observation.group_id or ""
     tasks: list[Work] = [(each.name, task) for each in observation.sources() for task in each.tasks()]
+    found, hidden = find_rival_groups(admin, group_id, our_ids(group_id, tasks))
+    seen = replace(observation, rival_groups=found)
+    return seen.without([OTHER_GROUPS], "; ".join(each.message for each in hidden), forbidden=True) if hidden else seen
+
+
+def find_rival_groups(
+    admin: TransactionAdmin, group_id: str, ids: Iterable[TransactionalId]
+) -> tuple[GroupWork, list[UnauthorizedError]]:
+    """Return the other Connect groups that may use one of `ids`, with their work, and the errors of hidden ones."""
     found: dict[str, tuple[Work, ...] | None] = {}
     hidden: list[UnauthorizedError] = []
-    for name in rival_groups(group_id, our_ids(group_id, tasks)):
+    for name in rival_groups(group_id, ids):
         try:
             raw = admin.describe_group(name)
         except UnauthorizedError as exc:
@@ -290,8 +300,7 @@ def _rivals(_app: App, admin: TransactionAdmin, observation: Observation) -> Obs
             continue
         if raw.state != DEAD and raw.protocol_type == PROTOCOL_TYPE:
             found[name] = _work_of(connect_group(raw))
-    seen = replace(observation, rival_groups=found)
-    return seen.without([OTHER_GROUPS], "; ".join(each.message for each in hidden), forbidden=True) if hidden else seen
+    return found, hidden
 
 
 def _work_of(group: ConnectGroup) -> tuple[Work, ...] | None:

@@ -76,6 +76,22 @@ SOURCE_KEEPS = warning(
     "The source of a well-known connector delivers only what it still has, whatever the offset says.",
     "Look there whether it still has the records; Debezium's signal table asks for rows again.",
 )
+CONFIG_NOT_VALID = error(
+    "config_not_valid",
+    "A worker would not take the config: Connect or the connector itself objects to it.",
+    "Correct what is named. The connector's own checks may ask its source: see whether that can be reached.",
+)
+CONFIG_NOT_VALIDATED = warning(
+    "config_not_validated",
+    "No worker could validate the config.",
+    "Give the URL of a worker (-u) that has the connector's plugin.",
+)
+STARTS_OVER = error(
+    "starts_over",
+    "A connector's config names source partitions that have no offset: there it reads from the beginning, or takes a "
+    "snapshot, by its own settings.",
+    "Keep the property that names them as it was, or give them offsets before it starts (`eosctl offsets set`).",
+)
 NEW_KEY = warning(
     "new_key",
     "No record has this source partition: its key had to be made up.",
@@ -172,3 +188,28 @@ NOTHING_COMMITTED_YET = warning(
     "If the source is not idle, see the worker's log.",
 )
 ONLY_IN_TARGET = warning("only_in_target", "The target has offsets that the source lacks; they will count.")
+SOURCE_PARTITIONS_CHANGED = finding(
+    "source_partitions_changed",
+    "Since a change of its config a connector has none of the source partitions that it had before, and their offsets "
+    "are left behind. Where the others had no offset, it started over: it reads from the beginning, or takes a "
+    "snapshot. Of a connector whose class is not known, this is only seen by what it has committed.",
+    "If it was not meant: stop it, change the property back, or give the new source partitions the offsets of the old "
+    "ones (`eosctl offsets set`). If it was: `eosctl offsets reset` of the old ones.",
+)
+
+
+SNAPSHOT_UNREAD = warning(
+    "snapshot_unread",
+    "A file of a snapshot can't be read, or is not whole: versions in it are not shown.",
+    "Take a whole copy of it, or remove it.",
+)
+SNAPSHOT_INCOMPLETE = warning(
+    "snapshot_incomplete",
+    "A snapshot lacks a topic, or what lies behind an open transaction.",
+    "Mend what the message names; the next snapshot has it.",
+)
+SNAPSHOT_NOT_REMOVED = warning(
+    "snapshot_not_removed",
+    "An old file of a snapshot could not be removed.",
+    "Remove it, or check the folder's rights.",
+)

@@ -314,7 +314,7 @@ def _source_lines(report: Report) -> Iterator[str]:
 
 _LIST_COLUMNS = (
     *("connector", "source_partition", "stores.global", "stores.dedicated"),
-    *("effective.documented", "effective.runtime", "age", "flags"),
+    *("effective.documented", "effective.runtime", "age", "flags?"),
 )
 _LIST_TEXT = Text(
     columns=_LIST_COLUMNS,

@@ -284,9 +284,10 @@ def _json_text(value: object) -> str:
 
 
 def _former_lines(data: EditPlanData) -> Iterator[str]:
-    """Yield the versions of the log that the new offsets are taken from."""
+    """Yield the versions that the new offsets are taken from, and the snapshot of one that the log does not have."""
     for version in data.as_of or ():
-        yield f"{_json_text(version.source_partition)} as of {version.at()}, {version.timestamp}"
+        file = f", in {version.file}" if version.file else ""
+        yield f"{_json_text(version.source_partition)} as of {version.at()}, {version.timestamp}{file}"
 
 
 def _edit_lines(report: Report) -> Iterator[str]:
@@ -347,3 +348,7 @@ SET = WriteKinds("offsets-set", OFFSETS_SET_PLAN, OFFSETS_SET_RESULT)
 RESET = WriteKinds("offsets-reset", OFFSETS_RESET_PLAN, OFFSETS_RESET_RESULT, "Delete")
 SWITCH = WriteKinds("offsets-switch", OFFSETS_MERGE_PLAN, OFFSETS_MERGE_RESULT)
 """The merge within a switch: its report is a part of that of the switch."""
+MOVE = WriteKinds("connectors-move", OFFSETS_MERGE_PLAN, OFFSETS_MERGE_RESULT)
+"""The offsets of a connector that moves to another group: their report is a part of that of the move."""
+CREATE = WriteKinds("connectors-create", OFFSETS_IMPORT_PLAN, OFFSETS_IMPORT_RESULT)
+"""The offsets of a new connector: their report is a part of that of `connectors create` and `apply`."""

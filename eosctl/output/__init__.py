@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import IO
 
 from eosctl.foreign import lines_of
 from eosctl.output.documents import write_json, write_ndjson, write_yaml
 from eosctl.output.text import write_text
-from eosctl.report import Report
+from eosctl.report import Problem, Report
 
 _FOR_PROGRAMS = {"json": write_json, "yaml": write_yaml, "ndjson": write_ndjson}
 
@@ -24,8 +25,10 @@ def render_report(report: Report, *, output: str, stream: IO[str], color: bool, 
         write_text(report, stream, color=color, wide=output == "wide", most_rows=most_rows)
 
 
-def render_problems(report: Report, *, stream: IO[str]) -> None:
-    """Write errors and warnings, one line each, with their hints."""
+def render_problems(report: Report, *, stream: IO[str], without: Sequence[Problem] = ()) -> None:
+    """Write errors and warnings, one line each, with their hints; of those in `without` the errors alone."""
     for problem in report.problems:
+        if problem in without and problem.severity == "warning":
+            continue
         stream.writelines(f"{line}\n" for line in lines_of(f"{problem.severity}: " + problem.message))
         stream.writelines(f"  {line}\n" for line in lines_of(problem.hint or ""))

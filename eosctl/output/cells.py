@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -89,14 +89,71 @@ def duration(milliseconds: int) -> str:
     return f"{seconds}s"
 
 
+class Total(msgspec.Struct, frozen=True):
+    """The mark of a summary's number that is shown even if it is 0: how much was looked at, proven or read back."""
+
+
+TOTAL = Total()
+
+
+class Brief(str):
+    """A closing line of text, empty for none, and the lines that `-o wide` has in its place."""
+
+    __slots__ = ("whole",)
+    whole: tuple[str, ...]
+
+    def __new__(cls, line: str, *, whole: Iterable[str]) -> Brief:
+        brief = super().__new__(cls, line)
+        brief.whole = tuple(whole)
+        return brief
+
+
 def summary_lines(report: Report) -> Iterable[str]:
-    """Yield the summary as one line of `key: value` pairs, then the files and the undo command of the report."""
-    pairs = [pair for key, value in plain(report.summary).items() for pair in _summary_pairs(key, value)]
-    if pairs:
-        yield ", ".join(pairs)
+    """Yield the summary as one line of `key: value` pairs, then the files and the undo command of the report.
+
+    Numbers that are 0 are in `-o wide` only, but for totals. A summary without a class, which marks none, is shown
+    whole, and so is one of zeros where the report has no other text.
+    """
+    members = plain(report.summary)
+    whole = summary_line(members)
+    line = summary_line(_without_zeros(report.summary, members))
+    if line or report.rows or _words_without_rows(report):
+        yield Brief(line, whole=[whole] if whole else [])
+    elif whole:
+        yield whole
     for key in ("file", "plan_file", "backup", "undo"):
         if value := report.datum(key):
             yield f"{key.replace('_', ' ')}: {format_cell(value)}"
+
+
+def summary_line(members: Mapping[str, object]) -> str:
+    """Format all members of a summary as `key: value` pairs in one line."""
+    return ", ".join(pair for key, value in members.items() for pair in _summary_pairs(key, value))
+
+
+def _without_zeros(summary: object, members: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the members of a summary without numbers that are 0 and no totals, those of its counts too."""
+    if not isinstance(summary, msgspec.Struct):
+        return members
+    hints = get_type_hints(type(summary), include_extras=True)
+    totals = {name for name, hint in hints.items() if TOTAL in getattr(hint, "__metadata__", ())}
+    shown = {key: value for key, value in members.items() if key in totals or not _is_zero(value)}
+    return {key: _above_zero(value) if isinstance(value, Mapping) else value for key, value in shown.items()}
+
+
+def _is_zero(value: object) -> bool:
+    """Decide whether a value is the number 0, or a list without members; false and null may be what matters."""
+    return (type(value) is int and value == 0) or value == []
+
+
+def _above_zero(counts: Mapping[str, object]) -> Mapping[str, object]:
+    return {name: count for name, count in counts.items() if not _is_zero(count)}
+
+
+def _words_without_rows(report: Report) -> str:
+    """Return the sentence that text has in place of rows; empty if it has none."""
+    text = getattr(report.kind, "text", None)
+    return text.empty if text else ""
 
 
 def _summary_pairs(key: str, value: object) -> list[str]:

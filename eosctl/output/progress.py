@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import IO, TYPE_CHECKING, Any
 
-from eosctl.deadline import Clock, Event
+from eosctl.deadline import Clock, Event, MessageStyle
 from eosctl.foreign import lines_of, printable
 from eosctl.output.cells import duration
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _QUIET_S = 2.0
 _LINE_EVERY_S = 10.0
+_STYLES = {"heading": "\x1b[1m", "command": "\x1b[36m", "good": "\x1b[32m", "bad": "\x1b[31m"}
 _BAR_WIDTH = 20  # characters: name, bar and counts fit 80 columns
 
 
@@ -54,7 +55,7 @@ class ProgressMessages:
         elif event.done is not None:
             self._progress(event, event.done)
         elif event.message:
-            self._say("warning: " + event.message if event.warning else event.message)
+            self._say("warning: " + event.message if event.warning else event.message, event.style)
 
     def close(self) -> None:
         """Remove bars from the terminal, and leave a table there in its last state; safe to call twice."""
@@ -76,8 +77,12 @@ class ProgressMessages:
             self._board = Board(self._stream, self._clock)
         self._board.show(event)
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, style: MessageStyle = "") -> None:
         clean = "\n".join(lines_of(text))
+        if style and self._live and self._display is None and self._board is None:
+            self._stream.write(f"{_STYLES[style]}{clean}\x1b[0m\n")
+            self._stream.flush()
+            return
         if self._board is not None:
             self._board.say(clean)
             return

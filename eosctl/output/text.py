@@ -18,7 +18,7 @@ from typing import IO, Protocol
 from eosctl.core.wording import COMMAND
 from eosctl.errors import ExitCode
 from eosctl.foreign import lines_of, printable
-from eosctl.output.cells import Column, View, format_cell, summary_lines
+from eosctl.output.cells import Brief, Column, View, format_cell, summary_lines
 from eosctl.output.rows import Text
 from eosctl.report import Report, Row
 
@@ -108,10 +108,26 @@ def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most
         stream.write(view.empty + "\n")
     if len(rows) < len(report.rows):
         left = len(report.rows) - len(rows)
-        stream.write(f"... and {left:,} more {'row' if left == 1 else 'rows'}; -o json has them all\n")
+        where = "-o json has them all" if len(rows) == view.most_rows else "--dry-run shows more"
+        stream.write(f"... and {left:,} more {'row' if left == 1 else 'rows'}; {where}\n")
     more = view.wide_footer(report) if wide and view.wide_footer else ()
-    for line in map(printable, (*view.footer(report), *more)):
+    for line in map(printable, _closing_lines((*view.footer(report), *more), wide=wide)):
         stream.writelines(f"{part}\n" for part in (fold(line, width) if view.prose else [line]))
+
+
+def _closing_lines(lines: Iterable[str], *, wide: bool) -> Sequence[str]:
+    """Return the lines, those that are brief in their form; without blank lines at the end."""
+    shown: list[str] = []
+    for line in lines:
+        if not isinstance(line, Brief):
+            shown.append(line)
+        elif wide:
+            shown.extend(line.whole)
+        elif line:
+            shown.append(line)
+    while shown and not shown[-1]:
+        shown.pop()
+    return shown
 
 
 def _view(report: Report) -> View:

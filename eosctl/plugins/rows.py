@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from eosctl.output.cells import TOTAL
 from eosctl.output.rows import Counts, FindingRow, Kind, Printed, UnseenParts
 from eosctl.output.text import findings_text
 
@@ -36,7 +37,7 @@ class PlannedPlugins(PluginsPart, kw_only=True):
 class PluginsSummary(Printed):
     """The number of plugins and of findings."""
 
-    plugins: Annotated[int, "How many classes Connect can run."]
+    plugins: Annotated[int, "How many classes Connect can run.", TOTAL]
     findings: Annotated[int, "How many findings there are."]
     unseen: Annotated[int, "How much could not be seen."]
     counts: Annotated[Counts, "How many findings have each severity."]

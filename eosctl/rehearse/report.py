@@ -13,6 +13,7 @@ from eosctl.core.wording import rfc3339
 from eosctl.errors import ExitCode
 from eosctl.foreign import html_text
 from eosctl.output.cells import duration
+from eosctl.output.page import facts_list, page, table, verdict_line
 from eosctl.rehearse import codes
 from eosctl.rehearse import plan as feed
 from eosctl.rehearse.plan import DUPLICATES, LOSS, TRANSACTIONS, RehearsalPlan
@@ -128,21 +129,6 @@ def _summary(plan: RehearsalPlan) -> dict[str, Any]:
     }
 
 
-_STYLE = """
-:root { color-scheme: light dark; --line: #8886; --ok: #1a7f37; --bad: #b42318; --open: #8a6100 }
-@media (prefers-color-scheme: dark) { :root { --ok: #3fb950; --bad: #ff7b72; --open: #e3b341 } }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse; width: 100% }
-th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line) }
-th[scope=row] { font-weight: 600; white-space: nowrap }
-.exactly_once { color: var(--ok) } .not_exactly_once, .not_recovered { color: var(--bad) }
-.unproven, .exactly_once_by_transactions { color: var(--open) }
-.verdict { font-weight: 600; white-space: nowrap }
-code { overflow-wrap: anywhere }
-@media print { body { margin: 0; max-width: none } tr { break-inside: avoid } }
-"""
-
-
 def write_page(report: Report, path: Path) -> None:
     """Write the page; raise EosctlError if that fails, and keep what was there before."""
     write_blocks(path.expanduser(), [page_of(report).encode()])
@@ -150,59 +136,56 @@ def write_page(report: Report, path: Path) -> None:
 
 def page_of(report: Report) -> str:
     """Return the HTML page of a `rehearse-result`."""
+    title = f"Rehearsal of {report.summary_of(RehearsalSummary).connector}"
+    return "".join(f"{line}\n" for line in page(title, _body(report, title), made_ms=None))
+
+
+def _body(report: Report, title: str) -> Iterator[str]:
     summary, data = report.summary_of(RehearsalSummary), report.data_of(Surroundings)
-    title = f"Rehearsal of {html_text(summary.connector)}"
-    rows = "\n".join(_row(row) for row in report.rows_of(FaultRow))
-    facts = "\n".join(
-        f"<tr><th scope=row>{html_text(name)}</th><td>{value}</td></tr>" for name, value in _facts(report)
-    )
-    problems = "".join(f"<p class=not_recovered>{html_text(each.message)}</p>" for each in report.problems)
-    return (
-        f"<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n<title>{title}</title>\n"
-        '<meta name=viewport content="width=device-width, initial-scale=1">\n<link rel=icon href="data:,">\n'
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
-        f"<p>{_verdict(summary.verdict)}: {summary.exactly_once} of {len(report.rows)} exactly once, "
+    yield f"<h1>{html_text(title)}</h1>"
+    yield verdict_line(summary.verdict.value, _words(summary.verdict))
+    yield (
+        f"<p>{summary.exactly_once} of {len(report.rows)} exactly once, "
         f"{summary.exactly_once_by_transactions} as far as transactions show, {summary.failed} failed, "
         f"{summary.unproven} unproven. Judged: {', '.join(summary.judged)}; not judged: "
-        f"{', '.join(summary.not_judged) or 'nothing'}.</p>\n{problems}\n"
-        "<h2>Faults</h2>\n<table>\n<thead><tr><th>Fault<th>At<th>Recovered<th>Verdict<th>What was seen</tr></thead>\n"
-        f"<tbody>\n{rows}\n</tbody>\n</table>\n<h2>What was rehearsed</h2>\n<table>\n<tbody>\n{facts}\n</tbody>\n"
-        f"</table>\n<p>Repeat with: <code>{html_text(data.repeat)}</code></p>\n</body>\n</html>\n"
+        f"{', '.join(summary.not_judged) or 'nothing'}.</p>"
     )
+    yield from (f'<p class="bad">{html_text(each.message)}</p>' for each in report.problems)
+    yield "<h2>Faults</h2>"
+    yield from table(("Fault", "At", "Recovered", "Verdict", "What was seen"), map(_cells, report.rows_of(FaultRow)))
+    yield "<h2>What was rehearsed</h2>"
+    yield from facts_list(_facts(report))
+    yield f"<p>Repeat with: <code>{html_text(data.repeat)}</code></p>"
 
 
-def _row(row: FaultRow) -> str:
+def _cells(row: FaultRow) -> Iterator[str]:
     recovered = "no" if row.recovered_ms is None else duration(row.recovered_ms)
     found = "".join(f"<br>{html_text(each.severity)}: {html_text(each.message)}" for each in row.findings)
     window = ""
     if row.window is not None:
         since = rfc3339(row.window.since_ms) if row.window.since_ms else "the beginning"
         window = f"<br>audited: {since} to {rfc3339(row.window.until_ms)}"
-    return (
-        f"<tr><th scope=row>{html_text(row.fault)}</th><td>{rfc3339(row.at_ms)}</td><td>{html_text(recovered)}</td>"
-        f"<td>{_verdict(row.verdict)}</td><td>{html_text(row.evidence)}{window}{found}</td></tr>"
-    )
+    yield f"<td>{html_text(row.fault)}</td><td>{rfc3339(row.at_ms)}</td><td>{html_text(recovered)}</td>"
+    yield f'<td class="{row.verdict.value}">{_words(row.verdict)}</td>'
+    yield f"<td>{html_text(row.evidence)}{window}{found}</td>"
 
 
-def _verdict(verdict: FaultVerdict) -> str:
-    return f'<span class="verdict {verdict.value}">{verdict.replace("_", " ")}</span>'
+def _words(verdict: FaultVerdict) -> str:
+    return verdict.replace("_", " ")
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
     summary, data = report.summary_of(RehearsalSummary), report.data_of(Surroundings)
-    yield "Connector", f"{html_text(summary.connector)} ({html_text(data.connector_class)})"
-    yield "Kafka", html_text(summary.kafka_version)
-    yield "Brokers, workers", f"{summary.brokers}, {summary.workers} (started in mode {html_text(summary.start_mode)})"
+    yield "Connector", f"{summary.connector} ({data.connector_class})"
+    yield "Kafka", summary.kafka_version
+    yield "Brokers, workers", f"{summary.brokers}, {summary.workers} (started in mode {summary.start_mode})"
     yield "Seed", str(summary.seed)
-    for name, value in data.outside.items():
-        yield "Outside system", f"{html_text(name)}: {html_text(value)}"
-    for name, value in data.shared.items():
-        yield "Taken there", f"{html_text(name)}: {html_text(value)}"
+    yield from (("Outside system", f"{name}: {value}") for name, value in data.outside.items())
+    yield from (("Taken there", f"{name}: {value}") for name, value in data.shared.items())
     for label, lines in (
         ("Changed", data.changed),
         ("Taken from the worker", data.taken),
         ("Not taken from it", data.not_taken),
         ("Left out", [f"{each.fault}, which {each.why}" for each in data.left_out]),
     ):
-        if lines:
-            yield label, "<br>".join(map(html_text, lines))
+        yield from ((label, line) for line in lines)

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 
 from eosctl.foreign import shell_word
-from eosctl.output.cells import summary_lines
+from eosctl.output.cells import TOTAL, summary_lines
 from eosctl.output.rows import Kind, Printed, Text
 from eosctl.report import Report
 
@@ -76,7 +76,7 @@ class DownSummary(Printed):
 class DemoSummary(Printed):
     """The number of facts that were as expected."""
 
-    proved: Annotated[int, "How many facts were as expected."]
+    proved: Annotated[int, "How many facts were as expected.", TOTAL]
     wrong: Annotated[int, "How many were not."]
 
 
@@ -140,4 +140,10 @@ SANDBOX_LOGS = Kind(
     "sandbox-logs", "The last lines of logs.", row=LogLine, data=LogFiles, text=Text(empty="the logs are empty")
 )
 SANDBOX_DOWN = Kind("sandbox-down", "What was stopped.", summary=DownSummary)
-DEMO = Kind("demo", "What the demo proved.", row=DemoRow, summary=DemoSummary)
+DEMO = Kind(
+    "demo",
+    "What the demo proved.",
+    row=DemoRow,
+    summary=DemoSummary,
+    text=Text(columns=("step", "proved", "actual", "ok"), wide=("expected",)),
+)

@@ -67,7 +67,11 @@ def keep_removed(app: App, records: Iterable[Record], *, name: str, cluster_id: 
 
 
 def _keep(app: App, blocks: Iterable[bytes], *, name: str) -> Path:
-    """Write a file whose name ends in a digest of its content, and is therefore given at the end."""
+    return keep_digested(_new_path(app, name), blocks)
+
+
+def keep_digested(path: Path, blocks: Iterable[bytes]) -> Path:
+    """Write a file whose name is `path` and a digest of its content, and is therefore given at the end."""
     sha256 = hashlib.sha256()
 
     def digested() -> Iterator[bytes]:
@@ -75,16 +79,20 @@ def _keep(app: App, blocks: Iterable[bytes], *, name: str) -> Path:
             sha256.update(block)
             yield block
 
-    path = _new_path(app, name)
     return write_blocks(
         path, digested(), name=lambda: path.with_name(f"{path.name}-{sha256.hexdigest()[:_DIGITS]}.ndjson")
     )
 
 
 def _new_path(app: App, name: str) -> Path:
-    """Return the path for a file with this name and the current time."""
-    moment = datetime.fromtimestamp(app.clock.now_ms() / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
-    return backup_folder(app) / f"{name}-{moment}Z"
+    """Return the path for a backup with this name and the current time."""
+    return backup_folder(app) / timed_name(name, app.clock.now_ms())
+
+
+def timed_name(name: str, at_ms: int) -> str:
+    """Return the name of a file with a time in UTC: such names sort by time."""
+    moment = datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
+    return f"{name}-{moment}Z"
 
 
 def backup_folder(app: App) -> Path:
@@ -104,25 +112,35 @@ def read_backup(path: str) -> Iterator[BackupEntry]:
     Raises it, too, at the end of a file whose content does not match the digest in its name, even if all lines are
     valid.
     """
-    entry, sha256, named = None, hashlib.sha256(), _NAME.search(Path(path).name)
-
-    def digested(lines: Iterable[bytes]) -> Iterator[bytes]:
-        for line in lines:
-            sha256.update(line)
-            yield line
-
+    entry = None
     try:
         with Path(path).open("rb") as file:
-            for entry in read_backup_lines(digested(file) if named else file, name=path):
+            for entry in read_backup_lines(checked_lines(file, path), name=path):
                 refuse_config(entry.before.key, name=path)
                 yield entry
     except OSError as exc:
         raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
     if entry is None:
         raise InputFileError(f"{path} holds no records", hint="Is it a backup that eosctl wrote?")
-    if named and not sha256.hexdigest().startswith(named[1]):
+
+
+def has_digest(path: str | Path) -> bool:
+    """Decide whether the name of a file has the digest of what eosctl wrote."""
+    return _NAME.search(Path(path).name) is not None
+
+
+def checked_lines(file: Iterable[bytes], path: str | Path) -> Iterator[bytes]:
+    """Yield the lines of a file; raise InputFileError at the end of one that does not match the digest in its name."""
+    named, sha256 = _NAME.search(Path(path).name), hashlib.sha256()
+    if named is None:
+        yield from file
+        return
+    for line in file:
+        sha256.update(line)
+        yield line
+    if not sha256.hexdigest().startswith(named[1]):
         raise InputFileError(
-            f"{path} is not the backup that eosctl wrote: its content does not match its name",
+            f"{path} is not the file that eosctl wrote: its content does not match its name",
             hint="Take a whole copy. Under a name of your own a file is restored as it is, with the lines that it has.",
         )
 

@@ -17,7 +17,7 @@ from eosctl.core.findings import Finding
 from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.wording import counted
 from eosctl.foreign import printable
-from eosctl.output.cells import format_cell, summary_lines
+from eosctl.output.cells import TOTAL, format_cell, summary_lines
 from eosctl.output.rows import BytesText, FindingPart, Header, Kind, Printed, Severity, ShownAs, Text, UnseenParts
 from eosctl.report import Problem, Report
 from eosctl.task_counts.rules import (
@@ -81,7 +81,7 @@ class TaskCountRow(Printed):
 class TaskCountsSummary(Printed):
     """The number of connectors and findings."""
 
-    connectors: Annotated[int, "How many connectors there are."]
+    connectors: Annotated[int, "How many connectors there are.", TOTAL]
     error: Annotated[int, "Findings that are errors."]
     warning: Annotated[int, "Findings that are warnings."]
     info: Annotated[int, "Findings that are only informative."]

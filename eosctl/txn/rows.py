@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from eosctl.output.cells import duration
+from eosctl.output.cells import TOTAL, duration
 from eosctl.output.rows import Counts, Header, Kind, Place, Printed, Text, Time
 from eosctl.txn.owners import OwnerPart, ShownCoordinator, ShownEpoch, ShownId, ShownProducerId, ShownTimeout, open_for
 
@@ -213,7 +213,7 @@ class ProducersSummary(Printed):
 class HangingSummary(Printed):
     """The number of partitions, and of hanging transactions in them."""
 
-    partitions: Annotated[int, "How many partitions were looked at."]
+    partitions: Annotated[int, "How many partitions were looked at.", TOTAL]
     open_too_long: Annotated[int, "How many transactions are open for longer than brokers allow."]
     hanging: Annotated[int, "How many of these no coordinator accounts for."]
     not_ended: Annotated[
@@ -253,7 +253,7 @@ class CoordinatorsSummary(Printed):
 class LogSummary(Printed):
     """The number of records that were read."""
 
-    records_read: Annotated[int, "How many records were read."]
+    records_read: Annotated[int, "How many records were read.", TOTAL]
     rows: Annotated[int, "How many of them are shown."]
     undecodable: Annotated[int, "How many could not be decoded."]
 
@@ -261,7 +261,7 @@ class LogSummary(Printed):
 _WRITER = (
     *("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset", "last_timestamp"),
 )
-_END = (*_WRITER, "transactional_id", "reason", "decided", "refused", "lso_before")
+_END = (*_WRITER, "transactional_id?", "reason?", "decided?", "refused?", "lso_before")
 TXN_LIST = Kind(
     "txn-list",
     "Transactional ids, as coordinators list them.",

@@ -171,7 +171,7 @@ WORKLOAD_ROLLS = gate(
 KUBECTL_RIGHTS = gate(
     "kubectl_rights",
     "With --driver kubernetes: kubectl may change the workloads, and delete pods where eosctl has to.",
-    "docs/kubernetes.md has the Role that eosctl needs.",
+    "docs/how-to/upgrade-on-kubernetes.md has the Role that eosctl needs.",
 )
 PLUGINS_FIT = gate(
     "plugins_fit",

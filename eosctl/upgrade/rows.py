@@ -5,6 +5,7 @@ Those of `upgrade plan --hard` are what to copy, what to repair, then both varia
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
@@ -16,7 +17,7 @@ from eosctl.core.findings import ERROR
 from eosctl.core.workers.modes import TARGETS, Mode, Pass, UpgradeWorker
 from eosctl.foreign import printable
 from eosctl.group.rows import WorkersSummary, modes_line
-from eosctl.output.cells import summary_lines
+from eosctl.output.cells import TOTAL, Brief, summary_lines
 from eosctl.output.rows import BytesText, Counts, FindingRow, Kind, Printed, Schema, Text, Time
 from eosctl.output.text import findings_text
 from eosctl.plugins.rows import PlannedPlugins
@@ -303,9 +304,9 @@ class VerifySummary(Printed):
     """The number of workers, gates and findings."""
 
     target_mode: TargetOfRoll
-    workers: Annotated[int, "How many workers the group has."]
-    proven: Annotated[int, "How many are proven to be in the mode."]
-    gates: Annotated[int, "How many gates were checked."]
+    workers: Annotated[int, "How many workers the group has.", TOTAL]
+    proven: Annotated[int, "How many are proven to be in the mode.", TOTAL]
+    gates: Annotated[int, "How many gates were checked.", TOTAL]
     findings: Annotated[int, "How many findings there are."]
 
 
@@ -316,13 +317,7 @@ def _plan_lines(report: Report) -> Iterable[str]:
     if data.place:
         yield from ("", f"changes: {printable(data.place)}")
     yield from manifest_lines(data.manifests or ())
-    yield from ("", "gates")
-    for gate in data.gates:
-        yield f"  {gate.status:<7}  {gate.id}: {printable(str(gate.evidence))}"
-        if gate.status != "pass":
-            yield f"           fix: {printable(gate.fix)}"
-        if gate.stops_apply:
-            yield f"           apply stops here, unless it is given {Waiver.ACCEPT_GATE} {gate.id}"
+    yield from _gate_lines(data.gates)
     yield from (f"lost: {loss}" for loss in data.losses)
     for finding in data.plugins.findings if data.plugins else ():
         if finding.severity != ERROR:  # the gate has the others
@@ -332,11 +327,28 @@ def _plan_lines(report: Report) -> Iterable[str]:
     yield from ("", *summary_lines(report))
 
 
+def _gate_lines(gates: Sequence[GatePart]) -> Iterable[str]:
+    """Render the gates that do not pass, and how many do; `-o wide` has these too."""
+    yield from ("", "gates")
+    for gate in gates:
+        line = f"  {gate.status:<7}  {gate.id}: {printable(str(gate.evidence))}"
+        if gate.status == "pass":
+            yield Brief("", whole=[line])
+            continue
+        yield line
+        yield f"           fix: {printable(gate.fix)}"
+        if gate.stops_apply:
+            yield f"           apply stops here, unless it is given {Waiver.ACCEPT_GATE} {gate.id}"
+    passed = sum(gate.status == "pass" for gate in gates)
+    counted = f"all {passed}" if passed == len(gates) else f"{passed} of {len(gates)}"
+    yield Brief(f"  {counted} pass (-o wide shows them)" if passed else "  none passes", whole=())
+
+
 def _pass_lines(passes: Sequence[PassPart]) -> Iterable[str]:
     for number, each in enumerate(passes, start=1):
         yield from ("", f"pass {number}: {each.mode} (first: {each.barrier})")
-        for step in each.steps:
-            yield f"  {printable(step.worker)}: {'; '.join(step.actions)}"
+        for actions, steps in itertools.groupby(each.steps, key=lambda step: step.actions):
+            yield f"  {', '.join(printable(step.worker) for step in steps)}: {'; '.join(actions)}"
     if not passes:
         yield from ("", "no worker has to change")
 
@@ -371,7 +383,7 @@ UPGRADE_STATUS = Kind(
     summary=WorkersSummary,
     data=StatusData,
     text=Text(
-        columns=("worker", "leader", "version", "health", "mode", "roll", "evidence"),
+        columns=("worker", "leader", "version", "health", "mode", "roll?", "evidence"),
         lines=_status_lines,
         empty="The group has no worker.",
     ),
@@ -381,5 +393,5 @@ UPGRADE_VERIFY = Kind(
     "What keeps the workers from being provably in a mode.",
     row=FindingRow,
     summary=VerifySummary,
-    text=findings_text("Every worker is proven, and every gate passes."),
+    text=findings_text("Nothing stands against the target mode."),
 )

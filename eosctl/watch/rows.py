@@ -9,6 +9,7 @@ from msgspec import structs
 
 from eosctl.core.wording import rfc3339
 from eosctl.foreign import printable
+from eosctl.output.cells import TOTAL
 from eosctl.output.rows import (
     Counts,
     FindingCode,
@@ -70,7 +71,7 @@ class WatchSummary(Printed):
     ]
     for_ms: Annotated[int, "For how many milliseconds that had lasted."]
     counts: Annotated[Counts, "How many lines have each severity."]
-    sources: Annotated[int, "How many sources there are."]
+    sources: Annotated[int, "How many sources there are.", TOTAL]
     unknown: Annotated[int, "How many of them could not be looked at, not lately, or not as a whole."]
 
 

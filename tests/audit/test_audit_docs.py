@@ -1,4 +1,4 @@
-"""docs/audit.md: what it shows is what the command prints, case by case."""
+"""docs/how-to/prove-exactly-once.md: what it shows is what the command prints, case by case."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.audit.test_source_partitions import a_task_of_before
 from tests.audit.test_whole_transactions import output_part_aborted
 from tests.conftest import Invoke
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "prove-exactly-once.md"
 BLOCK = re.compile(r"```console\n\$ eosctl audit (.*?)\n(.*?)```", re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""The commands for CI as README has them: what is healthy passes, what is wrong is 3, what is unseen is neither."""
+"""The commands of docs/how-to/gate-a-deploy.md: what is healthy passes, what is wrong is 3, what is unseen neither."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.fakes.config_topic import config_records, created
 from tests.fakes.config_world import ConfigWorld
 from tests.fakes.doctor_scene import W1, W2, WHERE, cluster, later
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "gate-a-deploy.md"
 DENIED = UnauthorizedError("not allowed")
 TWO = {"records": config_records(*created("orders", 2, record=2)), "known_ids": ["g-orders-0", "g-orders-1"]}
 
 
 def ci_commands() -> list[list[str]]:
     """The block's commands without the name of the program and the file that takes the document."""
-    [block] = re.findall(r"^## In CI\n.*?```console\n(.*?)```", README.read_text(), re.DOTALL | re.MULTILINE)
+    [block] = re.findall(r"```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     lines = [line.removeprefix("$ eosctl ") for line in block.splitlines() if line.startswith("$ eosctl ")]
     return [shlex.split(line.partition(">")[0]) for line in lines]
 

@@ -57,13 +57,10 @@ def test_text_counts_them_and_wide_lists_them(invoke: Invoke) -> None:
     words = ("--ignore", "few_replicas", "--ignore", "acls_not_checked")
     text = doctor(invoke, one_broker(), *words).stdout
     assert "Nothing is wrong but what is ignored.\n" in text
-    assert text.endswith(
-        "\nchecks: 11, not checked: 0, findings: 0, ignored: 2, unseen: 0, error: 0, warning: 0, info: 0\n"
-    )
+    assert text.endswith("\nchecks: 11, ignored: 2\n")
     assert "few_replicas" not in text
     wide = doctor(invoke, one_broker(), *words, "-o", "wide").stdout
-    assert wide.startswith(text)
-    assert [line.split("  ")[:2] for line in wide[len(text) :].splitlines()] == [
+    assert [line.split("  ")[:2] for line in wide.splitlines()[-2:]] == [
         ["ignored warning", "topics/few_replicas"],
         ["ignored info", "acls/acls_not_checked"],
     ]

@@ -18,6 +18,7 @@ from eosctl.connect.rest import RestConnectWorker
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.deadline import Deadline
 from eosctl.errors import (
+    AlreadyExistsError,
     ConnectError,
     DeadlineError,
     EosctlError,
@@ -266,6 +267,24 @@ def test_a_task_without_a_number_is_not_of_connect(server: Server) -> None:
 STALE = "Cannot complete request momentarily due to stale configuration"
 EXPECTED = "Request cannot be completed because a rebalance is expected"
 REBALANCES = [(code, {"error_code": code, "message": text}) for code, text in ((409, STALE), (500, EXPECTED))]
+
+
+def test_a_connector_that_exists_is_no_rebalance(server: Server) -> None:
+    """Connect answers 409 to both; waiting for the end of this one took half a minute."""
+    server.answer("/connectors", (409, {"error_code": 409, "message": "Connector c already exists"}))
+    with pytest.raises(AlreadyExistsError):
+        _worker(server.url).create_connector("c", {"connector.class": "X"}, "STOPPED")
+    assert [json.loads(each.body) for each in server.asked] == [
+        {"name": "c", "config": {"connector.class": "X"}, "initial_state": "STOPPED"}
+    ]
+
+
+def test_what_a_worker_says_of_a_config_that_it_refuses_has_no_value_of_it(server: Server) -> None:
+    """The config is a member of the body of this request, and the body itself of others."""
+    server.answer("/connectors", (400, {"error_code": 400, "message": "Invalid value hunter22 for password"}))
+    with pytest.raises(ConnectError) as caught:
+        _worker(server.url).create_connector("c", {"password": "hunter22"}, "STOPPED")
+    assert "hunter22" not in caught.value.message
 
 
 @pytest.mark.parametrize("rebalance", REBALANCES)

@@ -19,7 +19,14 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Clock, Deadline
-from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnauthorizedError, UnsupportedError
+from eosctl.errors import (
+    AlreadyExistsError,
+    ConnectError,
+    EosctlError,
+    NotFoundError,
+    UnauthorizedError,
+    UnsupportedError,
+)
 from eosctl.group.modes import probe_config, probe_mode
 from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.ports import ConnectWorker
@@ -212,6 +219,34 @@ def _check_config_records(subject: Subject) -> None:
         ("connector-c", None),
         ("target-state-c", None),
     ]
+
+
+def test_a_connector_that_is_created_stopped_has_no_task_until_it_is_resumed(subject: Subject) -> None:
+    """KIP-980: the target state is written before the config, so that no worker starts it in between."""
+    worker, name = subject.worker, subject.name
+    worker.create_connector(name, subject.config, "STOPPED")
+    subject.wait_state("STOPPED")
+    entry = subject.entry()
+    assert entry is not None
+    assert (entry.config, entry.wanted) == ({**subject.config, "name": name}, ())
+    assert list(worker.offsets(name)) == []
+    with pytest.raises(AlreadyExistsError):
+        worker.create_connector(name, subject.config, "STOPPED")
+    found = [(key.replace(name, "c"), value) for key, value in subject.config_records() if name in key]
+    assert found == [
+        ("target-state-c", {"state": "PAUSED", "state.v2": "STOPPED"}),
+        ("connector-c", {"properties": {**subject.config, "name": name}}),
+    ]
+    worker.set_state(name, "resume")
+    subject.wait_state("RUNNING", "RUNNING")
+
+
+def test_a_connector_with_a_wrong_config_is_not_created(subject: Subject) -> None:
+    with pytest.raises(ConnectError, match=r"tasks\.max"):
+        subject.worker.create_connector(subject.name, {**subject.config, "tasks.max": "many"}, "STOPPED")
+    assert subject.entry() is None
+    with pytest.raises(NotFoundError):
+        subject.worker.connector_config(subject.name)
 
 
 def test_a_change_is_accepted_first_and_seen_later(subject: Subject) -> None:

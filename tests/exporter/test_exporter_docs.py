@@ -1,4 +1,4 @@
-"""The systemd unit of docs/exporter.md: systemd takes each line of it, and eosctl each option."""
+"""The systemd unit of docs/how-to/run-the-exporter.md: systemd takes each line of it, and eosctl each option."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def unit() -> str:
-    found = re.search(r"```ini\n(.*?)```", (ROOT / "docs/exporter.md").read_text(encoding="utf-8"), re.DOTALL)
+    page = (ROOT / "docs/how-to/run-the-exporter.md").read_text(encoding="utf-8")
+    found = re.search(r"```ini\n(.*?)```", page, re.DOTALL)
     assert found is not None
     return found[1]
 
@@ -25,7 +26,7 @@ def unit() -> str:
 def test_the_unit_starts_what_there_is(unit: str, invoke: Invoke) -> None:
     started = re.search(r"(?m)^ExecStart=\S+/eosctl (.*)$", unit)
     assert started is not None
-    help_text = invoke("exporter", "--help").stdout + invoke("--help").stdout
+    help_text = invoke("exporter", "--help").stdout + invoke("--help-all").stdout
     for word in started[1].split():
         if word.startswith("-"):
             assert re.search(rf"(?m)^\s+.*{re.escape(word)}\b", help_text), word

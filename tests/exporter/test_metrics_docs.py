@@ -17,7 +17,7 @@ HEAD = """\
 # Metrics and alerts
 
 What `eosctl exporter` serves, and what `eosctl exporter rules` makes of it. Made from the tables of metrics and alerts
-by `pytest --update-golden`. How to run it: [exporter.md](exporter.md).
+by `pytest --update-golden`. How to run it: [run the exporter](how-to/run-the-exporter.md).
 """
 METRICS_HEAD = """\
 ## Metrics

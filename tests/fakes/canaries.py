@@ -26,7 +26,7 @@ from tests.fakes.config_topic import config_records, created
 from tests.fakes.connectors import FILE_SOURCE
 from tests.fakes.http_server import metrics_endpoint
 
-CLUSTER, URL = "fake-cluster-id", "http://w0:8083"
+CLUSTER, URL, FAR = "fake-cluster-id", "http://w0:8083", "http://far:8083"
 LEADER_ID = "connect-cluster-g"
 SESSION_KEY = base64.b64encode(b"canary-session-key").decode()
 CONNECTOR = {
@@ -187,6 +187,27 @@ def lost_markers(world: World) -> None:
     state.lose_markers("committed")
 
 
+def another_group(world: World) -> None:
+    """Group h on the same cluster, to which the profile `far` leads, with workers that find the connector's offset."""
+    for name in ("far-configs", "far-offsets"):
+        world.topics.add_topic(name, 1, {"cleanup.policy": "compact"})
+    other = world.other_group("h", FAR)
+    other.keep_config = lambda key, value: world.topics.put(
+        "far-configs", key.encode(), None if value is None else json.dumps(value).encode()
+    )
+    other.offsets.alter(world.connector, [{"partition": {"f": "a"}, "offset": {"n": 1}}])
+    config = world.directory.parent / "config" / "eosctl"
+    config.mkdir(parents=True)
+    (config / "config.yaml").write_text(yaml.safe_dump({"profiles": {"far": far_profile(world)}}), encoding="utf-8")
+
+
+def far_profile(world: World) -> dict[str, str]:
+    """The profile of `another_group`."""
+    servers = ",".join(world.brokers.bootstrap_servers)
+    topics = {"config_topic": "far-configs", "offset_topic": "far-offsets"}
+    return {"bootstrap_server": servers, "group_id": "h", "connect_url": FAR, **topics}
+
+
 @contextmanager
 def canary_world(directory: Path, *, connector: str = "orders") -> Iterator[World]:
     """The connector is STOPPED; a transaction hangs on topic sink."""
@@ -251,7 +272,9 @@ def by_profile(world: World) -> tuple[list[str], dict[str, str]]:
         },
         "connect": {"username": "me", "password_command": f"cat {world.private('rest', 'canary-rest')}"},
     }
-    config = world.private("config.yaml", yaml.safe_dump({"profiles": {"p": profile}, "current": "p"}))
+    config = world.private(
+        "config.yaml", yaml.safe_dump({"profiles": {"p": profile, "far": far_profile(world)}, "current": "p"})
+    )
     return ["--config", config], {"CANARY_VARIABLE": "canary-env"}
 
 

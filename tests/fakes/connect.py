@@ -66,6 +66,7 @@ class FakeConnect(FakeMembers):
     objections: dict[str, str] = field(default_factory=dict)
     definitions: dict[str, Mapping[str, str]] = field(default_factory=dict)
     clocks_ahead_s: dict[str, float | None] = field(default_factory=dict)
+    ignores_initial_state: bool = False
 
     def open_worker(self, app: App, url: str) -> FakeConnectWorker:
         """App's door; `opened` keeps the URLs as they were given, credentials included."""
@@ -115,6 +116,15 @@ class FakeConnect(FakeMembers):
         if known.state:
             self.time.later(LAG_S, partial(setattr, known, "state", "UNASSIGNED"))
         self.rebalance(2 * LAG_S)
+
+    def create(self, name: str, config: Mapping[str, str], state: str) -> None:
+        """Creates it in a state, which is written first; `ignores_initial_state` are workers as before 3.7."""
+        target = STARTED if self.ignores_initial_state else next(each for each in SHOWN if SHOWN[each] == state)
+        if not self.ignores_initial_state:
+            told = {"state": STARTED if target == STARTED else PAUSED, "state.v2": target}
+            self.keep_config(f"target-state-{name}", told)
+        self.connectors[name] = FakeConnector({**config, "name": name}, target=target)
+        self.put(name, config)
 
     def delete(self, name: str) -> None:
         """It is gone at once; what its tasks still do is not."""

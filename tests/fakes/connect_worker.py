@@ -13,7 +13,14 @@ from eosctl.connect.rest import REBALANCE_PATIENCE_S
 from eosctl.connect.signing import ALGORITHM_HEADER, SIGNATURE_HEADER
 from eosctl.core.workers.connector_entry import ConnectorEntry, read_entry
 from eosctl.deadline import Deadline
-from eosctl.errors import ConnectError, NotFoundError, UnauthorizedError, UnreachableError, UnsupportedError
+from eosctl.errors import (
+    AlreadyExistsError,
+    ConnectError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+    UnsupportedError,
+)
 from tests.fakes.connectors import STOPPED, TARGETS, FakeConnector
 
 if TYPE_CHECKING:
@@ -69,14 +76,24 @@ class FakeConnectWorker:
 
     def put_connector_config(self, connector: str, config: Mapping[str, str]) -> None:
         with self._asked("put_connector_config", connector, config):
-            if "connector.class" not in config:
-                raise ConnectError(f"Connector config {dict(config)} contains no connector type")
-            self._wait_for_rebalance()
-            if errors := self._errors(config):
-                told = "\n".join(["", *errors.values()])
-                many = f"contains the following {len(errors)} error(s):"
-                raise ConnectError(f"400: Connector configuration is invalid and {many}{told}")
+            self._require_valid(config)
             self.group.put(connector, config)
+
+    def create_connector(self, connector: str, config: Mapping[str, str], state: str) -> None:
+        with self._asked("create_connector", connector, config, state):
+            self._require_valid(config)
+            if connector in self.group.connectors:
+                raise AlreadyExistsError(f"{self.url}: Connector {connector} already exists")
+            self.group.create(connector, config, state)
+
+    def _require_valid(self, config: Mapping[str, str]) -> None:
+        if "connector.class" not in config:
+            raise ConnectError(f"Connector config {dict(config)} contains no connector type")
+        self._wait_for_rebalance()
+        if errors := self._errors(config):
+            told = "\n".join(["", *errors.values()])
+            many = f"contains the following {len(errors)} error(s):"
+            raise ConnectError(f"400: Connector configuration is invalid and {many}{told}")
 
     def delete_connector(self, connector: str) -> None:
         with self._asked("delete_connector", connector):

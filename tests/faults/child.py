@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.conftest import Outcome
@@ -24,12 +25,20 @@ class Child:
     """`eosctl WORDS…` with `home` for its state and what it prints; no file may grow beyond `disk_bytes`.
 
     A limit for files is the full disk that needs no root: the write that would pass it fails, or is cut short.
+    `program` is what Python is given before the words.
     """
 
-    def __init__(self, words: list[str], home: Path, *, disk_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        words: list[str],
+        home: Path,
+        *,
+        disk_bytes: int | None = None,
+        program: Sequence[str] = ("-m", "eosctl"),
+    ) -> None:
         home.mkdir(parents=True, exist_ok=True)
         environ = {**os.environ, "XDG_STATE_HOME": str(home / "state"), "XDG_CONFIG_HOME": str(home / "config")}
-        program = ["-m", "eosctl"] if disk_bytes is None else ["-c", _WITH_LIMIT, str(disk_bytes)]
+        program = program if disk_bytes is None else ["-c", _WITH_LIMIT, str(disk_bytes)]
         self._process = subprocess.Popen(
             [sys.executable, *program, *words],
             env={**environ, "PYTHONDONTWRITEBYTECODE": "1"},

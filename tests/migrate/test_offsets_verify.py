@@ -10,6 +10,7 @@ import pytest
 
 from eosctl.errors import EosctlError
 from eosctl.migrate.rows import StoredPlace
+from tests.audit.test_page import Page
 from tests.conftest import Outcome
 from tests.fakes.offset_topics import IN_OWN, OffsetWorld
 
@@ -74,6 +75,18 @@ def test_what_someone_wrote_since_is_shown(
     done = run("verify", backup)
     assert (done.exit_code, "1 of 2 keys does not hold what was written" in done.stderr) == (3, True)
     golden("offsets-verify-backup.txt", done.stdout.replace(backup, "BACKUP"))
+
+
+def test_the_page_has_the_rows_that_differ(run: Run, world: OffsetWorld, backup: str, tmp_path: Path) -> None:
+    path = tmp_path / "verify.html"
+    assert run("verify", backup, "--report", str(path)).exit_code == 0
+    assert "ok" in Page(path.read_text(encoding="utf-8")).texts
+    world.topics.put(OWN, A, b'{"n":"<img>"}')
+    assert run("verify", backup, "--report", str(path)).exit_code == 3
+    page = Page(path.read_text(encoding="utf-8"))
+    assert page.open == []
+    assert {"findings", "STATUS", "differs", "own-3", '{"n":"<img>"}'} <= set(page.texts)
+    assert page.of("img") == []
 
 
 def test_what_an_open_transaction_hides_is_not_claimed(run: Run, world: OffsetWorld, backup: str) -> None:

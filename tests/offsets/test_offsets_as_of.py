@@ -10,7 +10,7 @@ import pytest
 from eosctl.core.records import OutRecord
 from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
-from eosctl.offsets.history.log import as_of
+from eosctl.offsets.history.as_of import as_of
 from tests.conftest import Invoke, Outcome
 from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, OffsetWorld
 

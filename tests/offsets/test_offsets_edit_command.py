@@ -56,7 +56,7 @@ def test_what_is_there_already_is_nothing_to_do_while_tasks_run(
     before = written(world)
     again = run(*command, "--via", via)
     assert (again.exit_code, again.stderr) == (0, "")
-    assert "write: 0, delete: 0, keep: 2" in again.stdout
+    assert "\nkeep: 2\n" in again.stdout
     assert (world.calls, written(world)) == ([], before)
 
 

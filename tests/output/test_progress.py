@@ -107,3 +107,23 @@ def test_slow_work_has_a_rate_too() -> None:
     time.now_s += 20
     messages(Event("deciding", done=5, unit="of 9 tasks so far"))
     assert out.getvalue() == "deciding: 5 of 9 tasks so far (0.2/s)\n"
+
+
+@pytest.mark.parametrize(("live", "text"), [(False, "title\nsaid\n"), (True, "\x1b[1mtitle\x1b[0m\nsaid\n")])
+def test_a_narration_has_colours_on_a_terminal_alone(live: bool, text: str) -> None:
+    out = io.StringIO()
+    messages = ProgressMessages(out, FakeTime().clock(), live=live)
+    messages(Event("title", style="heading"))
+    messages(Event("said"))
+    assert out.getvalue() == text
+
+
+def test_a_narration_beside_a_bar_is_whole() -> None:
+    time, out = FakeTime(), io.StringIO()
+    messages = ProgressMessages(out, time.clock(), live=True)
+    messages(Event("waiting", done=0, total=10))
+    time.now_s += 5
+    messages(Event("waiting", done=5, total=10))
+    messages(Event("proved: \x1b[2J", style="good"))
+    messages.close()
+    assert "proved: \\x1b[2J" in out.getvalue()

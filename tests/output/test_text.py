@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 from msgspec.structs import replace
 
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.views import KeyAction
+from eosctl.fence.rows import FenceSummary
 from eosctl.group.rows import WORKERS_LIST, AssignedPart, GroupData, GroupPart, TaskPart, WorkerRow, WorkersSummary
 from eosctl.migrate.rows import (
     MIGRATED_OTHERWISE,
@@ -21,8 +23,8 @@ from eosctl.migrate.rows import (
 )
 from eosctl.offsets.rows import OFFSETS_LIST, Effective, ListData, OffsetsSummary, StoredRecord, ViewRow
 from eosctl.output import render_report
-from eosctl.output.cells import duration, format_cell
-from eosctl.output.rows import Place, columns_of
+from eosctl.output.cells import TOTAL, Brief, duration, format_cell
+from eosctl.output.rows import Counts, Kind, Place, Printed, Text, columns_of
 from eosctl.report import Report
 from eosctl.txn.owners import OwnerPart
 from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow
@@ -194,3 +196,51 @@ def test_a_summary_leaves_out_counts_of_nothing() -> None:
     """An empty audit log used to read `writes: 0, outcomes: , damaged: 0`."""
     report = Report(kind="history", summary={"writes": 0, "outcomes": {}, "damaged": 0})
     assert _text(report, io.StringIO()).splitlines()[-1] == "writes: 0, damaged: 0"
+
+
+class Looked(Printed):
+    """A summary."""
+
+    looked_at: Annotated[int, "A total.", TOTAL]
+    bad: Annotated[int, "A count."]
+    known: Annotated[bool, "A fact."]
+    unknown: Annotated[int | None, "Null where it was not seen."]
+    counts: Annotated[Counts, "By outcome."]
+    gates: Annotated[Counts, "By status."]
+
+
+LOOKED = Kind("looked", "Something that was looked at.", summary=Looked, text=Text(empty="Nothing is bad."))
+SILENT = Kind("silent", "The same without a sentence.", summary=FenceSummary)
+
+
+def _rendered(report: Report, output: str) -> list[str]:
+    out = io.StringIO()
+    render_report(report, output=output, stream=out, color=False)
+    return out.getvalue().splitlines()
+
+
+def test_zeros_are_in_wide_only_and_what_was_looked_at_is_always_there() -> None:
+    """Each summary listed a dozen counters that were 0. What is false, or not known, is none of these."""
+    nothing = Looked(looked_at=0, bad=0, known=False, unknown=None, counts={"done": 0}, gates={"pass": 0})
+    report = Report(kind=LOOKED, summary=nothing)
+    assert _rendered(report, "text") == ["Nothing is bad.", "looked at: 0, known: no, unknown: -"]
+    whole = "looked at: 0, bad: 0, known: no, unknown: -, done: 0, gates: 0 pass"
+    assert _rendered(report, "wide") == ["Nothing is bad.", whole]
+    some = replace(nothing, bad=2, counts={"done": 0, "failed": 1}, gates={"pass": 0, "fail": 3})
+    assert _rendered(Report(kind=LOOKED, summary=some), "text")[-1] == (
+        "looked at: 0, bad: 2, known: no, unknown: -, failed: 1, gates: 3 fail"
+    )
+
+
+def test_a_report_of_zeros_without_another_word_says_them() -> None:
+    none = FenceSummary(ids=0, counts={}, already_fenced=0, live=0)
+    assert _rendered(Report(kind=SILENT, summary=none), "text") == ["ids: 0, already fenced: 0, live: 0"]
+
+
+def test_brief_lines_and_blank_lines_at_the_end() -> None:
+    def lines(_report: Report) -> list[str]:
+        return ["first", Brief("", whole=["one", "two"]), Brief("both", whole=[]), "", Brief("", whole=["last"])]
+
+    report = Report(kind=Kind("lines", "Lines.", text=Text(columns=(), lines=lines)))
+    assert _rendered(report, "text") == ["first", "both"]
+    assert _rendered(report, "wide") == ["first", "one", "two", "", "last"]

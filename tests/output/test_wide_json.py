@@ -40,7 +40,7 @@ WORDS = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9.]+|true|false|null')
 KINDS = sorted(
     kind
     for kind in (name for name, kind in declared_kinds().items() if kind.text.columns)
-    if kind.startswith("offsets-") and not kind.startswith("offsets-switch")
+    if kind.startswith("offsets-") and not kind.startswith(("offsets-switch", "offsets-snapshot"))
 )
 """Those whose rows have offsets."""
 

@@ -34,7 +34,7 @@ FILES = {
     "numbers": "current: 5\nprofiles: {5: {group_id: 5, connect: {trust_discovered: true}, ignore: [a, b:c]}}\n",
     "nulls": "current:\nprofiles: {a: {connect_url: , client: , connect: , expect: {mode: }}, b: }\n",
 }
-WRONG = {
+WRONG: dict[str, dict[str, Any]] = {
     "unknown": {"bootstrap_servers": "a:1"},
     "expect": {"expect": {"group": "g"}},
     "mode": {"expect": {"mode": "on"}},

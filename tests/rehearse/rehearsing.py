@@ -1,4 +1,4 @@
-"""Rehearsals in tests: the configs of docs/rehearse.md, and sources that grow meanwhile."""
+"""Rehearsals in tests: the configs of docs/how-to/rehearse-a-connector.md, and sources that grow meanwhile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.conftest import Invoke, Outcome
 
 HERE = Path(__file__).parent
 TABLE_SOURCE = HERE.parent / "table_source"
-DOCUMENT = (HERE.parents[1] / "docs" / "rehearse.md").read_text(encoding="utf-8")
+DOCUMENT = (HERE.parents[1] / "docs" / "how-to" / "rehearse-a-connector.md").read_text(encoding="utf-8")
 _TICK_S = 0.1
 _CREATE = "CREATE TABLE orders (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT)"
 

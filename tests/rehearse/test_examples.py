@@ -1,4 +1,4 @@
-"""What docs/rehearse.md says is there: its configs, its faults, its command lines, its job."""
+"""What docs/how-to/rehearse-a-connector.md says is there: its configs, its faults, its command lines, its job."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_job_runs_what_there_is(invoke: Invoke) -> None:
     steps = yaml.safe_load(text)["jobs"]["rehearse"]["steps"]
     (command,) = [step["run"] for step in steps if "eosctl rehearse" in step.get("run", "")]
     words = shlex.split(command.partition(" > ")[0].replace("\\\n", " "))
-    known = invoke("rehearse", "--help").stdout + invoke("--help").stdout
+    known = invoke("rehearse", "--help").stdout + invoke("--help-all").stdout
     assert [word for word in words if word.startswith("-") and word not in known] == []
     uploaded = next(step["with"]["path"] for step in steps if "upload" in step.get("uses", ""))
     assert uploaded.split() == ["rehearsal.html", "rehearsal.json"]

@@ -1,4 +1,4 @@
-"""The examples of docs/rehearse.md, each in a sandbox of its own."""
+"""The examples of docs/how-to/rehearse-a-connector.md, each in a sandbox of its own."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def test_nothing_starts_without_a_yes(invoke: Invoke, files: list[str], tmp_path
         (["--faults", "broker-kill"], 2, "no fault is left"),
         (["--kafka-version", "1.0"], 2, "the sandbox has no Kafka 1.0"),
         (["--config", "/nowhere.json"], 2, "cannot read /nowhere.json"),
-        (["--report", "/no/such/folder/r.html"], 2, "there is no folder /no/such/folder"),
+        (["--report", "/no/such/folder/r.html"], 2, "there is no directory /no/such/folder"),
         (["--plugin-path", "/no/such/folder"], 2, "there is no /no/such/folder for --plugin-path"),
         (["--minutes", "0"], 2, "0 is not in the range"),
     ],

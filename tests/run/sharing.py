@@ -20,6 +20,7 @@ import pytest
 TOGETHER = (
     "tests/checks/test_doctor_remedies.py",
     "tests/commands/test_command_shape.py",
+    "tests/docs_site/test_pictures.py",
     "tests/machine/test_children.py",
     "tests/output/test_declared_kinds.py",
     "tests/state/test_recorded_waivers.py",

@@ -136,15 +136,6 @@ def test_status_and_down_without_a_sandbox(invoke: Any) -> None:
     assert invoke("sandbox", "up", "--eos", "disabled", "--eos", "enabled").exit_code == 2
 
 
-def test_the_demo_needs_pyspark_before_it_starts_anything(invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It used to start a broker and three workers, and to give up at its third step, half a minute later."""
-    monkeypatch.setitem(sys.modules, "pyspark", None)
-    outcome = invoke("demo")
-    assert (outcome.exit_code, outcome.stdout) == (1, "")
-    assert "pip install 'pyspark<4.4,>=4.3'" in outcome.stderr
-    assert "starting" not in outcome.stderr
-
-
 @pytest.mark.parametrize("verb", ["up", "down"])
 def test_only_one_eosctl_starts_or_stops_a_sandbox(invoke: Any, tmp_path: Path, verb: str) -> None:
     environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}

@@ -19,18 +19,21 @@ HARMLESS = {
     *(
         "all_connectors",
         "as_decided",
+        "back",
+        "delete",
         "dry_run",
         "every",
         "everything",
         "failed",
         "hanging",
         "keep",
+        "keep_going",
         "keep_partitions",
         "old_brokers",
         "prefixed",
         "resume",
     ),
-    *("no_write", "print_patch", "prune", "rewrite", "strict", "sudo", "with_secrets", "yes"),
+    *("no_write", "print_patch", "prune", "rewrite", "stopped", "strict", "sudo", "with_secrets", "yes"),
 }
 
 

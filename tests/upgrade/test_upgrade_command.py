@@ -51,3 +51,19 @@ def test_a_target_has_to_be_named_and_known(invoke: Any) -> None:
 def test_where_kubernetes_is_means_nothing_without_a_workload(invoke: Any, command: str) -> None:
     outcome = invoke("upgrade", command, "--to", "enabled", "--namespace", "kafka", *WHERE)
     assert (outcome.exit_code, "--namespace needs --workload" in outcome.stderr) == (2, True), outcome
+
+
+def test_gates_that_pass_are_in_wide_and_in_json(invoke: Any) -> None:
+    """Text listed all, twenty-eight of which said that they pass or do not matter."""
+    there = cluster("disabled", **WRONG_NAME)
+    text, wide, document = (
+        invoke("upgrade", "plan", "--to", "enabled", "-o", output, *WHERE, **there.surroundings)
+        for output in ("text", "wide", "json")
+    )
+    gates = {each["id"]: each["status"] for each in document.json()["data"]["gates"]}
+    passed = [name for name, status in gates.items() if status == "pass"]
+    assert len(passed) > 20
+    assert [name for name in passed if f"{name}: " in text.stdout] == []
+    assert [name for name in gates if f"{name}: " not in wide.stdout] == []
+    assert [name for name in gates if name not in passed and f"{name}: " not in text.stdout] == []
+    assert f"{len(passed)} of {len(gates)} pass (-o wide shows them)" in text.stdout

@@ -26,14 +26,21 @@ _LOOK_AT_CLOCK_EVERY = 256  # batches
 _MB = 1_000_000
 
 
-def read_logs(scope: Scope, window: Window, *, check_crcs: bool, begin: Mapping[Place, int] | None = None) -> LogRead:
-    """Read the logs; `begin` are the offsets at which the window begins, where it is not one of time.
+def read_logs(
+    scope: Scope,
+    window: Window,
+    *,
+    check_crcs: bool,
+    begin: Mapping[Place, int] | None = None,
+    end: Mapping[Place, int] | None = None,
+) -> LogRead:
+    """Read the logs; `begin` and `end` are the offsets where the window begins and ends, as in AuditRequest.
 
     Raises what a BatchLog and a TopicReader raise, but for the end of the time.
     """
     read = LogRead(planned_ms=scope.app.clock.now_ms())
     with scope.app.batches() as log:
-        plan = _planned_outputs(log, scope, window, begin)
+        plan = _ending_at(_planned_outputs(log, scope, window, begin), end or {})
         read.spans, read.unseen = plan.spans, plan.unseen
         read.begins_at_offsets = window.since_offset is not None or begin is not None
         read.window = _time_of(log, window, plan, begins_at_offsets=read.begins_at_offsets, planned_ms=read.planned_ms)
@@ -48,7 +55,10 @@ def read_logs(scope: Scope, window: Window, *, check_crcs: bool, begin: Mapping[
         offsets_plan = log.plan(scope.offsets_topics, wider)
         if wider.since_ms is not None:
             offsets_plan = begin_behind_a_marker(log, offsets_plan, wider.since_ms)
-        read.offsets_plan = _one_earlier(offsets_plan)
+        offsets_plan = _one_earlier(_ending_at(offsets_plan, end or {}))
+        read.offsets_plan = replace(
+            offsets_plan, spans=tuple(_beginning_if_named(span, begin or {}) for span in offsets_plan.spans)
+        )
         sinks: dict[Place, OffsetsPartition] = {}
         try:
             _read_offsets(scope, log, read, sinks)
@@ -73,6 +83,23 @@ def _planned_outputs(log: BatchLog, scope: Scope, window: Window, begin: Mapping
 def _beginning_at(span: Span, begin: Mapping[Place, int]) -> Span:
     first = begin.get((span.topic, span.partition), 0)
     return replace(span, first=min(max(first, span.log_start), span.stop))
+
+
+def _beginning_if_named(span: Span, begin: Mapping[Place, int]) -> Span:
+    return _beginning_at(span, begin) if (span.topic, span.partition) in begin else span
+
+
+def _ending_at(plan: ScanPlan, end: Mapping[Place, int]) -> ScanPlan:
+    """Leave out what lies behind `end`, as if it were not there yet."""
+    return replace(
+        plan, spans=tuple(_cut(span, end.get((span.topic, span.partition), span.end)) for span in plan.spans)
+    )
+
+
+def _cut(span: Span, at: int) -> Span:
+    at = max(at, span.log_start)
+    ends = {name: min(getattr(span, name), at) for name in ("first", "stop", "last_stable", "end")}
+    return replace(span, **ends)
 
 
 def _one_earlier(plan: ScanPlan) -> ScanPlan:

@@ -141,7 +141,12 @@ def hide_secrets(config: Mapping[str, object]) -> dict[str, object]:
 
     Values that are hidden already stay as they are.
     """
-    return {encodable(_SALT.sub(HIDDEN, name)): shown_value(name, value) for name, value in config.items()}
+    return {shown_name(name): shown_value(name, value) for name, value in config.items()}
+
+
+def shown_name(name: str) -> str:
+    """Return the name of a setting, fit to be shown: one of Debezium's has a salt in it."""
+    return encodable(_SALT.sub(HIDDEN, name))
 
 
 def shown_value(name: str, value: object) -> object:

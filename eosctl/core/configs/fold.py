@@ -118,30 +118,6 @@ def fold_config_topic(records: Iterable[Record]) -> ConfigState:
     )
 
 
-def former_offsets_topics(records: Iterable[Record]) -> Mapping[str, str]:
-    """Map each connector to the previous offsets topic of its config, "" for the workers' own.
-
-    Only as far as the records show, which come in offset order; records before a connector's deletion do not count.
-    """
-    named: dict[str, list[str]] = {}
-    for record in records:
-        key = parse_key(decode_key_text(record.key or b""))
-        if key.kind is not RecordKind.CONNECTOR:
-            continue
-        try:
-            value = decode_value(record.value)
-        except UnparsableValueError:
-            continue
-        properties = value.get("properties") if isinstance(value, Mapping) else None
-        if not isinstance(properties, Mapping):
-            named.pop(key.name, None)
-            continue
-        topics, topic = named.setdefault(key.name, []), str(properties.get(OFFSETS_TOPIC) or "")
-        if topics[-1:] != [topic]:
-            topics.append(topic)
-    return {name: topics[-2] for name, topics in named.items() if len(topics) > 1}
-
-
 _READER_FAILS = "a worker that reads it loses the rest of the batch it is read in"
 
 

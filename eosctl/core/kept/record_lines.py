@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from eosctl.core.kept.record_formats import RecordDump
+from eosctl.core.kept.snapshot_header import read_header
 from eosctl.core.records import MOST_OFFSET, MOST_PARTITION, UNKNOWN, Record, decode_bytes, numbered_documents
 from eosctl.errors import InputFileError
 
@@ -95,12 +96,19 @@ def _slow_columns(lines: Sequence[bytes], *, first: int, name: str) -> Sequence[
 
 
 def read_backup_lines(lines: Iterable[bytes], *, name: str) -> Iterator[BackupEntry]:
-    """Yield the entries of a backup; raises InputFileError that names the file and the line."""
+    """Yield the entries of a backup; raises InputFileError that names the file and the line.
+
+    The entries of a snapshot are of the cluster that its header names.
+    """
+    header = None
     for number, line in enumerate(lines, start=1):
+        if number == 1:
+            header = read_header(line, name=name)
         try:
             plain = _DECODER.decode(line)
         except (msgspec.DecodeError, UnicodeError):
-            yield from _read_slowly(line, number, name=name)
+            for entry in _read_slowly(line, number, name=name):
+                yield entry if header is None else entry._replace(cluster_id=header.kafka_cluster_id)
             continue
         key, value, written = plain.key, plain.value, plain.written
         record = Record(
@@ -112,7 +120,7 @@ def read_backup_lines(lines: Iterable[bytes], *, name: str) -> Iterator[BackupEn
             None if value is None else value.encode(),
         )
         over = written.encode() if isinstance(written, str) else None
-        cluster_id = None if plain.cluster_id is UNSET else plain.cluster_id
+        cluster_id = (header.kafka_cluster_id if header else None) if plain.cluster_id is UNSET else plain.cluster_id
         yield BackupEntry(record, over, written is not UNSET, cluster_id)
 
 

@@ -28,8 +28,8 @@ from eosctl.offsets import codes
 from eosctl.offsets.apply import apply_plan, plan_to_write, send_to_topics
 from eosctl.offsets.edit.changes import KeyChange, change_problems, key_changes, shape_refusal
 from eosctl.offsets.edit.route import AUTO, REST, EditRoute, choose_route, refuse_sink, send_by_rest
+from eosctl.offsets.history.as_of import AsOf, FormerOffsets, former_versions
 from eosctl.offsets.history.events import Version
-from eosctl.offsets.history.log import AsOf, former_versions
 from eosctl.offsets.history.rows import version_row
 from eosctl.offsets.listing import refuse_unknown
 from eosctl.offsets.stores.gather import OffsetStores, gather_stores
@@ -172,14 +172,16 @@ def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
         (typed_partition(request.connector, each), encode_offset(typed_offset(value)))
         for each, value in request.offsets
     ]
-    former = former_versions(app, request.connector, request.as_of) if request.as_of else []
-    wanted += [(each.key, each.record.value or b"") for each in former]
+    former = former_versions(app, request.connector, request.as_of) if request.as_of else FormerOffsets()
+    wanted += [(each.key, each.record.value or b"") for each in former.versions]
     if len({key.identity for key, _value in wanted}) < len(wanted):
         raise UsageError("one source partition was given twice", hint="Give each --partition one --offset.")
     found = _gather(app, request.connector)
     stores = found.rows(request.connector)
     writes = [write for key, value in wanted for write in plan_set(stores, key, value)]
-    return replace(_edit_plan(app, SET, found, writes, request=request), former=tuple(former))
+    plan = _edit_plan(app, SET, found, writes, request=request)
+    warned = replace(plan.writes, problems=(*former.problems, *plan.writes.problems))
+    return replace(plan, writes=warned, former=former.versions)
 
 
 def plan_offsets_reset(app: App, request: ResetRequest) -> EditPlan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -77,10 +77,7 @@ class _Export:
         newest = not self._request.all_records
         parts = topics.stream(self.topic, self._bounds, newest_per_key=newest)
         if self._request.format == NDJSON:
-            from eosctl.engine.backups.file import record_lines
-
-            kept = map(self._keep, parts)
-            yield from two_at_a_time(record_lines, chain.from_iterable(part.blocks() for part in kept))
+            yield from run_lines(map(self._keep, parts))
             return
         whole = [record for part in parts for record in self._keep(part).records()]
         body = rest_body(
@@ -110,6 +107,13 @@ class _Export:
             *_hidden_problems(self.topic, self._with_secrets),
             *_left_out_problems(self._left_out),
         ]
+
+
+def run_lines(runs: Iterable[RecordRun]) -> Iterator[bytes]:
+    """Yield records as lines of a record file, many at a time."""
+    from eosctl.engine.backups.file import record_lines
+
+    return two_at_a_time(record_lines, chain.from_iterable(run.blocks() for run in runs))
 
 
 def export_offsets(app: App, request: ExportRequest, *, path: str) -> Report:

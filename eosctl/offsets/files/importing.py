@@ -73,17 +73,21 @@ class ImportRequest(Struct, frozen=True):
     allowances: Allowances = NOTHING_WAIVED
 
 
-def read_offsets_file(app: App, path: str, *, stdin: BinaryIO, connectors: Sequence[str] = ()) -> OffsetsFile:
+def read_offsets_file(
+    app: App, path: str, *, stdin: BinaryIO, connectors: Sequence[str] = (), body_of: str | None = None
+) -> OffsetsFile:
     """Read the offsets in a file, `-` is `stdin`; raise InputFileError that names file and line.
 
-    Offsets of a large file wait on the disk. Raises EosctlError if they do not fit there.
+    `body_of` is the connector of a KIP-875 body, which does not name it, whoever's records are read. Offsets of a large
+    file wait on the disk. Raises EosctlError if they do not fit there.
     """
     name, source = ("stdin", None) if path == STDIN else (path, Path(path).expanduser())
     with writing_to(spool_of(app), need=_NEED) as spool:
         if source is not None and is_columnar(source):
             file = of_tables(_backup_tables(source), spool, name=name, connectors=connectors, places=BACKUP)
         else:
-            file = parse_offsets_file(_lines(path, source, stdin), spool, name=name, connectors=connectors)
+            lines = _lines(path, source, stdin)
+            file = parse_offsets_file(lines, spool, name=name, connectors=connectors, body_of=body_of)
     for table in file.tables():
         for key in unlisted(table["key"]):
             refuse_config(key, name=name)
@@ -150,7 +154,7 @@ def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
         creates=creates,
         found=found,
         allowances=request.allowances,
-        problems=tuple(_problems(request.file, planned)),
+        problems=tuple(import_problems(request.file, planned)),
     )
 
 
@@ -232,7 +236,8 @@ def _like_global(topic: str, global_topic: str, descriptions: dict[str, TopicDes
     return descriptions[global_topic]
 
 
-def _problems(file: OffsetsFile, planned: ImportPlan) -> Iterable[Problem]:
+def import_problems(file: OffsetsFile, planned: ImportPlan) -> Iterable[Problem]:
+    """Yield the warnings of writing a file's records into a store."""
     yield from (Problem(topic_codes.MAY_BE_ABORTED, each) for each in file.cautions)
     yield from _keyless(file)
     yield from _ignored(planned.writes)

@@ -109,22 +109,28 @@ class OffsetsFile(Struct, frozen=True):
 
 
 def parse_offsets_file(
-    file: Iterator[bytes], spool: SpillFile, *, name: str, connectors: Sequence[str] = ()
+    file: Iterator[bytes],
+    spool: SpillFile,
+    *,
+    name: str,
+    connectors: Sequence[str] = (),
+    body_of: str | None = None,
 ) -> OffsetsFile:
     """Parse a record file of any tool, a KIP-875 body (`GET /connectors/NAME/offsets`), or its ConfigMap, by its shape.
 
     `file` yields its lines. With `connectors`, only their records are kept; a body does not name its connector, so it
-    needs exactly one. Raises InputFileError that names file and line, UsageError, OSError if many records can't be put
-    into `spool`.
+    needs exactly one, or `body_of`. Raises InputFileError that names file and line, UsageError, OSError if many records
+    can't be put into `spool`.
     """
-    body, lines = _body(file, name=name, connectors=connectors)
+    named = connectors if body_of is None else [body_of]
+    body, lines = _body(file, name=name, connectors=named)
     if body is None:
         dump = read_dump(lines, name=name)
         tables = map(incoming_table, dump_columns(dump, name=name))
         return replace(of_tables(tables, spool, name=name, connectors=connectors), cautions=tuple(dump.cautions))
-    if len(connectors) != 1:
+    if len(named) != 1:
         raise UsageError(f"{name} does not name its connector", hint="Name the connector: --connector NAME.")
-    [connector] = connectors
+    [connector] = named
     rows = [_entry(entry, f"{name}, offsets[{number}]", number, connector) for number, entry in enumerate(body)]
     return OffsetsFile(name, [incoming_table([*zip(*rows, strict=True)])], places=BODY)
 

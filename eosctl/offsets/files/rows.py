@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, UnsetType
 
+from eosctl.output.cells import TOTAL
 from eosctl.output.rows import Kind, Printed, Text
 
 Format = Literal["ndjson", "rest", "strimzi"]
@@ -14,9 +15,9 @@ Format = Literal["ndjson", "rest", "strimzi"]
 class ExportSummary(Printed):
     """The records in the file."""
 
-    records: Annotated[int, "Records in the file."]
+    records: Annotated[int, "Records in the file.", TOTAL]
     tombstones: Annotated[int, "Records that delete an offset."]
-    records_read: Annotated[int, "Records read."]
+    records_read: Annotated[int, "Records read.", TOTAL]
 
 
 class ExportData(Printed):

@@ -18,6 +18,7 @@ from enum import StrEnum, unique
 from operator import itemgetter
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.offsets.records import OffsetKey, decode_key, in_snapshot, is_nothing
@@ -198,12 +199,16 @@ class Version(Struct, frozen=True):
     """One record of a connector's key; `state` is None if its transaction ended while it was read.
 
     `behind` is the committed version before it, without a deletion in between, that lies further on in the source.
+    `file` is the snapshot that has it, where the topic does not hold it any more; `topic_id` is that of a former topic
+    of its name.
     """
 
     key: OffsetKey
     record: Record
     state: State | None
     behind: Record | None = None
+    file: str | None = None
+    topic_id: str | None = None
 
     @property
     def is_tombstone(self) -> bool:
@@ -263,23 +268,30 @@ def versions(committed: TopicRead, everything: TopicRead, keys: Mapping[bytes, O
             is_open = offset >= shown.get(partition, 0)
             state = State.ABORTED if offset < decided.get(partition, 0) else State.OPEN if is_open else None
         found.append(Version(keys[record.key or b""], record, state))
-    found.sort(key=lambda each: (each.key.identity, each.key.raw, each.record.partition, each.record.offset))
-    return _with_jumps(found)
+    return in_order(found)
 
 
-def _with_jumps(found: Iterable[Version]) -> list[Version]:
-    """Mark the versions that lie behind their predecessor with that predecessor."""
-    former: dict[tuple[bytes, int], Record] = {}
+def in_order(found: Iterable[Version]) -> list[Version]:
+    """Sort versions by key, partition and offset, those of former topics first, and mark the jumps back.
+
+    A version in a snapshot is no predecessor: a deletion after it may have been missed.
+    """
+    former: dict[tuple[bytes, int], Record | None] = {}
     marked = []
-    for version in found:
+    for version in sorted(found, key=_place_in_order):
         place = (version.key.raw, version.record.partition)
         before = former.get(place)
         if version.state is State.COMMITTED:
             if before is not None and lies_before(version.key, version.record, before):
-                version = Version(version.key, version.record, version.state, before)
-            former[place] = version.record
+                version = replace(version, behind=before)
+            former[place] = version.record if version.file is None else None
         marked.append(version)
     return marked
+
+
+def _place_in_order(version: Version) -> tuple[str, bytes, bool, str, int, int]:
+    former_topic, record = version.topic_id or "", version.record
+    return version.key.identity, version.key.raw, not former_topic, former_topic, record.partition, record.offset
 
 
 def lies_before(key: OffsetKey, one: Record, other: Record) -> bool:

@@ -1,60 +1,73 @@
-"""`offsets log` and `offsets set --as-of`: the versions of a connector's offsets that the log still has. Reads only.
+"""`offsets log`: the versions of a connector's offsets that the topics and snapshots still have. Reads only.
 
-`offsets log` reports every version, and holds only these. `--as-of` finds the former version of each source partition,
-and refuses versions that the log has lost.
+It holds only these, and reports each once, however many snapshots have it.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, DedicatedTopics, describe_unknown, gather_dedicated_topics
-from eosctl.core.java.properties import whole_number
+from eosctl.core.kept.snapshot_header import SnapshotTopic
 from eosctl.core.offsets.findings import missing_topic_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
-from eosctl.core.offsets.records import json_text, typed_partition
-from eosctl.core.records import Bounds
-from eosctl.core.wording import rfc3339
+from eosctl.core.offsets.records import OffsetKey, decode_key, typed_partition
+from eosctl.core.records import Bounds, Record
 from eosctl.core.workers.config import creates_topics
-from eosctl.deadline import Clock
-from eosctl.errors import NotFoundError, RefusedError, UsageError
+from eosctl.deadline import Event
+from eosctl.errors import InputFileError, NotFoundError, RefusedError, UsageError
 from eosctl.foreign import shell_word
-from eosctl.offsets.history.events import ConnectorFilter, State, Version, version_at, versions
-from eosctl.offsets.history.rows import OFFSETS_LOG, LoggedPartition, VersionsData, VersionsSummary, version_row
+from eosctl.offsets.history.events import ConnectorFilter, State, Version, in_order, versions
+from eosctl.offsets.history.rows import (
+    OFFSETS_LOG,
+    LoggedPartition,
+    VersionsData,
+    VersionsSummary,
+    read_snapshot_row,
+    version_row,
+)
+from eosctl.offsets.history.views import SnapshotView, with_views
+from eosctl.offsets.snapshots.file import SnapshotFile, read_snapshot, require_of, snapshots_in, unread
 from eosctl.offsets.stores.gather import locate
 from eosctl.offsets.stores.own import own_topics, refuse_unfit_sources
 from eosctl.report import Problem, Report
-from eosctl.state.history import since_ms
 
 
 class LogQuery(Struct, frozen=True):
     """The connector, and the source partitions (JSON, in any spelling; none: all) whose versions to report.
 
     `store` is `global`, `dedicated`, TOPIC or TOPIC@PROFILE; None: the connector's own topic and the global one.
+    `snapshots` is a folder of snapshots, or one of them, to read as well.
     """
 
     connector: str
     partitions: tuple[str, ...] = ()
     store: str | None = None
+    snapshots: Path | None = None
 
 
 class TopicLog(Struct, frozen=True):
-    """The versions of a connector in the log of one topic; `counts` are all records of each partition."""
+    """The versions of a connector in one topic, and in the snapshots of it (`views`, oldest first).
+
+    `counts` are all records of each partition of the log.
+    """
 
     topic: str
     versions: tuple[Version, ...]
     bounds: tuple[Bounds, ...]
     counts: Mapping[int, int]
+    views: tuple[SnapshotView, ...] = ()
 
     def partitions(self) -> list[LoggedPartition]:
         """Return `data.partitions`: where the versions lie, and whether older ones may be gone from there."""
-        used = {version.record.partition for version in self.versions}
+        used = {version.record.partition for version in self.versions if version.topic_id is None}
         return [self._partition(bound) for bound in self.bounds if bound.partition in used]
 
     def _partition(self, bound: Bounds) -> LoggedPartition:
@@ -75,11 +88,15 @@ class TopicLog(Struct, frozen=True):
 
 
 class OffsetLogs(Struct, frozen=True):
-    """The logs of a connector's topics, its own before the global one, and problems with those that were not read."""
+    """The logs of a connector's topics, its own before the global one, and problems with those that were not read.
+
+    `snapshots` are those that were read.
+    """
 
     logs: tuple[TopicLog, ...]
     cluster_id: str
     problems: tuple[Problem, ...] = ()
+    snapshots: tuple[SnapshotFile, ...] = ()
 
     def versions(self) -> list[Version]:
         """Return the versions of all topics, topic by topic."""
@@ -88,9 +105,9 @@ class OffsetLogs(Struct, frozen=True):
 
 @dataclass(slots=True)
 class _LogSources:
-    """App and topic of each store to read, and problems with those that are not read."""
+    """App, topic and topic id of each store to read, and problems with those that are not read."""
 
-    found: list[tuple[App, str]] = field(default_factory=list)
+    found: list[tuple[App, str, str]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -112,6 +129,7 @@ def log_offsets(app: App, query: LogQuery) -> Report:
         data=VersionsData(
             topics=[log.topic for log in read.logs],
             partitions=[p for log in read.logs for p in log.partitions()],
+            snapshots=list(map(read_snapshot_row, read.snapshots)) or UNSET,
         ),
         target={"kafka_cluster_id": read.cluster_id, "group_id": app.target.group_id},
         problems=read.problems,
@@ -129,13 +147,18 @@ def read_logs(app: App, query: LogQuery) -> OffsetLogs:
         cluster_id = topics.cluster_id()
         dedicated = gather_dedicated_topics(app, topics)
     sources = _find_sources(app, query, dedicated)
-    logs = [_read(topic_app, topic, query.connector) for topic_app, topic in sources.found]
+    snapshots, kept = _read_snapshots(app, query, cluster_id, sources.problems)
+    logs = []
+    for topic_app, topic, topic_id in sources.found:
+        log = _read(topic_app, topic, query.connector)
+        # the snapshots are of the command's cluster: a topic elsewhere is another one
+        logs.append(_with_snapshots(log, topic_id, kept) if topic_app is app else log)
     if not any(log.versions for log in logs):
         _require_connector(dedicated, query.connector)
     if wanted:
         logs = [_only(log, wanted) for log in logs]
         _require_partitions(query, logs)
-    return OffsetLogs(tuple(logs), cluster_id, tuple(sources.problems))
+    return OffsetLogs(tuple(logs), cluster_id, tuple(sources.problems), tuple(snapshots))
 
 
 def _find_sources(app: App, query: LogQuery, dedicated: DedicatedTopics) -> _LogSources:
@@ -146,11 +169,12 @@ def _find_sources(app: App, query: LogQuery, dedicated: DedicatedTopics) -> _Log
         store_app, name = locate(app, query.store or GLOBAL)
         topic = store_app.target.offset_topic if name == GLOBAL else name
         with store_app.topics() as topics:
-            if topic not in topics.describe([topic]):
+            described = topics.describe([topic])
+            if topic not in described:
                 hint = "The global offsets topic is the worker's offset.storage.topic: name it with --offset-topic."
                 raise NotFoundError(f"there is no topic {topic}", hint=hint)
             refuse_unfit_sources(store_app, topics, [topic])
-        sources.found.append((store_app, topic))
+        sources.found.append((store_app, topic, described[topic].topic_id))
     return sources
 
 
@@ -176,8 +200,8 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, source
             )
     for topic_app, topic in candidates:
         with topic_app.topics() as topics:
-            if topic in topics.describe([topic]):
-                sources.found.append((topic_app, topic))
+            if found := topics.describe([topic]):
+                sources.found.append((topic_app, topic, found[topic].topic_id))
             else:
                 created = creates_topics(worker.properties.values for worker in app.target.worker_configs)
                 missing = missing_topic_finding(topic, [connector], topic_app.target.client, is_created=created)
@@ -193,9 +217,62 @@ def _read(app: App, topic: str, connector: str) -> TopicLog:
     return TopicLog(topic, tuple(found), whole.bounds, everything.counts)
 
 
+def _read_snapshots(
+    app: App, query: LogQuery, cluster_id: str, problems: list[Problem]
+) -> tuple[list[SnapshotFile], list[tuple[SnapshotFile, list[Record]]]]:
+    """Read the connector's records in the snapshots of this cluster and group; add problems with those that can't be.
+
+    Raises RefusedError for a file that was named and is of another cluster, group or connector.
+    """
+    if query.snapshots is None:
+        return [], []
+    if query.snapshots.is_file():
+        files = [require_of(app, read_snapshot(query.snapshots), cluster_id, query.connector)]
+    else:
+        found, unreadable = snapshots_in(query.snapshots)
+        problems += unreadable
+        files = [
+            each
+            for each in found
+            if each.is_of(cluster_id, app.target.group_id) and each.has_connector(query.connector)
+        ]
+    read, kept = list[SnapshotFile](), list[tuple[SnapshotFile, list[Record]]]()
+    for number, each in enumerate(files, start=1):
+        app.on_event(Event("reading snapshots", number, len(files), "files"))
+        try:
+            kept.append((each, each.records_of(query.connector)))
+        except InputFileError as exc:
+            problems.append(unread(exc))
+        else:
+            read.append(each)
+    return read, kept
+
+
+def _with_snapshots(log: TopicLog, topic_id: str, kept: Sequence[tuple[SnapshotFile, Sequence[Record]]]) -> TopicLog:
+    """Add what snapshots have of a topic, and of former topics of its name."""
+    views = [
+        _view(each, topic, None if topic.topic_id == topic_id else topic.topic_id, records)
+        for each, records in kept
+        for topic in each.header.topics
+        if topic.topic == log.topic
+    ]
+    if not views:
+        return log
+    return replace(log, versions=tuple(in_order(with_views(log.versions, views))), views=tuple(views))
+
+
+def _view(file: SnapshotFile, topic: SnapshotTopic, topic_id: str | None, records: Sequence[Record]) -> SnapshotView:
+    newest, keys = dict[tuple[bytes, int], Record](), dict[bytes, OffsetKey]()
+    for record in records:
+        key = decode_key(record.key)
+        if record.topic == topic.topic and isinstance(key, OffsetKey):
+            newest[key.raw, record.partition], keys[key.raw] = record, key
+    return SnapshotView(str(file.path), file.header.taken_ms, topic_id, topic.bounds(), newest, keys)
+
+
 def _only(log: TopicLog, wanted: set[str]) -> TopicLog:
     kept = tuple(version for version in log.versions if version.key.identity in wanted)
-    return TopicLog(log.topic, kept, log.bounds, log.counts)
+    return replace(log, versions=kept)
 
 
 def _require_connector(dedicated: DedicatedTopics, connector: str) -> None:
@@ -215,123 +292,3 @@ def _require_partitions(query: LogQuery, logs: Sequence[TopicLog]) -> None:
                 hint=f"`eosctl offsets log --connector {shell_word(query.connector)}` shows all; numbers and texts are "
                 "different.",
             )
-
-
-_MOST_NAMED = 10
-
-
-class AsOf(Struct, frozen=True):
-    """A moment or an offset of the log, one of both. No `partitions` (JSON) means all that the connector has.
-
-    `store` is the log to read; None is the connector's own topic, and the global one for keys that it never had.
-    """
-
-    moment_ms: int | None
-    log_offset: int | None
-    partitions: tuple[str, ...] = ()
-    store: str | None = None
-
-
-def as_of(text: str, clock: Clock, partitions: Sequence[str] = (), *, store: str | None = None) -> AsOf:
-    """Parse `--as-of`: a number is an offset of the log, anything else a time; raise UsageError."""
-    offset = whole_number(text)
-    if offset is not None:
-        return AsOf(None, offset, tuple(partitions), store)
-    return AsOf(since_ms(text, clock), None, tuple(partitions), store)
-
-
-def former_versions(app: App, connector: str, wanted: AsOf) -> list[Version]:
-    """Return a live version of each wanted source partition.
-
-    Raises RefusedError for a version that the log does not have, and the errors of `read_logs`.
-    """
-    logs = read_logs(app, LogQuery(connector, wanted.partitions, wanted.store))
-    if wanted.log_offset is not None:
-        return [_at_offset(connector, logs, wanted.log_offset)]
-    if not logs.versions():
-        raise RefusedError(
-            f"the log has no offset of {connector}; nothing was written", hint=f"{_show_log(connector)}."
-        )
-    moment_ms = wanted.moment_ms or 0
-    found = [_at_moment(connector, same, moment_ms) for same in _by_source_partition(logs).values()]
-    return [version for version in found if version is not None]
-
-
-def _by_source_partition(logs: OffsetLogs) -> Mapping[str, list[list[Version]]]:
-    """Group versions by the identity of their source partition and by topic, the connector's own topic first."""
-    found: dict[str, list[list[Version]]] = {}
-    for number, log in enumerate(logs.logs):
-        for version in log.versions:
-            found.setdefault(version.key.identity, [[] for _ in logs.logs])[number].append(version)
-    return found
-
-
-def _at_moment(connector: str, topics: Sequence[Sequence[Version]], moment_ms: int) -> Version | None:
-    """Return the version that took effect at a moment; None if there was no offset then and is none now.
-
-    Raises RefusedError if there is an offset now and was none then, or if the log does not have it.
-    """
-    then, now = _counting(topics, moment_ms), _counting(topics, sys.maxsize)
-    if then is not None and not then.is_tombstone:
-        return then
-    if now is None or now.is_tombstone:
-        return None
-    shown, moment = json_text(now.key.partition), rfc3339(moment_ms)
-    if then is not None:
-        raise RefusedError(
-            f"{shown} had no offset at {moment}: it was deleted at {rfc3339(then.record.timestamp_ms)}; nothing was "
-            "written",
-            hint=f"`eosctl offsets reset --connector {shell_word(connector)} --partition {shell_word(shown)}` deletes "
-            "it; name the others with --partition.",
-        )
-    every = [version for versions in topics for version in versions if version.state is State.COMMITTED]
-    oldest = _place(min(every, key=lambda version: version.record.timestamp_ms))
-    raise RefusedError(
-        f"the log has no offset of {shown} from {moment} or before: the oldest is {oldest}; nothing was written",
-        hint=f"{_show_log(connector)}; name the source partitions that are meant with --partition.",
-    )
-
-
-def _counting(topics: Sequence[Sequence[Version]], moment_ms: int) -> Version | None:
-    """Return the version that took effect at a moment: that of the first topic that had any."""
-    return next(filter(None, (version_at(versions, moment_ms) for versions in topics)), None)
-
-
-def _at_offset(connector: str, logs: OffsetLogs, offset: int) -> Version:
-    """Return the one committed version at an offset of the log."""
-    every = logs.versions()
-    at_offset = [version for version in every if version.record.offset == offset]
-    found = [version for version in at_offset if version.state is State.COMMITTED and not version.is_tombstone]
-    if not found:
-        why = f"the version there is {_state_text(at_offset[0])}" if at_offset else f"it has {_places(every)}"
-        raise RefusedError(
-            f"the log has no committed offset of {connector} at offset {offset}: {why}; nothing was written",
-            hint=f"{_show_log(connector)}.",
-        )
-    if len({(version.key.identity, version.record.value) for version in found}) > 1:
-        raise RefusedError(
-            f"several source partitions or topics have a version at offset {offset}: {_places(found)}; nothing was "
-            "written",
-            hint="Say which one with --partition, and --from TOPIC.",
-        )
-    return found[0]
-
-
-def _state_text(version: Version) -> str:
-    return "a deletion" if version.is_tombstone else "not decided yet" if version.state is None else version.state.value
-
-
-def _places(versions: Iterable[Version]) -> str:
-    """Format the places of some versions, the newest last."""
-    every = [version for version in versions if version.state is State.COMMITTED and not version.is_tombstone]
-    more = f"{len(every) - _MOST_NAMED} older ones, " if len(every) > _MOST_NAMED else ""
-    return more + ", ".join(_place(version) for version in every[-_MOST_NAMED:]) if every else "none"
-
-
-def _place(version: Version) -> str:
-    record = version.record
-    return f"offset {record.offset} of {record.topic}-{record.partition} ({rfc3339(record.timestamp_ms)})"
-
-
-def _show_log(connector: str) -> str:
-    return f"`eosctl offsets log --connector {shell_word(connector)}` shows every version that there is"

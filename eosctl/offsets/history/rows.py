@@ -7,9 +7,10 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from eosctl.core.wording import encodable, json_bytes
+from eosctl.core.wording import encodable, json_bytes, rfc3339
 from eosctl.offsets.history.events import State, Version
 from eosctl.offsets.rows import Connector, Key, Lsns, SourcePartition, Value, cell_of, partition_json
+from eosctl.offsets.snapshots.file import SnapshotFile
 from eosctl.output.cells import summary_lines
 from eosctl.output.rows import Header, Kind, Place, Printed, Text, Time
 from eosctl.report import Report
@@ -23,7 +24,7 @@ class Jump(Printed):
 
 
 class VersionRow(Printed, kw_only=True):
-    """A version of an offset that the log still has."""
+    """A version of an offset that the log, or a snapshot, still has."""
 
     connector: Connector
     source_partition: SourcePartition
@@ -40,6 +41,8 @@ class VersionRow(Printed, kw_only=True):
         State | None, "The state of the transaction that wrote it; null if it ended while the log was read."
     ]
     jumped_from: Annotated[Jump | None, "The version before it, if this one lies behind that."]
+    file: Annotated[str, "The snapshot that has it, where the topic does not hold it any more."] | UnsetType = UNSET
+    topic_id: Annotated[str, "The id of the former topic of this name that had it."] | UnsetType = UNSET
 
     def at(self) -> str:
         """Return `topic-partition@offset`."""
@@ -73,6 +76,8 @@ def version_row(version: Version) -> VersionRow:
         tombstone=version.is_tombstone,
         state=version.state,
         jumped_from=None if behind is None else Jump(offset=behind.offset, value=behind.value),
+        file=version.file or UNSET,
+        topic_id=version.topic_id or UNSET,
     )
 
 
@@ -95,11 +100,26 @@ class LoggedPartition(Place):
     older_gone: Annotated[bool, "Whether compaction may have removed older versions."]
 
 
+class ReadSnapshot(Printed):
+    """A snapshot that was read."""
+
+    file: Annotated[str, "The file."]
+    taken: Annotated[Time, "When its bounds were read."]
+    taken_ms: Annotated[int, "The same in milliseconds since 1970."]
+
+
+def read_snapshot_row(snapshot: SnapshotFile) -> ReadSnapshot:
+    """Return a row of `data.snapshots`."""
+    taken_ms = snapshot.header.taken_ms
+    return ReadSnapshot(file=str(snapshot.path), taken=rfc3339(taken_ms) or "", taken_ms=taken_ms)
+
+
 class VersionsData(Printed):
-    """The topics and partitions that were read."""
+    """The topics, partitions and snapshots that were read."""
 
     topics: Annotated[list[str], "The topics that were read."]
     partitions: Annotated[list[LoggedPartition], "Their partitions."]
+    snapshots: Annotated[list[ReadSnapshot], "The snapshots that were read, oldest first."] | UnsetType = UNSET
 
 
 def _log_lines(report: Report) -> Iterator[str]:
@@ -113,13 +133,13 @@ def _log_lines(report: Report) -> Iterator[str]:
 
 OFFSETS_LOG = Kind(
     "offsets-log",
-    "Every version of a connector's offsets that the log still has.",
+    "Every version of a connector's offsets that the log, or a snapshot, still has.",
     row=VersionRow,
     summary=VersionsSummary,
     data=VersionsData,
     text=Text(
-        columns=("source_partition", "at", "timestamp", "shown", "state", "jump"),
-        wide=("key", "lsn?"),
+        columns=("source_partition", "at", "timestamp", "shown", "state", "jump?", "file?"),
+        wide=("key", "lsn?", "topic_id?"),
         lines=_log_lines,
         empty="The log has no offset of this connector.",
     ),

@@ -18,11 +18,12 @@ IsMeant = Callable[[str, Record], bool]
 class KeyHistory:
     """A key that has had several offsets: `furthest` is the one that lies furthest on in the source.
 
-    It counts from the last deletion on, which was at `deleted_ms`. `back` is the first one that lies before it; None
-    if the newest offset does not. An offset of unknown order counts as further on.
+    It counts from the last deletion on, which was at `deleted_ms`; the first record came at `first_ms`. `back` is the
+    first one that lies before it; None if the newest offset does not. An offset of unknown order counts as further on.
     """
 
     raw: bytes
+    first_ms: int = -1
     furthest: Record | None = None
     back: Record | None = None
     deleted_ms: int = -1
@@ -58,10 +59,10 @@ def _never_meant(_connector: str, _record: Record) -> bool:
 
 @dataclass(slots=True)
 class OffsetHistory:
-    """The histories of a topic's keys; None for a key of an unknown source, the record of a key that was seen once."""
+    """The histories of a topic's keys; the record of a key that was seen once, of an unknown source the first time."""
 
     is_meant: IsMeant = _never_meant
-    _keys: dict[int, dict[bytes, KeyHistory | Record | None]] = field(default_factory=dict)
+    _keys: dict[int, dict[bytes, KeyHistory | Record | int]] = field(default_factory=dict)
 
     def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
         """Add all records to the key histories, and keep them all."""
@@ -76,17 +77,24 @@ class OffsetHistory:
             known = keys[key]
             if isinstance(known, Record):
                 known = keys[key] = self._begin(key, known)
-            if known is not None:
+            if isinstance(known, KeyHistory):
                 known.take(record, self.is_meant)
         return records
 
-    def _begin(self, raw: bytes, first: Record) -> KeyHistory | None:
+    def _begin(self, raw: bytes, first: Record) -> KeyHistory | int:
         key = decode_key(raw)
         if not isinstance(key, OffsetKey) or not may_be_known(key.partition):
-            return None
-        key_history = KeyHistory(raw)
+            return first.timestamp_ms
+        key_history = KeyHistory(raw, first.timestamp_ms)
         key_history.take(first, self.is_meant)
         return key_history
+
+    def first_ms(self, raw: bytes, partition: int) -> int | None:
+        """Return the time of the first record of a key on a partition that the log still has; None without any."""
+        known = self._keys.get(partition, {}).get(raw)
+        if known is None or isinstance(known, int):
+            return known
+        return known.first_ms if isinstance(known, KeyHistory) else known.timestamp_ms
 
     def has_gone_back(self, raw: bytes, partition: int) -> bool:
         """Decide whether the newest offset of a key on a partition lies before a former one there."""
@@ -99,7 +107,7 @@ class OffsetHistory:
         if isinstance(known, KeyHistory):
             return known
         key_history = KeyHistory(key.raw)
-        if known is not None:
+        if isinstance(known, Record):
             key_history.take(known, self.is_meant)
         return key_history
 

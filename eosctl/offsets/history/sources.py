@@ -4,6 +4,8 @@ A source is recognized by the members of its source partitions and offsets, not 
 wrappers have classes of their own, and a deleted connector has none. An unknown offset stays opaque JSON, and is
 incomparable. So is a known one if it differs in a member that its source is not known to have: a later version of the
 connector may count by it. `docs/offset-kinds.md` is made from this table.
+
+What a config says of source partitions holds for the classes that are named here, and for no others.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
 
+from eosctl.core.configs.records import names_one_of
 from eosctl.core.offsets.records import INITIAL_SYNC, SNAPSHOT
+from eosctl.offsets.history import config_rules
+from eosctl.offsets.history.config_reader import ConfigRule
 from eosctl.offsets.history.positions import (
     Offset,
     PositionPart,
@@ -33,7 +38,9 @@ _SIGNAL = "To have rows again, insert execute-snapshot into the connector's sign
 
 
 class KnownSource(Struct, frozen=True):
-    """`partitions` and `offsets` are alternatives: a source partition (an offset) has all members of one of them.
+    """`of_config` says which source partitions follow from a config of one of the classes.
+
+    `partitions` and `offsets` are alternatives: a source partition (an offset) has all members of one of them.
 
     `positions` are the members by which `parts` compares two offsets, `labels` those that say nothing of the position;
     one that ends in `*` is a prefix. `in_snapshot` are members with which the connector is in its snapshot, and begins
@@ -43,6 +50,7 @@ class KnownSource(Struct, frozen=True):
 
     name: str
     classes: str
+    of_config: ConfigRule
     partitions: tuple[frozenset[str], ...]
     offsets: tuple[frozenset[str], ...]
     positions: tuple[str, ...]
@@ -72,6 +80,7 @@ KNOWN_SOURCES = (
         # PostgreSQL: pg_replication_slots; Debezium: snapshot.mode, offset.mismatch.strategy
         "Debezium PostgreSQL",
         "io.debezium.connector.postgresql.PostgresConnector",
+        config_rules.DEBEZIUM,
         _SERVER,
         (frozenset({"lsn"}),),
         ("lsn_commit", "lsn_proc", "lsn", "messageType", "lsn_events_processed"),
@@ -90,6 +99,7 @@ KNOWN_SOURCES = (
         # MySQL: binlog_expire_logs_seconds, 30 days by default
         "Debezium MySQL or MariaDB",
         "io.debezium.connector.mysql.MySqlConnector, io.debezium.connector.mariadb.MariaDbConnector",
+        config_rules.DEBEZIUM,
         _SERVER,
         (frozenset({"file", "pos"}),),
         ("gtids", "server_id", "file", "pos", "event", "row"),
@@ -107,6 +117,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "Debezium SQL Server",
         "io.debezium.connector.sqlserver.SqlServerConnector",
+        config_rules.SQL_SERVER,
         (frozenset({"server", "database"}),),
         (frozenset({"commit_lsn"}),),
         ("commit_lsn", "change_lsn", "event_serial_no"),
@@ -121,6 +132,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "Debezium Db2, or SQL Server before 2.0",
         "io.debezium.connector.db2.Db2Connector",
+        config_rules.DEBEZIUM,
         _SERVER,
         (frozenset({"commit_lsn"}),),
         ("commit_lsn", "change_lsn", "event_serial_no"),
@@ -135,6 +147,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "Debezium Oracle",
         "io.debezium.connector.oracle.OracleConnector",
+        config_rules.DEBEZIUM,
         _SERVER,
         (frozenset({"scn"}), frozenset({"lcr_position"})),
         ("lcr_position", "scn", "scn_idx", "commit_scn", "txId", "txSeq"),
@@ -149,6 +162,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "Debezium MongoDB",
         "io.debezium.connector.mongodb.MongoDbConnector",
+        config_rules.DEBEZIUM_MONGODB,
         (frozenset({"server_id"}),),
         (frozenset({"sec", "ord"}), frozenset({"resume_token"})),
         ("resume_token", "sec", "ord"),
@@ -163,6 +177,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "MongoDB's connector",
         "com.mongodb.kafka.connect.MongoSourceConnector",
+        config_rules.MONGODB,
         (frozenset({"ns"}),),
         (frozenset({"_id"}),),
         ("_id",),
@@ -176,6 +191,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "JDBC",
         "io.confluent.connect.jdbc.JdbcSourceConnector, io.aiven.connect.jdbc.JdbcSourceConnector",
+        config_rules.JDBC,
         (frozenset({"table"}), frozenset({"query"})),
         (frozenset({"incrementing"}), frozenset({"timestamp"})),
         ("timestamp", "timestamp_nanos", "incrementing"),
@@ -188,6 +204,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "FileStream",
         "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        config_rules.FILE,
         (frozenset({"filename"}),),
         (frozenset({"position"}),),
         ("position",),
@@ -199,6 +216,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "MirrorMaker 2",
         "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+        config_rules.MIRROR,
         (frozenset({"cluster", "partition", "topic"}),),
         (frozenset({"offset"}),),
         ("offset",),
@@ -210,6 +228,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "Aiven's S3 source",
         "io.aiven.kafka.connect.s3.source.S3SourceConnector",
+        config_rules.S3,
         (frozenset({"bucket", "objectKey"}),),
         (frozenset({"recordCount"}),),
         ("recordCount",),
@@ -220,6 +239,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "Aiven's Azure Blob source",
         "io.aiven.kafka.connect.azure.source.AzureBlobSourceConnector",
+        config_rules.AZURE,
         (frozenset({"container", "blobName"}),),
         (frozenset({"recordCount"}),),
         ("recordCount",),
@@ -231,6 +251,7 @@ KNOWN_SOURCES = (
         "Lenses' S3 or GCS source",
         "io.lenses.streamreactor.connect.aws.s3.source.S3SourceConnector, "
         "io.lenses.streamreactor.connect.gcp.storage.source.GCPStorageSourceConnector",
+        config_rules.LENSES,
         (frozenset({"container", "prefix"}),),
         (frozenset({"path", "line"}),),
         ("path", "line"),
@@ -242,6 +263,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "SpoolDir",
         "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirCsvSourceConnector",
+        config_rules.SPOOLDIR,
         (frozenset({"fileName"}),),
         (frozenset({"offset"}),),
         ("offset",),
@@ -253,6 +275,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "IBM MQ, exactly once",
         "com.ibm.eventstreams.connect.mqsource.MQSourceConnector",
+        config_rules.IBM_MQ,
         (frozenset({"source"}),),
         (frozenset({"sequence-id"}),),
         ("sequence-id",),
@@ -270,6 +293,11 @@ def known_source(partition: Mapping[str, object] | None, offset: Mapping[str, ob
         if _has(partition or {}, source.partitions) and _has(offset, source.offsets):
             return source
     return None
+
+
+def source_of_class(config: Mapping[str, object]) -> KnownSource | None:
+    """Return the known source of a config's `connector.class`; None for another class, a fork's too."""
+    return next((source for source in KNOWN_SOURCES if names_one_of(config, source.classes.split(", "))), None)
 
 
 def may_be_known(partition: Mapping[str, object] | None) -> bool:

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
-from eosctl.core.configs.fold import ConnectorState, former_offsets_topics
+from eosctl.core.configs.fold import ConnectorState
+from eosctl.core.configs.history import former_offsets_topics, written_configs
 from eosctl.core.configs.records import MIRROR_CHECKPOINT, is_class
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.ids import TransactionalId, task_transactional_id, task_transactional_ids
@@ -33,6 +34,7 @@ from eosctl.failures.failure import RESTART
 from eosctl.foreign import arguments, shell_word
 from eosctl.group.topics import find_config_topic
 from eosctl.offsets import codes
+from eosctl.offsets.configs.changed import changed_partitions
 from eosctl.offsets.history.rules import OffsetHistory
 from eosctl.offsets.lint.rules import WatchedTopic, lost_offsets
 from eosctl.report import Problem
@@ -124,13 +126,19 @@ def find_lost_offsets(
         for name, topic in dedicated.configured.items()
         if name in known
     }
+    written = written_configs(() if configs is None else configs.records)
     named = {
         name: topic
-        for name, topic in former_offsets_topics(() if configs is None else configs.records).items()
+        for name, topic in former_offsets_topics(written).items()
         if name in known - own.keys() and topic != app.target.offset_topic and is_topic_name(topic)
     }
     former = _former_stores(app, watched, named)
-    return lost_offsets(common, own, known, former=former, show_time=lambda moment_ms: str(rfc3339(moment_ms)))
+    used = {name: own.get(name, common) for name in sorted(known)}
+    changed = (changed_partitions(name, written.get(name, ()), it.store, it.history) for name, it in used.items())
+    return [
+        *lost_offsets(common, own, known, former=former, show_time=lambda moment_ms: str(rfc3339(moment_ms))),
+        *filter(None, changed),
+    ]
 
 
 def _former_stores(app: App, watched: Mapping[str, WatchedTopic], named: Mapping[str, str]) -> dict[str, Store]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from eosctl.output.cells import format_cell, summary_lines
+from eosctl.output.cells import TOTAL, format_cell, summary_lines
 from eosctl.output.rows import Counts, FindingRow, Kind, Printed, Text, UnseenParts
 from eosctl.report import Report
 
@@ -13,7 +13,7 @@ from eosctl.report import Report
 class LintSummary(Printed):
     """The numbers of topics and findings."""
 
-    topics: Annotated[int, "Topics that were looked at."]
+    topics: Annotated[int, "Topics that were looked at.", TOTAL]
     findings: Annotated[int, "Findings in all."]
     counts: Annotated[Counts, "Findings by severity."]
     codes: Annotated[Counts, "Findings by code."]

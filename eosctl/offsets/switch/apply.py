@@ -1,9 +1,6 @@
 """The steps of `offsets switch`, each safe to repeat: after a kill the next run reads the state and goes on from there.
 
 A connector that would read its source anew is not resumed.
-
-Whether a connector's tasks have committed since their start is checked: REST's RUNNING does not prove that they read. A
-task that waits for its source (a replication slot that another client holds) is RUNNING, and commits nothing.
 """
 
 from __future__ import annotations
@@ -11,27 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.change import POLL_S, await_connector, await_stopped
+from eosctl.connectors.change import POLL_S, await_connector
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
-from eosctl.connectors.holders import is_at_rest
 from eosctl.connectors.look import PAUSED, RUNNING, ConnectorNow, describe_store, look_at, topic_of
-from eosctl.core.ids import TransactionalId, task_transactional_ids
-from eosctl.core.java.json import encode_key
 from eosctl.core.offsets.names import GLOBAL
-from eosctl.core.offsets.records import OffsetKey, decode_key
-from eosctl.core.offsets.views import Store, fold_store, live
-from eosctl.core.transactions import TransactionDescription, TransactionState
+from eosctl.core.offsets.views import live
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline, Event
 from eosctl.errors import ConnectError, EosctlError, RefusedError, StalePlanError
-from eosctl.fence.connect import fence_former_tasks
+from eosctl.fence.connect import stop_and_fence
 from eosctl.foreign import shell_word
-from eosctl.offsets import codes
 from eosctl.offsets.apply import apply_plan
+from eosctl.offsets.steps import StepDone, before_the_start, lost_partitions, other_keys_problem
 from eosctl.offsets.stores.gather import gather_topics
 from eosctl.offsets.switch.plan import (
     CHECK,
@@ -41,7 +32,6 @@ from eosctl.offsets.switch.plan import (
     RESUME,
     STOP,
     WATCH,
-    StepDone,
     SwitchPlan,
     SwitchRequest,
     plan_switch,
@@ -53,63 +43,8 @@ from eosctl.offsets.write_rows import ResultData, ResultSummary
 from eosctl.offsets.writes import OffsetWritePlan
 from eosctl.plan import Plan
 from eosctl.ports import ConnectWorker
-from eosctl.report import Problem, Report
+from eosctl.report import Report
 from eosctl.state.journal import Note, Step, Work, carry_out
-
-_PATIENCE_S, _POLL_S = 3.0, 0.5
-_COMMITTED = (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
-
-Places = Mapping[bytes, tuple[int, int]]
-"""Raw key -> partition and offset of its newest record."""
-
-
-class CommitWatch(Struct, frozen=True):
-    """The newest records before the tasks were started; `topic` is where they commit their offsets to."""
-
-    connector: str
-    topic: str
-    before: Places
-
-    def wait(self, app: App, tasks: int) -> tuple[str, bool]:
-        """Wait for `tasks` running tasks to commit; return the outcome in words, and whether any has committed.
-
-        An idle source commits nothing. A new producer's transactional id has no transaction behind it: a committed one
-        is the task's own.
-        """
-        patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
-        began_s = app.clock.monotonic_s()
-        for _ in patience.rounds(_POLL_S):
-            states = _states(app, task_transactional_ids(app.target.require_group_id(), self.connector, tasks))
-            committed = sum(state in _COMMITTED for state in states)
-            moved = not states and _places(app, self.connector, self.topic) != self.before
-            if moved or (states and committed == tasks):
-                return "offsets are committed", True
-        waited = f"({app.clock.monotonic_s() - began_s:.0f} s)"
-        if committed:
-            return f"{committed} of {counted(tasks, 'task')} committed offsets so far {waited}", True
-        return f"nothing committed yet {waited}", False
-
-
-def before_the_start(app: App, connector: str, topic: str) -> CommitWatch:
-    """Read the committed offsets before tasks are started, or as soon after as possible."""
-    return CommitWatch(connector, topic, _places(app, connector, topic))
-
-
-def _states(app: App, ids: Sequence[TransactionalId]) -> list[TransactionState]:
-    """Return the states of the ids; none if tasks have no ids, or these may not be described."""
-    with app.transactions() as admin:
-        described = admin.describe_transactions(ids)
-    return [description.state for description in described.values() if isinstance(description, TransactionDescription)]
-
-
-def _places(app: App, connector: str, topic: str) -> Places:
-    with app.topics() as topics:
-        if topic not in topics.describe([topic]):
-            return {}
-        store = fold_store(topics.read(topic, newest_per_key=True))
-    keys = [key.raw for key in store.connectors.get(connector, ())]
-    return {raw: (store.records[raw].partition, store.records[raw].offset) for raw in keys}
-
 
 _RESTART_SHOWS_S = 3.0
 _MERGE_ROUNDS = 5
@@ -170,19 +105,9 @@ def _step(app: App, plan: SwitchPlan, name: str) -> Step[StepDone]:
 
 
 def _stop(app: App, plan: SwitchPlan) -> StepDone:
-    """Stop the connector until no member of the stable group holds a task; then fence their transactional ids.
-
-    After that no task moves the offsets.
-    """
-    was_stopped = is_at_rest(app, plan.connector, _now(app, plan).entry)
-    if not was_stopped:
-        _worker(app, plan).set_state(plan.connector, "stop")
-    await_stopped(app, plan.connector, plan.now.url, hint=_GOES_ON)
-    fenced = fence_former_tasks(
-        app, plan.connector, tasks=max(plan.tasks, plan.now.task_count), where=plan.tasks_app(app)
-    )
-    stopped = "it is STOPPED and has no task" if was_stopped else "STOPPED, no task left"
-    return StepDone(", ".join(filter(None, (stopped, fenced))))
+    tasks = max(plan.tasks, plan.now.task_count)
+    where = plan.tasks_app(app)
+    return StepDone(stop_and_fence(app, plan.connector, plan.now.url, tasks=tasks, hint=_GOES_ON, where=where))
 
 
 def _merge(app: App, plan: SwitchPlan) -> StepDone:
@@ -234,14 +159,13 @@ def _configure(app: App, plan: SwitchPlan) -> StepDone:
 
 def _check(app: App, plan: SwitchPlan) -> StepDone:
     """Ask Connect itself: the tasks would read a source partition with null from its beginning."""
-    nulls = [entry for entry in _worker(app, plan).offsets(plan.connector) if entry.get("offset") is None]
-    if not nulls:
+    shown = _worker(app, plan).offsets(plan.connector)
+    if all(entry.get("offset") is not None for entry in shown):
         return StepDone("Connect finds an offset for every source partition that it knows")
     topic = topic_of(app, plan.target)
-    spellings = _live_identities(
-        gather_topics(plan.offsets_app(app), [topic]).stores[topic].of(plan.connector), plan.connector
-    )
-    lost = [entry for entry in nulls if _identity(plan.connector, entry.get("partition")) not in spellings]
+    store = gather_topics(plan.offsets_app(app), [topic]).stores[topic].of(plan.connector)
+    keys = [key for key in store.connectors.get(plan.connector, ()) if live(store.records.get(key.raw)) is not None]
+    lost, others = lost_partitions(plan.connector, shown, keys)
     if lost:
         raise RefusedError(
             f"Connect finds no offset for {counted(len(lost), 'source partition')} of {plan.connector} in "
@@ -250,21 +174,8 @@ def _check(app: App, plan: SwitchPlan) -> StepDone:
             hint=f"`eosctl offsets list --connector {shell_word(plan.connector)}` shows what is where. When the target "
             f"has them, run the same command again; `--to {plan.origin}` goes back.",
         )
-    keys = counted(len(nulls), "source partition has a key", "source partitions have keys")
-    message = f"{keys} in an order that Connect's REST interface can't find; the tasks do"
-    return StepDone(message, problems=(Problem(codes.REST_FINDS_OTHER_KEYS, message),))
-
-
-def _live_identities(store: Store, connector: str) -> set[str]:
-    keys = store.connectors.get(connector, ())
-    return {key.identity for key in keys if live(store.records.get(key.raw)) is not None}
-
-
-def _identity(connector: str, partition: object) -> str | None:
-    if not isinstance(partition, dict):
-        return None
-    key = decode_key(encode_key(connector, partition))
-    return key.identity if isinstance(key, OffsetKey) else None
+    problem = other_keys_problem(others)
+    return StepDone(problem.message, problems=(problem,))
 
 
 def _resume(app: App, plan: SwitchPlan) -> StepDone:
@@ -279,21 +190,7 @@ def _watch(app: App, plan: SwitchPlan) -> StepDone:
     now, outcome = _arrive(app, plan)
     if not now.tasks or plan.state != RUNNING or RESTART in plan.steps:
         return StepDone(outcome)
-    return _committed(app, plan, commits, len(now.tasks), outcome)
-
-
-def _committed(app: App, plan: SwitchPlan, commits: CommitWatch, tasks: int, outcome: str) -> StepDone:
-    """Add whether tasks have committed: a task that can't reach its source is RUNNING as well."""
-    more, any_has = commits.wait(plan.tasks_app(app), tasks)
-    if any_has:
-        return StepDone(f"{outcome}; {more}")
-    problem = Problem(
-        codes.NOTHING_COMMITTED_YET,
-        f"{plan.connector} is RUNNING, which does not prove that it reads its source: {more}",
-        hint="An idle source commits nothing. If this one is not idle, see the worker's log; `eosctl offsets list "
-        f"--connector {shell_word(plan.connector)}` shows how old its offsets are.",
-    )
-    return StepDone(f"{outcome}; {more}", problems=(problem,))
+    return commits.watch(plan.tasks_app(app), len(now.tasks), outcome)
 
 
 def _arrive(app: App, plan: SwitchPlan) -> tuple[ConnectorNow, str]:
@@ -330,7 +227,7 @@ def _restart(app: App, plan: SwitchPlan) -> StepDone:
         if set(_now(app, plan).tasks) != {plan.state}:
             break
     now, outcome = _arrive(app, plan)
-    return _committed(app, plan, commits, len(now.tasks), outcome) if now.tasks else StepDone(outcome)
+    return commits.watch(plan.tasks_app(app), len(now.tasks), outcome) if now.tasks else StepDone(outcome)
 
 
 def _worker(app: App, plan: SwitchPlan) -> ConnectWorker:

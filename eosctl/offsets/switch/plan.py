@@ -25,6 +25,7 @@ from eosctl.connectors.look import (
     store_name,
     topic_of,
 )
+from eosctl.connectors.validity import require_valid_config
 from eosctl.core.allowances import NOTHING_WAIVED
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.views import offset_views
@@ -39,11 +40,11 @@ from eosctl.offsets.stores.own import refuse_unfit_targets
 from eosctl.offsets.switch.elsewhere import elsewhere_of, refuse_global, stores_elsewhere
 from eosctl.offsets.switch.journal import UnfinishedSwitch, unfinished_switch
 from eosctl.offsets.switch.merge_elsewhere import plan_merge_elsewhere
-from eosctl.offsets.switch.rights import changed_config, require_valid_config, rights_problems
+from eosctl.offsets.switch.rights import changed_config, rights_problems
 from eosctl.offsets.switch.takeover import ONLY_IN_TARGET, plan_takeover
 from eosctl.offsets.write_rows import SWITCH
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
-from eosctl.report import Problem, Report
+from eosctl.report import Problem
 from eosctl.state.journal import Journal, journal_of
 
 STOP, MERGE, CONFIGURE, CHECK, RESUME, WATCH, RESTART = STEPS = (
@@ -56,6 +57,12 @@ STOP, MERGE, CONFIGURE, CHECK, RESUME, WATCH, RESTART = STEPS = (
     "restart",
 )
 _RESTARTS_BY_ITSELF_SINCE = (3, 9)
+
+
+_SAME_CONFIG = (
+    "It is the config that it has, with another offsets topic. The connector's own checks ask its source: see whether "
+    "that can be reached, then run again."
+)
 
 
 class SwitchRequest(Struct, frozen=True):
@@ -106,14 +113,6 @@ class SwitchPlan(Struct, frozen=True):
         """Return the warnings of the plan."""
         merge = [] if self.merge is None else [*self.merge.problems, *_only_in_target(self.merge)]
         return [*merge, *self.rights]
-
-
-class StepDone(Struct, frozen=True):
-    """The result of a step; `merged` are the reports of the merges, in their order."""
-
-    detail: str
-    merged: Sequence[Report] = ()
-    problems: tuple[Problem, ...] = ()
 
 
 def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
@@ -195,7 +194,7 @@ def _require_usable(
     """
     worker, config = app.worker(now.url), changed_config(now.config, target)
     app.target.connect.require_trust(worker.url, CONNECTOR_CONFIG)
-    require_valid_config(worker, connector, config)
+    require_valid_config(worker, connector, config, hint=_SAME_CONFIG)
     made = bool(merge and merge.creates)
     where = app if at is None else at.with_clients(app)
     return rights_problems(where, connector, worker, config=config, target=target, made=made)

@@ -15,6 +15,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.foreign import Lines
 from eosctl.offsets import codes
+from eosctl.offsets.steps import Outcome, StepDone
 from eosctl.offsets.switch.plan import (
     CHECK,
     CONFIGURE,
@@ -24,14 +25,12 @@ from eosctl.offsets.switch.plan import (
     STEPS,
     STOP,
     WATCH,
-    StepDone,
     SwitchPlan,
 )
 from eosctl.offsets.switch.rows import (
     OFFSETS_SWITCH_PLAN,
     OFFSETS_SWITCH_RESULT,
     ConfigChange,
-    Outcome,
     StepRow,
     SwitchData,
     SwitchSummary,

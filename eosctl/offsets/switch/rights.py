@@ -1,15 +1,13 @@
-"""Checks of `offsets switch` before it stops anything: rights on the new topic, and Connect's approval of the config.
+"""Checks the rights of a connector on the topic that it is to keep its offsets in, before anything is changed.
 
 A connector's clients must be allowed to use the topic that its offsets are to move to, as far as ACLs can be read.
-Without READ on it a worker (4.3.1) polls in a hot loop, and without WRITE a task fails at its first commit. Connect
-must accept the new config.
+Without READ on it a worker (4.3.1) polls in a hot loop, and without WRITE a task fails at its first commit.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -20,75 +18,21 @@ from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
 from eosctl.connectors.look import topic_of
 from eosctl.core.acls.lines import AclRequest
-from eosctl.core.clients.hidden_secrets import without_values
 from eosctl.core.java.keystores import parse_jaas
 from eosctl.core.offsets.names import GLOBAL
-from eosctl.core.wording import counted
-from eosctl.core.workers.connector_entry import mapping_of
 from eosctl.core.workers.modes import Mode
-from eosctl.errors import ConnectError, EosctlError, RefusedError, UnsupportedError
+from eosctl.errors import EosctlError, RefusedError, UnsupportedError
 from eosctl.foreign import Lines
 from eosctl.group.modes import probe_mode
 from eosctl.offsets import codes
 from eosctl.ports import ConnectWorker
 from eosctl.report import Problem
 
-_MOST_ERRORS = 3
-
 
 def changed_config(config: Mapping[str, str], target: str) -> dict[str, str]:
     """Return `config` with `offsets.storage.topic` set or removed for `target`; change nothing else."""
     rest = {name: value for name, value in config.items() if name != TOPIC_PROPERTY}
     return rest if target == GLOBAL else {**rest, TOPIC_PROPERTY: target}
-
-
-def require_valid_config(worker: ConnectWorker, connector: str, config: Mapping[str, str]) -> None:
-    """Raise RefusedError for a config that Connect would reject, by the connector's own checks too.
-
-    These ask the source: a database that is down is an error of the config.
-    """
-    try:
-        answer = worker.validate(config.get("connector.class", ""), config)
-    except ConnectError as exc:
-        raise RefusedError(
-            f"the worker can't validate the config that {connector} would get: {exc.message}; nothing was changed",
-            hint=exc.hint,
-        ) from exc
-    passwords = _passwords(answer)
-    errors = [f"{name}: {without_values(error, config, secret=passwords)}" for name, error in _errors(answer)]
-    if not errors and not answer.get("error_count"):
-        return
-    more = "" if len(errors) <= _MOST_ERRORS else f" and {counted(len(errors) - _MOST_ERRORS, 'other')}"
-    redacted = f" {_IN_LOG}" if any(_REDACTED in error for error in errors) else ""
-    raise RefusedError(
-        f"Connect would not take the config that {connector} would get: {'; '.join(errors[:_MOST_ERRORS])}{more}; "
-        "nothing was changed",
-        hint="It is the config that it has, with another offsets topic. The connector's own checks ask its source: see "
-        f"whether that can be reached, then run again.{redacted}",
-    )
-
-
-# AbstractHerder.redactResolvedValues (Kafka 4.4) puts it in place of what speaks against a config provider's value
-_REDACTED = "the value resolved from the config provider reference failed validation"
-_IN_LOG = (
-    "What is wrong with the value of a config provider the worker writes only to its log, at TRACE of AbstractHerder, "
-    "perhaps with the value."
-)
-
-
-def _passwords(answer: Mapping[str, object]) -> set[str]:
-    """Return the settings that the connector itself defines as passwords."""
-    configs = cast("list[object]", answer.get("configs") or [])
-    definitions = [mapping_of(mapping_of(definition).get("definition")) for definition in configs]
-    return {str(definition.get("name")) for definition in definitions if definition.get("type") == "PASSWORD"}
-
-
-def _errors(answer: Mapping[str, object]) -> list[tuple[str, str]]:
-    found = []
-    for entry in cast("list[Mapping[str, Any]]", answer.get("configs") or []):
-        value = entry.get("value") or {}
-        found += [(str(value.get("name")), str(error)) for error in value.get("errors") or ()]
-    return found
 
 
 _ROLES = ("producer", "consumer", "admin")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated
 
 from eosctl.foreign import printable
+from eosctl.offsets.steps import Outcome
 from eosctl.offsets.write_rows import CopiedRow, TopicPart, new_topic_lines
 from eosctl.output.cells import format_cell, summary_lines
 from eosctl.output.rows import Printed, Text, plan_and_result
 from eosctl.report import Report
-
-Outcome = Literal["planned", "done", "done_before", "failed", "not_reached"]
 
 
 class StepRow(Printed):
@@ -75,7 +74,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"note: {format_cell(data.kept_elsewhere)}"
 
 
-_TEXT = Text(columns=("step", "outcome", "action", "before", "after", "detail"), lines=_lines, empty="Nothing to do.")
+_TEXT = Text(columns=("step", "outcome", "action", "before", "after", "detail?"), lines=_lines, empty="Nothing to do.")
 OFFSETS_SWITCH_PLAN, OFFSETS_SWITCH_RESULT = plan_and_result(
     "offsets-switch",
     "The steps of a move between offsets topics.",

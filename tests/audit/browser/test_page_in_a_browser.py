@@ -1,4 +1,4 @@
-"""The page of `audit --report` as a browser shows it: dark, and light where there is little room."""
+"""The pages of `--report` as a browser shows them: dark, and light where there is little room."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tests.audit.browser.chromium import show
 from tests.audit.happenings import a_task_that_moved, null_offsets
 from tests.audit.log_scene import OUT, LogScene, run_on
 from tests.conftest import Invoke
+from tests.fakes.doctor_scene import cluster, doctor
 
 LIGHT, DARK = (0xFF, 0xFF, 0xFF), (0x14, 0x18, 0x1E)
 # committed, aborted and open in the timeline; the frame of the verdict
@@ -47,3 +48,16 @@ def test_a_narrow_window_has_nothing_at_its_right_edge(page: Path, tmp_path: Pat
     width, height = shown.picture.size
     assert shown.picture.crop((width - 1, 0, width, height)).getcolors() == [(height, LIGHT)]
     assert shown.colors() >= COLORS[False]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_any_report_fits_a_narrow_window(invoke: Invoke, tmp_path: Path, dark: bool) -> None:
+    there = cluster()
+    there.connect.connectors["orders"].fail(trace=f"java.lang.RuntimeException: {'x' * 500}")
+    path = tmp_path / "doctor.html"
+    assert doctor(invoke, there, "--report", str(path)).exit_code == 3
+    shown = show(path, tmp_path, dark=dark, width=500, height=1400)
+    assert shown.said == []
+    width, height = shown.picture.size
+    assert shown.picture.crop((width - 1, 0, width, height)).getcolors() == [(height, DARK if dark else LIGHT)]
+    assert ((0xFF, 0x8D, 0x85) if dark else (0xB3, 0x26, 0x1E)) in shown.colors()

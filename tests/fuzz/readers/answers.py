@@ -57,6 +57,7 @@ def _read_rest(data: bytes) -> object:
         lambda: [_asked_on(worker, name, entry.config) for name, entry in worker.connectors().items()],
         lambda: worker.alter_offsets("src", worker.offsets("src")),
         lambda: worker.put_connector_config("src", worker.connector_config("src")),
+        lambda: worker.create_connector("src", worker.connector_config("src"), "STOPPED"),
     ]
     return [_taken(ask) for ask in asked]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 
 from eosctl.core.clients.own_brokers import own_brokers
@@ -20,14 +21,15 @@ from eosctl.fence.rules import parse_id_lines
 from eosctl.group.members import NodeName
 from eosctl.group.observation.rules import readings
 from eosctl.kafka.topics.stream import parse_address
+from eosctl.offsets.history.as_of import as_of
+from eosctl.offsets.history.config_changes import compare_configs
 from eosctl.offsets.history.events import offset_changes, went_back
 from eosctl.offsets.history.gtids import compare_gtids
-from eosctl.offsets.history.log import as_of
 from eosctl.offsets.history.sources import KNOWN_SOURCES, lsn_number, lsn_texts
 from eosctl.state.history import since_ms
 from eosctl.txn.applications.rules import ClusterFacts, readings_of
 from tests.fuzz.mutation import BETWEEN
-from tests.fuzz.reader import Reader
+from tests.fuzz.reader import DisagreementError, Reader
 
 _KNOWN = ClusterFacts({"connect-cluster": frozenset({"src"})}, frozenset({"app", "group"}), {"topic": 3})
 _CLOCK = Clock(now_s=lambda: 1_700_000_000.0)
@@ -101,4 +103,42 @@ def _positions() -> list[bytes]:
     return [BETWEEN.join(each.encode() for each in pair) for pair in itertools.pairwise([*offsets, offsets[0]])]
 
 
-NAMES = [Reader("names", _read_name, _names), Reader("positions", _read_positions, _positions)]
+def _read_config_partitions(data: bytes) -> object:
+    """Two configs and a source partition, as if the configs were of each known class."""
+    found = []
+    for part in data.split(BETWEEN)[:3]:
+        try:
+            value = decode_value(part)
+        except UnparsableValueError:
+            value = {}
+        found.append(value if isinstance(value, dict) else {"file": value})
+    *configs, partition = found
+    texts = [{name: str(value) for name, value in each.items()} for each in (configs or [{}])]
+    for kind in (source.classes.split(", ")[0] for source in KNOWN_SOURCES):
+        before, after = ({**each, "connector.class": kind} for each in (texts[0], texts[-1]))
+        effect = compare_configs(before, after, [partition, None], readable=[0])
+        if before == after and effect.starts_over:
+            raise DisagreementError(f"{kind} starts over with the config that it has")
+    return found
+
+
+def _config_partitions() -> list[bytes]:
+    configs = (
+        {"topic.prefix": "s", "database.names": "a,b", "mongodb.name": "s"},
+        {"connection.uri": "mongodb://u:p@h,i/x?y", "database": "d", "collection": "c"},
+        {"mode": "incrementing", "table.whitelist": 'a,"b"."c"', "connection.url": "jdbc:x"},
+        {"mode": "timestamp", "table.blacklist": "a", "query": ""},
+        {"topics": "t.*,u", "topics.exclude": ".*x", "source.cluster.alias": "a"},
+        {"connect.s3.kcql": "insert into t select * from `b`:p; insert into u select x from c"},
+        {"file": "${file:/x:y}", "aws.s3.bucket.name": "b", "aws.s3.prefix": "p/"},
+    )
+    partitions = ({"server": "s"}, {"ns": "mongodb://h/d"}, {"table": "c", "protocol": "1"}, {"topic": "t"})
+    seeds = zip(configs, configs[1:] + configs[:1], (*partitions, *partitions), strict=False)
+    return [BETWEEN.join(json.dumps(each).encode() for each in seed) for seed in seeds]
+
+
+NAMES = [
+    Reader("names", _read_name, _names),
+    Reader("positions", _read_positions, _positions),
+    Reader("config partitions", _read_config_partitions, _config_partitions),
+]

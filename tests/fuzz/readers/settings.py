@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import bcrypt
 import yaml
 
+from eosctl.connectors.definition import read_definition
 from eosctl.core.clients.properties import ClientProperties, client_from_properties, secrets_in
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.clients.stores import StoreFile
@@ -180,7 +182,28 @@ def _web_configs() -> list[bytes]:
     return [yaml.safe_dump(full).encode(), json.dumps(full).encode(), b"", _LAUGHS.encode()]
 
 
+def _read_definition(data: bytes) -> object:
+    """A connector's: each setting is a text that can be sent."""
+    found = read_definition("-", stdin=io.BytesIO(data))
+    json.dumps([found.name, dict(found.config), found.state], ensure_ascii=False).encode()
+    if not all(isinstance(value, str) for value in found.config.values()):
+        raise DisagreementError("no text")
+    return found.changed(name="d", settings=["a=b"])
+
+
+def _definitions() -> list[bytes]:
+    body = {"name": "c", "config": {"connector.class": "X", "n": 1, "f": 1.5, "b": True}, "initial_state": "STOPPED"}
+    strimzi = {
+        "apiVersion": "kafka.strimzi.io/v1",
+        "kind": "KafkaConnector",
+        "metadata": {"name": "c", "labels": {"strimzi.io/cluster": "m"}},
+        "spec": {"class": "X", "tasksMax": 1, "state": "paused", "pause": True, "config": {"a": 1, "b": 0.1}},
+    }
+    return [json.dumps(body).encode(), yaml.safe_dump(body).encode(), b"---\n" + yaml.safe_dump(strimzi).encode()]
+
+
 SETTINGS = [
+    Reader("connector definition", _read_definition, _definitions),
     Reader("properties", _read_properties, lambda: [_PROPERTIES, _MIRROR_MAKER]),
     Reader("jaas", _read_jaas, _jaas),
     Reader("jks", _read_store, lambda: _stores("jks")),

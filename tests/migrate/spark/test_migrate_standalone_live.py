@@ -1,6 +1,7 @@
 """`offsets migrate` on a Spark cluster of several processes: plan, records and results pass between them, and some die.
 
-docs/migrate-on-a-cluster.md describes it; of what it says, the environment that travels as an archive is not run here.
+docs/how-to/migrate-on-a-cluster.md describes it; of what it says, the environment that travels as an archive is not
+run here.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ PYTHON = [sys.executable, "-m", "eosctl"]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-# what docs/migrate-on-a-cluster.md asks of an executor
+# what docs/how-to/migrate-on-a-cluster.md asks of an executor
 ON_EXECUTORS = {"confluent-kafka", "msgspec", "numpy", "pyarrow"}
 HIDING = """
 import sys

@@ -132,7 +132,7 @@ def test_lines_that_are_not_all_of_a_backup_are_refused(run: Run, lines: Path, w
     whole = lines.read_bytes()
     lines.write_bytes(b"".join(whole.splitlines(keepends=True)[:-1]))
     done = run(words[0], str(lines), *words[1:])
-    assert (done.exit_code, "not the backup that eosctl wrote" in done.stderr) == (2, True)
+    assert (done.exit_code, "not the file that eosctl wrote" in done.stderr) == (2, True)
     lines.write_bytes(whole)
     assert run("verify", str(lines)).exit_code == 0
 

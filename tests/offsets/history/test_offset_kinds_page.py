@@ -24,8 +24,9 @@ connector may count by it), the state of an incremental snapshot, and every diff
 that is not in this table. No public source connector for Iceberg was found, and Confluent's S3 source is not public.
 
 A connector is recognized by the members of its source partitions and offsets, not by its class: forks have classes of
-their own, and a deleted connector has none. An offset with which the connector was in its snapshot is behind one
-without: it begins the snapshot again.
+their own, and a deleted connector has none. What its config names is known of the classes that are listed, and of no
+others; a value that a config provider resolves is not known. An offset with which the connector was in its snapshot is
+behind one without: it begins the snapshot again.
 """
 
 
@@ -38,6 +39,7 @@ def entry(source: KnownSource) -> Iterator[str]:
     yield ""
     yield f"* Classes: `{source.classes.replace(', ', '`, `')}`"
     yield f"* Source partition: {' or '.join(names(sorted(each)) for each in source.partitions)}"
+    yield f"* Named by the config: {source.of_config.named_by} ({source.of_config.evidence})"
     yield f"* Offset: {' or '.join(names(sorted(each)) for each in source.offsets)}"
     yield f"* Compared by: {names(source.positions)}"
     if source.labels:
@@ -48,6 +50,8 @@ def entry(source: KnownSource) -> Iterator[str]:
     yield f"* {source.keeps[0].upper()}{source.keeps[1:]}."
     if source.instead:
         yield f"* {source.instead}"
+    for meaning in source.of_config.meanings:
+        yield f"* {names(meaning.properties)} changed: {meaning.text}"
 
 
 def names(members: Iterable[str]) -> str:

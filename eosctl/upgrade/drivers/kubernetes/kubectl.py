@@ -20,6 +20,7 @@ from eosctl.core.kept.plan_file import json_of
 from eosctl.deadline import Deadline, Event
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.foreign import shell_words
+from eosctl.upgrade.codes import KUBECTL_RIGHTS
 from eosctl.upgrade.drivers.manifests.fields import Manifest, Patch
 from eosctl.upgrade.drivers.programs import ProgramError, run_program
 
@@ -142,7 +143,7 @@ class Kubectl(Struct, frozen=True):
         said = " / ".join(line.strip() for line in exc.said.splitlines() if line.strip()) or "it said nothing"
         message = f"{self.line(*words)}: {said}"
         if _FORBIDDEN.search(exc.said):
-            return UnauthorizedError(message, hint="docs/kubernetes.md has the Role that eosctl needs.")
+            return UnauthorizedError(message, hint=KUBECTL_RIGHTS.next)
         if _UNREACHABLE.search(exc.said):
             return UnreachableError(
                 message, hint="Check --context and --kubeconfig; `kubectl cluster-info` shows more."

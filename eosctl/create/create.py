@@ -1,0 +1,313 @@
+"""`connectors create`: a new connector, with its offsets in place before it starts. Journaled, and safe to repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from eosctl.app import App
+from eosctl.connectors.definition import ConnectorDefinition
+from eosctl.connectors.look import RUNNING, STOPPED, describe_store
+from eosctl.core.allowances import NOTHING_WAIVED, Allowances
+from eosctl.core.clients.hidden_secrets import hide_secrets
+from eosctl.core.wording import counted, rfc3339
+from eosctl.create import codes
+from eosctl.create.given import GivenOffsets
+from eosctl.create.place import ConnectorPlacement, kept_keys, plan_placement
+from eosctl.create.rows import CONNECTORS_CREATE_PLAN, CONNECTORS_CREATE_RESULT, PlacedData, PlacedSummary, Start
+from eosctl.create.steps import (
+    CHECK,
+    CREATE,
+    RESUME,
+    STEPS,
+    WATCH,
+    WRITE,
+    check_offsets,
+    create_stopped,
+    resume,
+    watch,
+    write_offsets,
+)
+from eosctl.deadline import Deadline, Event
+from eosctl.errors import EosctlError, RefusedError
+from eosctl.foreign import shell_word
+from eosctl.group.gather import read_group
+from eosctl.offsets.rows import MOST_ROWS
+from eosctl.offsets.steps import Outcome, StepDone
+from eosctl.offsets.switch.rows import StepRow
+from eosctl.offsets.write_rows import CopiedRow, ResultData, WrittenRow, topic_parts, write_row
+from eosctl.output.rows import Kind
+from eosctl.plan import Plan
+from eosctl.report import Problem, Report
+from eosctl.state.journal import EndEntry, Journal, Note, Progress, Step, Work, carry_out, journal_of
+
+_LOOK_S = 5.0
+
+
+class CreateRequest(Struct, frozen=True):
+    """The connector, its offsets if any are given, and whether it stays STOPPED."""
+
+    definition: ConnectorDefinition
+    given: GivenOffsets | None = None
+    stopped: bool = False
+    allowances: Allowances = NOTHING_WAIVED
+
+
+class UnfinishedCreate(Struct, frozen=True):
+    """A run that was begun and not ended: the steps `done`, and those that were `started`."""
+
+    time_ms: int
+    done: tuple[str, ...] = ()
+    started: tuple[str, ...] = ()
+
+
+class _Step(Struct, frozen=True):
+    step: str
+
+
+class _Start(_Step, frozen=True):
+    pass
+
+
+class _Done(_Step, frozen=True):
+    pass
+
+
+_ENTRIES: Mapping[str, type[UnfinishedCreate | _Start | _Done | EndEntry]] = {
+    "begin": UnfinishedCreate,
+    "start": _Start,
+    "done": _Done,
+    "end": EndEntry,
+}
+
+
+def unfinished_create(journal: Journal) -> UnfinishedCreate | None:
+    """Return the run in progress, as far as the file shows; raise EosctlError."""
+    begun: UnfinishedCreate | None = None
+    for entry in journal.read(_ENTRIES):
+        match entry:
+            case UnfinishedCreate():
+                begun = UnfinishedCreate(entry.time_ms)
+            case _Start(step) if begun is not None:
+                begun = replace(begun, started=(*begun.started, step))
+            case _Done(step) if begun is not None:
+                begun = replace(begun, done=(*begun.done, step))
+            case EndEntry():
+                begun = None
+    return begun
+
+
+class CreatePlan(Struct, frozen=True):
+    """The `steps` that are to be done of a placement, those that a former run did, and its journal."""
+
+    placement: ConnectorPlacement
+    steps: tuple[str, ...]
+    done: tuple[str, ...]
+    begun: UnfinishedCreate | None
+    journal: Journal
+
+    def problems(self) -> list[Problem]:
+        """Return the warnings of the plan."""
+        return [*_earlier(self), *self.placement.problems]
+
+
+def prepare_create(app: App, request: CreateRequest) -> Plan:
+    """Return the plan to create a connector; raises as `plan_create`."""
+    plan = plan_create(app, request)
+    apply = partial(apply_create, app, plan, request)
+    question = f"Create {request.definition.name}?" if plan.begun is None else f"Go on creating {plan.placement.name}?"
+    return Plan(partial(show_create, app, plan), question, apply, app.target, plan.placement.refusal)
+
+
+def plan_create(app: App, request: CreateRequest) -> CreatePlan:
+    """Plan the steps; raise as `plan_placement`, and RefusedError where the connector was started in between."""
+    name = request.definition.name
+    _group, cluster_id = read_group(app)
+    journal = journal_of(app, "connectors-create", name, cluster_id=cluster_id)
+    begun = unfinished_create(journal)
+    state = STOPPED if request.stopped else None
+    placement = plan_placement(
+        app, request.definition, request.given, state=state, allowances=request.allowances, ours=begun is not None
+    )
+    entry = placement.site.connectors.get(name)
+    steps = [CREATE, *([WRITE] if request.given is not None else []), CHECK]
+    if placement.state != STOPPED:
+        steps += [RESUME, WATCH]
+    if entry is not None and entry.state != STOPPED:
+        if begun is None or RESUME not in begun.started:
+            raise RefusedError(
+                f"connector {name} is {entry.state}: it was started before its offsets were in place",
+                hint=f"Stop it (`eosctl connectors stop {shell_word(name)}`), then run again.",
+            )
+        steps = [WATCH] if placement.state != STOPPED else []
+    done = tuple(step for step in (() if begun is None else begun.done) if step not in steps)
+    return CreatePlan(placement, tuple(steps), done, begun, journal)
+
+
+def apply_create(app: App, plan: CreatePlan, request: CreateRequest) -> Report:
+    """Run the steps; stop at the first that fails (exit 7) or at Ctrl-C, and report the steps done before.
+
+    Raises RefusedError where a check fails now, and while another eosctl creates it.
+    """
+    placement = plan.placement
+    work = Work(
+        steps=lambda: [_step(app, plan, name) for name in plan.steps],
+        journal=plan.journal,
+        subject=f"connector {placement.name}",
+        recheck=lambda: _require_unchanged(app.with_whole_timeout(), plan, request),
+        begin=lambda: None if plan.begun else Note("begin", {"connector": placement.name, "state": placement.state}),
+    )
+    return result_report(app.with_whole_timeout(), plan, carry_out(work))
+
+
+def _require_unchanged(app: App, plan: CreatePlan, request: CreateRequest) -> None:
+    renewed = plan_create(app, request)
+    if renewed.placement.refusal is not None:
+        raise renewed.placement.refusal
+    if renewed.steps != plan.steps:
+        raise RefusedError(f"{plan.placement.name} changed since the plan was made", hint="Plan again.")
+
+
+_STEPS: Mapping[str, Callable[[App, ConnectorPlacement], StepDone]] = {
+    CREATE: create_stopped,
+    WRITE: lambda app, placement: write_offsets(app, placement, placement.given),
+    CHECK: check_offsets,
+    RESUME: resume,
+    WATCH: watch,
+}
+
+
+def _step(app: App, plan: CreatePlan, name: str) -> Step[StepDone]:
+    """Return a step that runs with the whole timeout, on one worker for all steps: others may lag behind it."""
+
+    def run() -> StepDone:
+        target = replace(app.target, connect_urls=(plan.placement.site.url,))
+        done = _STEPS[name](replace(app, target=target).with_whole_timeout(), plan.placement)
+        app.on_event(Event(f"{name}: {done.detail}"))
+        return done
+
+    return Step(
+        name,
+        run,
+        before=lambda: Note("start", {"step": name}),
+        after=lambda done: Note("done", {"step": name, "detail": done.detail}),
+    )
+
+
+def show_create(app: App, plan: CreatePlan) -> Report:
+    """Report the plan, and an earlier run that was cut off."""
+    rows = [_row(plan, step, "done_before" if step in plan.done else "planned") for step in _in_order(plan)]
+    return _report(app, plan, CONNECTORS_CREATE_PLAN, rows, problems=plan.problems())
+
+
+def result_report(app: App, plan: CreatePlan, progress: Progress[StepDone]) -> Report:
+    """Report every step, also of a run that failed or was interrupted; exit 7 if a step failed."""
+    done, rows = progress.done, []
+    for step in _in_order(plan):
+        if step in plan.done:
+            rows.append(_row(plan, step, "done_before"))
+        elif step in done:
+            rows.append(_row(plan, step, "done", done[step].detail))
+        elif progress.error is not None and progress.failed == step:
+            rows.append(_row(plan, step, "failed", progress.error.message))
+        else:
+            rows.append(_row(plan, step, "not_reached"))
+    problems = [*plan.problems(), *(problem for step_done in done.values() for problem in step_done.problems)]
+    if progress.error is not None:
+        problems += [Problem.of(progress.error), _unfinished(app, plan)]
+    problems += progress.problems
+    written = done[WRITE].merged if WRITE in done else ()
+    report = _report(app, plan, CONNECTORS_CREATE_RESULT, rows, problems=problems, written=written)
+    return replace(report, exit_code=progress.exit_code(touched=True))
+
+
+def _unfinished(app: App, plan: CreatePlan) -> Problem:
+    """Report the state that the connector was left in, and the way to go on from there."""
+    name = plan.placement.name
+    patient = replace(app, deadline=Deadline.after(min(_LOOK_S, app.deadline.timeout_s), app.clock))
+    try:
+        entry = patient.worker(plan.placement.site.url).connectors().get(name)
+        present = "does not exist" if entry is None else f"is {entry.state}"
+    except (EosctlError, KeyboardInterrupt) as exc:
+        why = exc.message if isinstance(exc, EosctlError) else "interrupted"
+        present = f"is in an unknown state ({why})"
+    return Problem(
+        codes.CREATE_UNFINISHED,
+        f"the work is not finished: {name} {present}, and is to be {plan.placement.state} in the end",
+        codes.CREATE_UNFINISHED.next,
+    )
+
+
+def _earlier(plan: CreatePlan) -> list[Problem]:
+    if plan.begun is None:
+        return []
+    message = (
+        f"creating {plan.placement.name} was begun at {rfc3339(plan.begun.time_ms)} and not finished; done then: "
+        f"{', '.join(plan.begun.done) or 'nothing'}"
+    )
+    return [Problem(codes.CREATE_UNFINISHED, message).as_warning()]
+
+
+def _in_order(plan: CreatePlan) -> list[str]:
+    return [step for step in STEPS if step in plan.steps or step in plan.done]
+
+
+def _row(plan: CreatePlan, step: str, outcome: Outcome, detail: str | None = None) -> StepRow:
+    placement = plan.placement
+    count = len(placement.offsets.sends()) if placement.offsets is not None else 0
+    before, after, action = {
+        CREATE: (None, STOPPED, "create it STOPPED, and wait until it is"),
+        WRITE: (
+            None,
+            None,
+            f"write {counted(count, 'offset')} to {describe_store(placement.store)}, and read them back",
+        ),
+        CHECK: (None, None, "ask Connect for its offsets: none may be missing"),
+        RESUME: (STOPPED, placement.state, "resume it" if placement.state == RUNNING else "pause it"),
+        WATCH: (None, placement.state, f"wait until connector and tasks are {placement.state}"),
+    }[step]
+    return StepRow(step=step, action=action, before=before, after=after, outcome=outcome, detail=detail)
+
+
+def _report(
+    app: App,
+    plan: CreatePlan,
+    kind: Kind,
+    rows: Sequence[StepRow],
+    *,
+    problems: Sequence[Problem],
+    written: Sequence[Report] = (),
+) -> Report:
+    placement, offsets = plan.placement, plan.placement.offsets
+    planned = [] if offsets is None else [write_row(write) for write, _outcome in offsets.writes.first(MOST_ROWS)]
+    shown = [row for report in written for row in report.rows_of(WrittenRow)] or planned
+    backup = next((report.data_of(ResultData).backup for report in written), None)
+    start: Start = "given" if placement.given is not None else "left" if placement.left else "beginning"
+    return Report(
+        kind=kind,
+        rows=rows,
+        summary=PlacedSummary(
+            connector=placement.name,
+            steps=len(rows),
+            to_do=sum(row.outcome in ("planned", "not_reached", "failed") for row in rows),
+            offsets=placement.left if offsets is None else len(kept_keys(offsets)),
+        ),
+        data=PlacedData(
+            connector=placement.name,
+            state=placement.state,
+            config=hide_secrets(placement.definition.config),
+            starts=start,
+            origin=None if placement.given is None else placement.given.origin,
+            store=placement.store,
+            writes=[CopiedRow(**asdict(row)) for row in shown],
+            creates=[] if offsets is None else topic_parts(offsets.creates),
+            backup=backup,
+            journal=str(plan.journal.path),
+            overrides=placement.allowances.names(),
+        ),
+        target={"kafka_cluster_id": placement.site.cluster_id, "group_id": app.target.group_id},
+        problems=problems,
+    )

@@ -1,0 +1,258 @@
+"""The steps that put a connector in its place, each safe to repeat: after a kill the next run goes on from there.
+
+It is created STOPPED (KIP-980), its offsets are written and read back, and it is resumed only if the worker itself
+finds them. So no task ever starts without them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from eosctl.app import App
+from eosctl.connectors.change import POLL_S, await_connector, await_stopped
+from eosctl.connectors.dedicated import OtherCluster, servers_of
+from eosctl.connectors.look import (
+    PAUSED,
+    RUNNING,
+    STOPPED,
+    ConnectorNow,
+    describe_store,
+    look_at,
+    require_same_config_topic,
+    topic_of,
+)
+from eosctl.core.clients.own_brokers import own_brokers
+from eosctl.core.configs.records import UnparsableValueError, decode_value
+from eosctl.core.ids import connector_path
+from eosctl.core.offsets.records import OffsetKey, decode_key
+from eosctl.core.wording import counted
+from eosctl.create import codes
+from eosctl.create.given import GivenOffsets
+from eosctl.create.place import ConnectorPlacement, live_keys, plan_given
+from eosctl.deadline import Deadline
+from eosctl.errors import (
+    AlreadyExistsError,
+    ConnectError,
+    DeadlineError,
+    EosctlError,
+    NotFoundError,
+    RefusedError,
+    StalePlanError,
+)
+from eosctl.foreign import shell_word
+from eosctl.offsets.apply import apply_plan
+from eosctl.offsets.steps import StepDone, before_the_start, lost_partitions, other_keys_problem
+from eosctl.offsets.stores.gather import gather_topics
+from eosctl.offsets.write_rows import ResultData, ResultSummary
+from eosctl.offsets.writes import OffsetWritePlan
+from eosctl.report import Problem
+
+CREATE, WRITE, CHECK, RESUME, WATCH = STEPS = ("create", "write", "check", "resume", "watch")
+GOES_ON = "Run the same command again: it goes on from here. --timeout is per step."
+_SHOWS_S = 10.0
+"""The time for REST to show offsets that were written: a worker reads its offsets topic a moment later."""
+_UNDECIDED = ("UNASSIGNED", "RESTARTING", "unknown")
+
+
+class NotStoppedError(ConnectError):
+    """A Connect worker that created a connector running, although it was to be STOPPED."""
+
+    code = codes.NOT_CREATED_STOPPED
+
+
+def create_stopped(app: App, placement: ConnectorPlacement) -> StepDone:
+    """Create the connector STOPPED, and wait until it is and no member holds a task of it.
+
+    A connector with this config that an earlier run has created stays. Raises NotStoppedError if a worker started it:
+    then it was stopped at once.
+    """
+    name, worker = placement.name, app.worker(placement.site.url)
+    made = True
+    try:
+        worker.create_connector(name, placement.definition.config, STOPPED)
+    except AlreadyExistsError:
+        made = False
+    now = _await_shown(app, placement, made=made)
+    if dict(now.config) != dict(placement.definition.config):
+        raise RefusedError(
+            f"connector {name} has another config than {placement.definition.source}: somebody else made or changed it",
+            hint="Plan again; `eosctl connectors apply` changes the config.",
+        )
+    await_stopped(app, name, placement.site.url, hint=GOES_ON)
+    try:
+        require_same_config_topic(app, name, now)
+    except RefusedError as exc:
+        raise RefusedError(
+            f"{exc.message}; {name} was created there, and is STOPPED",
+            hint=f"{exc.hint} DELETE {connector_path(name)} at {now.shown_url} takes it away.",
+        ) from exc
+    return StepDone("STOPPED, without a task" if made else "it is there, STOPPED, without a task")
+
+
+def _await_shown(app: App, placement: ConnectorPlacement, *, made: bool) -> ConnectorNow:
+    """Wait until the worker shows the connector, STOPPED; stop it at once if it runs, and raise NotStoppedError."""
+    name, url = placement.name, placement.site.url
+    for _ in app.deadline.rounds(POLL_S, least_s=POLL_S):
+        try:
+            now = look_at(app, name, url)
+        except NotFoundError:
+            continue
+        if now.state == STOPPED and not now.task_count:
+            return now
+        if now.state in _UNDECIDED and not now.task_count:
+            continue
+        if not made:
+            raise RefusedError(
+                f"connector {name} is {now.state}: somebody has started it before its offsets were in place",
+                hint=f"Stop it (`eosctl connectors stop {shell_word(name)}`), then run again.",
+            )
+        app.worker(url).set_state(name, "stop")
+        await_stopped(app, name, url, hint=GOES_ON)
+        raise NotStoppedError(
+            f"the workers created {name} {now.state}, with {counted(now.task_count, 'task')}, although it was to be "
+            "STOPPED; it was stopped at once, and may have delivered records and committed offsets",
+            hint=f"`eosctl offsets list --connector {shell_word(name)}` shows what it committed. Is a worker older "
+            f"than Kafka 3.7? DELETE {connector_path(name)} takes it away.",
+        )
+    raise DeadlineError(f"timed out while waiting for {name} to be shown", hint=GOES_ON)
+
+
+def write_offsets(
+    app: App, placement: ConnectorPlacement, given: GivenOffsets | None, *, as_planned: bool = True
+) -> StepDone:
+    """Write the given offsets that are not there yet, back up what they replace, and read them back.
+
+    With `as_planned`, raises StalePlanError if that is no longer what was planned, unless a part of it is there.
+    """
+    if given is None:
+        return StepDone("it has the offsets that are there")
+
+    def compare() -> OffsetWritePlan:
+        topic = topic_of(app, placement.store)
+        found = gather_topics(app, [app.target.offset_topic], if_there=[topic])
+        return plan_given(app, placement.name, placement.store, given, found, allowances=placement.allowances)
+
+    plan = compare()
+    if not plan.sends():
+        return StepDone("all of them are there")
+    planned = placement.offsets
+    if as_planned and planned is not None and not _is_part(plan, planned):
+        raise StalePlanError(
+            f"the offsets of {placement.name} changed since the plan was made; none was written", hint="Plan again."
+        )
+    report = apply_plan(app, plan, compare)
+    if report.exit_code:
+        first = report.problems[0].message if report.problems else "the offsets are not as planned"
+        backup = report.data_of(ResultData).backup
+        raise EosctlError(f"writing the offsets failed: {first}", hint=f"Its backup: {backup}. {GOES_ON}")
+    written = report.summary_of(ResultSummary).written
+    return StepDone(f"{counted(written, 'offset')} written and read back", merged=(report,))
+
+
+def _is_part(plan: OffsetWritePlan, planned: OffsetWritePlan) -> bool:
+    """Decide whether what is to be sent now was planned: the same values for the same keys, on the same partitions."""
+    wanted = {write.place(): write.after for write in planned.sends()}
+    return all(write.place() in wanted and wanted[write.place()] == write.after for write in plan.sends())
+
+
+def check_offsets(app: App, placement: ConnectorPlacement) -> StepDone:
+    """Ask Connect itself whether it finds every offset that the topic has for the connector, with the same value.
+
+    What the worker sees counts: it may read another topic than the one that was written.
+    """
+    name, topic = placement.name, topic_of(app, placement.store)
+    with app.topics() as topics:
+        if placement.given is None and topic not in topics.describe([topic]):
+            return StepDone("it has no offsets")
+    store = gather_topics(app, [topic]).stores[topic].of(name)
+    keys = live_keys(store, name)
+    values = [(key, store.records[key.raw].value) for key in keys]
+    worker = app.worker(placement.site.url)
+    patience = Deadline.after(min(_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
+    for _ in patience.rounds(POLL_S):
+        shown = worker.offsets(name)
+        lost, others = lost_partitions(name, shown, keys)
+        wrong = [*(entry.get("partition") for entry in lost), *_not_shown(name, shown, values)]
+        if not wrong:
+            break
+    if wrong:
+        raise RefusedError(
+            f"Connect does not find {counted(len(wrong), 'offset')} of {name} that {describe_store(placement.store)} "
+            f"has, first {wrong[0]}: it would read that from its beginning, so it was not resumed",
+            hint=f"`eosctl offsets get --connector {shell_word(name)} --rest` compares both. Is that the workers' "
+            f"offset.storage.topic (--offset-topic)? {GOES_ON}",
+        )
+    if others:
+        problem = other_keys_problem(others)
+        return StepDone(problem.message, problems=(problem,))
+    return StepDone(f"Connect finds {counted(len(keys), 'offset')}" if keys else "it has no offsets")
+
+
+def _not_shown(
+    name: str, shown: Sequence[Mapping[str, object]], values: Sequence[tuple[OffsetKey, bytes | None]]
+) -> list[object]:
+    """Return the source partitions that the worker does not have, or has with another offset than any spelling."""
+    theirs = {_identity(name, entry.get("partition")): entry.get("offset") for entry in shown}
+    by_identity: dict[str, list[str]] = {}
+    partitions: dict[str, object] = {}
+    for key, value in values:
+        if key.partition is not None:  # REST shows no null
+            by_identity.setdefault(key.identity, []).append(_spelled(value))
+            partitions[key.identity] = dict(key.partition)
+    return [
+        partitions[identity]
+        for identity, offsets in by_identity.items()
+        if identity not in theirs
+        or (theirs[identity] is not None and json.dumps(theirs[identity], sort_keys=True) not in offsets)
+    ]
+
+
+def _identity(name: str, partition: object) -> str:
+    key = decode_key(json.dumps([name, partition]).encode())
+    return key.identity
+
+
+def _spelled(value: bytes | None) -> str:
+    try:
+        return json.dumps(decode_value(value), sort_keys=True)
+    except (UnparsableValueError, RecursionError):
+        return ""
+
+
+def resume(app: App, placement: ConnectorPlacement) -> StepDone:
+    """Request the state that the connector is to reach."""
+    verb = "pause" if placement.state == PAUSED else "resume"
+    app.worker(placement.site.url).set_state(placement.name, verb)
+    return StepDone(f"{verb} sent")
+
+
+def watch(app: App, placement: ConnectorPlacement) -> StepDone:
+    """Wait until connector and tasks are in their state, and whether they commit; a FAILED part raises ConnectError."""
+    name, url, config = placement.name, placement.site.url, placement.definition.config
+    brokers = own_brokers(config, here=servers_of(app))
+    where = app if brokers is None or brokers.settings is None else OtherCluster(brokers.settings).with_clients(app)
+    is_seen = brokers is None or brokers.settings is not None
+    commits = before_the_start(where, name, topic_of(app, placement.store)) if is_seen else None
+
+    def arrived(now: ConnectorNow) -> bool:
+        if "FAILED" in (now.state, *now.tasks):
+            raise ConnectError(
+                f"{name} FAILED: {now.trace or 'see the worker'}",
+                hint=f"Its offsets are in place. `eosctl connectors trace {shell_word(name)}` shows why it failed.",
+            )
+        least = 1 if placement.state == RUNNING else 0
+        complete = len(now.tasks) == max(least, now.task_count) and set(now.tasks) <= {placement.state}
+        return now.state == placement.state and complete
+
+    doing = f"waiting for {name} to be {placement.state} with all its tasks"
+    now = await_connector(app, name, url, arrived, doing=doing, hint=GOES_ON)
+    outcome = f"{placement.state}, {counted(len(now.tasks), 'task')}"
+    if placement.state != RUNNING:
+        return StepDone(outcome)
+    if commits is None:
+        unseen = Problem(
+            codes.COMMITS_NOT_SEEN, f"whether {name} commits was not looked at: it is on brokers of its own"
+        )
+        return StepDone(outcome, problems=(unseen,))
+    return commits.watch(where, len(now.tasks), outcome)

@@ -1,0 +1,1 @@
+"""`eosctl demo`: a story in six scenes on a fresh sandbox."""

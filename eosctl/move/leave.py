@@ -1,0 +1,133 @@
+"""The steps of a move that take a connector away from one side, and put it, STOPPED, with its offsets on the other."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from eosctl.connectors.change import POLL_S
+from eosctl.connectors.look import STOPPED
+from eosctl.core.ids import offsets_transactional_id, task_transactional_ids
+from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, KafkaFault, TransactionDescription, TransactionState
+from eosctl.core.wording import counted
+from eosctl.create.steps import create_stopped
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError
+from eosctl.fence.connect import stop_and_fence
+from eosctl.fence.rules import FENCE_TRANSACTION_TIMEOUT_MS
+from eosctl.move.offsets import offsets_topic
+from eosctl.move.plan import MovePlan
+from eosctl.move.proof import ends_of
+from eosctl.move.run import GOES_ON, MoveRun, MoveStepDone, arrival_of, config_of, placement_of
+from eosctl.move.sides import Side, asked_state, require_at_rest
+from eosctl.offsets.apply import apply_plan
+from eosctl.offsets.write_rows import ResultData, ResultSummary
+from eosctl.offsets.writes import offsets_journal
+from eosctl.report import Report
+
+_ENDS = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT, TransactionState.EMPTY)
+_ROUNDS = 3
+_SHOWS_S = 10.0
+"""The time for REST to show a state that was asked for."""
+
+
+def stop(run: MoveRun) -> MoveStepDone:
+    """Stop the connector on the side that it leaves until no member holds a task; then fence their ids."""
+    plan, side = run.plan, run.plan.origin
+    config = config_of(plan, side)
+    if side.now is None:
+        require_at_rest(side, so_that="so nothing was changed")
+        return MoveStepDone("it is not there any more")
+    where = side.of_tasks(config)
+    tasks = max(plan.tasks, side.now.task_count)
+    _await_asked_start(side)
+    detail = stop_and_fence(side.pinned(), side.connector, side.url, tasks=tasks, hint=GOES_ON, where=where)
+    return MoveStepDone(detail)
+
+
+def _await_asked_start(side: Side) -> None:
+    """Let a start arrive that was asked for and is not shown yet, as a killed run may leave it, and stop it then."""
+    if asked_state(side) == STOPPED:
+        return
+    app = side.pinned()
+    soon = Deadline.after(min(_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
+    for _ in soon.rounds(POLL_S):
+        now = side.look()
+        if now is None or now.state != STOPPED:
+            return
+    side.worker().set_state(side.connector, "stop")
+
+
+def settle(run: MoveRun) -> MoveStepDone:
+    """Wait until no transaction of its former tasks is open, and take the ends of its partitions."""
+    plan, side = run.plan, run.plan.origin
+    config = config_of(plan, side)
+    ids = task_transactional_ids(side.group_id, side.connector, plan.tasks)
+    app = side.of_tasks(config)
+    with app.transactions() as admin:
+        for _ in app.deadline.rounds(POLL_S, least_s=POLL_S):
+            found = admin.describe_transactions(ids) if ids else {}
+            running = [each for each, state in found.items()
+                       if isinstance(state, TransactionDescription) and state.state not in _ENDS]  # fmt: skip
+            if not running:
+                break
+        else:
+            raise DeadlineError(f"timed out while waiting for the transaction of {running[0]} to end", hint=GOES_ON)
+    topic = offsets_topic(side, config).topic
+    left = ends_of(side, config, [*plan.facts.topics, topic])
+    run.handover = replace(run.handover, left=left, left_ms=run.app.clock.now_ms())
+    unseen = [state for state in found.values() if isinstance(state, KafkaFault) and not _is_unknown(state)]
+    if unseen:
+        some = f"{counted(len(unseen), 'transactional id')} can't be described ({unseen[0]})"
+        return MoveStepDone(f"whether a transaction is open is not seen: {some}; its offsets show it", left=left)
+    return MoveStepDone("no transaction of its tasks is open", left=left)
+
+
+def _is_unknown(fault: KafkaFault) -> bool:
+    return fault.code == TRANSACTIONAL_ID_NOT_FOUND
+
+
+def create(run: MoveRun) -> MoveStepDone:
+    """Create the connector STOPPED; one that is there already is this move's own, as the plan found."""
+    done = create_stopped(run.plan.target.pinned(), placement_of(run.plan))
+    return MoveStepDone(done.detail, problems=done.problems)
+
+
+def offsets(run: MoveRun) -> MoveStepDone:
+    """Write what the other side lacks, and compare again until it lacks nothing."""
+    plan = run.plan
+    reports: list[Report] = []
+    _end_cut_off_write(plan)
+    require_at_rest(plan.origin, so_that="so its offsets may move on; none was copied")
+    for _round in range(_ROUNDS):
+        arrival = arrival_of(plan)
+        writes = arrival.writes
+        if not writes.sends() and not reports:
+            return MoveStepDone(f"{arrival.target} has all of them")
+        if not writes.sends():
+            written = sum(report.summary_of(ResultSummary).written for report in reports)
+            return MoveStepDone(f"{counted(written, 'offset')} written and read back", written=tuple(reports))
+        reports.append(apply_plan(arrival.target.app(), writes, lambda: arrival_of(plan).writes))
+        if reports[-1].exit_code:
+            first = reports[-1].problems[0].message if reports[-1].problems else "the offsets are not as planned"
+            backup = reports[-1].data_of(ResultData).backup
+            raise EosctlError(f"writing the offsets failed: {first}", hint=f"{GOES_ON} Backup: {backup}")
+    raise EosctlError(
+        f"the offsets of {plan.origin.connector} in {plan.origin.where} change again and again, though it is STOPPED",
+        hint="Who writes them? Look for a worker that is in no group any more. Then run the same command again.",
+    )
+
+
+def _end_cut_off_write(plan: MovePlan) -> None:
+    """Abort the transaction that a killed eosctl left open on the target side: it hides offsets, and the next write
+    under its id would abort it, too.
+    """
+    app = plan.target.of_tasks(config_of(plan, plan.target))
+    own = offsets_transactional_id(app.target.group_id)
+    with app.transactions() as admin:
+        state = admin.describe_transactions([own])[own]
+        if not isinstance(state, TransactionDescription) or state.state in _ENDS:
+            return
+        offsets_journal(app, admin.cluster_id()).refuse_held("the offsets of that cluster")
+        for answer in admin.fence([own], transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS):
+            if answer.fault is not None:
+                raise EosctlError(f"the open transaction of {own} can't be ended: {answer.fault}", hint=GOES_ON)

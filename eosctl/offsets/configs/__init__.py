@@ -1,0 +1,1 @@
+"""What the config of a connector, or a change of it, means for its source partitions and their offsets."""

@@ -1,0 +1,1 @@
+"""Snapshots of offsets topics: record files that outlast compaction."""
