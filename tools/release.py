@@ -2,8 +2,8 @@
 
 A wheel, a source archive, one file for machines without a network (.pyz), an SBOM beside each, and SHA256SUMS. All of
 it is made from what is committed, with the tools of requirements/release.txt in an environment of their own, and is the
-same to the byte wherever it is made by the same Python on the same kind of machine: times are the commit's, and no file
-names the folder that it was made in. Standard library only.
+same to the byte wherever it is made by the same Python: times are the commit's, and no file names the folder or the
+system that it was made on. Standard library only.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import hashlib
 import io
 import json
 import os
+import platform
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -28,16 +30,25 @@ ROOT = Path(__file__).resolve().parent.parent
 _TOOLS = ROOT / ".venv-release"
 _STAMP = "installed.sha256"
 _SHEBANG = "/usr/bin/env python3"
-_ABOUT_PYTHON = "import sys, sysconfig; print(*sys.version_info[:2], sysconfig.get_platform(), sep='\\n')"
+_THIS = "{}.{}".format(*sys.version_info)
+_MACHINE = platform.machine()
+_GLIBC = 28
+"""The wheels of a .pyz need no newer glibc than 2.28, of 2018: that of RHEL 8; pyarrow and numpy ask for as much."""
 _PREAMBLE = """\
-import sys, sysconfig
+import os, platform, sys
 
-found = "%d.%d" % sys.version_info[:2], sysconfig.get_platform()
-if found != {made_for!r}:
-    print("eosctl: this file is for Python {made_for[0]} on {made_for[1]}, and this is Python %s on %s." % found, file=sys.stderr)
-    print("eosctl: Run it with python{made_for[0]}, or take the file that is made for this one.", file=sys.stderr)
+try:
+    libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
+except (OSError, ValueError):
+    libc = ""
+glibc = tuple(map(int, libc.split()[1].split("."))) if libc.startswith("glibc ") else (0, 0)
+needed = "CPython %s on Linux, %s, with glibc 2.%d or newer" % {needed!r}
+found = platform.python_implementation(), "%d.%d" % sys.version_info[:2], platform.system(), platform.machine()
+if found != ("CPython", {needed[0]!r}, "Linux", {needed[1]!r}) or glibc[:2] < (2, {needed[2]}):
+    print("eosctl: this file is for", needed + "; this is", *found, libc, file=sys.stderr)
+    print("eosctl: Run it with python{needed[0]}, or take the file that is made for this one.", file=sys.stderr)
     sys.exit(78)
-"""  # noqa: E501 - the program's lines, not ours
+"""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -46,18 +57,18 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "dist", metavar="DIR", help="where to (default: dist)")
     parser.add_argument("--commit", metavar="REV", help="what to release (default: HEAD, and nothing may be changed)")
     parser.add_argument(
-        "--python", metavar="PATH", action="append",
-        help="make a .pyz for this Python (repeatable; default: the one that runs this)",
+        "--python", metavar="3.N", action="append", dest="versions",
+        help="make a .pyz for this Python, which need not be here (repeatable; default: the one that runs this)",
     )  # fmt: skip
     asked = parser.parse_args(argv)
     if asked.commit is None and _git("status", "--porcelain").strip():
         parser.error("the tree has changes that are not committed; commit them, or name what to release: --commit HEAD")
-    for made in release(asked.out, asked.commit or "HEAD", asked.python or [sys.executable]):
+    for made in release(asked.out, asked.commit or "HEAD", asked.versions or [_THIS]):
         print(f"{made.stat().st_size:>12,}  {made}")
     return 0
 
 
-def release(out: Path, commit: str, pythons: Iterable[str]) -> list[Path]:
+def release(out: Path, commit: str, versions: Iterable[str]) -> list[Path]:
     """Make the files of `commit` in `out`, which must have none yet; return them. Raises CalledProcessError."""
     out.mkdir(parents=True, exist_ok=True)
     if any(out.iterdir()):
@@ -66,8 +77,8 @@ def release(out: Path, commit: str, pythons: Iterable[str]) -> list[Path]:
     with tempfile.TemporaryDirectory(prefix="eosctl-release-") as name:
         source, work = Path(name, "eosctl"), Path(name)
         wheel, archive = make_packages(tools, commit, source, out)
-        for number, python in enumerate(pythons):
-            contents = _Contents(tools, python, source, wheel, work / f"contents-{number}")
+        for number, version in enumerate(versions):
+            contents = _Contents(tools, version, source, wheel, work / f"contents-{number}")
             pyz = contents.make_pyz(out, time_of(commit))
             contents.make_sbom(pyz, time_of(commit), hashes=contents.hashes)
             if number == 0:  # what the wheel needs is the same for each Python
@@ -113,35 +124,40 @@ def tool_environment() -> Path:
 
 
 class _Contents:
-    """What a .pyz holds: the wheel and the packages of requirements/eosctl.txt, installed for one Python."""
+    """What a .pyz holds: the wheel and the packages of requirements/eosctl.txt, for one Python.
 
-    def __init__(self, tools: Path, python: str, source: Path, wheel: Path, folder: Path) -> None:
-        self._tools, self._source, self._folder = tools, source, folder
-        subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True, umask=0o022)
-        self._python = folder / "bin" / "python"
-        about = subprocess.run([self._python, "-c", _ABOUT_PYTHON], stdout=subprocess.PIPE, text=True, check=True)
-        major, minor, self._platform = about.stdout.split()
-        self._version = f"{major}.{minor}"
-        self._packages = folder / "lib" / f"python{self._version}" / "site-packages"
+    They are unpacked into an environment of the tools' Python, which runs none of them.
+    """
+
+    def __init__(self, tools: Path, version: str, source: Path, wheel: Path, folder: Path) -> None:
+        self._tools, self._version, self._source, self._folder = tools, version, source, folder
+        subprocess.run([tools, "-m", "venv", "--without-pip", str(folder)], check=True, umask=0o022)
+        (self._packages,) = folder.glob("lib/python3*/site-packages")
         report = folder / "report.json"
         listed = str(source / "requirements" / "eosctl.txt")
-        self._install("--require-hashes", "--only-binary", ":all:", "--requirement", listed, "--report", str(report))
-        self._install("--no-deps", "--no-index", "--find-links", str(wheel.parent), "eosctl")  # by name: no direct_url
+        self._unpack("--require-hashes", "--requirement", listed, "--report", str(report))
+        self._unpack("--no-index", "--find-links", str(wheel.parent), "eosctl")  # by name: no direct_url.json
         self.hashes = {each["metadata"]["name"]: _hash_of(each) for each in json.loads(report.read_text())["install"]}
         """The sha256 of each package's wheel."""
+        for beside in ("bin", "share"):
+            shutil.rmtree(self._packages / beside)
         for record in self._packages.glob("*.dist-info/RECORD"):
-            _without_scripts(record)
+            _without_others(record)
 
-    def _install(self, *words: str) -> None:
-        command = ("--python", str(self._python), "install", "--quiet", "--no-compile", "--no-deps")
-        _run(self._tools, "pip", *command, *words)
+    def _unpack(self, *words: str) -> None:
+        """Let pip choose among the wheels as the Python does that this is for, on an old Linux."""
+        names = [*(f"manylinux_2_{minor}" for minor in range(_GLIBC, 16, -1)), "manylinux2014"]
+        system = [word for name in names for word in ("--platform", f"{name}_{_MACHINE}")]
+        command = ("install", "--quiet", "--no-compile", "--no-deps", "--only-binary", ":all:", "--upgrade")
+        place = ("--target", str(self._packages), "--implementation", "cp", "--python-version", self._version)
+        _run(self._tools, "pip", *command, *place, *system, *words)
 
     def make_pyz(self, out: Path, made_at: int) -> Path:
         """Make the one file."""
         release_name = next(self._packages.glob("eosctl-*.dist-info")).name.removesuffix(".dist-info")
-        made = out / f"{release_name}-py{self._version.replace('.', '')}-{self._platform}.pyz"
+        made = out / f"{release_name}-py{self._version.replace('.', '')}-linux-{_MACHINE}.pyz"
         preamble = self._folder / "preamble.py"
-        preamble.write_text(_PREAMBLE.format(made_for=(self._version, self._platform)))
+        preamble.write_text(_PREAMBLE.format(needed=(self._version, _MACHINE, _GLIBC)))
         preamble.chmod(0o755)
         _run(
             self._tools, "shiv.cli", "--site-packages", str(self._packages), "--console-script", "eosctl",
@@ -154,7 +170,7 @@ class _Contents:
         """Make the SBOM of a file beside it: what it needs, or, with the `hashes` of packages, what it holds."""
         project, made = str(self._source / "pyproject.toml"), artefact.with_name(f"{artefact.name}.cdx.json")
         words = ("environment", "--pyproject", project, "--output-reproducible", "--output-file", str(made))
-        _run(self._tools, "cyclonedx_py", *words, str(self._python), made_at=made_at)
+        _run(self._tools, "cyclonedx_py", *words, str(self._folder), made_at=made_at)
         document: dict[str, Any] = json.loads(made.read_text())
         document["metadata"]["component"]["hashes"] = [_sha256(_digest(artefact))]
         for each in document["components"]:
@@ -180,8 +196,8 @@ def _sha256(digest: str) -> dict[str, str]:
     return {"alg": "SHA-256", "content": digest}
 
 
-def _without_scripts(record: Path) -> None:
-    """Take out of a RECORD what lies outside of site-packages: scripts, whose first line names this folder."""
+def _without_others(record: Path) -> None:
+    """Take out of a RECORD what lies outside of the packages: scripts, whose first line names this folder."""
     rows = list(csv.reader(record.read_text().splitlines()))
     with record.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(row for row in rows if not row[0].startswith(".."))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from eosctl.deadline import Deadline, Event, MessageStyle
 from eosctl.demo.answers import Shows, shortened
 from eosctl.errors import DeadlineError, EosctlError
 from eosctl.foreign import Lines, shell_words
+from eosctl.machine.packages import own_command
 from eosctl.ports import ConnectWorker
 from eosctl.sandbox.rows import DemoRow
 from eosctl.sandbox.stack import Stack
@@ -63,7 +63,7 @@ class Walk:
         Returns the lines of the answer. The exit code is proved where it says something, or is another one.
         """
         self.say("", f"   $ eosctl {shell_words(*words)}", style="command")
-        command = [sys.executable, "-m", "eosctl", *words]
+        command = [*own_command(), *words]
         state = {"XDG_STATE_HOME": str(self.stack.directory / "state")}  # backups go when the sandbox goes
         patience = {"EOSCTL_TIMEOUT": f"{_COMMAND_TIMEOUT_S:g}"}
         environ = {**patience, **self.environ, **self.exports(group), **state}

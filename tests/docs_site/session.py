@@ -28,8 +28,9 @@ class Step(NamedTuple):
 
     @property
     def pattern(self) -> str:
-        """Return the output without what differs from run to run: numbers, and the width of columns."""
-        return "\n".join(" ".join(re.sub(r"\d+", "N", line).split()) for line in self.output.splitlines())
+        """Return the output without what differs from run to run: numbers, durations, and the width of columns."""
+        text = re.sub(r"\d+", "N", re.sub(r"\b\d+(?:\.\d+)?(?:ms|s|m|h)\b", "DURATION", self.output))
+        return "\n".join(" ".join(line.split()) for line in text.splitlines())
 
 
 def steps_of(page: str) -> list[Step]:

@@ -32,8 +32,8 @@ def present_commit() -> str:
     return stashed.stdout.strip() or "HEAD"
 
 
-def make_release(commit: str, folder: Path) -> None:
-    words = [sys.executable, "-m", "tools.release", "--out", str(folder), "--commit", commit]
+def make_release(commit: str, folder: Path, *more: str) -> None:
+    words = [sys.executable, "-m", "tools.release", "--out", str(folder), "--commit", commit, *more]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -20,7 +20,7 @@ import pytest
 
 from eosctl.sandbox.stack import Stack
 from tests.packaging.conftest import ROOT, Release, make_release
-from tests.packaging.pythons import pythons
+from tests.packaging.pythons import FOR, pythons
 from tests.sandbox_fixtures import GROUP, group_flags
 from tools.release import make_packages, tool_environment
 
@@ -193,4 +193,17 @@ def test_the_one_file_names_the_python_that_it_is_made_for(release: Release, tmp
     another = f"import runpy, sys; sys.version_info = (3, 99, 0, 'final', 0); runpy.run_path({pyz!r}, None, '__main__')"
     done = run([sys.executable, "-I", "-c", another, "--version"], tmp_path)
     assert (done.returncode, done.stdout) == (78, "")
-    assert f"for Python {sys.version_info[0]}.{sys.version_info[1]} " in done.stderr
+    assert f"for CPython {sys.version_info[0]}.{sys.version_info[1]} on Linux" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_one_file_of_other_pythons(release: Release, tmp_path: Path) -> None:
+    """It is made without them; those of this machine run it."""
+    others = {version: path for version, path in pythons().items() if path != sys.executable}
+    make_release(release.commit, tmp_path / "out", *(word for version in FOR for word in ("--python", version)))
+    assert len([*(tmp_path / "out").glob("*.pyz")]) == len(FOR)
+    for version, path in others.items():
+        (pyz,) = (tmp_path / "out").glob(f"*-py{version.replace('.', '')}-*.pyz")
+        assert run([path, "-I", pyz, "--version"], tmp_path).stdout == "eosctl, version 1.0.0\n"
+        refused = run([path, "-I", pyz, "fence", "x", "-b", "127.0.0.1:1"], tmp_path)
+        assert refused.returncode == 4, refused.stderr
