@@ -66,6 +66,23 @@ def test_a_topic_of_its_own_is_the_same_there_or_made_there(tmp_path: Path, clus
     assert world.there.position(OWN, NAME) == len(world.lines)
 
 
+def test_offsets_that_move_on_in_one_topic_of_both_are_no_others(tmp_path: Path) -> None:
+    """It was read twice, and what a running task had committed in between was refused as another connector's."""
+    world = MovingWorld(1, config={"offsets_storage_topic": OWN})
+
+    def commit(call: Call) -> None:
+        if call.what[0] == OWN and world.here.is_running(NAME):
+            world.lines.append(f"line {len(world.lines)}")
+            world.run(world.here)
+
+    world.here.world.topics.after("read", commit)
+    line_when_stopped(world)
+    report = move(world.app(tmp_path))
+    assert report.exit_code is ExitCode.OK, report.problems
+    settle(world)
+    assert (world.delivered, world.both) == (world.lines, False)
+
+
 def test_brokers_of_its_own_keep_its_topics(tmp_path: Path) -> None:
     """Its group changes, and the Kafka cluster that it writes to does not: its offsets are where they were."""
     own = {f"{client}_override_bootstrap_servers": "memory:9092" for client in ("producer", "consumer", "admin")}
