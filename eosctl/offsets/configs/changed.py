@@ -45,10 +45,13 @@ def changed_partitions(
     if now.source is None:
         return _all_new(connector, written, store, history)
     since_ms = written[-1].timestamp_ms
-    for each in written[-2::-1] if now.is_complete else ():
+    for each in written[-2::-1] if now.expected else ():
         former = partitions_of(each.config)
         if (former.source, former.read) != (now.source, now.read):
-            return _left_behind(connector, (former, now), since_ms, store)
+            differing = changed_names(each.config, written[-1].config)
+            names = [name for name in differing if name in former.read or name in now.read]
+            names = names or [name for name in differing if not is_connects_own(name)]
+            return _left_behind(connector, (former, now), names, since_ms=since_ms, store=store)
         since_ms = each.timestamp_ms
     return None
 
@@ -91,16 +94,20 @@ def _all_new(connector: str, written: Sequence[WrittenConfig], store: Store, his
 
 
 def _left_behind(
-    connector: str, change: tuple[ConfigPartitions, ConfigPartitions], since_ms: int, store: Store
+    connector: str,
+    change: tuple[ConfigPartitions, ConfigPartitions],
+    names: Sequence[str],
+    *,
+    since_ms: int,
+    store: Store,
 ) -> Finding | None:
     former, now = change
     left = [key for key in _live_keys(connector, store) if former.belongs(key.partition) is Belongs.YES]
     if not left or any(now.belongs(key.partition) is not Belongs.NO for key in left):
         return None
     last_ms = max(store.records[key.raw].timestamp_ms for key in left)
-    if since_ms < 0 or last_ms > since_ms + _LAST_COMMIT_MS:  # a task goes on with the former config
+    if not names or since_ms < 0 or last_ms > since_ms + _LAST_COMMIT_MS:  # a task goes on with the former config
         return None
-    names = sorted(name for name in {**former.read, **now.read} if former.read.get(name) != now.read.get(name))
     old, fresh = _shown(left), [shown_json(dict(each.partition)) for each in now.expected]
     reset = shell_words("eosctl", "offsets", "reset", "--connector", connector, "--partition", json_text(old[0]))
     return Finding(

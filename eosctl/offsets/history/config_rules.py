@@ -59,7 +59,7 @@ DEBEZIUM = ConfigRule(
 
 def _same_name(left: str, right: str) -> bool:
     """Decide whether two names of a SQL Server database can be one: the task has the server's spelling of it."""
-    return left.casefold() == right.casefold()
+    return left.strip().casefold() == right.strip().casefold()
 
 
 def _sql_server(config: Reader) -> NamedPartitions:
@@ -111,8 +111,16 @@ def _mongodb(config: Reader) -> NamedPartitions:
     config.within("connection.uri", f"{scheme}://{hosts}")
     if scheme not in ("mongodb", "mongodb+srv") or not hosts or "%" in hosts:
         raise NotKnownError("connection.uri does not name its hosts as usual")
-    names = config.get("database") + (f".{collection}" if (collection := config.get("collection")) else "")
-    return NamedPartitions((ExpectedPartition({"ns": f"{scheme}://{','.join(sorted(hosts.split(',')))}/{names}"}),))
+    database, collection = config.get("database"), config.get("collection")
+    names = f"{database}.{collection}" if collection else database
+    expected = ExpectedPartition({"ns": f"{scheme}://{','.join(sorted(hosts.split(',')))}/{names}"})
+
+    def judge(partition: Partition) -> Belongs:
+        name = str(partition.get("ns"))  # before 1.10 the whole address, with its password
+        is_older = name.startswith(f"{scheme}://") and hosts in name and name.endswith(f"/{database}.{collection}")
+        return Belongs.UNKNOWN if is_older else Belongs.NO
+
+    return NamedPartitions((expected,), judge)
 
 
 MONGODB = ConfigRule(
@@ -125,7 +133,7 @@ MONGODB = ConfigRule(
             ("connection.uri", "database", "collection"),
             "With offset.partition.name the present resume token is used for what they name now.",
         ),
-        Meaning(("startup.mode", "copy.existing"), _WITHOUT_OFFSET),
+        Meaning(("startup.mode", "copy.existing"), _WITHOUT_OFFSET, may_skip=False),
         Meaning(("pipeline",), "It counts from the present resume token on: what it left out before is not read."),
     ),
 )
@@ -203,7 +211,7 @@ JDBC = ConfigRule(
             ("connection.url",),
             "The offset does not name the server: tables of the same names there go on from the present offset.",
         ),
-        Meaning(("timestamp.initial", "timestamp.initial.ms", "incrementing.initial"), _WITHOUT_OFFSET),
+        Meaning(("timestamp.initial", "timestamp.initial.ms", "incrementing.initial"), _WITHOUT_OFFSET, may_skip=False),
         Meaning(
             ("db.timezone",), "The stored time is compared in the other time zone: rows are skipped or read again."
         ),
@@ -267,7 +275,11 @@ MIRROR = ConfigRule(
     "of its partitions",
     "read: MirrorUtils, MirrorSourceConfig and DefaultTopicFilter of Kafka 3.3.2 and 4.3.1 (javap)",
     (
-        Meaning(("topics", "topics.exclude"), "Topics that come in are read from consumer.auto.offset.reset on."),
+        Meaning(
+            ("topics", "topics.exclude"),
+            "Topics that come in are read from consumer.auto.offset.reset on.",
+            may_skip=False,
+        ),
         Meaning(
             ("source.cluster.bootstrap.servers",),
             "The source partition has the cluster's alias alone: the present offsets are applied to the other cluster.",
@@ -363,9 +375,9 @@ SPOOLDIR = ConfigRule(
 
 
 def _ibm_mq(config: Reader) -> NamedPartitions:
-    return NamedPartitions(
-        (ExpectedPartition({"source": f"{config.get('mq.queue.manager')}/{config.get('mq.queue')}"}),)
-    )
+    queue = {"source": f"{config.get('mq.queue.manager')}/{config.get('mq.queue')}"}
+    # none is expected: without an offset it takes what the queue holds, and no message twice
+    return NamedPartitions(judge=lambda partition: Belongs.YES if dict(partition) == queue else Belongs.NO)
 
 
 IBM_MQ = ConfigRule(

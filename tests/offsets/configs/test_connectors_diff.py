@@ -88,6 +88,27 @@ def test_an_unknown_class_exits_7(invoke: Invoke, world: OffsetWorld, tmp_path: 
     assert diff(invoke, world, tmp_path, {"tasks.max": "2"}).exit_code == 3
 
 
+def test_without_an_offset_an_unknown_class_may_start_over_all_the_same(
+    invoke: Invoke, world: OffsetWorld, tmp_path: Path
+) -> None:
+    world.topics.put(GLOBAL, A, None)
+    world.connect.add("c", {**LIVE, "connector.class": "com.example.Source"})
+    assert diff(invoke, world, tmp_path, {"tasks.max": "2"}).exit_code == 3
+    outcome = diff(invoke, world, tmp_path, {"file": "/data/b"})
+    assert (outcome.exit_code, rows(outcome)) == (7, [])
+    assert outcome.json()["data"]["summary"]["starts_over"] is None
+
+
+def test_offsets_in_a_topic_that_is_not_known_are_not_missing(
+    invoke: Invoke, world: OffsetWorld, tmp_path: Path
+) -> None:
+    world.connect.add("c", {**LIVE, "offsets.storage.topic": "${env:TOPIC}"})
+    outcome = diff(invoke, world, tmp_path, {"file": "/data/b"})
+    assert outcome.exit_code == 3  # what it leaves behind is certain
+    assert [status for _partition, status, _offset in rows(outcome)] == ["goes", "unknown"]
+    assert outcome.json()["data"]["summary"]["starts_over"] is None
+
+
 def test_a_reference_is_shown_and_not_guessed(invoke: Invoke, world: OffsetWorld, tmp_path: Path) -> None:
     outcome = diff(invoke, world, tmp_path, {"file": "${file:/x:path}", "db.password": "canary"})
     assert outcome.exit_code == 7
@@ -108,6 +129,11 @@ def test_another_offsets_topic_without_the_offset_starts_over(
     outcome = diff(invoke, world, tmp_path, own)
     assert [status for _partition, status, _offset in rows(outcome)] == ["stays"]
     assert outcome.json()["data"]["properties"][0]["meaning"] is not None
+    world.topics.put(OWN, b'["c",{"filename":"/data/b"}]', b'{"position":1}')
+    assert rows(diff(invoke, world, tmp_path, {**own, "file": "/data/b"})) == [
+        ({"filename": "/data/a"}, "goes", {"position": 7}),
+        ({"filename": "/data/b"}, "stays", None),
+    ]
     unknown = diff(invoke, world, tmp_path, {"offsets.storage.topic": "${env:TOPIC}"})
     assert unknown.exit_code == 7
 

@@ -82,6 +82,13 @@ KCQL = "insert into t select * from b:p BATCH = 9"
         ),
         (config(MONGO_KAFKA, connection__uri="mongodb://u@${env:H}/", database="d"), {"ns": "mongodb://h/d"}, UNKNOWN),
         (config(MONGO_KAFKA, connection__uri="${file:/s/a:uri}", database="d"), {"ns": "mongodb://h/d"}, UNKNOWN),
+        (config(MONGO_KAFKA, connection__uri="mongodb://h", database="d"), {"ns": "mongodb://i/d"}, NO),
+        (
+            config(MONGO_KAFKA, connection__uri="mongodb://u:p@h/?w=1", database="d", collection="c"),
+            {"ns": "mongodb://u:p@h/?w=1/d.c"},  # of before 1.10
+            UNKNOWN,
+        ),
+        (config(SQL_SERVER, topic__prefix="s", database__names="a, b"), {"server": "s", "database": "b"}, YES),
         (config(JDBC, mode="incrementing", query="select 1"), {"query": "query"}, YES),
         (config(JDBC, mode="incrementing", query="select 1"), {"table": "orders"}, NO),
         (config(JDBC, mode="incrementing", table__whitelist="orders"), {"protocol": "1", "table": "db.orders"}, YES),
@@ -236,6 +243,11 @@ def test_another_offsets_topic_counts_by_what_can_be_read_there() -> None:
     assert statuses(before, after, A, readable=set()) == [(A, NEW)]
 
 
+def test_a_queue_is_not_read_again() -> None:
+    queue = config(IBM_MQ, mq__queue__manager="M", mq__queue="Q")
+    assert statuses(queue, queue | {"mq.queue": "R"}, {"source": "M/Q"}) == [({"source": "M/Q"}, GOES)]
+
+
 def test_another_class_takes_no_offset_for_granted() -> None:
     server = {"server": "x"}
     mysql = config("io.debezium.connector.mysql.MySqlConnector", topic__prefix="x")
@@ -263,6 +275,20 @@ def test_a_change_with_a_meaning_of_its_own_is_named(kind: str, name: str) -> No
     found = compare_configs(before, before | {name: "other"}, [])
     assert [each.properties for each in found.meanings] == [(name,)]
     assert compare_configs(before, before | {"tasks.max": "9"}, []).meanings == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "may_skip"),
+    [
+        (JDBC, "incrementing.column.name", True),
+        (JDBC, "timestamp.initial", False),
+        (POSTGRES, "slot.name", True),
+        (MIRROR, "topics", False),
+    ],
+)
+def test_which_changes_may_skip_records(kind: str, name: str, *, may_skip: bool) -> None:
+    [found] = compare_configs(config(kind), config(kind) | {name: "other"}, []).meanings
+    assert found.may_skip is may_skip
 
 
 def test_what_connect_defines_itself() -> None:
