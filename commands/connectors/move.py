@@ -83,7 +83,7 @@ def move(app: App, options: MoveOptions, *, yes: bool, dry_run: bool) -> Report:
     the worker there whether it finds each of them, starts it there, waits until it runs and commits, and audits both
     sides: here the last minute up to the stop, there all since the start. A connector that was STOPPED or PAUSED is
     left in that state there. Before it is started, the other side is proven to be STOPPED without a task; a side that
-    can't be asked ends the run, so that it never runs on both.
+    can't be asked ends the run. So the command never has it run on both.
 
     Here it stays STOPPED, with its offsets. --delete deletes it here once it runs there and has committed. --back
     stops it there, brings it and its offsets back, starts it here, and deletes it there (a config that was changed
@@ -94,7 +94,8 @@ def move(app: App, options: MoveOptions, *, yes: bool, dry_run: bool) -> Report:
     and resolved by the workers there. --set changes a property; it takes no secret, but a reference to one. The
     worker there must be named by the profile (connect_url), and accept the config; the connector's own checks may
     connect to its source. Offsets that lie there already under its name are replaced if they are older; newer ones
-    are refused without --overwrite-offsets. Sink connectors are refused, and left out of --all and --match.
+    are refused without --overwrite-offsets. A config with which it would start over there is refused without
+    --read-again. Sink connectors are refused, and left out of --all and --match.
 
     The exit code is 7 if the audit can't prove both sides, as with a source that commits nothing yet, and 3 if it
     finds records that are not exactly-once; a move between workers that are not enabled is at least once and is not

@@ -201,7 +201,7 @@ def find_twins(
     for name, entry in others.items():
         if name == definition.name or entry.state == STOPPED:
             continue
-        if not names_one_of(definition.config, [entry.config.get(CLASS_PROPERTY, "")]):
+        if not _are_one_class(definition.config, entry.config):
             continue
         there = partitions_of(entry.config).named
         theirs = [each.partition or {} for each in keys_of.get(name, ())]
@@ -209,6 +209,11 @@ def find_twins(
         if any(each in mine or any(one.is_same(each) for one in expected) for each in theirs):
             (certain if _where(entry.config) == _where(definition.config) else doubtful).append(name)
     return Twins(tuple(sorted(certain)), tuple(sorted(doubtful)))
+
+
+def _are_one_class(config: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Decide whether two configs name one class; one may have a short name of it."""
+    return any(names_one_of(one, [two.get(CLASS_PROPERTY, "")]) for one, two in ((config, other), (other, config)))
 
 
 def _where(config: Mapping[str, str]) -> dict[str, str]:

@@ -59,8 +59,8 @@ class ConnectorPlacement(Struct, frozen=True):
 
     `offsets` are the writes that give it the `given` ones; None without these. `left` counts the offsets of its name
     that are in the store already. `elsewhere`: the store is on Kafka brokers that the config names, and was not looked
-    at. `effect` compares its config with the offsets that it is to have. `refusal` is that
-    of a check which the user may waive.
+    at. `effect` compares its config with the offsets that it is to have. `refusal` is that of a check which the user
+    may waive.
     """
 
     definition: ConnectorDefinition
@@ -127,7 +127,7 @@ def plan_placement(
         *(() if fresh is None else [fresh.as_warning()]),
         *_of_twins(twins.doubtful),
         *other_workers(app, site, definition),
-        *clashing_ids(app, definition),
+        *(clashing_ids(app, definition) if brokers is None else ()),
         *_rights(app, site, definition, brokers, store=store, made=bool(offsets and offsets.creates)),
     ]
     return ConnectorPlacement(

@@ -119,11 +119,10 @@ def plan_arrival(origin: OffsetsTopic, target: OffsetsTopic, *, overwrite: bool,
     Raises RefusedError for newer offsets that the target has already, unless they are to be overwritten.
     """
     connector, name = origin.side.connector, target.side.connector
-    _found, own, fallback = origin.read()
+    found, there, own = _read_both(origin, target)
     if settled:
-        refuse_hidden(origin.side.app, connector, stores=[own, *([] if fallback is None else [fallback])])
-    expected = in_use(own, fallback, connector, name)
-    found, there, _global = target.read()
+        refuse_hidden(origin.side.app, connector, stores=own)
+    expected = in_use(own[0], own[1] if len(own) > 1 else None, connector, name)
     with target.app().topics() as topics:
         refuse_unfit_targets(target.side.app, topics, [target.topic], **({} if target.at is None else {"configs": {}}))
     if settled:
@@ -134,6 +133,18 @@ def plan_arrival(origin: OffsetsTopic, target: OffsetsTopic, *, overwrite: bool,
         raise _newer_there(left, target)
     taken = [_removed(write, name) for write in writes]
     return Arrival(origin, target, expected, write_plan(MOVE, taken, found, allowances=NOTHING_WAIVED))
+
+
+def _read_both(origin: OffsetsTopic, target: OffsetsTopic) -> tuple[OffsetStores, Store, list[Store]]:
+    """Read the target's topic, and those of the origin: its own, and the global one if that is another.
+
+    One topic of both sides is read once: while the connector runs, a later look at it has newer offsets.
+    """
+    before, own, fallback = origin.read()
+    found, there, _global = target.read()
+    if (before.cluster_id, origin.topic) == (found.cluster_id, target.topic):
+        own = found.stores[target.topic].of(origin.side.connector)
+    return found, there, [own, *([] if fallback is None else [fallback])]
 
 
 def _is_older(write: PlannedWrite, expected: Store) -> bool:
@@ -169,9 +180,8 @@ def _newer_there(left: Sequence[PlannedWrite], target: OffsetsTopic) -> RefusedE
 
 def refuse_left_behind(origin: OffsetsTopic, target: OffsetsTopic) -> None:
     """Raise RefusedError if the side that the connector left has newer offsets than the one where it may have run."""
-    _found, own, fallback = origin.read()
-    expected = in_use(own, fallback, origin.side.connector, target.side.connector)
-    _found, there, _global = target.read()
+    _found, there, own = _read_both(origin, target)
+    expected = in_use(own[0], own[1] if len(own) > 1 else None, origin.side.connector, target.side.connector)
     writes = plan_takeover(expected, there, target.side.connector)
     newer = [write for write in writes if write.sends() and (write.before is None or _is_older(write, expected))]
     if newer:

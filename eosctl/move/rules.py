@@ -13,6 +13,7 @@ from eosctl.core.offsets.views import KeyAction, PlannedWrite, Store, live
 from eosctl.core.records import Record
 from eosctl.errors import UsageError
 from eosctl.move.journal import BegunMove, MoveStep
+from eosctl.offsets.switch.takeover import ONLY_IN_TARGET
 
 NAME = "name"
 """The property of a config that repeats the connector's name."""
@@ -112,4 +113,4 @@ def leftovers(writes: Sequence[PlannedWrite], name: str) -> list[PlannedWrite]:
 
 
 def _is_only_there(write: PlannedWrite) -> bool:
-    return write.action is KeyAction.KEEP and live(write.before) is not None and write.reason == "only_in_target"
+    return write.action is KeyAction.KEEP and live(write.before) is not None and write.reason == ONLY_IN_TARGET

@@ -171,7 +171,7 @@ def test_a_running_connector_on_the_same_source_is_refused(
 ) -> None:
     """Each line would be delivered twice. It is known by its offsets, and by its config before it has any."""
     world.place("other")
-    for given in (["--offsets", offsets(1)], []):
+    for given in (["--offsets", offsets(1)], [], ["--set", "connector.class=FileStreamSource"]):
         assert create(definition(), *given, "--yes").exit_code == 6
     world.topics.put(OFFSETS, key_of("other", "f"), None)
     assert create(definition(), "--yes").exit_code == 6
@@ -417,3 +417,15 @@ def test_it_is_in_the_groups_config_topic(
     assert (done.exit_code, outcomes(done)["create"]) == (7, "failed")
     assert CONFIGS in done.stdout
     assert world.connect.connectors["c"].state == "STOPPED"
+
+
+def test_offsets_on_brokers_of_its_own_are_not_called_none(
+    create: Run, definition: Callable[..., str], offsets: Callable[..., str]
+) -> None:
+    """What is there was not looked at: the plan said that it starts at the beginning."""
+    own = {f"{each}_override_bootstrap_servers": "own:9092" for each in ("producer", "consumer", "admin")}
+    made = definition(offsets_storage_topic="own-offsets", **own)
+    assert create(made, "--offsets", offsets(1), "--yes").exit_code == 6
+    done = create(made, "--stopped", "--dry-run")
+    assert (done.exit_code, done.json()["data"]["starts"]) == (0, "unknown")
+    assert ("start_not_known" in codes(done), "starts_at_beginning" in codes(done)) == (True, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from eosctl.app import App
-from eosctl.errors import ExitCode
+from eosctl.errors import EosctlError, ExitCode, UnreachableError
 from eosctl.move.journal import Direction
 from tests.fakes.faults import KilledError, worth_a_kill
 from tests.fakes.moving import NAME, OUT, MovingWorld, move, outcomes
@@ -142,3 +143,26 @@ def test_killed_anywhere_it_can_be_taken_back(tmp_path: Path, clusters: int) -> 
         assert (world.delivered, world.both) == (world.lines, False), f"killed at call {kill_at}"
         assert [side.is_running(NAME) for side in world.sides] == [True, False], f"killed at call {kill_at}"
         assert NAME not in world.there.connect.connectors, f"killed at call {kill_at}"
+
+
+_FAILURES = {"network": UnreachableError("the network is gone"), "ctrl-c": KeyboardInterrupt()}
+
+
+@pytest.mark.parametrize("error", _FAILURES.values(), ids=list(_FAILURES))
+def test_a_call_that_fails_anywhere_is_gone_on_from(tmp_path: Path, error: BaseException) -> None:
+    """Before its effect, or with its effect and without its answer."""
+    world = MovingWorld(2)
+    app = begun("there", world, tmp_path / "undisturbed")
+    kills = worth_a_kill(world.kill, partial(move, app), partial(world.left, app.state_dir))
+    for kill_at in kills:
+        world = MovingWorld(2)
+        app = begun("there", world, tmp_path / str(kill_at))
+        world.kill.ticks, world.kill.at, world.kill.error = 0, kill_at, lambda: error
+        with suppress(EosctlError, KeyboardInterrupt):
+            move(app)
+        world.kill.at = None
+        again = move(app)
+        assert "failed" not in outcomes(again).values(), (kill_at, again.problems)
+        settle(world)
+        assert (world.delivered, world.both) == (world.lines, False), f"failed at call {kill_at}"
+        assert [side.is_running(NAME) for side in world.sides] == [False, True], f"failed at call {kill_at}"
