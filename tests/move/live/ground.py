@@ -221,13 +221,16 @@ class Watcher:
     def together(self, *names: str) -> list[tuple[Look, Look, Look]]:
         """The moments at which tasks of two sides were there, under any of the names that it has.
 
-        One side had it before the other one did, and after: no two looks are at the same moment.
+        Two looks at a side, one after the other, had it, and so had one at another side between them.
         """
-        has = [look for look in self.looks if look.running & set(names)]
-        found = []
-        for first, second, third in zip(self.looks, self.looks[1:], self.looks[2:], strict=False):
-            if first in has and second in has and third in has and first.side == third.side != second.side:
-                found.append((first, second, third))
+        found, last = [], dict[str, int]()
+        for number, look in enumerate(self.looks):
+            before = last.pop(look.side, None)
+            if not look.running & set(names):
+                continue
+            last[look.side] = number
+            between = [] if before is None else self.looks[before + 1 : number]
+            found += [(self.looks[before or 0], each, look) for each in between if each.running & set(names)]
         return found
 
     def sides_of(self, *names: str) -> list[str]:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.live
 
 def test_a_connector_that_runs_on_two_sides_is_seen(scene: Scene, connector: Callable[..., Moved]) -> None:
     twice, here, beside = connector(), scene.sides["here"], scene.sides["beside"]
-    with load(twice), Watcher(here, beside) as watcher:
+    with load(twice), Watcher(*scene.sides.values()) as watcher:
         wait_until(lambda: watcher.sides_of(twice.name) == ["here"], what="it to run here")
         assert watcher.together(twice.name) == []
         twice.on(beside).put()
