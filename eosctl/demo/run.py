@@ -56,7 +56,7 @@ def _say_what_next(walk: Walk, name: str) -> None:
         "   eosctl doctor                                    is anything wrong with the group?",
         "   eosctl offsets log --connector orders            where it was, and when",
         f"   eosctl sandbox logs --name {shell_word(name):<21} what the workers say about it",
-        f"   eosctl watch                                     live, while you kill -9 a worker of {name}",
+        "   eosctl watch                                     live, while you kill -9 a worker",
     )
 
 
