@@ -168,10 +168,12 @@ class _Contents:
 
     def make_sbom(self, artefact: Path, made_at: int, *, hashes: Mapping[str, str] | None = None) -> None:
         """Make the SBOM of a file beside it: what it needs, or, with the `hashes` of packages, what it holds."""
-        project, made = str(self._source / "pyproject.toml"), artefact.with_name(f"{artefact.name}.cdx.json")
-        words = ("environment", "--pyproject", project, "--output-reproducible", "--output-file", str(made))
-        _run(self._tools, "cyclonedx_py", *words, str(self._folder), made_at=made_at)
-        document: dict[str, Any] = json.loads(made.read_text())
+        project, kept = self._source / "pyproject.toml", self._folder / "sbom.json"
+        made = artefact.with_name(f"{artefact.name}.cdx.json")
+        if not kept.exists():
+            words = ("environment", "--pyproject", str(project), "--output-reproducible", "--output-file", str(kept))
+            _run(self._tools, "cyclonedx_py", *words, str(self._folder), made_at=made_at)
+        document: dict[str, Any] = json.loads(kept.read_text())
         document["metadata"]["component"]["hashes"] = [_sha256(_digest(artefact))]
         for each in document["components"]:
             if digest := (hashes or {}).get(each["name"]):

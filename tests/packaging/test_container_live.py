@@ -63,6 +63,7 @@ def image(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Image:
 @pytest.mark.live
 @pytest.mark.root
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_its_steps_make_an_eosctl_that_runs_as_nobody_much(image: Image) -> None:
     said = image.run([*image.entrypoint, "--version"])
     assert (said.returncode, said.stdout) == (0, "eosctl, version 1.0.0\n"), said.stderr
@@ -78,6 +79,7 @@ def test_its_steps_make_an_eosctl_that_runs_as_nobody_much(image: Image) -> None
 @pytest.mark.live
 @pytest.mark.root
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_its_user_may_write_where_kubernetes_puts_its_state(image: Image) -> None:
     """A volume with `fsGroup` is root's, and its group's, which may write."""
     state = image.root / "state"
