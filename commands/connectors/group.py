@@ -27,7 +27,7 @@ class ConnectorsGroup(LazyGroup):
 
 @click.group("connectors", cls=ConnectorsGroup)
 def connectors() -> None:
-    """Check, create, change, move, stop and restart connectors.
+    """Check, create, change, move and stop connectors.
 
     Connect can run a source connector exactly-once only if the connector itself can (exactlyOnceSupport), if its
     transactions fit their timeouts, and if the worker that runs a task is enabled. REST does not report the last: a

@@ -40,6 +40,7 @@ PARAMETERS = {
     "kind": "kinds",
     "offset_topic": "topics",
     "profile": "profiles",
+    "profiles": "profiles",
     "topic": "topics",
     "transactional_ids": "ids",
     "words": "codes",

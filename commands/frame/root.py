@@ -39,7 +39,7 @@ COMMANDS = {
     "rescue": ("Repair", "rescue", "Recover a connector that Connect can't fence."),
     "task-counts": ("Repair", "task_counts", "Show, check and write task-count records."),
     "acls": ("Change", "acls", "Show, check and add the ACLs that exactly-once Connect needs."),
-    "connectors": ("Change", "connectors.group:connectors", "Check, create, change, move, stop and restart connectors."),
+    "connectors": ("Change", "connectors.group:connectors", "Check, create, change, move and stop connectors."),
     "offsets": ("Change", "offsets.group:offsets", "Show, compare, merge and migrate source offsets."),
     "upgrade": ("Change", "upgrade.group:upgrade", "Upgrade a group to exactly-once in two steps, or go back."),
     "demo": ("Run", "sandbox.group:demo", "Walk through the main job on a fresh sandbox."),

@@ -137,7 +137,7 @@ def _shared(here: SourcePartitions | None, there: SourcePartitions | None, name:
 
 
 def judge_pair(pair: Pair, here: ClusterSide, there: ClusterSide) -> Finding | None:
-    """Return the finding about two connectors; None for two that rest, or read different source partitions."""
+    """Return the finding about two connectors; None for two that rest, or have other configs and source partitions."""
     states = (here.reading(pair.name), there.reading(pair.other))
     name, other = (f"connector {each}" for each in (pair.name, pair.other))
     places = f"{name} in {here} and {other} in {there}" if name != other else f"{name} in {here} and in {there}"
@@ -150,7 +150,7 @@ def judge_pair(pair: Pair, here: ClusterSide, there: ClusterSide) -> Finding | N
     def made(code: Code, severity: str, message: str, *, fix: str = fix, certain: bool = True) -> Finding:
         return Finding(code, severity, pair.name, f"{places}: {message}", fix, evidence, certain=certain)
 
-    if pair.shared == 0:
+    if pair.shared == 0 and not pair.same_config():
         return None
     if states == (SourceReading.YES, SourceReading.YES):
         if pair.is_certain():

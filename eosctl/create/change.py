@@ -34,10 +34,10 @@ from eosctl.create.rows import (
 )
 from eosctl.deadline import Deadline, Event
 from eosctl.errors import ConnectError, EosctlError, ExitCode, RefusedError, StalePlanError
-from eosctl.foreign import shell_word, shell_words
+from eosctl.foreign import arguments, shell_word, shell_words
 from eosctl.offsets import codes as offset_codes
 from eosctl.offsets.configs.diff import diff_config
-from eosctl.offsets.configs.rows import ConfigDiffData, PartitionRow
+from eosctl.offsets.configs.rows import CONNECTORS_DIFF, ConfigDiffData, PartitionRow
 from eosctl.offsets.history.config_changes import PartitionStatus
 from eosctl.offsets.steps import Outcome, StepDone
 from eosctl.offsets.stores.gather import gather_stores
@@ -90,9 +90,11 @@ def prepare_apply(app: App, request: CreateRequest) -> Plan:
     name = request.definition.name
     cluster_id = require_stable_group(app)
     url, root = reach_worker(app, cluster_id)
-    if name not in app.worker(url).connectors():
+    entry = app.worker(url).connectors().get(name)
+    if entry is None:
         return prepare_create(app, request)
-    if unfinished_create(journal_of(app, "connectors-create", name, cluster_id=cluster_id)) is not None:
+    begun = unfinished_create(journal_of(app, "connectors-create", name, cluster_id=cluster_id))
+    if begun is not None and dict(entry.config) == dict(request.definition.config):
         return prepare_create(app, request)
     plan = plan_apply(app, request, url=url, version=root["version"], cluster_id=cluster_id)
     apply = partial(apply_change, app, plan) if plan.steps else None
@@ -108,11 +110,11 @@ def plan_apply(app: App, request: CreateRequest, *, url: str, version: str, clus
     if request.given is not None:
         raise RefusedError(
             f"connector {name} exists: only a new one is given offsets; nothing was written",
-            hint=f"Stop it, then `eosctl offsets import` or `set`: eosctl connectors stop {shell_word(name)}.",
+            hint=f"Stop it, then `eosctl offsets import` or `set`: eosctl connectors stop {arguments(name)}.",
         )
     now = look_at(app, name, url)
     if dict(now.config) == dict(config):
-        return ApplyPlan(request, now, version, cluster_id, Report("connectors-diff", data=_nothing()), ())
+        return ApplyPlan(request, now, version, cluster_id, Report(CONNECTORS_DIFF, data=_nothing()), ())
     worker = app.worker(url)
     require_plugin(worker, request.definition)
     app.target.connect.require_trust(worker.url, CONNECTOR_CONFIG)
@@ -241,7 +243,7 @@ def _watch_tasks(app: App, plan: ApplyPlan, _before: dict[str, Offset]) -> StepD
         if "FAILED" in (now.state, *now.tasks):
             raise ConnectError(
                 f"{plan.name} FAILED with the new config: {now.trace or 'see the worker'}",
-                hint=f"Apply the former config again, or correct it. {_AGAIN} {shell_word(plan.name)}",
+                hint=f"Apply the former config again, or correct it. {_AGAIN} {arguments(plan.name)}",
             )
         complete = len(now.tasks) == max(1, now.task_count) and set(now.tasks) == {RUNNING}
         return now.state == RUNNING and complete
@@ -301,7 +303,7 @@ _STEPS: Mapping[str, Callable[[App, ApplyPlan, dict[str, Offset]], StepDone]] = 
 
 
 def _await(app: App, plan: ApplyPlan, arrived: Callable[[ConnectorNow], bool], *, doing: str) -> ConnectorNow:
-    hint = f"The config was changed, and may show its effect later. {_AGAIN} {shell_word(plan.name)}"
+    hint = f"The config was changed, and may show its effect later. {_AGAIN} {arguments(plan.name)}"
     return await_connector(app, plan.name, plan.now.url, arrived, doing=doing, hint=hint)
 
 
@@ -347,7 +349,7 @@ def _left(app: App, plan: ApplyPlan) -> Problem:
     return Problem(
         codes.CREATE_UNFINISHED,
         f"the work is not finished: {plan.name} {present}",
-        hint=f"{_AGAIN} {shell_word(plan.name)}",
+        hint=f"{_AGAIN} {arguments(plan.name)}",
     )
 
 

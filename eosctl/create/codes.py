@@ -14,6 +14,11 @@ GOES_ON_FROM_LEFT = warning(
     "Offsets of this name are there, as a deleted connector left them: the new one goes on from them.",
     "For a new beginning `eosctl offsets reset --connector NAME --all-partitions` first.",
 )
+START_NOT_KNOWN = warning(
+    "start_not_known",
+    "The connector keeps its offsets on Kafka brokers of its own: whether there are some to go on from is not known.",
+    "`eosctl offsets list` with a profile that leads there shows them.",
+)
 OTHER_OFFSETS_IN_GLOBAL = warning(
     "other_offsets_in_global",
     "The global offsets topic has offsets of this name, which the connector, with a topic of its own, won't read.",

@@ -32,8 +32,8 @@ from eosctl.create.steps import (
     write_offsets,
 )
 from eosctl.deadline import Deadline, Event
-from eosctl.errors import EosctlError, RefusedError
-from eosctl.foreign import shell_word
+from eosctl.errors import EosctlError, RefusedError, StalePlanError
+from eosctl.foreign import arguments
 from eosctl.group.gather import read_group
 from eosctl.offsets.rows import MOST_ROWS
 from eosctl.offsets.steps import Outcome, StepDone
@@ -140,7 +140,7 @@ def plan_create(app: App, request: CreateRequest) -> CreatePlan:
         if begun is None or RESUME not in begun.started:
             raise RefusedError(
                 f"connector {name} is {entry.state}: it was started before its offsets were in place",
-                hint=f"Stop it (`eosctl connectors stop {shell_word(name)}`), then run again.",
+                hint=f"Stop it (`eosctl connectors stop {arguments(name)}`), then run again.",
             )
         steps = [WATCH] if placement.state != STOPPED else []
     done = tuple(step for step in (() if begun is None else begun.done) if step not in steps)
@@ -164,11 +164,17 @@ def apply_create(app: App, plan: CreatePlan, request: CreateRequest) -> Report:
 
 
 def _require_unchanged(app: App, plan: CreatePlan, request: CreateRequest) -> None:
-    renewed = plan_create(app, request)
+    given = None if request.given is None else request.given.renewed(app, request.definition.name)
+    renewed = plan_create(app, replace(request, given=given))
     if renewed.placement.refusal is not None:
         raise renewed.placement.refusal
-    if renewed.steps != plan.steps:
-        raise RefusedError(f"{plan.placement.name} changed since the plan was made", hint="Plan again.")
+    before, now = plan.placement.offsets, renewed.placement.offsets
+    is_same = before is now or (before is not None and now is not None and before.writes == now.writes)
+    if renewed.steps != plan.steps or not is_same:
+        raise StalePlanError(
+            f"{plan.placement.name}, or its offsets, changed since the plan was made; nothing was written",
+            hint="Plan again.",
+        )
 
 
 _STEPS: Mapping[str, Callable[[App, ConnectorPlacement], StepDone]] = {
@@ -286,6 +292,7 @@ def _report(
     shown = [row for report in written for row in report.rows_of(WrittenRow)] or planned
     backup = next((report.data_of(ResultData).backup for report in written), None)
     start: Start = "given" if placement.given is not None else "left" if placement.left else "beginning"
+    start = "unknown" if placement.elsewhere else start
     return Report(
         kind=kind,
         rows=rows,

@@ -49,6 +49,13 @@ class GivenOffsets(Struct, frozen=True):
     running: str | None = None
     problems: tuple[Problem, ...] = ()
 
+    def renewed(self, app: App, connector: str) -> GivenOffsets:
+        """Return the offsets as they are now; those of a file are those that were read."""
+        if self.connector is None:
+            return self
+        there = app if self.profile is None else app.elsewhere(self.profile)
+        return given_by_connector(there, self.connector, connector=connector, profile=self.profile)
+
 
 def gather_given(app: App, offsets: str, *, connector: str, stdin: BinaryIO) -> GivenOffsets:
     """Read the offsets that `--offsets` names, for `connector`: a file, or CONNECTOR[@PROFILE].

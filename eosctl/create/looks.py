@@ -21,7 +21,6 @@ from eosctl.core.workers.connector_entry import ConnectorEntry, plugin_type
 from eosctl.create import codes
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError, UnsupportedError
-from eosctl.foreign import shell_word
 from eosctl.group.gather import read_group, urls_of
 from eosctl.group.modes import WORKER_PATIENCE_S, refuse_unreachable
 from eosctl.group.observation.rules import rivals
@@ -65,8 +64,8 @@ def look_at_site(app: App, name: str) -> Site:
         raise UnsupportedError(
             f"the worker at {worker.url} runs {shown_version(root['version'])}: a connector can be created STOPPED "
             "from Kafka 3.7 on (KIP-980)",
-            hint=f"By hand: `eosctl offsets import --connector {shell_word(name)}` into the offsets topic while no "
-            f"connector has that name, then PUT {connector_path(name)}/config. It runs at once.",
+            hint="By hand: write its offsets with `eosctl offsets import` while no connector has that name, then "
+            f"PUT {connector_path(name)}/config. It runs at once.",
         )
     refuse_unreachable(name, worker)
     entries = worker.connectors()
@@ -202,7 +201,7 @@ def find_twins(
     for name, entry in others.items():
         if name == definition.name or entry.state == STOPPED:
             continue
-        if not names_one_of(definition.config, [entry.config.get(CLASS_PROPERTY, "")]):
+        if not _are_one_class(definition.config, entry.config):
             continue
         there = partitions_of(entry.config).named
         theirs = [each.partition or {} for each in keys_of.get(name, ())]
@@ -210,6 +209,11 @@ def find_twins(
         if any(each in mine or any(one.is_same(each) for one in expected) for each in theirs):
             (certain if _where(entry.config) == _where(definition.config) else doubtful).append(name)
     return Twins(tuple(sorted(certain)), tuple(sorted(doubtful)))
+
+
+def _are_one_class(config: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Decide whether two configs name one class; one may have a short name of it."""
+    return any(names_one_of(one, [two.get(CLASS_PROPERTY, "")]) for one, two in ((config, other), (other, config)))
 
 
 def _where(config: Mapping[str, str]) -> dict[str, str]:

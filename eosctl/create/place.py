@@ -11,12 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown, servers_of
+from eosctl.connectors.dedicated import TOPIC_PROPERTY, OtherCluster, describe_unknown, servers_of
 from eosctl.connectors.definition import ConnectorDefinition
 from eosctl.connectors.look import RUNNING, describe_store, store_name, topic_of
 from eosctl.connectors.validity import require_valid_config
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
-from eosctl.core.clients.own_brokers import own_brokers
+from eosctl.core.clients.own_brokers import OwnBrokers, own_brokers
+from eosctl.core.ids import stop_request
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.views import Store, live
@@ -37,7 +38,7 @@ from eosctl.create.looks import (
 from eosctl.engine.planned import PlannedWrites
 from eosctl.engine.stores import as_columns
 from eosctl.errors import RefusedError
-from eosctl.foreign import shell_word
+from eosctl.foreign import arguments, shell_word
 from eosctl.offsets.edit.edit import plan_reset
 from eosctl.offsets.files.importing import import_problems, plan_import
 from eosctl.offsets.history.config_changes import ConfigEffect, compare_configs, starts_over
@@ -57,8 +58,9 @@ class ConnectorPlacement(Struct, frozen=True):
     """A connector that is to be on a cluster, in `state` in the end, with its offsets in `store`: `global` or a topic.
 
     `offsets` are the writes that give it the `given` ones; None without these. `left` counts the offsets of its name
-    that are in the store already. `effect` compares its config with the offsets that it is to have. `refusal` is that
-    of a check which the user may waive.
+    that are in the store already. `elsewhere`: the store is on Kafka brokers that the config names, and was not looked
+    at. `effect` compares its config with the offsets that it is to have. `refusal` is that of a check which the user
+    may waive.
     """
 
     definition: ConnectorDefinition
@@ -68,6 +70,7 @@ class ConnectorPlacement(Struct, frozen=True):
     given: GivenOffsets | None = None
     offsets: OffsetWritePlan | None = None
     left: int = 0
+    elsewhere: bool = False
     effect: ConfigEffect | None = None
     allowances: Allowances = NOTHING_WAIVED
     problems: tuple[Problem, ...] = ()
@@ -96,16 +99,16 @@ def plan_placement(
     """
     name = definition.name
     site = look_at_site(app, name)
+    ours = ours and (name in site.connectors or name in site.configured)
     if ours:
         _require_same_config(site, definition)
     else:
         require_free(app.target.config_topic, site, name)
     store = _require_usable(app, site, definition, given)
-    found = gather_topics(app, [app.target.offset_topic], if_there=[topic_of(app, store)])
-    if given is None:
-        refuse_hidden(app, name, stores=[found.stores[topic_of(app, store)]])
+    brokers = own_brokers(definition.config, here=servers_of(app))
+    found = gather_topics(app, [app.target.offset_topic], if_there=[topic_of(app, store)] if brokers is None else [])
+    left = [] if brokers is not None else _left(app, name, store, found, is_read=given is None)
     offsets = None if given is None else plan_given(app, name, store, given, found, allowances=allowances)
-    left = live_keys(found.stores[topic_of(app, store)].of(name), name)
     keys = left if offsets is None else kept_keys(offsets)
     effect = compare_configs(None, definition.config, [key.partition for key in keys])
     twins = _twins(definition, keys, site, found)
@@ -115,10 +118,8 @@ def plan_placement(
         _refuse_starting_over(name, given, effect, allowances),
     ]
     fresh = starts_over(name, effect) if keys else None
-    made = bool(offsets and offsets.creates)
-    worker = app.worker(site.url)
     problems = [
-        *_of_start(name, store, left, given),
+        *(_of_start(name, store, left, given) if brokers is None else [_not_looked_at(name, brokers)]),
         *_of_global(app, name, store, found),
         *_of_strimzi(definition),
         *(() if given is None else given.problems),
@@ -126,8 +127,8 @@ def plan_placement(
         *(() if fresh is None else [fresh.as_warning()]),
         *_of_twins(twins.doubtful),
         *other_workers(app, site, definition),
-        *clashing_ids(app, definition),
-        *rights_problems(app, name, worker, config=definition.config, target=store, made=made),
+        *(clashing_ids(app, definition) if brokers is None else ()),
+        *_rights(app, site, definition, brokers, store=store, made=bool(offsets and offsets.creates)),
     ]
     return ConnectorPlacement(
         definition=definition,
@@ -137,10 +138,39 @@ def plan_placement(
         given=given,
         offsets=offsets,
         left=len(left),
+        elsewhere=brokers is not None,
         effect=effect,
         allowances=allowances,
         problems=tuple(problems),
         refusal=next(filter(None, refusals), None),
+    )
+
+
+def _left(app: App, name: str, store: str, found: OffsetStores, *, is_read: bool) -> list[OffsetKey]:
+    """Return the keys that have an offset under the name already; with `is_read`, refuse while some are hidden."""
+    target = found.stores[topic_of(app, store)]
+    if is_read:
+        refuse_hidden(app, name, stores=[target])
+    return live_keys(target.of(name), name)
+
+
+def _rights(
+    app: App, site: Site, definition: ConnectorDefinition, brokers: OwnBrokers | None, *, store: str, made: bool
+) -> list[Problem]:
+    """Return what is known of the connector's rights on its offsets topic, on the cluster where that is."""
+    if brokers is not None and brokers.settings is None:
+        return []
+    where = app if brokers is None or brokers.settings is None else OtherCluster(brokers.settings).with_clients(app)
+    worker = app.worker(site.url)
+    return rights_problems(where, definition.name, worker, config=definition.config, target=store, made=made)
+
+
+def _not_looked_at(name: str, brokers: OwnBrokers) -> Problem:
+    message = f"{name} keeps its offsets on Kafka brokers that its config names ({brokers.servers})"
+    return Problem(
+        codes.START_NOT_KNOWN,
+        f"{message}: whether some of its name are there, from which it would go on, was not looked at",
+        codes.START_NOT_KNOWN.next,
     )
 
 
@@ -207,7 +237,7 @@ def _require_same_config(site: Site, definition: ConnectorDefinition) -> None:
     if entry is not None and dict(entry.config) != dict(definition.config):
         raise RefusedError(
             f"connector {definition.name} exists, and has another config than {definition.source}; nothing was written",
-            hint=f"`eosctl connectors apply` changes it; `eosctl connectors trace {shell_word(definition.name)}` shows "
+            hint=f"`eosctl connectors apply` changes it; `eosctl connectors trace {arguments(definition.name)}` shows "
             "its state.",
         )
 
@@ -265,14 +295,14 @@ def _refuse_twins(
         return RefusedError(
             f"{given.running}{where} is not stopped: its offsets move on, and {name} would read the same; nothing was "
             "written",
-            hint=f"Stop it (`eosctl connectors stop {shell_word(given.connector or '')}`), then run again. "
+            hint=f"Stop it ({stop_request(given.connector, profile=given.profile)}), then run again. "
             f"{Waiver.READ_TWICE} reads the source twice.",
         )
     if not twins:
         return None
     return RefusedError(
-        f"{', '.join(twins)} runs here, and reads source partitions that {name} would read, too; nothing was written",
-        hint=f"Stop it first (`eosctl connectors stop {shell_word(twins[0])}`). {Waiver.READ_TWICE} delivers each "
+        f"{', '.join(twins)} is not stopped, and reads source partitions that {name} would read; nothing was written",
+        hint=f"Stop it first (`eosctl connectors stop {arguments(twins[0])}`). {Waiver.READ_TWICE} delivers each "
         "record twice.",
     )
 

@@ -14,7 +14,8 @@ from eosctl.output.cells import format_cell, summary_lines
 from eosctl.output.rows import Printed, Text, plan_and_result
 from eosctl.report import Report
 
-Start = Literal["beginning", "given", "left"]
+_MOST_WRITES = 5
+Start = Literal["beginning", "given", "left", "unknown"]
 
 
 class PlacedSummary(Printed):
@@ -32,7 +33,9 @@ class PlacedData(Printed):
     connector: Annotated[str, "The connector."]
     state: Annotated[str, "The state of the connector in the end."]
     config: Annotated[dict[str, object], "Its config, without secrets."]
-    starts: Annotated[Start, "Where it starts: at the beginning, from given offsets, or from those of its name."]
+    starts: Annotated[
+        Start, "Where it starts: at the beginning, from given offsets, from those of its name, or unknown."
+    ]
     origin: Annotated[str | None, "Where the given offsets come from; null for none."]
     store: Annotated[str, "The store of its offsets: `global`, or its own topic."]
     writes: Annotated[list[CopiedRow], "The first offsets that are written."]
@@ -50,13 +53,19 @@ def _lines(report: Report) -> Iterator[str]:
         yield printable(f"offsets: those of {data.origin}, in {store}")
     elif data.starts == "left":
         yield printable(f"offsets: those of its name that are in {store} already")
+    elif data.starts == "unknown":
+        yield "offsets: on Kafka brokers that its config names, and not looked at"
     else:
         yield "offsets: none; it starts at the beginning, or where its own settings say"
+    for row in data.writes[:_MOST_WRITES]:
+        after = "deleted" if row.after is None else json_text(row.after)
+        now = "" if row.before is None else f" (now {json_text(row.before)})"
+        yield printable(f"  {json_text(row.source_partition)}: {after}{now}")
+    if len(data.writes) > _MOST_WRITES:
+        yield f"  and {len(data.writes) - _MOST_WRITES:,} more (-o json)"
     yield from new_topic_lines(data.creates)
     yield from summary_lines(report)
     yield f"journal: {format_cell(data.journal)}"
-    if data.backup:
-        yield f"backup: {format_cell(data.backup)}"
 
 
 _TEXT = Text(columns=("step", "outcome", "action", "detail"), lines=_lines)

@@ -40,7 +40,7 @@ from eosctl.errors import (
     RefusedError,
     StalePlanError,
 )
-from eosctl.foreign import shell_word
+from eosctl.foreign import arguments, shell_word
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.steps import StepDone, before_the_start, lost_partitions, other_keys_problem
 from eosctl.offsets.stores.gather import gather_topics
@@ -105,7 +105,7 @@ def _await_shown(app: App, placement: ConnectorPlacement, *, made: bool) -> Conn
         if not made:
             raise RefusedError(
                 f"connector {name} is {now.state}: somebody has started it before its offsets were in place",
-                hint=f"Stop it (`eosctl connectors stop {shell_word(name)}`), then run again.",
+                hint=f"Stop it (`eosctl connectors stop {arguments(name)}`), then run again.",
             )
         app.worker(url).set_state(name, "stop")
         await_stopped(app, name, url, hint=GOES_ON)
@@ -162,6 +162,9 @@ def check_offsets(app: App, placement: ConnectorPlacement) -> StepDone:
     What the worker sees counts: it may read another topic than the one that was written.
     """
     name, topic = placement.name, topic_of(app, placement.store)
+    if placement.elsewhere:
+        shown = app.worker(placement.site.url).offsets(name)
+        return StepDone(f"Connect shows {counted(len(shown), 'source partition')}, on brokers of its own")
     with app.topics() as topics:
         if placement.given is None and topic not in topics.describe([topic]):
             return StepDone("it has no offsets")
@@ -239,7 +242,7 @@ def watch(app: App, placement: ConnectorPlacement) -> StepDone:
         if "FAILED" in (now.state, *now.tasks):
             raise ConnectError(
                 f"{name} FAILED: {now.trace or 'see the worker'}",
-                hint=f"Its offsets are in place. `eosctl connectors trace {shell_word(name)}` shows why it failed.",
+                hint=f"Its offsets are in place. `eosctl connectors trace {arguments(name)}` shows why it failed.",
             )
         least = 1 if placement.state == RUNNING else 0
         complete = len(now.tasks) == max(least, now.task_count) and set(now.tasks) <= {placement.state}

@@ -31,7 +31,7 @@ from eosctl.state.journal import Note, Progress, Step, Work, carry_out, journal_
 def prepare_move(app: App, selection: Selection, request: MoveRequest, *, keep_going: bool = False) -> Plan:
     """Return the plan for the selected connectors; raise as `plan_move` for one, and for several without `keep_going`.
 
-    Of several, sinks and connectors that have moved already are left out.
+    Of several, sinks are left out, and connectors that have no move to go on with, or to go back from.
     """
     selection.check()
     if len(selection.connectors) == 1:
@@ -66,8 +66,12 @@ def _planned(app: App, connector: str, kind: str, request: MoveRequest, *, keep_
         return Stays(connector, "a sink connector: its place is the offsets of its consumer group")
     try:
         return plan_move(app.with_whole_timeout(), connector, request)
+    except InterruptedByUserError:
+        raise
     except EosctlError as exc:
-        if not keep_going or isinstance(exc, InterruptedByUserError):
+        if isinstance(exc, NotFoundError) and (request.resume or request.direction is not Direction.THERE):
+            return Stays(connector, exc.message)
+        if not keep_going:
             raise
         return Stays(connector, exc.message, exc)
 
@@ -145,11 +149,15 @@ def _require_unchanged(plan: MovePlan) -> None:
     same = (now.steps, now.state, now.config, now.moved, now.begun) == (
         plan.steps, plan.state, plan.config, plan.moved, plan.begun,
     )  # fmt: skip
-    if not same or _topic_ids(now) != _topic_ids(plan):
+    if not same or _configs(now) != _configs(plan) or _topic_ids(now) != _topic_ids(plan):
         raise StalePlanError(
             f"{plan.connector} changed on one of the sides since the plan was made; nothing was changed",
             hint="Plan again.",
         )
+
+
+def _configs(plan: MovePlan) -> list[Mapping[str, str] | None]:
+    return [None if side.now is None else side.now.config for side in (plan.here, plan.there)]
 
 
 def _topic_ids(plan: MovePlan) -> Mapping[str, str]:

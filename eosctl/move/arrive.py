@@ -148,7 +148,7 @@ def _refuse_both(plan: MovePlan) -> None:
         await_stopped(side.pinned(), side.connector, side.url, hint=GOES_ON)
         raise RunsOnBothError(
             f"{exc.message}: it was stopped in {side.where}",
-            hint=f"Ask who started it. Stop it there, too, and look what both have done (`eosctl audit`, `eosctl "
+            hint="Ask who started it. Stop it there, too, and look what both have done (`eosctl audit`, `eosctl "
             f"offsets get`) before one of them is started. {_way_back(plan)}".strip(),
         ) from exc
 
@@ -182,6 +182,7 @@ def _differing(planned: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def audit(run: MoveRun) -> MoveStepDone:
+    """Audit both sides; what is not proven is a problem, and no failure of the move."""
     plan = run.plan
     proof = prove(plan.origin, plan.target, run.handover)
     return MoveStepDone(proof.sentence(), proof=proof, problems=proof.problems)

@@ -17,7 +17,7 @@ from eosctl.core.configs.records import PROPERTY, names_one_of
 from eosctl.core.workers.modes import Mode
 from eosctl.create.looks import clashing_ids, find_twins, other_workers, require_plugin
 from eosctl.create.place import ConnectorPlacement
-from eosctl.errors import EosctlError, RefusedError
+from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError
 from eosctl.group.modes import probe_mode
 from eosctl.move import codes
 from eosctl.move.offsets import Arrival
@@ -69,6 +69,8 @@ def gather_facts(here: Side, there: Side, config: Mapping[str, str], *, look: bo
 def _mode(side: Side, problems: list[Problem]) -> Mode:
     try:
         mode, reason = probe_mode(side.worker())
+    except InterruptedByUserError:
+        raise
     except EosctlError as exc:
         mode, reason = Mode.UNKNOWN, exc.message
     if mode is Mode.UNKNOWN:
@@ -117,12 +119,12 @@ def _plugin_differs(config: Mapping[str, str], here: str | None, there: str | No
 
 
 def _refuse_shared_ids(here: Side, there: Side) -> None:
-    """Raise RefusedError if another connector of one of the two groups has an id that its tasks would have there.
+    """Raise RefusedError if another connector of the two groups has an id there that its tasks would have.
 
     Ids are plain joins with `-`: group `a-b` with connector `c` has those of group `a` with connector `b-c`.
     """
     prefix = f"{there.group_id}-{there.connector}-"
-    for side in (here, there):
+    for side in (there, *([here] if here.cluster_id == there.cluster_id else [])):
         for name in side.worker().connectors():
             if name != side.connector and f"{side.group_id}-{name}-" == prefix:
                 raise RefusedError(

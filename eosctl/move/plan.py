@@ -301,7 +301,7 @@ def _plan_back(here: Side, there: Side, request: MoveRequest, moves: Moves) -> M
     origin, target = offsets_topic(there, of_there), offsets_topic(here, now.config)
     if MoveStep.OFFSETS in steps:
         arrival = plan_arrival(origin, target, overwrite=request.overwrite_offsets)
-    elif is_back and MoveStep.RESUME in steps:
+    elif (is_back and MoveStep.RESUME in steps) or (there.now is not None and MoveStep.OFFSETS in moved.done):
         refuse_left_behind(origin, target)
     if ran and there.now is not None:
         facts = gather_facts(here, there, config, look=False)

@@ -59,6 +59,7 @@ def config_of(plan: MovePlan, side: Side) -> Mapping[str, str]:
 
 
 def arrival_of(plan: MovePlan) -> Arrival:
+    """Compare the offsets of both sides as they are now, which nothing may hide any more."""
     origin, target = plan.origin, plan.target
     return plan_arrival(
         offsets_topic(origin, config_of(plan, origin)),

@@ -102,16 +102,17 @@ def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most
     limits = [limit for limit in (view.most_rows, most_rows) if limit is not None]
     rows = report.rows[: min(limits, default=None)]
     if rows and view.columns:
-        columns = (*view.columns, *view.wide) if wide else view.columns
-        _write_rows(_with_something_to_say(columns, rows), rows, stream, color=color, width=width)
+        more = _with_something_to_say(view.wide, rows) if wide else ()
+        columns = (*(view.columns if wide else _with_something_to_say(view.columns, rows)), *more)
+        _write_rows(columns, rows, stream, color=color, width=width)
     elif not rows and view.empty:
         stream.write(view.empty + "\n")
     if len(rows) < len(report.rows):
         left = len(report.rows) - len(rows)
         where = "-o json has them all" if len(rows) == view.most_rows else "--dry-run shows more"
         stream.write(f"... and {left:,} more {'row' if left == 1 else 'rows'}; {where}\n")
-    more = view.wide_footer(report) if wide and view.wide_footer else ()
-    for line in map(printable, _closing_lines((*view.footer(report), *more), wide=wide)):
+    closing = (*view.footer(report), *(view.wide_footer(report) if wide and view.wide_footer else ()))
+    for line in map(printable, _closing_lines(closing, wide=wide)):
         stream.writelines(f"{part}\n" for part in (fold(line, width) if view.prose else [line]))
 
 

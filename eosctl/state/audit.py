@@ -394,7 +394,7 @@ def _user() -> str:
 def _plain_arguments(given: Mapping[str, object]) -> dict[str, Json]:
     """Convert arguments to JSON, without passwords.
 
-    Of settings (`--conf K=V`) only values known to be harmless are shown, of commands only the program.
+    Of settings (`--conf K=V`, `--set K=V`) only values known to be harmless are shown, of commands only the program.
     """
     return {name: _argument(name, value) for name, value in given.items()}
 
@@ -411,7 +411,7 @@ def _argument(option: str, value: object) -> Json:
         program, blank, rest = text.strip().partition(" ")
         return without_logins(program) + (f"{blank}{HIDDEN}" if rest else "")
     name, equals, rest = text.partition("=")
-    if equals and option == "conf":
+    if equals and option in ("conf", "settings"):
         return f"{name}={shown_value(name, rest)}"
     return f"{name}={HIDDEN}" if equals and sounds_secret(name) else without_logins(text)
 

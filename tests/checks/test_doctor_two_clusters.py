@@ -86,6 +86,13 @@ def test_the_same_clients_and_offsets_topic_are_not_needed() -> None:
     assert told(found(here, there)) == BOTH_RUN
 
 
+def test_with_one_config_other_source_partitions_so_far_are_no_excuse() -> None:
+    here, there = group("k1", "a", {"orders": (JDBC, "RUNNING")}), group("k2", "b", {"orders": (JDBC, "RUNNING")})
+    commit(here, "orders", "t")
+    commit(there, "orders", "u")
+    assert told(found(here, there)) == BOTH_RUN
+
+
 @pytest.mark.parametrize("url", ["${env:DB}", "${file:/x:url}", "jdbc:postgresql://localhost/orders"])
 def test_what_each_worker_resolves_for_itself_is_no_certain_accusation(url: str) -> None:
     config = {**JDBC, "connection.url": url}
@@ -93,6 +100,8 @@ def test_what_each_worker_resolves_for_itself_is_no_certain_accusation(url: str)
     assert told(found(here, there)) == UNSURE
     commit(here, "orders", "t")
     assert told(found(here, there)) == UNSURE, "the other one has not committed yet"
+    commit(there, "orders", "u")
+    assert told(found(here, there)) == UNSURE, "it may have begun with another table"
     commit(there, "orders", "t")
     assert told(found(here, there)) == MAY
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from functools import partial
 
 import pytest
 
-from tests.conftest import Outcome
+from eosctl.app import App
+from eosctl.connectors.definition import read_definition
+from eosctl.create.change import prepare_apply
+from eosctl.create.create import CreateRequest
+from eosctl.errors import EosctlError, StalePlanError
+from tests.conftest import Invoke, Outcome
 from tests.create.conftest import Run
 from tests.create.test_create import codes, outcomes
 from tests.fakes.connectors import FILE_SOURCE
@@ -69,6 +75,14 @@ def test_a_harmless_setting_is_changed(apply: Run, live: PlaceWorld, definition:
     assert live.delivered["c"] == [*LINES, "four"]
     [changed] = done.json()["data"]["properties"]
     assert (changed["name"], changed["change"], changed["after"]) == ("errors.log.enable", "added", "true")
+
+
+def test_the_plan_in_words(
+    invoke: Invoke, live: PlaceWorld, definition: Callable[..., str], golden: Callable[[str, str], None]
+) -> None:
+    args = [definition(file="g", database_password="hunter22"), "--dry-run", *live.flags]
+    done = invoke("connectors", "apply", *args, **live.surroundings)
+    golden("connectors-apply-plan.txt", done.stdout)
 
 
 def test_a_change_that_starts_over_is_refused(apply: Run, live: PlaceWorld, definition: Callable[..., str]) -> None:
@@ -148,6 +162,26 @@ def test_a_task_that_fails_with_it_is_exit_7(apply: Run, live: PlaceWorld, defin
     assert live.connect.connectors["c"].config["errors.log.enable"] == "true"
 
 
+def test_ctrl_c_says_which_config_it_has(apply: Run, live: PlaceWorld, definition: Callable[..., str]) -> None:
+    live.connect.fail_next("put_connector_config", KeyboardInterrupt(), done=True)
+    done = apply(definition(errors_log_enable="true"), "--yes")
+    assert (done.exit_code, codes(done)) == (130, {"interrupted", "create_unfinished"})
+    assert apply(definition(errors_log_enable="true")).json()["data"]["rows"] == []
+
+
+def test_a_config_that_was_changed_since_the_plan_is_left_alone(
+    live: PlaceWorld, app: App, definition: Callable[..., str]
+) -> None:
+    found = read_definition(definition(errors_log_enable="true"), stdin=io.BytesIO())
+    plan = prepare_apply(app, CreateRequest(found))
+    live.connect.put("c", {**live.connect.connectors["c"].config, "batch.size": "7"})
+    live.time.pass_until(live.time.now_s + 10)
+    assert plan.apply is not None
+    with pytest.raises(StalePlanError):
+        plan.apply()
+    assert "errors.log.enable" not in live.connect.connectors["c"].config
+
+
 def test_an_invalid_config_is_refused(apply: Run, live: PlaceWorld, definition: Callable[..., str]) -> None:
     assert apply(definition(tasks_max="many"), "--yes").exit_code == 6
     assert live.connect.connectors["c"].config["tasks.max"] == "1"
@@ -163,8 +197,6 @@ def test_offsets_for_a_connector_that_exists_are_refused(
 def test_a_create_that_was_cut_off_is_continued(
     apply: Run, run: Run, world: PlaceWorld, definition: Callable[..., str], offsets: Callable[..., str]
 ) -> None:
-    from eosctl.errors import EosctlError
-
     world.topics.fail_next("record", EosctlError("the broker went away"))
     assert run("create", definition(), "--offsets", offsets(2), "--yes").exit_code == 7
     done = apply(definition(), "--offsets", offsets(2), "--yes")

@@ -14,9 +14,9 @@ from eosctl.app import App
 from eosctl.connectors.definition import read_definition
 from eosctl.create.create import CreateRequest, prepare_create
 from eosctl.create.given import gather_given
-from eosctl.errors import ConnectError, EosctlError, ExitCode
+from eosctl.errors import ConnectError, EosctlError, ExitCode, RefusedError
 from eosctl.report import Report
-from tests.conftest import Outcome
+from tests.conftest import Invoke, Outcome
 from tests.create.conftest import Run
 from tests.fakes.connectors import FILE_SINK, FILE_SOURCE
 from tests.fakes.faults import KilledError, worth_a_kill
@@ -55,6 +55,19 @@ def test_it_starts_behind_the_given_offset(
     data = done.json()["data"]
     assert (data["starts"], data["store"], data["summary"]["offsets"]) == ("given", "global", 1)
     assert [(row["after"], row["outcome"]) for row in data["writes"]] == [({"position": 2}, "written")]
+
+
+def test_the_plan_in_words(
+    invoke: Invoke,
+    world: PlaceWorld,
+    definition: Callable[..., str],
+    offsets: Callable[..., str],
+    golden: Callable[[str, str], None],
+) -> None:
+    args = [definition(database_password="hunter22"), "--offsets", offsets(2), "--dry-run", *world.flags]
+    done = invoke("connectors", "create", *args, **world.surroundings)
+    lines = [line for line in done.stdout.splitlines(keepends=True) if not line.startswith(("journal: ", "offsets: "))]
+    golden("connectors-create-plan.txt", "".join(lines))
 
 
 def test_a_dry_run_changes_nothing(
@@ -158,7 +171,7 @@ def test_a_running_connector_on_the_same_source_is_refused(
 ) -> None:
     """Each line would be delivered twice. It is known by its offsets, and by its config before it has any."""
     world.place("other")
-    for given in (["--offsets", offsets(1)], []):
+    for given in (["--offsets", offsets(1)], [], ["--set", "connector.class=FileStreamSource"]):
         assert create(definition(), *given, "--yes").exit_code == 6
     world.topics.put(OFFSETS, key_of("other", "f"), None)
     assert create(definition(), "--yes").exit_code == 6
@@ -172,6 +185,21 @@ def test_the_offsets_of_a_running_connector_are_refused(
     world.place("other", file="g")
     done = create(definition(file="g"), "--offsets", "other", "--yes")
     assert (done.exit_code, list(world.connect.connectors)) == (6, ["other"])
+
+
+def test_a_source_that_was_resumed_since_the_plan_is_noticed(
+    app: App, world: PlaceWorld, definition: Callable[..., str]
+) -> None:
+    """Its offsets move on from those that were read."""
+    world.place("old", file="g", state="STOPPED")
+    found = read_definition(definition(file="g"), stdin=io.BytesIO())
+    plan = prepare_create(app, CreateRequest(found, gather_given(app, "old", connector="c", stdin=io.BytesIO())))
+    assert plan.apply is not None
+    world.connect.set_target("old", "STARTED")
+    world.time.pass_until(world.time.now_s + 10)
+    with pytest.raises(RefusedError):
+        plan.apply()
+    assert list(world.connect.connectors) == ["old"]
 
 
 def test_offsets_of_another_source_are_refused(
@@ -389,3 +417,15 @@ def test_it_is_in_the_groups_config_topic(
     assert (done.exit_code, outcomes(done)["create"]) == (7, "failed")
     assert CONFIGS in done.stdout
     assert world.connect.connectors["c"].state == "STOPPED"
+
+
+def test_offsets_on_brokers_of_its_own_are_not_called_none(
+    create: Run, definition: Callable[..., str], offsets: Callable[..., str]
+) -> None:
+    """What is there was not looked at: the plan said that it starts at the beginning."""
+    own = {f"{each}_override_bootstrap_servers": "own:9092" for each in ("producer", "consumer", "admin")}
+    made = definition(offsets_storage_topic="own-offsets", **own)
+    assert create(made, "--offsets", offsets(1), "--yes").exit_code == 6
+    done = create(made, "--stopped", "--dry-run")
+    assert (done.exit_code, done.json()["data"]["starts"]) == (0, "unknown")
+    assert ("start_not_known" in codes(done), "starts_at_beginning" in codes(done)) == (True, False)

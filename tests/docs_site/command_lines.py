@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`(eosctl [^`]+)`")
 _PROMPT = re.compile(r"^\$ ", re.MULTILINE)
-_ENDS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "(", ")"}
+_ENDS = {"|", "||", "&", "&&", ";", ">", ">>", "<", ">&", "(", ")"}
 
 
 class CommandLine(NamedTuple):
@@ -51,7 +51,7 @@ def mentioned(page: Path) -> Iterator[CommandLine]:
 
 def _of_eosctl(line: str) -> Iterator[tuple[str, ...]]:
     """Yield the words of each eosctl in a line of a shell."""
-    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>()")
+    lexer = shlex.shlex(re.sub(r"(?<=\s)\d(?=>)", "", line), posix=True, punctuation_chars="|&;<>()")
     lexer.whitespace_split, lexer.commenters = True, ""
     command: list[str] = []
     for word in [*lexer, ";"]:
@@ -61,4 +61,4 @@ def _of_eosctl(line: str) -> Iterator[tuple[str, ...]]:
         for start in (("eosctl",), ("python3", "-m", "eosctl")):
             if tuple(command[: len(start)]) == start:
                 yield tuple(command[len(start) :])
-        command = [] if word not in (">", ">>", "<", "2>") else ["redirected to"]
+        command = [] if word not in (">", ">>", "<", ">&") else ["redirected to"]

@@ -19,13 +19,15 @@ PLACEHOLDER = re.compile(r"^[A-Z…]")  # COMMAND, CODE, KIND
 
 
 def _leaf(words: list[str]) -> tuple[click.Command, list[str]]:
-    """Return the command that `words` begin with, and the words that are left."""
+    """Return the command that `words` begin with, and the words that are left; global options may stand before it."""
     command: click.Command = _ROOT_COMMAND
-    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
-        found = command.get_command(click.Context(command), words[0])
+    while isinstance(command, click.Group) and words:
+        context = click.Context(command)
+        _options, behind, _order = command.make_parser(context).parse_args(list(words))
+        found = command.get_command(context, behind[0]) if behind else None
         if found is None:
             break
-        command, words = found, words[1:]
+        command, words = found, behind[1:]
     return command, words
 
 

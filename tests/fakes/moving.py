@@ -34,6 +34,7 @@ from tests.fakes.connect import FakeConnect
 from tests.fakes.connect_worker import FakeConnectWorker
 from tests.fakes.connectors import FakeConnector
 from tests.fakes.faults import EVERY, Call, Kill
+from tests.fakes.topics import FakeTopicStore
 from tests.fakes.world import World
 
 NAME, HERE, THERE = "c", "http://w0:8083", "http://far:8083"
@@ -45,13 +46,14 @@ _CHANGING = ("put_connector_config", "set_state", "restart", "alter_offsets", "c
 
 @dataclass
 class MovingSide:
-    """One side: its group, the world of its Kafka cluster, and the topics of its workers."""
+    """One side: its group, the world of its Kafka cluster, and the topics of its workers; `worlds` are by brokers."""
 
     world: World
     connect: FakeConnect
     configs: str
     offsets: str
     profile: str | None
+    worlds: dict[str, World] = field(default_factory=dict)
 
     @property
     def target(self) -> dict[str, Any]:
@@ -79,16 +81,21 @@ class MovingSide:
         known = self.connect.connectors.get(name)
         return known is not None and any(task.state == "RUNNING" for task in known.tasks.values())
 
+    def topics(self, name: str) -> FakeTopicStore:
+        """The topics of the Kafka cluster that the connector writes to, and keeps its own offsets in."""
+        servers = self.connect.connectors[name].config.get("producer.override.bootstrap.servers")
+        return (self.worlds[servers] if servers else self.world).topics
+
     def position(self, topic: str, name: str) -> int | None:
         """The stored position of the only source partition."""
-        key = encode_key(name, PARTITION)
-        value = self.world.topics.newest(topic).get(key) if topic in self.world.topics.topics else None
+        key, topics = encode_key(name, PARTITION), self.topics(name)
+        value = topics.newest(topic).get(key) if topic in topics.topics else None
         return None if value is None else int(json.loads(value)["position"])
 
     def read(self, name: str) -> Sequence[Mapping[str, object]]:
         """What `GET /connectors/NAME/offsets` answers."""
-        topic, found = self.store(name), []
-        records = self.world.topics.records(topic) if topic in self.world.topics.topics else []
+        topic, topics, found = self.store(name), self.topics(name), []
+        records = topics.records(topic) if topic in topics.topics else []
         for record in {each.key: each for each in records}.values():
             key = decode_key(record.key)
             if isinstance(key, OffsetKey) and key.connector == name and live(record) is not None:
@@ -100,9 +107,9 @@ class MovingSide:
 class MovingWorld:
     """`clusters` is 1 or 2; `mode` is that of all workers. `lines` grow while nobody looks.
 
-    `config` are further settings of the connector, and `names` what it is called on each side. `both` is set should two
-    sides ever have a task that runs. `kill` is told of every call before its effect, and of those that change something
-    after it, too.
+    `config` are further settings of the connector, `groups` those here and there, and `names` what it is called on each
+    side. `both` is set should two sides ever have a task that runs. `kill` is told of every call before its effect, and
+    of those that change something after it, too.
     """
 
     clusters: int = 1
@@ -112,19 +119,21 @@ class MovingWorld:
     both: bool = False
     kill: Kill = field(default_factory=Kill)
     config: dict[str, str] = field(default_factory=dict)
+    groups: tuple[str, str] = ("g", "h")
     names: dict[str | None, str] = field(default_factory=lambda: {None: NAME, PROFILE: NAME})
 
     def __post_init__(self) -> None:
-        world = World({HERE: self.mode}, cluster_id="one")
+        world = World({HERE: self.mode}, cluster_id="one", group_id=self.groups[0])
         self.here = MovingSide(world, world.connect, "connect-configs", "connect-offsets", None)
         if self.clusters == 1:
-            other, connect = world, world.other_group("h", THERE)
+            other, connect = world, world.other_group(self.groups[1], THERE)
             connect.modes[THERE] = self.mode
             self.there = MovingSide(other, connect, "far-configs", "far-offsets", PROFILE)
         else:
-            other = World({THERE: self.mode}, cluster_id="two", group_id="h", time=world.time)
+            other = World({THERE: self.mode}, cluster_id="two", group_id=self.groups[1], time=world.time)
             self.there = MovingSide(other, other.connect, "connect-configs", "connect-offsets", PROFILE)
         for side in self.sides:
+            side.worlds = {_SERVERS[each.profile]: each.world for each in self.sides}
             side.world.topics.add_topic(side.configs, 1)
             side.world.topics.add_topic(side.offsets, 5)
             side.world.topics.add_topic(OUT, 2, {"cleanup.policy": "delete"})
@@ -172,7 +181,7 @@ class MovingWorld:
         self.both |= all(each.is_running(self.names[each.profile]) for each in self.sides)
         if not side.is_running(name):
             return
-        topics, store = side.world.topics, side.store(name)
+        topics, store = side.topics(name), side.store(name)
         if store not in topics.topics:
             topics.add_topic(store, 5)
         side.connect.connectors[name].topics.add(OUT)
@@ -181,7 +190,7 @@ class MovingWorld:
             self._commit(side, name, store, number, line)
 
     def _commit(self, side: MovingSide, name: str, store: str, number: int, line: str) -> None:
-        topics, key = side.world.topics, encode_key(name, PARTITION)
+        topics, key = side.topics(name), encode_key(name, PARTITION)
         offset = OutRecord(store, key, encode_offset({"position": number}))
         records = [OutRecord(OUT, line.encode(), line.encode()), offset]
         if self.mode != "enabled":

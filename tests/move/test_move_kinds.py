@@ -66,6 +66,23 @@ def test_a_topic_of_its_own_is_the_same_there_or_made_there(tmp_path: Path, clus
     assert world.there.position(OWN, NAME) == len(world.lines)
 
 
+def test_brokers_of_its_own_keep_its_topics(tmp_path: Path) -> None:
+    """Its group changes, and the Kafka cluster that it writes to does not: its offsets are where they were."""
+    own = {f"{client}_override_bootstrap_servers": "memory:9092" for client in ("producer", "consumer", "admin")}
+    world = MovingWorld(2, config={"offsets_storage_topic": OWN, **own})
+    line_when_stopped(world)
+    report = move(world.app(tmp_path))
+    assert report.exit_code is ExitCode.OK, report.problems
+    assert next(row for row in report.rows if row.step == "offsets").detail == "topic own has all of them"
+    settle(world)
+    assert (world.delivered, world.both) == (world.lines, False)
+    assert world.here.world.topics.newest("out").keys() >= {b"last"}
+    assert OWN not in world.there.world.topics.topics
+    assert move(world.app(tmp_path), BACK).exit_code in (ExitCode.OK, ExitCode.PARTIAL)
+    settle(world)
+    assert world.delivered == world.lines
+
+
 def test_settings_change_there_and_nowhere_else(app: App, world: MovingWorld) -> None:
     before = dict(world.here.connect.connectors[NAME].config)
     settings = {"batch.size": "7", "odd": "s3cr3t-looking"}
@@ -158,6 +175,17 @@ def test_of_all_each_moves_in_turn_and_sinks_are_left_out(app: App, world: Movin
     assert rows["sink", None] == "left_out"
     assert {outcome for (name, _step), outcome in rows.items() if name != "sink"} == {"done"}
     assert set(world.there.connect.connectors) == {NAME, "another"}
+
+
+def test_of_all_those_that_have_moved_come_back(app: App, world: MovingWorld) -> None:
+    add(world, "another", file="other")
+    move(app)
+    plan = prepare_move(app, Selection(all_connectors=True), MoveRequest(BACK))
+    assert plan.apply is not None
+    report = plan.apply()
+    assert {row.outcome for row in report.rows if row.connector == "another"} == {"left_out"}
+    assert world.here.is_running(NAME)
+    assert list(world.there.connect.connectors) == []
 
 
 @pytest.mark.parametrize("keep_going", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -305,3 +306,58 @@ def test_a_network_that_fails_in_a_step_is_exit_7_and_goes_on(app: App, world: M
     assert "Go on: eosctl connectors move --connector c --resume" in str(report.problems[1].hint)
     assert move(app, resume=True).exit_code in (ExitCode.OK, ExitCode.PARTIAL)
     assert world.delivered == world.lines
+
+
+def test_offsets_that_somebody_moved_on_there_are_not_left_there(app: App, world: MovingWorld) -> None:
+    """It was never started there by this move; who takes it back would deliver again what was read meanwhile."""
+    world.there.connect.fail_next("offsets", UnreachableError("the network is gone"))
+    assert move(app).exit_code is ExitCode.PARTIAL
+    key = encode_key(NAME, PARTITION)
+    world.there.world.topics.put(world.there.offsets, key, encode_offset({"position": 5}))
+    with pytest.raises(RefusedError, match="ran on both sides"):
+        move(app, BACK)
+
+
+def test_offsets_that_moved_on_here_while_it_may_have_run_there_are_refused(app: App, world: MovingWorld) -> None:
+    """The start was begun and lost; since then it ran here: started there, it would read all that again."""
+    world.there.connect.fail_next("set_state", UnreachableError("the network is gone"))
+    assert outcomes(move(app))["resume"] == "failed"
+    world.here.world.topics.put(
+        world.here.offsets, encode_key(NAME, PARTITION), encode_offset({"position": len(world.lines) + 2})
+    )
+    with pytest.raises(RefusedError, match="ran on both sides"):
+        move(app, resume=True)
+    assert not world.there.is_running(NAME)
+
+
+def test_a_connector_of_that_name_that_came_meanwhile_is_left_alone(app: App, world: MovingWorld) -> None:
+    world.here.connect.fail_next("set_state", EosctlError("500"))
+    assert outcomes(move(app))["stop"] == "failed"
+    the_same_name_there(world)
+    report = move(app, BACK)
+    assert (report.exit_code, outcomes(report)) == (ExitCode.OK, {"None": "done_before"})
+    assert NAME in world.there.connect.connectors
+
+
+def test_the_way_back_is_named_to_who_moves_it_from_there(app: App, world: MovingWorld) -> None:
+    """The name is taken by what the move left STOPPED."""
+    move(app)
+    there = replace(app, target=world.target_of(PROFILE), target_of=lambda _name: replace(app.target, profile="near"))
+    with pytest.raises(RefusedError) as caught:
+        prepare_move(there, Selection((NAME,)), MoveRequest(to="near"))
+    assert "eosctl connectors move -p near --connector c --back" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("clusters", [1, 2])
+def test_ids_that_another_connector_has_are_refused_on_one_cluster(tmp_path: Path, clusters: int) -> None:
+    """Group a with connector b-x, and group a-b with connector x: each task would fence the other's."""
+    world = MovingWorld(clusters, groups=("a-b", "a"))
+    other = world.here.connect.add("x", {"file": "other"})
+    world.here.keep_config("connector-x", {"properties": other.config})
+    app = world.app(tmp_path)
+    if clusters == 2:
+        world.names[PROFILE] = "b-x"
+        assert move(app, rename="b-x").exit_code in (ExitCode.OK, ExitCode.PARTIAL)
+        return
+    with pytest.raises(RefusedError, match="would have the transactional ids of connector x of group a-b"):
+        move(app, rename="b-x")

@@ -49,6 +49,7 @@ _SECONDS = {
     "old_stack": 250,
     "short ones": 240,
     "node+plane+stack": 200,
+    "neighbours": 200,
     "lone_broker": 190,
     "tests/upgrade/test_upgrade_live.py": 170,
     "older_stack": 100,

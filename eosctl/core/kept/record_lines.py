@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from eosctl.core.kept.record_formats import RecordDump
-from eosctl.core.kept.snapshot_header import read_header
+from eosctl.core.kept.snapshot_header import SnapshotHeader, read_header
 from eosctl.core.records import MOST_OFFSET, MOST_PARTITION, UNKNOWN, Record, decode_bytes, numbered_documents
 from eosctl.errors import InputFileError
 
@@ -98,12 +98,11 @@ def _slow_columns(lines: Sequence[bytes], *, first: int, name: str) -> Sequence[
 def read_backup_lines(lines: Iterable[bytes], *, name: str) -> Iterator[BackupEntry]:
     """Yield the entries of a backup; raises InputFileError that names the file and the line.
 
-    The entries of a snapshot are of the cluster that its header names.
+    The entries of a snapshot are of the cluster that the header before them names.
     """
-    header = None
+    header: SnapshotHeader | None = None
     for number, line in enumerate(lines, start=1):
-        if number == 1:
-            header = read_header(line, name=name)
+        header = read_header(line, name=name) or header
         try:
             plain = _DECODER.decode(line)
         except (msgspec.DecodeError, UnicodeError):

@@ -6,7 +6,7 @@ decided by the rules of known connectors, and unknown for all others.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from eosctl.core.clients.hidden_secrets import shown_name, shown_value
 from eosctl.core.configs.records import OFFSETS_TOPIC, PROPERTY
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.records import shown_json
-from eosctl.core.offsets.views import Flag, OffsetView, live, offset_views
+from eosctl.core.offsets.views import Flag, OffsetView, Store, live, offset_views
 from eosctl.core.wording import is_topic_name, rfc3339
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, UnreachableError
 from eosctl.group.gather import discover_urls, in_turn
@@ -56,11 +56,14 @@ def diff_config(app: App, definition: ConnectorDefinition) -> Report:
     name, after = definition.name, definition.config
     found = _gather(app, name, after)
     before = {**_live_config(found, name), "name": name}
-    views = [
-        view for view in offset_views(found.rows(name), name, dedicated_in_use=found.has_own(name)) if _counts(view)
-    ]
     changed = changed_names(before, after)
-    readable = _readable(app, name, found, views, changed, after)
+    there = None if OWN_BROKERS in changed else _store_there(app, name, found, after)
+    views = [
+        view
+        for view in offset_views(found.rows(name), name, dedicated_in_use=found.has_own(name))
+        if _counts(view) or (there is not None and _has(there, view))
+    ]
+    readable = None if there is None else {place for place, view in enumerate(views) if _has(there, view)}
     effect = compare_configs(before, after, [view.key.partition for view in views], readable=readable)
     if not _all_seen(found, name):
         effect = _not_seen(effect)
@@ -150,27 +153,20 @@ def _all_seen(found: OffsetStores, name: str) -> bool:
     return not elsewhere and name not in found.dedicated.unknown
 
 
-def _readable(
-    app: App,
-    name: str,
-    found: OffsetStores,
-    views: Sequence[OffsetView],
-    changed: Collection[str],
-    after: Mapping[str, str],
-) -> set[int] | None:
-    """Return the places of the views whose offset lies where the new config looks for it; None where that is unknown.
+def _store_there(app: App, name: str, found: OffsetStores, after: Mapping[str, str]) -> Store | None:
+    """Return the store where the connector looks for offsets with the new config; None where that is unknown.
 
-    A connector with a topic of its own reads nothing else (`OffsetView`).
+    One with a topic of its own reads nothing else (`OffsetView`).
     """
     store = _store_after(app, after)
-    if store is None or OWN_BROKERS in changed or after.get(OWN_BROKERS):
+    if store is None or after.get(OWN_BROKERS):
         return None
-    there = found.rows(name).get(store)
-    if there is None:
-        return set()
-    return {
-        place for place, view in enumerate(views) if live(there.records.get(view.key.raw)) or there.hides(view.key.raw)
-    }
+    return found.rows(name).get(store) or Store(store, 1)
+
+
+def _has(store: Store, view: OffsetView) -> bool:
+    """Decide whether a store has an offset of a view's key, or may have one that an open transaction hides."""
+    return live(store.records.get(view.key.raw)) is not None or store.hides(view.key.raw)
 
 
 def _not_seen(effect: ConfigEffect) -> ConfigEffect:
@@ -213,14 +209,15 @@ def _present_row(name: str, change: PartitionChange, view: OffsetView) -> Partit
 
 
 def _properties(effect: ConfigEffect, before: Mapping[str, str], after: Mapping[str, str]) -> list[PropertyPart]:
-    meanings = {name: meaning.text for meaning in effect.meanings for name in meaning.properties}
+    meanings = {name: meaning for meaning in effect.meanings for name in meaning.properties}
     return [
         PropertyPart(
             name=shown_name(name),
             change="added" if name not in before else "removed" if name not in after else "changed",
             before=shown_value(name, before.get(name)),
             after=shown_value(name, after.get(name)),
-            meaning=meanings.get(name),
+            meaning=meanings[name].text if name in meanings else None,
+            may_skip=name in meanings and meanings[name].may_skip,
         )
         for name in effect.changed
     ]

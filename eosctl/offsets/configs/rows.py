@@ -36,6 +36,9 @@ class PropertyPart(Printed):
     before: Annotated[object, "Its present value; null where it is added."]
     after: Annotated[object, "Its new value; null where it is removed."]
     meaning: Annotated[str | None, "What the change means besides, for offsets of a known connector."]
+    may_skip: Annotated[
+        bool, "Whether records may be skipped or read again with it, though the source partitions stay."
+    ]
 
 
 class ConfigDiffSummary(Printed):

@@ -90,6 +90,8 @@ def former_versions(app: App, connector: str, wanted: AsOf) -> FormerOffsets:
         raise RefusedError(
             f"the log has no offset of {connector}; nothing was written", hint=f"{_show_log(connector)}."
         )
+    if wanted.store is None:
+        _refuse_other_topics(connector, logs, wanted.moment_ms)
     if snapshot is not None:
         moment_ms, shown = sys.maxsize, f"in {snapshot.path}"
         problems += _unseen_problems(snapshot, _require_topics(snapshot, logs, connector))
@@ -103,18 +105,34 @@ def former_versions(app: App, connector: str, wanted: AsOf) -> FormerOffsets:
     return FormerOffsets(tuple(version for version in found if version is not None), tuple(problems))
 
 
+def _refuse_other_topics(connector: str, logs: OffsetLogs, moment_ms: int | None) -> None:
+    """Raise RefusedError if the connector used a topic then that it does not use now, as the snapshots of then show.
+
+    Without a moment, these are all snapshots that were read: the one that was named.
+    """
+    times = [each.header.taken_ms for each in logs.snapshots]
+    since_ms = 0 if moment_ms is None else max((each for each in times if each <= moment_ms), default=moment_ms)
+    used = sorted({topic for taken_ms, topic in logs.others if taken_ms >= since_ms})
+    if used:
+        raise RefusedError(
+            f"{connector} had offsets in topic {', '.join(used)} then, and does not use it now; nothing was written",
+            hint=f"Name the topic that counted with --from: {', '.join([*used, *(log.topic for log in logs.logs)])}.",
+        )
+
+
 def _require_topics(snapshot: SnapshotFile, logs: OffsetLogs, connector: str) -> list[str]:
     """Return the topics of the logs; raise RefusedError for one that the snapshot does not have, or had as another."""
     kept = {topic.topic: topic for topic in snapshot.header.topics}
     missed = {each.topic for each in snapshot.header.unseen}
     for log in logs.logs:
         store = f"--store {shell_word(log.topic)} --connector {shell_word(connector)}"
-        if log.topic in kept and all(view.topic_id is not None for view in log.views):
+        if log.views and all(view.topic_id is not None for view in log.views):
             raise RefusedError(
                 f"{snapshot.path} is of a former topic {log.topic}, which was created anew since; nothing was written",
                 hint=f"`eosctl offsets import {store} {arguments(str(snapshot.path))}` writes it there.",
             )
-        if log.topic not in kept and (snapshot.header.stores or not missed.isdisjoint({None, log.topic})):
+        is_missed = snapshot.header.stores or not missed.isdisjoint({None, log.topic})
+        if not log.views and (log.topic in kept or is_missed):
             raise RefusedError(
                 f"{snapshot.path} does not have topic {log.topic}; nothing was written",
                 hint="Name another snapshot, or with --from the topic that is meant.",

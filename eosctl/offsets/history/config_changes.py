@@ -20,6 +20,7 @@ from eosctl.offsets.codes import STARTS_OVER
 from eosctl.offsets.history.config_reader import (
     Belongs,
     ExpectedPartition,
+    Meaning,
     NamedPartitions,
     NotKnownError,
     Partition,
@@ -66,6 +67,7 @@ class ConfigPartitions(Struct, frozen=True):
     unknown: str | None = None
     read: Mapping[str, str] = {}
     context: Mapping[str, str] = {}
+    __repr__ = object.__repr__  # an address may have a password in it
 
     def belongs(self, partition: Partition | None) -> Belongs:
         """Decide whether a source partition can be one of the config's."""
@@ -123,19 +125,15 @@ class PartitionChange(Struct, frozen=True):
     why: str | None = None
 
 
-class PropertyMeaning(Struct, frozen=True):
-    """The meaning of a change of these properties, besides source partitions."""
-
-    properties: tuple[str, ...]
-    text: str
-
-
 class ConfigEffect(Struct, frozen=True):
-    """The effect of a new config; `changed` are the properties that differ, `unknown` says what hides it."""
+    """The effect of a new config; `changed` are the properties that differ, `meanings` those of their changes besides.
+
+    `unknown` says what hides the effect.
+    """
 
     changed: tuple[str, ...]
     partitions: tuple[PartitionChange, ...]
-    meanings: tuple[PropertyMeaning, ...] = ()
+    meanings: tuple[Meaning, ...] = ()
     unknown: str | None = None
 
     def of(self, *statuses: PartitionStatus) -> list[PartitionChange]:
@@ -231,14 +229,14 @@ def _elsewhere(change: PartitionChange, readable: Collection[int] | None, place:
     return replace(change, status=PartitionStatus.NEW, why="its offset is not where the new config looks for it")
 
 
-def _meanings(changed: Sequence[str], old: ConfigPartitions | None, new: ConfigPartitions) -> Iterable[PropertyMeaning]:
+def _meanings(changed: Sequence[str], old: ConfigPartitions | None, new: ConfigPartitions) -> Iterable[Meaning]:
     if stores := tuple(name for name in changed if name in _OF_STORE):
-        yield PropertyMeaning(stores, "The connector looks for its offsets in another topic.")
+        yield Meaning(stores, "The connector looks for its offsets in another topic.")
     if PROPERTY in changed and old is not None:
-        yield PropertyMeaning((PROPERTY,), "The other class finds the offsets that this one wrote, if its source "
-                              "partitions are the same.")  # fmt: skip
+        text = "The other class finds the offsets that this one wrote, if its source partitions are the same."
+        yield Meaning((PROPERTY,), text)
     if old is None or old.source is None or old.source is not new.source:
         return
     for meaning in old.source.of_config.meanings:
         if names := tuple(name for name in changed if name in meaning.properties):
-            yield PropertyMeaning(names, meaning.text)
+            yield replace(meaning, properties=names)

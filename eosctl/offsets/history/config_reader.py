@@ -113,10 +113,14 @@ def resolved(name: str, value: str) -> str:
 
 
 class Meaning(Struct, frozen=True):
-    """The meaning that a change of any of these properties has for offsets, though the source partitions stay."""
+    """The meaning that a change of any of these properties has for offsets, though the source partitions stay.
+
+    `may_skip`: with the present offset, records may be skipped or read again.
+    """
 
     properties: tuple[str, ...]
     text: str
+    may_skip: bool = True
 
 
 class ConfigRule(Struct, frozen=True):

@@ -133,7 +133,7 @@ MONGODB = ConfigRule(
             ("connection.uri", "database", "collection"),
             "With offset.partition.name the present resume token is used for what they name now.",
         ),
-        Meaning(("startup.mode", "copy.existing"), _WITHOUT_OFFSET),
+        Meaning(("startup.mode", "copy.existing"), _WITHOUT_OFFSET, may_skip=False),
         Meaning(("pipeline",), "It counts from the present resume token on: what it left out before is not read."),
     ),
 )
@@ -211,7 +211,7 @@ JDBC = ConfigRule(
             ("connection.url",),
             "The offset does not name the server: tables of the same names there go on from the present offset.",
         ),
-        Meaning(("timestamp.initial", "timestamp.initial.ms", "incrementing.initial"), _WITHOUT_OFFSET),
+        Meaning(("timestamp.initial", "timestamp.initial.ms", "incrementing.initial"), _WITHOUT_OFFSET, may_skip=False),
         Meaning(
             ("db.timezone",), "The stored time is compared in the other time zone: rows are skipped or read again."
         ),
@@ -275,7 +275,11 @@ MIRROR = ConfigRule(
     "of its partitions",
     "read: MirrorUtils, MirrorSourceConfig and DefaultTopicFilter of Kafka 3.3.2 and 4.3.1 (javap)",
     (
-        Meaning(("topics", "topics.exclude"), "Topics that come in are read from consumer.auto.offset.reset on."),
+        Meaning(
+            ("topics", "topics.exclude"),
+            "Topics that come in are read from consumer.auto.offset.reset on.",
+            may_skip=False,
+        ),
         Meaning(
             ("source.cluster.bootstrap.servers",),
             "The source partition has the cluster's alias alone: the present offsets are applied to the other cluster.",

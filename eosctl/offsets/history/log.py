@@ -90,13 +90,15 @@ class TopicLog(Struct, frozen=True):
 class OffsetLogs(Struct, frozen=True):
     """The logs of a connector's topics, its own before the global one, and problems with those that were not read.
 
-    `snapshots` are those that were read.
+    `snapshots` are those that were read, `others` the topics that had offsets of the connector when one was taken, and
+    were not read.
     """
 
     logs: tuple[TopicLog, ...]
     cluster_id: str
     problems: tuple[Problem, ...] = ()
     snapshots: tuple[SnapshotFile, ...] = ()
+    others: tuple[tuple[int, str], ...] = ()
 
     def versions(self) -> list[Version]:
         """Return the versions of all topics, topic by topic."""
@@ -158,7 +160,14 @@ def read_logs(app: App, query: LogQuery) -> OffsetLogs:
     if wanted:
         logs = [_only(log, wanted) for log in logs]
         _require_partitions(query, logs)
-    return OffsetLogs(tuple(logs), cluster_id, tuple(sources.problems), tuple(snapshots))
+    read_topics = {log.topic for log in logs}
+    others = {
+        (each.header.taken_ms, record.topic)
+        for each, records in kept
+        for record in records
+        if record.topic not in read_topics
+    }
+    return OffsetLogs(tuple(logs), cluster_id, tuple(sources.problems), tuple(snapshots), tuple(sorted(others)))
 
 
 def _find_sources(app: App, query: LogQuery, dedicated: DedicatedTopics) -> _LogSources:
@@ -242,6 +251,8 @@ def _read_snapshots(
         try:
             kept.append((each, each.records_of(query.connector)))
         except InputFileError as exc:
+            if query.snapshots == each.path:
+                raise
             problems.append(unread(exc))
         else:
             read.append(each)

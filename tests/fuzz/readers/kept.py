@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from msgspec.structs import replace
 from pyarrow import parquet
 
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.kept.plan_file import _digest
 from eosctl.core.kept.record_formats import read_dump
 from eosctl.core.kept.record_lines import read_backup_lines, read_columns
+from eosctl.core.kept.snapshot_header import SnapshotHeader, SnapshotTopic, SnapshotUnseen, read_header
 from eosctl.core.offsets import migration
-from eosctl.core.records import Record, numbered_documents, record_line
+from eosctl.core.records import Bounds, Record, numbered_documents, record_line
 from eosctl.deadline import Clock
 from eosctl.engine.backups.file import BACKUP, open_backup
 from eosctl.errors import EosctlError, InputFileError
@@ -196,6 +198,24 @@ def _read_foreign_records(data: bytes) -> object:
     return found
 
 
+def _read_snapshot(data: bytes) -> object:
+    """Read the header of a snapshot; it is the same when it is written and read again, and its records are read."""
+    lines = data.splitlines(keepends=True)
+    header = _taken(lambda: read_header(lines[0], name="f")) if lines else None
+    if header is not None and read_header(header.line().encode(), name="f") != header:
+        raise DisagreementError(f"{header}")
+    _read_record_file(data)
+    return header
+
+
+def _snapshots() -> list[bytes]:
+    topics = (SnapshotTopic("t", "id", (Bounds(0, 0, 3, 4), Bounds(1, 2, 2, 2))),)
+    unseen = (SnapshotUnseen("snapshot_incomplete", "m", "t"), SnapshotUnseen("c", "m"))
+    header = SnapshotHeader(1_700_000_000_000, "k", "g", topics, ("c",), ("global",), unseen)
+    record = record_line(Record("t", 0, 1, 2, b'["c",{"f":"a"}]', b'{"n":1}')).encode()
+    return [header.line().encode() + b"\n" + record + b"\n", replace(header, group_id=None).line().encode()]
+
+
 def _foreign_records() -> list[bytes]:
     folder = Path(__file__).parents[2] / "core" / "kept" / "printed"
     manifest = (
@@ -263,6 +283,7 @@ KEPT = [
     Reader("journal", _read_journal, _journals),
     Reader("audit-log", _read_audit, _audit_logs),
     Reader("record-file", _read_record_file, _record_files),
+    Reader("snapshot", _read_snapshot, _snapshots),
     Reader("foreign-records", _read_foreign_records, _foreign_records),
     Reader("parquet", _read_parquet, _parquets, most_mib=300),
 ]

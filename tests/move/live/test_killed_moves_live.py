@@ -59,30 +59,18 @@ def test_killed_after_every_step_on_the_way_there_and_back(
     assert_exactly_once(invoke, scene.flags("away"), returning.name)
 
 
-def test_ctrl_c_between_two_writes(scene: Scene, connector: Callable[..., Moved]) -> None:
-    """It is created there by then: exit code 130, neither side runs, and --resume goes on."""
-    here, beside = scene.sides["here"], scene.sides["beside"]
-    moved = connector()
-    with load(moved), Watcher(here, beside) as watcher:
-        moved.on(here).wait_running()
-        words = ("--connector", moved.name, "--to", "beside")
-        stopped = scene.start("here", *words, at="/resume", signal_number=signal.SIGINT).wait()
-        assert stopped.exit_code == 130, stopped.stderr
-        assert (here.state(moved.name), beside.state(moved.name)) == ("STOPPED", "STOPPED")
-        scene.move("here", "--connector", moved.name, "--resume")
-        assert (here.state(moved.name), beside.state(moved.name)) == ("STOPPED", "RUNNING")
-        moved.assert_all_once(here)
-    assert watcher.together(moved.name) == []
-
-
-def test_the_worker_there_dies_before_it_is_resumed(scene: Scene, connector: Callable[..., Moved]) -> None:
+def test_ctrl_c_and_then_the_worker_there_dies(scene: Scene, connector: Callable[..., Moved]) -> None:
     """It is not started here by itself: whether it runs there is not known. With the worker back, the move goes on."""
     here, beside = scene.sides["here"], scene.sides["beside"]
     moved = connector()
     worker = beside.stack.node("beside-worker-0")
+    words = ("--connector", moved.name, "--to", "beside")
     with load(moved):
         moved.on(here).wait_running()
-        words = ("--connector", moved.name, "--to", "beside")
+        stopped = scene.start("here", *words, at="start create", signal_number=signal.SIGINT).wait()
+        assert stopped.exit_code == 130, stopped.stderr
+        assert (here.state(moved.name), beside.state(moved.name)) == ("STOPPED", "STOPPED")
+
         halted = scene.start("here", *words, at="/resume", signal_number=signal.SIGSTOP)
         halted.wait_halted()
         process.kill([worker.process])
@@ -94,6 +82,7 @@ def test_the_worker_there_dies_before_it_is_resumed(scene: Scene, connector: Cal
             refused = scene.run("here", "--connector", moved.name, way)
             assert refused.exit_code in (4, 6), refused.stderr
             assert here.state(moved.name) == "STOPPED"
+
         beside.stack.start_node(worker.name)
         wait_until(lambda: moved.name in beside.names(), what="the worker to know it")
         scene.move("here", "--connector", moved.name, "--resume")

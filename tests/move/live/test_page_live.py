@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,8 @@ VARIES = (
     (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
     (r"-[0-9a-f]{8}\b", "-ID"),
     (r"\b\d+(\.\d+)? ?m?s\b", "DURATION"),
+    (r'"position":\d+', "POSITION"),
+    (r"\b[\d,]+ (records?|transactions?)\b", r"N \1"),
     (r" +", " "),
 )
 """What is another one in every run: pattern -> what stands for it."""
@@ -60,8 +64,8 @@ def alike(text: str) -> list[str]:
 def test_what_comes_first_is_a_command_line(invoke: Invoke, tmp_path: Path) -> None:
     """The two sandboxes, which the session has from the fixture, and their profiles."""
     config = tmp_path / "profiles.yaml"
-    lines = [shlex.split(command)[1:] for command, _output in commands(block(SETUP)) if command.startswith("eosctl ")]
-    for words in lines:
+    for command, _output in commands(block(SETUP)):
+        words = shlex.split(command.replace("\\\n", ""))[1:]
         leaves()[" ".join(words[:2])].make_context(words[1], words[2:])
         if words[:2] == ["profile", "set"]:
             assert invoke(*words, "--config", str(config)).exit_code == 0
@@ -79,19 +83,37 @@ def test_the_session_prints_what_stands_there(scene: Scene, pytestconfig: pytest
     environ = {name: value for name, value in os.environ.items() if not name.startswith("EOSCTL_")}
     environ |= {"PATH": f"{bin_folder}:{os.environ['PATH']}", "EOSCTL_CONFIG": str(scene.config)}
     environ |= {"XDG_STATE_HOME": str(scene.folder), "OLD": here.url, "NO_COLOR": "1", "no_proxy": "127.0.0.1"}
-    mine = str(scene.folder / "orders.txt")
+    (scene.folder / "orders.txt").touch()
+    paths = {str(scene.folder / "orders.txt"): FILE, str(scene.folder / "plan.txt"): "/tmp/plan.txt"}  # noqa: S108
+    left = [str(scene.folder / "eosctl"), "~/.local/state/eosctl"]
+    groups: list[int] = []
 
     def run(command: str) -> str:
-        done = subprocess.run(
-            ["bash", "-c", command.replace(FILE, mine)],
-            env=environ, cwd=scene.folder, text=True, timeout=PATIENCE_S, check=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        return done.stdout.replace(mine, FILE)
+        for path, shown in paths.items():
+            command = command.replace(shown, path)
+        output = scene.folder / "output.txt"
+        with output.open("w") as printed:
+            process = subprocess.Popen(
+                ["bash", "-c", command], env=environ, cwd=scene.folder, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            groups.append(process.pid)
+            process.wait(PATIENCE_S)
+        return shown_as(output.read_text())
+
+    def shown_as(text: str) -> str:
+        """With the page's paths; a column is as wide as its cells."""
+        for path, shown in [*paths.items(), left]:
+            wider = " " * (len(path) - len(shown))
+            text = text.replace(f"SOURCE-PARTITION{wider}", "SOURCE-PARTITION").replace(path, shown)
+        return text
 
     try:
         printed = [(command, expected, run(command)) for command, expected in commands(block(SESSION))]
     finally:
+        for group in groups:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
         for side in (here, away):
             if "orders" in side.names():
                 rest(f"{side.url}/connectors/orders", "DELETE")

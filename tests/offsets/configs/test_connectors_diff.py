@@ -129,6 +129,11 @@ def test_another_offsets_topic_without_the_offset_starts_over(
     outcome = diff(invoke, world, tmp_path, own)
     assert [status for _partition, status, _offset in rows(outcome)] == ["stays"]
     assert outcome.json()["data"]["properties"][0]["meaning"] is not None
+    world.topics.put(OWN, b'["c",{"filename":"/data/b"}]', b'{"position":1}')
+    assert rows(diff(invoke, world, tmp_path, {**own, "file": "/data/b"})) == [
+        ({"filename": "/data/a"}, "goes", {"position": 7}),
+        ({"filename": "/data/b"}, "stays", None),
+    ]
     unknown = diff(invoke, world, tmp_path, {"offsets.storage.topic": "${env:TOPIC}"})
     assert unknown.exit_code == 7
 

@@ -277,6 +277,20 @@ def test_a_change_with_a_meaning_of_its_own_is_named(kind: str, name: str) -> No
     assert compare_configs(before, before | {"tasks.max": "9"}, []).meanings == ()
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "may_skip"),
+    [
+        (JDBC, "incrementing.column.name", True),
+        (JDBC, "timestamp.initial", False),
+        (POSTGRES, "slot.name", True),
+        (MIRROR, "topics", False),
+    ],
+)
+def test_which_changes_may_skip_records(kind: str, name: str, *, may_skip: bool) -> None:
+    [found] = compare_configs(config(kind), config(kind) | {name: "other"}, []).meanings
+    assert found.may_skip is may_skip
+
+
 def test_what_connect_defines_itself() -> None:
     assert is_connects_own("transforms.x.type")
     assert is_connects_own("producer.override.acks")
