@@ -25,7 +25,7 @@ from ..frame.session import Session
 )
 @click.option(
     "--keep", type=click.IntRange(min=1), metavar="N",
-    help="Then remove the oldest snapshots of the same cluster, group and options beyond N.",
+    help="Then remove the oldest snapshots of the same cluster, group, offsets topic and options beyond N.",
 )  # fmt: skip
 @pass_app
 def snapshot(

@@ -43,10 +43,21 @@ class SnapshotFile(Struct, frozen=True):
         """Decide whether the records of this connector were kept."""
         return not self.header.connectors or connector in self.header.connectors
 
+    def is_whole(self) -> bool:
+        """Decide whether the file can be read, and has the content that its name promises."""
+        try:
+            with _opened(self.path) as file:
+                for _line in checked_lines(file, self.path):
+                    pass
+        except InputFileError:
+            return False
+        return True
+
     def records_of(self, connector: str) -> list[Record]:
         """Read the records of one connector; raise InputFileError for a file that is damaged or not whole."""
         keep, found = ConnectorFilter(connector), list[Record]()
-        name = json.dumps(name_in_keys(connector).decode(), ensure_ascii=False)[1:-1].encode()
+        quoted = f'"{name_in_keys(connector).decode()}"'
+        name = json.dumps(quoted, ensure_ascii=False)[1:-1].encode()
         with _opened(self.path) as file:
             for number, line in enumerate(checked_lines(file, self.path), start=1):
                 # a key that is spelled otherwise has a backslash in it, and one that is no UTF-8 is base64

@@ -16,6 +16,7 @@ from eosctl.errors import (
     EosctlError,
     InterruptedByUserError,
     NotFoundError,
+    RefusedError,
     UnreachableError,
     UsageError,
 )
@@ -39,7 +40,8 @@ def topics_to_keep(app: App, topics: TopicReader, connectors: Collection[str], s
     """Find the topics of `connectors` (none: all) in `stores` (none: the global topic, and every own one).
 
     Raises NotFoundError for a missing global or named topic, or a connector that Connect does not have; UsageError for
-    a store on another cluster; the error of a named topic that can't be read, or of the last one where none can.
+    a store on another cluster; the error of a named topic that can't be read, or of the last one where none can;
+    NotFoundError or RefusedError where there is none at all.
     """
     found, names = TopicsToKeep(), _named(app, stores)
     wanted = {name: True for name in names if name != DEDICATED}
@@ -71,9 +73,18 @@ def topics_to_keep(app: App, topics: TopicReader, connectors: Collection[str], s
             found.missed.append((Problem(codes.SNAPSHOT_INCOMPLETE, exc.message, hint=exc.hint, unseen=True), topic))
         else:
             found.topics[topic] = described[topic]
-    if not found.topics and error is not None:
-        raise error
+    if not found.topics:
+        raise error or _nothing_to_keep(found)
     return found
+
+
+def _nothing_to_keep(found: TopicsToKeep) -> EosctlError:
+    """Return the error of stores that no topic was found of."""
+    for problem, _topic in found.missed:
+        return RefusedError(f"{problem.message}; no topic is known that could be kept", hint=problem.hint)
+    return NotFoundError(
+        "no connector has an offsets topic of its own (offsets.storage.topic)", hint="Name another store with --store."
+    )
 
 
 def _named(app: App, stores: Sequence[str]) -> list[str]:
@@ -94,7 +105,7 @@ def _require_known(dedicated: DedicatedTopics, connectors: Collection[str]) -> N
     if gone:
         raise NotFoundError(
             f"Connect has no connector {', '.join(gone)}",
-            hint="Without --connector, the offsets of connectors that were deleted are kept, too.",
+            hint="For the offsets of a deleted connector, name the topics: --store global, or --store TOPIC.",
         )
 
 
