@@ -258,7 +258,10 @@ def _require_same(topics: TopicReader, topic: SnapshotTopic) -> None:
 
 
 def _remove_old(mine: Sequence[SnapshotFile], keep: int | None) -> tuple[list[str], list[Problem]]:
-    """Remove the oldest beyond `keep`, never the newest whole one that lacks nothing; return their paths, and problems."""
+    """Remove the oldest beyond `keep`, and return their paths, and problems.
+
+    The newest one that is whole and lacks nothing is never removed.
+    """
     if keep is None or len(mine) <= keep:
         return [], []
     complete = next((each for each in reversed(mine) if not each.header.unseen and each.is_whole()), mine[-1])

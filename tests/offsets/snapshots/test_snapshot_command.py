@@ -296,7 +296,7 @@ def test_a_damaged_file_is_not_what_has_the_offsets_of_now(run: Run, tmp_path: P
     assert (tmp_path / "kept" / files(tmp_path)[-1]).read_bytes().count(b"\n") == 5
 
 
-def test_a_damaged_file_is_not_the_newest_complete_one(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
+def test_a_damaged_file_is_not_the_newest_complete_one(run: Run, world: OffsetWorld) -> None:
     whole = Path(only_row(run())["file"])
     world.time.now_s += 3600
     world.topics.put(OWN, A, b'{"n":4}')
@@ -310,9 +310,7 @@ def test_a_damaged_file_is_not_the_newest_complete_one(run: Run, world: OffsetWo
     assert whole.exists(), "the only complete one that is whole"
 
 
-def test_an_incomplete_one_is_not_written_again_and_does_not_push_others_out(
-    run: Run, world: OffsetWorld, tmp_path: Path
-) -> None:
+def test_an_incomplete_one_is_not_written_again_and_does_not_push_others_out(run: Run, world: OffsetWorld) -> None:
     """A hanging transaction had a file each period, and after a night only such were left."""
     world.topics.open_transaction(GLOBAL, 0)
     first = run()
