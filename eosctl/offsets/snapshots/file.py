@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from eosctl.app import App
 from eosctl.core.kept.snapshot_header import SNAPSHOT, SnapshotHeader, read_header
+from eosctl.core.offsets.records import decode_key
 from eosctl.core.records import Record, numbered_documents
 from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.machine.files import open_own
@@ -65,6 +66,16 @@ class SnapshotFile(Struct, frozen=True):
                     records = numbered_documents([line], name=str(self.path), first=number)
                     found += keep([record for _number, _document, record in records])
         return found
+
+    def without_record(self) -> list[str]:
+        """Return the connectors that the snapshot was asked for, and that it has no record of; none for all."""
+        missing = set(self.header.connectors)
+        with _opened(self.path) as file:
+            for _number, _document, record in numbered_documents(file, name=str(self.path)):
+                if not missing:
+                    break
+                missing.discard(decode_key(record.key).connector or "")
+        return sorted(missing)
 
 
 def snapshot_folder(app: App) -> Path:

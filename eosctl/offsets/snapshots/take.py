@@ -175,8 +175,7 @@ def _without_offset(file: SnapshotFile) -> list[Problem]:
             f"the snapshot has no offset of connector {name}",
             hint="Names are case-sensitive; `eosctl offsets list` shows the connectors that have offsets.",
         )
-        for name in file.header.connectors
-        if not file.records_of(name)
+        for name in file.without_record()
     ]
 
 
