@@ -153,8 +153,11 @@ def take_snapshot(app: App, request: SnapshotRequest, folder: Path) -> SnapshotR
             header, problems = _header(app, topics, request, found, began_ms)
             mine, _unread = snapshots_in(folder)
             mine = [each for each in mine if each.header.scope() == header.scope()]
-            if mine and mine[-1].header.same_records(header) and mine[-1].is_whole():
-                row = _row(began_ms, SnapshotOutcome.UNCHANGED, mine[-1])
+            # not the last by its time: the clock may have been wrong
+            same = next((each for each in reversed(mine) if each.header.same_records(header) and each.is_whole()), None)
+            if same is not None:
+                mine = [*(each for each in mine if each is not same), same]
+                row = _row(began_ms, SnapshotOutcome.UNCHANGED, same)
             else:
                 tally = _Tally()
                 path = keep_digested(folder / timed_name(SNAPSHOT, began_ms), _blocks(topics, header, tally))

@@ -380,3 +380,26 @@ def test_without_any_topic_there_is_no_snapshot(run: Run, world: OffsetWorld, tm
         world.connect.connectors[name].config.pop("offsets.storage.topic", None)
     assert run("--store", "dedicated").exit_code == 1
     assert files(tmp_path) == []
+
+
+def test_a_file_from_the_future_is_not_the_newest(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
+    """After the clock was put right each round wrote a file, although nothing had changed."""
+    world.time.now_s += 86_400
+    assert run().exit_code == 0
+    world.time.now_s -= 86_400
+    world.topics.put(OWN, A, b'{"n":4}')
+    now = only_row(run())
+    again = only_row(run("--keep", "1"))
+    assert (again["outcome"], again["file"]) == ("unchanged", now["file"])
+    assert files(tmp_path) == [Path(now["file"]).name]
+
+
+@pytest.mark.parametrize("name", [",x", "a-b", "a\nb", 'q"x\\', "ü", "\U0001f600", " c "])
+def test_connectors_with_odd_names_are_kept(run: Run, world: OffsetWorld, name: str) -> None:
+    key = json.dumps([name, {"f": "a"}], ensure_ascii=False, separators=(",", ":")).encode()
+    escaped = json.dumps([name, {"f": "b"}]).encode()
+    for each in (key, escaped):
+        world.topics.put(GLOBAL, each, b'{"n":1}')
+    world.connect.add(name, {"connector.class": "FileStreamSource"}, state="STOPPED")
+    done = run("--connector", name)
+    assert (done.exit_code, only_row(done)["records"], done.json()["errors"]) == (0, 2, []), done.stderr

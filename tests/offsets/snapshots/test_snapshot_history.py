@@ -263,7 +263,7 @@ def test_a_snapshot_without_the_own_topic_says_nothing_of_it(operator: Operator,
     assert operator.set(file, *ONLY_FILE, "--from", GLOBAL).exit_code == 0
 
 
-@pytest.mark.parametrize("name", ['c"d\\e', "ü ber", "\U0001f600"])
+@pytest.mark.parametrize("name", ['c"d\\e', "ü ber", "\U0001f600", ",x", "a-b", "a\nb", "global"])
 def test_connectors_with_odd_names_are_found(operator: Operator, world: OffsetWorld, name: str) -> None:
     import json
 
