@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
+from eosctl.connectors.holders import refuse_other_cluster
 from eosctl.core.offsets.findings import missing_topic_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.records import TopicDescription
@@ -21,6 +24,7 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.foreign import shell_word, shell_words
+from eosctl.group.gather import in_turn
 from eosctl.offsets import codes
 from eosctl.offsets.stores.gather import require_topics
 from eosctl.offsets.stores.own import own_topics, refuse_unfit_sources
@@ -40,12 +44,13 @@ def topics_to_keep(app: App, topics: TopicReader, connectors: Collection[str], s
     """Find the topics of `connectors` (none: all) in `stores` (none: the global topic, and every own one).
 
     Raises NotFoundError for a missing global or named topic, or a connector that Connect does not have; UsageError for
-    a store on another cluster; the error of a named topic that can't be read, or of the last one where none can;
+    a store on another cluster; RefusedError for a worker of another cluster; the error of a named topic that can't be read, or of the last one where none can;
     NotFoundError or RefusedError where there is none at all.
     """
     found, names = TopicsToKeep(), _named(app, stores)
     wanted = {name: True for name in names if name != DEDICATED}
     if DEDICATED in names:
+        _refuse_other_workers(app, topics)
         dedicated = gather_dedicated_topics(app, topics)
         _require_known(dedicated, connectors)
         found.missed += [(problem, None) for problem in dedicated.problems]
@@ -85,6 +90,17 @@ def _nothing_to_keep(found: TopicsToKeep) -> EosctlError:
     return NotFoundError(
         "no connector has an offsets topic of its own (offsets.storage.topic)", hint="Name another store with --store."
     )
+
+
+def _refuse_other_workers(app: App, topics: TopicReader) -> None:
+    """Raise RefusedError for a named worker of another Kafka cluster: it does not know the own topics of this one."""
+    for _url, worker in in_turn(replace(app, deadline=app.deadline.half()), app.target.connect_urls):
+        try:
+            theirs = worker.root().get("kafka_cluster_id")
+        except EosctlError:
+            continue
+        refuse_other_cluster(worker, theirs, topics.cluster_id())
+        return
 
 
 def _named(app: App, stores: Sequence[str]) -> list[str]:

@@ -403,3 +403,12 @@ def test_connectors_with_odd_names_are_kept(run: Run, world: OffsetWorld, name: 
     world.connect.add(name, {"connector.class": "FileStreamSource"}, state="STOPPED")
     done = run("--connector", name)
     assert (done.exit_code, only_row(done)["records"], done.json()["errors"]) == (0, 2, []), done.stderr
+
+
+def test_a_worker_of_another_cluster_does_not_know_the_own_topics(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
+    """A wrong -u gave a snapshot that was called complete, without any own topic."""
+    world.connect.kafka_cluster_id = "elsewhere"
+    world.connect.connectors.clear()
+    assert run().exit_code == 6
+    assert files(tmp_path) == []
+    assert run("--store", "global").exit_code == 0
