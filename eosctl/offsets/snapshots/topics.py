@@ -43,9 +43,9 @@ class TopicsToKeep:
 def topics_to_keep(app: App, topics: TopicReader, connectors: Collection[str], stores: Sequence[str]) -> TopicsToKeep:
     """Find the topics of `connectors` (none: all) in `stores` (none: the global topic, and every own one).
 
-    Raises NotFoundError for a missing global or named topic, or a connector that Connect does not have; UsageError for
-    a store on another cluster; RefusedError for a worker of another cluster; the error of a named topic that can't be read, or of the last one where none can;
-    NotFoundError or RefusedError where there is none at all.
+    Raises NotFoundError for a missing global or named topic, a connector that Connect does not have, or stores without
+    any topic; UsageError for a store on another cluster; RefusedError for a worker of another cluster; the error of a
+    named topic that can't be read, or of the last one where none can.
     """
     found, names = TopicsToKeep(), _named(app, stores)
     wanted = {name: True for name in names if name != DEDICATED}
