@@ -79,7 +79,7 @@ def by_certainty(views: Sequence[SnapshotView], found: Iterable[Version]) -> lis
     ends, marked = dict[int, int](), list[SnapshotView]()
     for view in sorted(present, key=lambda view: view.taken_ms):
         came_later = any(
-            earliest_after[number](bound.lso) < view.taken_ms - LATE_MS
+            earliest_after[number](bound.end) < view.taken_ms - LATE_MS
             for number, bound in view.bounds.items()
             if number in earliest_after
         )

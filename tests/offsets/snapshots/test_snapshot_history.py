@@ -347,3 +347,22 @@ def test_no_other_spelling_was_there_where_the_log_is_whole(operator: Operator) 
     first_ms = operator.world.topics.records(GLOBAL)[0].timestamp_ms
     operator.commit(b'["c", {"filename":"/f"}]', 20)
     assert operator.set(first_ms, *ONLY_FILE).exit_code == 0
+
+
+def test_records_that_lay_behind_an_open_transaction_do_not_contradict_the_time(
+    operator: Operator, world: OffsetWorld
+) -> None:
+    """They were there already, and came into sight later."""
+    world.topics.add_topic(GLOBAL, 2)
+    first_ms = world.topics.put(GLOBAL, FILE, at(10), partition=0).timestamp_ms
+    world.topics.open_transaction(GLOBAL, 1)
+    world.topics.put(GLOBAL, OTHER, at(1), partition=1)
+    operator.snapshot()
+    world.topics.close_transaction(GLOBAL, 1)
+    world.time.now_s += HOUR_S
+    world.topics.state.stamp_ms = int(world.time.now_s * 1000)
+    for position in (20, 30):
+        world.topics.put(GLOBAL, FILE, at(position), partition=0)
+    operator.compact()
+    done = operator.set(first_ms, *ONLY_FILE)
+    assert (done.exit_code, operator.positions()[FILE]) == (0, at(10)), done.stderr
