@@ -305,7 +305,7 @@ ON_TWO_CLUSTERS = finding(
     "on_two_clusters",
     "A source connector exists in this group and in that of a profile (--with), and runs in one of them, as after a "
     "move.",
-    "None, until it is not needed there any more.",
+    "Do not start it there again. After a move: `eosctl connectors move --connector NAME --delete`.",
 )
 OTHER_GROUP_UNSEEN = finding(
     "other_group_unseen",

@@ -183,7 +183,7 @@ class TaskHolders(Struct, frozen=True):
 
     def ending(self) -> list[HeldTask]:
         """Return the tasks that are about to end: a member holds them, and their connector is STOPPED or deleted."""
-        if not self._may_be_of_the_group():
+        if not self.may_be_of_the_group():
             return []
         return [
             task
@@ -197,7 +197,7 @@ class TaskHolders(Struct, frozen=True):
         others = [task.holding for work, task in self.tasks.items() if work not in ending]
         return bool(ending) and set(others) <= {Holding.FREE, Holding.FAILED}
 
-    def _may_be_of_the_group(self) -> bool:
+    def may_be_of_the_group(self) -> bool:
         """Check whether workers answered whose tasks do not show that they belong to another group."""
         at = {task.worker_id for entry in self.connectors.values() for task in entry.tasks}
         members = member_ids(self.group)

@@ -208,6 +208,11 @@ SNAPSHOT_INCOMPLETE = warning(
     "A snapshot lacks a topic, or what lies behind an open transaction.",
     "Mend what the message names; the next snapshot has it.",
 )
+SNAPSHOT_WITHOUT_OFFSET = warning(
+    "snapshot_without_offset",
+    "A snapshot has no offset of a connector that was named: it has none yet, or its name is spelled otherwise.",
+    "Compare the name with `eosctl offsets list`.",
+)
 SNAPSHOT_NOT_REMOVED = warning(
     "snapshot_not_removed",
     "An old file of a snapshot could not be removed.",
