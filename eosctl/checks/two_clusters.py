@@ -20,7 +20,7 @@ from eosctl.codes import Code
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
 from eosctl.connectors.holders import Holding, TaskHolders, holders_of_shown, shown_connectors
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
-from eosctl.core.java.properties import PROVIDER
+from eosctl.core.java.properties import is_reference
 from eosctl.core.offsets.views import connector_keys, live
 from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import ConnectorEntry
@@ -102,7 +102,7 @@ class Pair(Struct, frozen=True):
         References, and a name of the worker's own machine, mean something else to each worker.
         """
         values = _what_it_reads(self.config).values()
-        return self.same_config() and not any(PROVIDER.search(value) or _HERE.search(value) for value in values)
+        return self.same_config() and not any(is_reference(value) or _HERE.search(value) for value in values)
 
     def is_related(self) -> bool:
         """Decide whether they may be one connector: the same name or config."""

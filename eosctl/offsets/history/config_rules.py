@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from eosctl.core.java.properties import PROVIDER, split_list
+from eosctl.core.java.properties import split_list, without_references
 from eosctl.offsets.history.config_reader import (
     Belongs,
     ConfigRule,
@@ -106,7 +106,7 @@ def _mongodb(config: Reader) -> NamedPartitions:
     if named := config.get("offset.partition.name"):
         return NamedPartitions((ExpectedPartition({"ns": named}),))
     uri = config.raw("connection.uri") or "mongodb://localhost:27017,localhost:27018,localhost:27019"
-    scheme, _separator, rest = PROVIDER.sub(_REFERENCE, uri).partition("://")
+    scheme, _separator, rest = without_references(uri, _REFERENCE).partition("://")
     hosts = re.split(r"[/?]", rest, maxsplit=1)[0].rpartition("@")[2]
     config.within("connection.uri", f"{scheme}://{hosts}")
     if scheme not in ("mongodb", "mongodb+srv") or not hosts or "%" in hosts:
