@@ -22,7 +22,7 @@ from eosctl.codes import Code
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
 from eosctl.connectors.holders import HeldTask, Holding, TaskHolders, holders_of_shown, shown_connectors
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
-from eosctl.core.java.properties import PROVIDER
+from eosctl.core.java.properties import is_reference
 from eosctl.core.offsets.views import connector_keys, live
 from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import ConnectorEntry
@@ -147,7 +147,7 @@ class Pair(Struct, frozen=True):
         References, files, and names of hosts that are not known everywhere mean something else to each worker.
         """
         hosts = source_hosts(self.config)
-        has_reference = any(PROVIDER.search(value) for value in _what_it_reads(self.config).values())
+        has_reference = any(is_reference(value) for value in _what_it_reads(self.config).values())
         return self.same_config() and not has_reference and bool(hosts) and all(map(_is_known_everywhere, hosts))
 
     def is_related(self) -> bool:

@@ -57,7 +57,7 @@ STATE_STAYS = warning(
 ALL_PARTITIONS_NEW = error(
     "all_partitions_new",
     "Since its config was changed, the connector has committed offsets of new source partitions only, as one that "
-    "starts over.",
+    "starts over. `doctor` reports it of any change as `source_partitions_changed`.",
     "Stop it, put the former config back, and see `eosctl connectors diff` for what names source partitions.",
 )
 SOME_PARTITIONS_NEW = warning(

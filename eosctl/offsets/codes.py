@@ -192,7 +192,9 @@ SOURCE_PARTITIONS_CHANGED = finding(
     "source_partitions_changed",
     "Since a change of its config a connector has none of the source partitions that it had before, and their offsets "
     "are left behind. Where the others had no offset, it started over: it reads from the beginning, or takes a "
-    "snapshot. Of a connector whose class is not known, this is only seen by what it has committed.",
+    "snapshot. Of a connector whose class is not known, this is only seen by what it has committed, and is a note "
+    "unless the changed values are in its source partitions. `connectors apply` reports it of its own change as "
+    "`all_partitions_new`.",
     "If it was not meant: stop it, change the property back, or give the new source partitions the offsets of the old "
     "ones (`eosctl offsets set`). If it was: `eosctl offsets reset` of the old ones.",
 )
