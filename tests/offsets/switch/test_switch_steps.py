@@ -274,6 +274,7 @@ def test_a_tasks_own_id_tells_whether_it_has_committed(
 
     def begins(call: Call) -> None:
         _name, number = call.what
+        ids[f"g-c-{number}"].producer_epoch += 1
         ids[f"g-c-{number}"].state = states[int(str(number))]
 
     world.connect.after("start_task", begins)
