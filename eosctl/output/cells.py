@@ -111,12 +111,13 @@ class Brief(str):
 def summary_lines(report: Report) -> Iterable[str]:
     """Yield the summary as one line of `key: value` pairs, then the files and the undo command of the report.
 
-    Numbers that are 0 are in `-o wide` only, but for totals. A summary without a class, which marks none, is shown
-    whole, and so is one of zeros where the report has no other text.
+    Numbers that are 0 are in `-o wide` only, but for totals, and so is a number of `rows` that are all there. A summary
+    without a class, which marks none, is shown whole, and so is one of zeros where the report has no other text.
     """
     members = plain(report.summary)
     whole = summary_line(members)
-    line = summary_line(_without_zeros(report.summary, members))
+    shown = _without_zeros(report.summary, members)
+    line = summary_line({key: value for key, value in shown.items() if (key, value) != ("rows", len(report.rows))})
     if line or report.rows or _words_without_rows(report):
         yield Brief(line, whole=[whole] if whole else [])
     elif whole:
