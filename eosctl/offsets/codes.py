@@ -133,7 +133,7 @@ OFFSETS_HIDDEN = finding(
 OFFSETS_TOPIC_EMPTY = finding(
     "offsets_topic_empty",
     "A connector's own offsets topic never had a record, though the global topic has offsets of it: it was deleted "
-    "and made anew by a worker, or never filled.",
+    "and recreated by a worker, or never filled.",
     "Before any restart: `eosctl connectors stop`, `eosctl offsets merge --into dedicated`, `eosctl connectors "
     "resume`.",
 )

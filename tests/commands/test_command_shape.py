@@ -23,7 +23,7 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_what_is_applied_is_a_plan_of_the_library(path: Path) -> None:
-    """Nine lambdas here used to say what a plan does when it is applied, and how it is made anew."""
+    """Nine lambdas here used to say what a plan does when it is applied, and how it is recreated."""
     assert [node.lineno for node in nodes(path) if isinstance(node, ast.Lambda)] == []
 
 
