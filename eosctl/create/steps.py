@@ -142,7 +142,7 @@ def write_offsets(
         raise StalePlanError(
             f"the offsets of {placement.name} changed since the plan was made; none was written", hint="Plan again."
         )
-    report = apply_plan(app, plan, compare)
+    report = apply_plan(app, plan, compare, waits=True)
     if report.exit_code:
         first = report.problems[0].message if report.problems else "the offsets are not as planned"
         backup = report.data_of(ResultData).backup

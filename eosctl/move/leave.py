@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from msgspec.structs import replace
 
 from eosctl.connectors.change import POLL_S
@@ -93,7 +95,7 @@ def offsets(run: MoveRun) -> MoveStepDone:
         if not writes.sends():
             written = sum(report.summary_of(ResultSummary).written for report in reports)
             return MoveStepDone(f"{counted(written, 'offset')} written and read back", written=tuple(reports))
-        reports.append(apply_plan(arrival.target.app(), writes, lambda: arrival_of(plan).writes))
+        reports.append(apply_plan(arrival.target.app(), writes, lambda: arrival_of(plan).writes, waits=True))
         if reports[-1].exit_code:
             first = reports[-1].problems[0].message if reports[-1].problems else "the offsets are not as planned"
             backup = reports[-1].data_of(ResultData).backup
@@ -110,11 +112,13 @@ def _end_cut_off_write(plan: MovePlan) -> None:
     """
     app = plan.target.of_tasks(config_of(plan, plan.target))
     own = offsets_transactional_id(app.target.group_id)
-    with app.transactions() as admin:
+    with ExitStack() as held:
+        admin = held.enter_context(app.transactions())
+        journal = offsets_journal(app, admin.cluster_id())
+        held.enter_context(journal.hold("the offsets of that cluster", until=app.deadline.half()))
         state = admin.describe_transactions([own])[own]
         if not isinstance(state, TransactionDescription) or state.state in _ENDS:
             return
-        offsets_journal(app, admin.cluster_id()).refuse_held("the offsets of that cluster")
         for answer in admin.fence([own], transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS):
             if answer.fault is not None:
                 raise EosctlError(f"the open transaction of {own} can't be ended: {answer.fault}", hint=GOES_ON)

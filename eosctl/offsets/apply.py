@@ -81,16 +81,23 @@ def plan_to_write(app: App, plan: OffsetWritePlan, show: Callable[[], Report], a
 
 
 def apply_plan(
-    app: App, plan: OffsetWritePlan, again: Callable[[], OffsetWritePlan], *, send: Send | None = None
+    app: App,
+    plan: OffsetWritePlan,
+    again: Callable[[], OffsetWritePlan],
+    *,
+    send: Send | None = None,
+    waits: bool = False,
 ) -> Report:
     """Write `plan` if it still holds; plan again with `again` if the topics have moved.
 
     The deadline starts anew: the time that a person took to read the plan does not count. Raises StalePlanError or
-    RefusedError before anything is written, also while another eosctl writes offsets of this cluster.
+    RefusedError before anything is written, also while another eosctl writes offsets of this cluster; a step of a
+    longer work `waits` for that one.
     """
-    app = app.with_whole_timeout()
+    until = app.with_whole_timeout().deadline if waits else None
     journal = offsets_journal(app, plan.found.cluster_id)
-    with journal.hold(f"the offsets of cluster {plan.found.cluster_id}"):
+    with journal.hold(f"the offsets of cluster {plan.found.cluster_id}", until=until):
+        app = app.with_whole_timeout()
         check_writable(app, plan)
         if moved(app, plan.found):
             renewed = again()

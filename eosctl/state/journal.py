@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.kept.plan_file import WrongMemberError, typed
 from eosctl.core.wording import rfc3339
-from eosctl.deadline import Clock
+from eosctl.deadline import Clock, Deadline
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, RefusedError
 from eosctl.machine.files import open_own, own_folder, read_own, sync_directory
 from eosctl.report import Json, Problem
@@ -34,6 +34,7 @@ from eosctl.state import codes
 from eosctl.state.audit_file import is_locked, lock_now
 
 T = TypeVar("T")
+_POLL_S = 0.2
 _HOLD = "hold"
 """The event of taking the lock, with the process id; it is not the command's."""
 
@@ -108,17 +109,19 @@ class Journal(Struct, frozen=True):
         return []
 
     @contextmanager
-    def hold(self, what: str) -> Iterator[None]:
+    def hold(self, what: str, *, until: Deadline | None = None) -> Iterator[None]:
         """Keep every other eosctl on this machine from `what` meanwhile; the lock ends with the process.
 
-        Raises RefusedError if another one has it, EosctlError if the file can't be created.
+        Wait for the lock until that deadline, if one is given. Raises RefusedError if another one has it, EosctlError
+        if the file can't be created.
         """
+        rounds = (None,) if until is None else until.rounds(_POLL_S)
         try:
             descriptor = self._open()
         except OSError as exc:
             raise self._unwritable(exc) from exc
         try:
-            if not lock_now(descriptor):
+            if not any(lock_now(descriptor) for _ in rounds):
                 raise self._held(what, self._holder())
             self.write(_HOLD, pid=os.getpid())
             yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from eosctl.move.apply import prepare_move
 from eosctl.move.journal import Direction
 from eosctl.move.plan import MoveRequest
 from eosctl.move.rules import parse_settings
+from eosctl.offsets.writes import offsets_journal
 from tests.fakes.connectors import FILE_SINK, FILE_SOURCE
 from tests.fakes.faults import Call
 from tests.fakes.moving import HERE, NAME, PARTITION, PROFILE, THERE, MovingWorld, move, outcomes
@@ -220,6 +222,16 @@ def test_two_at_once_are_kept_apart(app: App, world: MovingWorld) -> None:
 
     assert plan.apply is not None
     assert plan.apply().exit_code in (ExitCode.OK, ExitCode.PARTIAL)
+
+
+@pytest.mark.parametrize(("held_s", "state"), [(20.0, "done"), (500.0, "failed")])
+def test_offsets_wait_for_another_eosctl_that_writes(app: App, world: MovingWorld, held_s: float, state: str) -> None:
+    """Two moves to one Kafka cluster write their offsets one after the other, within the step's timeout."""
+    other = ExitStack()
+    other.enter_context(offsets_journal(app, world.there.world.cluster_id).hold("offsets"))
+    world.there.world.time.later(held_s, other.close)
+    with other:
+        assert outcomes(move(app))["offsets"] == state
 
 
 def when_created(world: MovingWorld, happens: Callable[[], Any]) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.state.journal import EndEntry, Journal, journal_of
 from eosctl.target import Target
-from tests.fakes.clock import FakeTime
+from tests.fakes.clock import PLENTY_S, FakeTime
 
 HOLDS = """
 import sys
@@ -137,7 +138,7 @@ def test_a_journal_that_was_cut_off_keeps_its_whole_lines(tmp_path_factory: pyte
 
 
 def test_one_process_holds_it_and_the_lock_goes_with_the_process(journal: Journal) -> None:
-    """Another one neither writes nor waits, and is told whom to wait for."""
+    """Another one is told whom to wait for, and waits only if it is given time."""
     assert journal.holder() is None
     other = subprocess.Popen(
         [sys.executable, "-c", HOLDS, str(journal.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -150,7 +151,12 @@ def test_one_process_holds_it_and_the_lock_goes_with_the_process(journal: Journa
             pass
         with pytest.raises(RefusedError, match=told):
             journal.refuse_held("group g")
+        with pytest.raises(RefusedError, match=told), journal.hold("group g", until=Deadline.after(0.3)):
+            pass
         assert str(journal.holder()).startswith(f"process {other.pid}, since 20")
+        Timer(0.3, other.kill).start()
+        with journal.hold("group g", until=Deadline.after(PLENTY_S)):
+            assert str(journal.holder()).startswith(f"process {os.getpid()}, ")
     finally:
         other.kill()
         other.communicate(timeout=60)

@@ -123,7 +123,7 @@ def _merge(app: App, plan: SwitchPlan) -> StepDone:
         merge = compare()
         if not merge.sends():
             return _merged(reports)
-        reports.append(apply_plan(plan.offsets_app(app), merge, compare))
+        reports.append(apply_plan(plan.offsets_app(app), merge, compare, waits=True))
         if reports[-1].exit_code:
             first = reports[-1].problems[0].message if reports[-1].problems else "the offsets are not as planned"
             raise EosctlError(f"the merge failed: {first}", hint=f"Its {_backups(reports)}")
