@@ -18,7 +18,7 @@ from eosctl.connectors.dedicated import TOPIC_PROPERTY, DedicatedTopics, describ
 from eosctl.core.kept.snapshot_header import SnapshotTopic
 from eosctl.core.offsets.findings import missing_topic_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
-from eosctl.core.offsets.records import OffsetKey, decode_key, typed_partition
+from eosctl.core.offsets.records import OffsetKey, decode_key, is_nothing, typed_partition
 from eosctl.core.records import NO_TOPIC_ID, Bounds, Record
 from eosctl.core.workers.config import creates_topics
 from eosctl.deadline import Event
@@ -176,7 +176,7 @@ def read_logs(app: App, query: LogQuery) -> OffsetLogs:
         (each.header.taken_ms, record.topic)
         for each, records in kept
         for record in records
-        if record.topic not in read_topics
+        if record.topic not in read_topics and not is_nothing(record.value)
     }
     return OffsetLogs(tuple(logs), cluster_id, tuple(sources.problems), tuple(snapshots), tuple(sorted(others)))
 

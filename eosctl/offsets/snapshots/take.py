@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -200,8 +200,9 @@ def _header(
 ) -> tuple[SnapshotHeader, list[Problem]]:
     """Read the bounds of the topics; a transaction that stays open leaves its partition incomplete."""
     kept, missed = list[SnapshotTopic](), list(found.missed)
+    settled = _settled_bounds(app, topics, found.topics)
     for topic, description in found.topics.items():
-        bounds = _settled_bounds(app, topics, topic)
+        bounds = settled[topic]
         kept.append(SnapshotTopic(topic, description.topic_id, bounds))
         if blocked := [str(bound.partition) for bound in bounds if bound.lso < bound.end]:
             message = (
@@ -225,18 +226,24 @@ def _header(
     return header, [problem for problem, _topic in missed]
 
 
-def _settled_bounds(app: App, topics: TopicReader, topic: str) -> tuple[Bounds, ...]:
+def _settled_bounds(app: App, topics: TopicReader, names: Collection[str]) -> dict[str, tuple[Bounds, ...]]:
     """Return the bounds of each partition at a moment when no transaction hid anything there, if there was one soon.
 
     Running tasks open and end transactions all the time: the partitions are hardly ever settled all at once.
     """
-    settled: dict[int, Bounds] = {}
+    found: dict[str, dict[int, Bounds]] = {topic: {} for topic in names}
+    open_topics = set(names)
     for _ in patience(app).rounds(_POLL_S):
-        bounds = topics.bounds(topic)
-        settled |= {bound.partition: bound for bound in bounds if bound.lso >= bound.end}
-        if len(settled) == len(bounds):
+        for topic, bounds in topics.bounds_of(sorted(open_topics)).items():
+            for bound in bounds:
+                known = found[topic].get(bound.partition)
+                if known is None or known.lso < known.end:
+                    found[topic][bound.partition] = bound
+            if all(bound.lso >= bound.end for bound in found[topic].values()):
+                open_topics.remove(topic)
+        if not open_topics:
             break
-    return tuple(settled.get(bound.partition, bound) for bound in bounds)
+    return {topic: tuple(found[topic][number] for number in sorted(found[topic])) for topic in names}
 
 
 def _blocks(topics: TopicReader, header: SnapshotHeader, tally: _Tally) -> Iterator[bytes]:

@@ -412,3 +412,16 @@ def test_a_worker_of_another_cluster_does_not_know_the_own_topics(run: Run, worl
     assert run().exit_code == 6
     assert files(tmp_path) == []
     assert run("--store", "global").exit_code == 0
+
+
+def test_many_topics_with_open_transactions_are_waited_for_together(run: Run, world: OffsetWorld) -> None:
+    """Each was waited for in turn: with many own topics the timeout passed before the first record was read."""
+    for number in range(20):
+        world.topics.add_topic(f"own-{number}", 1)
+        world.topics.put(f"own-{number}", A, b'{"n":1}')
+        world.topics.open_transaction(f"own-{number}", 0)
+        world.connect.add(f"c{number}", {"offsets.storage.topic": f"own-{number}"}, state="STOPPED")
+    began_s = world.time.now_s
+    done = run()
+    assert (done.exit_code, only_row(done)["unseen"]) == (7, 20)
+    assert world.time.now_s - began_s < 10

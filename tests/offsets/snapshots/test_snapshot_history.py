@@ -366,3 +366,28 @@ def test_records_that_lay_behind_an_open_transaction_do_not_contradict_the_time(
     operator.compact()
     done = operator.set(first_ms, *ONLY_FILE)
     assert (done.exit_code, operator.positions()[FILE]) == (0, at(10)), done.stderr
+
+
+def test_a_topic_with_deleted_offsets_only_did_not_count_then(operator: Operator, world: OffsetWorld) -> None:
+    """The tombstones of a reset were taken for offsets that the connector had there."""
+    world.topics.add_topic(OWN, 1)
+    world.topics.put(OWN, FILE, None)
+    world.connect.connectors["c"].config.update(IN_OWN)
+    file = operator.snapshot()
+    del world.connect.connectors["c"].config["offsets.storage.topic"]
+    operator.commit(FILE, 20)
+    assert operator.set(file, *ONLY_FILE).exit_code == 0
+    assert operator.positions()[FILE] == at(10)
+
+
+def test_a_key_that_a_snapshot_lacks_may_have_been_deleted_before(operator: Operator, world: OffsetWorld) -> None:
+    """Its tombstone was removed, too (delete.retention.ms); the snapshot was taken for a proof that it never was."""
+    odd = b'["c", {"filename":"/f"}]'
+    moment_ms = operator.commit(odd, 20)
+    world.topics.put(GLOBAL, odd, None)
+    [log] = world.topics.topics[GLOBAL].partitions
+    log.records = [record for record in log.records if record.key != odd]
+    operator.snapshot()
+    operator.commit(odd, 40)
+    assert operator.set(moment_ms, *ONLY_FILE).exit_code == 6
+    assert operator.positions()[odd] == at(40)
