@@ -96,7 +96,7 @@ def partitions_of(config: Config) -> ConfigPartitions:
     if source is None:
         name = config.get(PROPERTY)
         return ConfigPartitions(
-            None, None, f"what {name} names is not known" if name else f"the config has no {PROPERTY}"
+            None, None, f"which source partitions {name} has is not known" if name else f"the config has no {PROPERTY}"
         )
     reader = Reader(config)
     try:
