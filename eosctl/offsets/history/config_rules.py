@@ -192,7 +192,7 @@ def _jdbc(config: Reader) -> NamedPartitions:
     config.beside(*_JDBC_BESIDE)
     if any([config.get("table.include.list"), config.get("table.exclude.list")]):
         return NamedPartitions(judge=lambda partition: Belongs.UNKNOWN if "table" in partition else Belongs.NO)
-    if tables := split_list(config.get("table.whitelist")):
+    if tables := dict.fromkeys(split_list(config.get("table.whitelist"))):
         return NamedPartitions(tuple(_table(name) for name in tables), group=_own_name)
     left_out = frozenset(split_list(config.get("table.blacklist")))
     left_out_by_name = defaultdict[str, list[str]](list)
