@@ -249,7 +249,8 @@ def _meanings(
     before, after = configs
     if stores := tuple(name for name in changed if name in _OF_STORE):
         yield Meaning(stores, "The connector looks for its offsets in another topic.")
-    is_one_class = new.source is not None and pruned_class(before) == pruned_class(after)
+    is_known = old is not None and old.source is not None and old.source is new.source
+    is_one_class = is_known and pruned_class(before) == pruned_class(after)
     if PROPERTY in changed and old is not None and not is_one_class:
         text = "The other class finds the offsets that this one wrote, if its source partitions are the same."
         yield Meaning((PROPERTY,), text)
