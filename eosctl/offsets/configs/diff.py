@@ -15,7 +15,8 @@ from eosctl.connectors.definition import ConnectorDefinition
 from eosctl.connectors.look import store_name, unknown_connector
 from eosctl.connectors.validity import config_errors
 from eosctl.core.clients.hidden_secrets import shown_name, shown_value
-from eosctl.core.configs.records import OFFSETS_TOPIC, PROPERTY
+from eosctl.core.configs.records import OFFSETS_TOPIC, PROPERTY, names_one_of
+from eosctl.core.java.properties import is_reference
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.records import shown_json
 from eosctl.core.offsets.views import Flag, OffsetView, Store, live, offset_views
@@ -43,6 +44,7 @@ from eosctl.offsets.history.config_changes import (
 from eosctl.offsets.history.sources import source_of_class
 from eosctl.offsets.rows import partition_json, value_json
 from eosctl.offsets.stores.gather import OffsetStores, gather_stores
+from eosctl.ports import ConnectWorker
 from eosctl.report import Problem, Report
 
 
@@ -93,7 +95,7 @@ def _ask_worker(app: App, name: str, config: Mapping[str, str]) -> tuple[list[st
             try:
                 kind = worker.connector_status(name).type
                 if kind != "sink" and app.target.trusts(url):
-                    return config_errors(worker.validate(config.get(PROPERTY, ""), config), config), []
+                    return _objections(worker, config), []
             except EosctlError as exc:
                 why = exc
                 continue
@@ -107,6 +109,15 @@ def _ask_worker(app: App, name: str, config: Mapping[str, str]) -> tuple[list[st
         f"{name} is a sink connector: its offsets are those of a consumer group",
         hint="Only source connectors have source partitions.",
     )
+
+
+def _objections(worker: ConnectWorker, config: Mapping[str, str]) -> list[str]:
+    """Return what a worker has against the config: it lacks the class, or validation finds errors."""
+    named = config.get(PROPERTY, "")
+    listed = [str(each.get("class")) for each in worker.plugins()]
+    if not is_reference(named) and not names_one_of(config, listed):
+        return [f"{PROPERTY}: the worker at {worker.url} has no plugin {named}"]
+    return config_errors(worker.validate(named, config), config)
 
 
 def _not_validated(why: EosctlError) -> Problem:

@@ -96,7 +96,7 @@ def partitions_of(config: Config) -> ConfigPartitions:
     if source is None:
         name = config.get(PROPERTY)
         return ConfigPartitions(
-            None, None, f"what {name} names is not known" if name else f"the config has no {PROPERTY}"
+            None, None, f"which source partitions {name} has is not known" if name else f"the config has no {PROPERTY}"
         )
     reader = Reader(config)
     try:
@@ -249,7 +249,9 @@ def _meanings(
     before, after = configs
     if stores := tuple(name for name in changed if name in _OF_STORE):
         yield Meaning(stores, "The connector looks for its offsets in another topic.")
-    if PROPERTY in changed and old is not None and not (old.source is new.source and _is_one_class(before, after)):
+    is_known = old is not None and old.source is not None and old.source is new.source
+    is_one_class = is_known and pruned_class(before) == pruned_class(after)
+    if PROPERTY in changed and old is not None and not is_one_class:
         text = "The other class finds the offsets that this one wrote, if its source partitions are the same."
         yield Meaning((PROPERTY,), text)
     if old is None or old.source is None or old.source is not new.source:
@@ -258,7 +260,3 @@ def _meanings(
     for meaning in old.source.of_config.meanings:
         if names := tuple(name for name in changed if name in meaning.properties and name not in logins):
             yield replace(meaning, properties=names)
-
-
-def _is_one_class(before: Config, after: Config) -> bool:
-    return pruned_class(before) == pruned_class(after)

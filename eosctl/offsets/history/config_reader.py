@@ -70,6 +70,10 @@ class ExpectedPartition(Struct, frozen=True):
         return compare(str(form[member]), str(found[member]))
 
 
+def _text(partition: Partition) -> str:
+    return str(sorted(partition.items()))
+
+
 class NamedPartitions(Struct, frozen=True, dict=True):
     """The source partitions that a config names: those that are `expected`, and others by `judge` (None: no others).
 
@@ -82,6 +86,8 @@ class NamedPartitions(Struct, frozen=True, dict=True):
 
     def belongs(self, partition: Partition) -> Belongs:
         """Decide whether a source partition can belong to the config."""
+        if _text(partition) in self._texts:
+            return Belongs.YES
         answers = {each.match(partition) for each in self._expected_by_group.get(self.group(partition), ())}
         if found := answers - {Belongs.NO}:
             return Belongs.YES if Belongs.YES in found else Belongs.UNKNOWN
@@ -90,9 +96,20 @@ class NamedPartitions(Struct, frozen=True, dict=True):
     def missing(self, present: Iterable[Partition]) -> list[ExpectedPartition]:
         """Return the expected source partitions that none of those present can be."""
         seen = defaultdict[Hashable, list[Partition]](list)
+        texts = set[str]()
         for partition in present:
             seen[self.group(partition)].append(partition)
-        return [each for each in self.expected if not any(map(each.is_same, seen.get(self.group(each.partition), ())))]
+            texts.add(_text(partition))
+        return [
+            each
+            for each in self.expected
+            if _text(each.partition) not in texts
+            and not any(map(each.is_same, seen.get(self.group(each.partition), ())))
+        ]
+
+    @cached_property
+    def _texts(self) -> frozenset[str]:
+        return frozenset(_text(each.partition) for each in self.expected)
 
     @cached_property
     def _expected_by_group(self) -> Mapping[Hashable, list[ExpectedPartition]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from functools import cache
 
 from eosctl.core.java.properties import is_reference, split_list, without_references
 from eosctl.offsets.history.config_reader import (
@@ -190,16 +192,20 @@ def _jdbc(config: Reader) -> NamedPartitions:
     config.beside(*_JDBC_BESIDE)
     if any([config.get("table.include.list"), config.get("table.exclude.list")]):
         return NamedPartitions(judge=lambda partition: Belongs.UNKNOWN if "table" in partition else Belongs.NO)
-    if tables := split_list(config.get("table.whitelist")):
+    if tables := dict.fromkeys(split_list(config.get("table.whitelist"))):
         return NamedPartitions(tuple(_table(name) for name in tables), group=_own_name)
-    left_out = split_list(config.get("table.blacklist"))
+    left_out = frozenset(split_list(config.get("table.blacklist")))
+    left_out_by_name = defaultdict[str, list[str]](list)
+    for name in left_out:
+        left_out_by_name[_own_name({"table": name})].append(name)
     patterns = config.raw("catalog.pattern") or config.raw("schema.pattern")
 
     def judge(partition: Partition) -> Belongs:
         table = partition.get("table")
         if not isinstance(table, str) or table in left_out:
             return Belongs.NO
-        unsure = patterns or any(_is_table(name, table) is not Belongs.NO for name in left_out)
+        alike = left_out_by_name.get(_own_name(partition), ())
+        unsure = patterns or any(_is_table(name, table) is not Belongs.NO for name in alike)
         return Belongs.UNKNOWN if unsure else Belongs.YES
 
     return NamedPartitions(judge=judge)
@@ -248,6 +254,7 @@ def _mirror(config: Reader) -> NamedPartitions:
     cluster = config.get("source.cluster.alias", "source")
     included = _patterns(config, "topics") or (".*",)
     excluded = _patterns(config, "topics.exclude", "topics.blacklist") or _EXCLUDED
+    is_included, is_excluded = _matcher(included), _matcher(excluded)
     own_filter = config.get("topic.filter.class", _TOPIC_FILTER) not in (
         _TOPIC_FILTER,
         _TOPIC_FILTER.rpartition(".")[2],
@@ -259,7 +266,7 @@ def _mirror(config: Reader) -> NamedPartitions:
             return Belongs.NO
         if own_filter:
             return Belongs.UNKNOWN
-        chosen, left_out = _matches(topic, included), _matches(topic, excluded)
+        chosen, left_out = is_included(topic), is_excluded(topic)
         if excluded is _EXCLUDED and left_out is Belongs.NO and topic.endswith("internal"):
             left_out = Belongs.UNKNOWN  # `.*[\-\.]internal` until 3.9, then `mm2.*\.internal`
         if Belongs.NO is chosen or Belongs.YES is left_out:
@@ -283,15 +290,20 @@ _PLAIN_PATTERN = re.compile(r"(?:[\w.-]|\.\*|\\\.)*")
 _MOST_STARS = 2  # a pattern with more can take long
 
 
-def _matches(topic: str, patterns: Iterable[str]) -> Belongs:
-    """Decide whether a topic matches one of Java's patterns; unknown if one is more than names with `.*` in them."""
-    answer = Belongs.NO
-    for pattern in patterns:
-        if _PLAIN_PATTERN.fullmatch(pattern) is None or pattern.count("*") > _MOST_STARS:
-            answer = Belongs.UNKNOWN
-        elif re.fullmatch(pattern, topic):
-            return Belongs.YES
-    return answer
+def _matcher(patterns: Collection[str]) -> Callable[[str], Belongs]:
+    """Return what decides whether a topic matches one of Java's patterns.
+
+    That is unknown where one is more than names with `.*` in them, and none of the others matches.
+    """
+    plain = [each for each in patterns if _PLAIN_PATTERN.fullmatch(each) and each.count("*") <= _MOST_STARS]
+    names, others = set(plain), Belongs.UNKNOWN if len(plain) < len(patterns) else Belongs.NO
+    one = re.compile("|".join(f"(?:{each})" for each in plain if set(each) & set(".\\")) or r"(?!)")
+
+    @cache
+    def match(topic: str) -> Belongs:
+        return Belongs.YES if topic in names or one.fullmatch(topic) else others
+
+    return match
 
 
 MIRROR = ConfigRule(

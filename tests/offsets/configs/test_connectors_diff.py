@@ -26,6 +26,7 @@ def world() -> OffsetWorld:
     world.topics.add_topic(GLOBAL, 5, {"cleanup.policy": "compact"})
     world.topics.put(GLOBAL, A, b'{"position":7}')
     world.connect.add("c", LIVE)
+    world.connect.plugins.append({"class": "com.example.Source", "type": "source"})
     return world
 
 
@@ -155,6 +156,14 @@ def test_a_worker_that_objects_is_heard(invoke: Invoke, world: OffsetWorld, tmp_
     outcome = diff(invoke, world, tmp_path, {"tasks.max": "many", "where": "x"})
     assert "config_not_valid" in codes(outcome)
     assert outcome.exit_code == 3
+
+
+def test_a_class_that_the_worker_lacks(invoke: Invoke, world: OffsetWorld, tmp_path: Path) -> None:
+    outcome = diff(invoke, world, tmp_path, {"connector.class": "com.example.None"})
+    assert (outcome.exit_code, codes(outcome)) == (3, ["config_not_valid"])
+    [error] = outcome.json()["data"]["errors"]
+    assert error.startswith("connector.class: ")
+    assert diff(invoke, world, tmp_path, {"connector.class": "${env:CLASS}"}).exit_code == 7
 
 
 def test_a_worker_that_does_not_answer_validates_nothing(invoke: Invoke, world: OffsetWorld, tmp_path: Path) -> None:
