@@ -57,7 +57,7 @@ FORMER_TASKS_NOT_FENCED = warning(
 )
 SPELLING_GUESSED = warning(
     "spelling_guessed",
-    "A body has no bytes of keys: source partitions with several members are written as Connect's REST interface spells "
+    "A body has no bytes of keys: source partitions of several members are written as Connect's REST interface spells "
     "them, and a connector that spells them in another order does not find them.",
     "Give the offsets as a record file (`eosctl offsets export`), or those of the connector that had them.",
 )
@@ -73,13 +73,14 @@ STATE_STAYS = warning(
 )
 ALL_PARTITIONS_NEW = error(
     "all_partitions_new",
-    "Since its config was changed, the connector has committed offsets of new source partitions only, as one that "
-    "starts over.",
+    "Since it was started, or its config was changed, the connector has committed offsets of new source partitions "
+    "only, as one that starts over.",
     "Stop it, put the former config back, and see `eosctl connectors diff` for what names source partitions.",
 )
 SOME_PARTITIONS_NEW = warning(
     "some_partitions_new",
-    "Since its config was changed, the connector has committed offsets of source partitions that it had none of.",
+    "Since it was started, or its config was changed, the connector has committed offsets of source partitions that it "
+    "had none of.",
     "Where these are the same tables or files under other names, it started over there.",
 )
 PARTITIONS_NOT_SEEN = error(
