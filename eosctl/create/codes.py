@@ -49,6 +49,12 @@ KEPT_BY_OPERATOR = warning(
     "The file is a KafkaConnector: where Strimzi's operator keeps the connectors of a group, it undoes what others do.",
     "Apply the resource there, too, in state stopped until the offsets are in place; or let only one of both do it.",
 )
+GIVEN_AFTER_RESET = warning(
+    "given_after_reset",
+    "The connector whose offsets are given has deleted some in its own topic, and has them in the global one: as Kafka "
+    "documents it, these count, and no release reads them.",
+    "If they were reset on purpose, give a file without them: `eosctl offsets export --store TOPIC`.",
+)
 FORMER_TASKS_NOT_FENCED = warning(
     "former_tasks_not_fenced",
     "The tasks of a deleted connector of that name could not be fenced: one that is still alive may commit offsets "
