@@ -188,8 +188,8 @@ def _refuse_ambiguous(node: yaml.Node, source: str, seen: set[int]) -> None:
         if not is_same.get(kind, True):
             raise InputFileError(
                 f"{source}:{node.start_mark.line + 1}: YAML parsers disagree on this plain value",
-                hint="Put it in quotes. Values such as yes, on, 010, 0x10, 12:30, 1_000 and 1e3 are booleans, numbers or "
-                "text, depending on the parser.",
+                hint="Put it in quotes. Values such as yes, on, 010, 0x10, 12:30, 1_000 and 1e3 are booleans, numbers "
+                "or text, depending on the parser.",
             )
     if isinstance(node, yaml.CollectionNode):
         for each in node.value:
