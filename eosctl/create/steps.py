@@ -39,6 +39,7 @@ from eosctl.errors import (
     ConnectError,
     DeadlineError,
     EosctlError,
+    InterruptedByUserError,
     NotFoundError,
     RefusedError,
     StalePlanError,
@@ -172,6 +173,8 @@ def fence_former(app: App, placement: ConnectorPlacement) -> tuple[str, tuple[Pr
         return "", ()
     try:
         return fence_former_tasks(app, placement.name, tasks=0), ()
+    except InterruptedByUserError:
+        raise
     except EosctlError as exc:
         message = (
             f"whether a task of a deleted connector {placement.name} can still commit offsets is not known: "

@@ -173,6 +173,24 @@ def test_what_it_commits_shows_whether_it_goes_on(
     assert (done.exit_code, codes(done)) == (exit_code, found)
 
 
+@pytest.mark.parametrize(("given", "exit_code"), [(True, 3), (False, 0)])
+def test_a_deletion_is_no_offset_to_go_on_from(
+    create: Run,
+    world: PlaceWorld,
+    unknown: Callable[[bytes], None],
+    definition: Callable[..., str],
+    offsets: Callable[..., str],
+    given: bool,
+    exit_code: int,
+) -> None:
+    world.topics.put(OFFSETS, key_of("c", "z"), None)
+    world.topics.put(OFFSETS, key_of("c", "y"), None)
+    unknown(key_of("c", "z"))
+    args = ["--offsets", offsets(2)] if given else []
+    done = create(definition(connector_class=UNKNOWN), *args, "--yes")
+    assert (done.exit_code, "all_partitions_new" in codes(done)) == (exit_code, given)
+
+
 def test_tasks_that_a_deleted_connector_left_are_no_start(
     create: Run, world: PlaceWorld, definition: Callable[..., str], offsets: Callable[..., str]
 ) -> None:
