@@ -47,7 +47,7 @@ def apply_command(
     effect on them is not known (--unknown-partitions), and settings of a known connector with which it may skip records
     (--may-skip). After the change it waits until the tasks run, and sees what they commit: the exit code is 3 if all of
     that is of new source partitions, which is a start over, and 7 if nothing was seen where the effect was unknown. The
-    state of the connector stays as it is. --timeout is per step.
+    state of the connector stays as it is; one that is STOPPED or PAUSED is not watched. --timeout is per step.
 
     The config goes to workers that you named (-u, a profile, --connect-map), or to all with --connect-trust-discovered.
     Secrets are in no plan, audit log or journal. Needs workers of Kafka 3.0 or newer, and 3.7 to create.

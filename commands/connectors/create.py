@@ -48,10 +48,11 @@ def create(
     own topic, else the global ones. Keys get the new name, and keep all other bytes.
 
     The connector is created STOPPED (KIP-980), its offsets are written and read back, and it is resumed only if the
-    worker itself finds them all. Without --offsets it goes on from offsets of its name that are there, if a deleted
-    connector left some, else it starts at the beginning; the plan says which. Refused are a name that exists, other
-    offsets of that name, offsets that are not those of the config, and source partitions that a running connector
-    reads. Each step is in a journal: after a kill or a failed step, the same command continues. --timeout is per step.
+    worker itself finds them all. The exit code is 3 if all that its tasks commit then is of other source partitions.
+    Without --offsets it goes on from offsets of its name that are there, if a deleted connector left some, else it
+    starts at the beginning; the plan says which. Refused are a name that exists, other offsets of that name, offsets
+    that are not those of the config, and source partitions that a running connector reads. Each step is in a journal:
+    after a kill or a failed step, the same command continues. --timeout is per step.
 
     The config goes to workers that you named (-u, a profile, --connect-map), or to all with --connect-trust-discovered.
     Values of the config that may be secrets are in no plan, audit log or journal. Needs workers of Kafka 3.7 or newer.

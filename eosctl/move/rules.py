@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from eosctl.core.clients.hidden_secrets import HIDDEN, shown_value, sounds_secret
-from eosctl.core.java.properties import PROVIDER
+from eosctl.core.java.properties import is_reference
 from eosctl.core.offsets.records import OffsetKey, decode_key, key_owner, renamed_key
 from eosctl.core.offsets.views import KeyAction, PlannedWrite, Store, live
 from eosctl.core.records import Record
@@ -54,7 +54,7 @@ def config_there(config: Mapping[str, str], name: str, settings: Mapping[str, st
 
 def resolved_there(config: Mapping[str, str]) -> list[str]:
     """Return the settings whose values refer to config providers, which the workers there resolve."""
-    return sorted(name for name, value in config.items() if PROVIDER.search(value))
+    return sorted(name for name, value in config.items() if is_reference(value))
 
 
 def renamed_store(store: Store, connector: str, name: str) -> Store:

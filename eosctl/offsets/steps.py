@@ -16,7 +16,7 @@ from eosctl.app import App
 from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.java.json import encode_key
 from eosctl.core.offsets.records import OffsetKey, decode_key
-from eosctl.core.offsets.views import fold_store
+from eosctl.core.offsets.views import fold_store, live
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -30,7 +30,7 @@ _COMMITTED = (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
 Outcome = Literal["planned", "done", "done_before", "failed", "not_reached"]
 """The outcome of a step."""
 Places = Mapping[bytes, tuple[int, int]]
-"""Raw key -> partition and offset of its newest record."""
+"""Raw key -> partition and offset of its newest record, which is no deletion."""
 
 
 class StepDone(Struct, frozen=True):
@@ -81,10 +81,10 @@ class CommitWatch(Struct, frozen=True):
         return [] if is_former else [each.state for each in found]
 
     def since(self, app: App) -> tuple[list[OffsetKey], list[OffsetKey]]:
-        """Return the keys that had no record before and have one now, and those whose record is newer than before."""
-        found = [(decode_key(raw), self.before.get(raw), place) for raw, place in self._newest(app).items()]
-        keys = [(key, before, place) for key, before, place in found if isinstance(key, OffsetKey) and before != place]
-        return [key for key, before, _ in keys if before is None], [key for key, before, _ in keys if before is not None]
+        """Return the keys that had no offset before and have one now, and those whose offset is newer than before."""
+        moved = [raw for raw, place in self._newest(app).items() if self.before.get(raw) != place]
+        keys = [key for key in map(decode_key, moved) if isinstance(key, OffsetKey)]
+        return [key for key in keys if key.raw not in self.before], [key for key in keys if key.raw in self.before]
 
     def _newest(self, app: App) -> Places:
         return _places(app, self.connector, self.topic)
@@ -125,7 +125,7 @@ def _places(app: App, connector: str, topic: str) -> Places:
         if topic not in topics.describe([topic]):
             return {}
         store = fold_store(topics.read(topic, newest_per_key=True))
-    keys = [key.raw for key in store.connectors.get(connector, ())]
+    keys = [key.raw for key in store.connectors.get(connector, ()) if live(store.records[key.raw]) is not None]
     return {raw: (store.records[raw].partition, store.records[raw].offset) for raw in keys}
 
 

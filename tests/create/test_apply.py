@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -143,7 +145,7 @@ def test_a_stopped_connector_gets_its_config_and_stays_stopped(
 ) -> None:
     world.place("c", state="STOPPED", topic="t-c")
     done = apply(definition(errors_log_enable="true"), "--yes")
-    assert (done.exit_code, list(outcomes(done))) == (0, ["configure"])
+    assert (done.exit_code, list(outcomes(done)), codes(done)) == (0, ["configure"], {"not_watched"})
     assert world.connect.connectors["c"].state == "STOPPED"
 
 
@@ -153,6 +155,45 @@ def test_before_39_the_tasks_are_restarted(apply: Run, live: PlaceWorld, definit
     asked = calls_of(live, "restart")
     done = apply(definition(errors_log_enable="true"), "--yes")
     assert (done.exit_code, len(asked), outcomes(done)["restart"]) == (0, 1, "done")
+
+
+def test_before_39_a_run_that_was_cut_off_still_restarts_the_tasks(
+    apply: Run, live: PlaceWorld, definition: Callable[..., str]
+) -> None:
+    """The next run saw an equal config, and did nothing."""
+    live.connect.version = "3.8.1"
+    live.connect.fail_next("restart", KeyboardInterrupt())
+    assert apply(definition(errors_log_enable="true"), "--yes").exit_code == 130
+    asked = calls_of(live, "restart")
+    done = apply(definition(errors_log_enable="true"), "--yes")
+    assert (done.exit_code, len(asked), list(outcomes(done))) == (0, 1, ["restart", "watch"])
+    assert apply(definition(errors_log_enable="true")).json()["data"]["rows"] == []
+
+
+def test_what_a_run_that_was_cut_off_would_have_seen_is_not_seen(
+    apply: Run, world: PlaceWorld, definition: Callable[..., str]
+) -> None:
+    of_unknown_class(world)
+    world.connect.fail_next("put_connector_config", KeyboardInterrupt(), done=True)
+    made = definition(connector_class=UNKNOWN, batch_size="7")
+    assert apply(made, "--unknown-partitions", "--yes").exit_code == 130
+    done = apply(made, "--yes")
+    assert (done.exit_code, codes(done)) == (7, {"partitions_not_seen", "create_unfinished"})
+
+
+@pytest.mark.usefixtures("live")
+def test_a_resource_that_an_operator_may_keep_is_named(apply: Run, tmp_path: Path) -> None:
+    """The operator changes the config back."""
+    config: dict[str, object] = {"file": "f", "topic": "t-c", "errors.log.enable": True}
+    resource = {
+        "apiVersion": "kafka.strimzi.io/v1",
+        "kind": "KafkaConnector",
+        "metadata": {"name": "c", "labels": {"strimzi.io/cluster": "main"}},
+        "spec": {"class": FILE_SOURCE, "tasksMax": 1, "config": config},
+    }
+    (tmp_path / "k.json").write_text(json.dumps(resource), encoding="utf-8")
+    done = apply(str(tmp_path / "k.json"), "--yes")
+    assert (done.exit_code, "kept_by_operator" in codes(done)) == (0, True)
 
 
 def test_a_task_that_fails_with_it_is_exit_7(apply: Run, live: PlaceWorld, definition: Callable[..., str]) -> None:
@@ -166,6 +207,8 @@ def test_ctrl_c_says_which_config_it_has(apply: Run, live: PlaceWorld, definitio
     live.connect.fail_next("put_connector_config", KeyboardInterrupt(), done=True)
     done = apply(definition(errors_log_enable="true"), "--yes")
     assert (done.exit_code, codes(done)) == (130, {"interrupted", "create_unfinished"})
+    again = apply(definition(errors_log_enable="true"), "--yes")
+    assert (again.exit_code, outcomes(again), codes(again)) == (0, {"watch": "done"}, {"create_unfinished"})
     assert apply(definition(errors_log_enable="true")).json()["data"]["rows"] == []
 
 
