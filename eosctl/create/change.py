@@ -273,7 +273,7 @@ def _compare(app: App, plan: ApplyPlan, before: dict[str, Offset]) -> StepDone:
     certain = not plan.partitions(PartitionStatus.UNKNOWN)
     problem = Problem(
         offset_codes.NOTHING_COMMITTED_YET if certain else codes.PARTITIONS_NOT_SEEN,
-        f"{plan.name} is RUNNING, and has committed nothing since it runs with the new config",
+        f"{plan.name} is RUNNING, and has committed nothing since its config was changed",
         hint="An idle source commits nothing. If this one is not idle, see the worker's log; `eosctl offsets list "
         f"--connector {shell_word(plan.name)}` shows how old its offsets are.",
     )
