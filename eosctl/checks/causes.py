@@ -68,8 +68,15 @@ def under_settings_and_rights(
     split = {check: split_ignored(found, ignored) for check, found in findings.items()}
     folded = under_settings({check: counting for check, (counting, _accepted) in split.items()})
     folded = under_missing_topics(under_missing_plugins(folded))
-    folded = under_missing_rights(folded, group_id=group_id)
+    folded = _said_once(under_missing_rights(folded, group_id=group_id))
     return {check: [*folded[check], *accepted] for check, (_counting, accepted) in split.items()}
+
+
+def _said_once(findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """Leave out of check `connectors` what `offsets` says of the same topic, too."""
+    said = {(each.code, each.severity, each.subject) for each in findings["offsets"]}
+    left = [each for each in findings["connectors"] if (each.code, each.severity, each.subject) not in said]
+    return {**findings, "connectors": left}
 
 
 def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:

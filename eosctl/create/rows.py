@@ -119,5 +119,5 @@ CONNECTORS_APPLY_PLAN, CONNECTORS_APPLY_RESULT = plan_and_result(
     row=StepRow,
     summary=AppliedSummary,
     data=AppliedData,
-    text=Text(columns=("step", "outcome", "action", "detail?"), lines=_applied_lines, empty="Nothing to do."),
+    text=Text(columns=("step", "outcome", "action", "detail?"), lines=_applied_lines),
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 
+from eosctl.core.wording import counted
+
 WIDTH = 100
 """The columns that the story fits."""
 _CUT, _LEFT_OUT = "...", "[...]"
@@ -35,7 +37,7 @@ def columns(*headers: str, most: int = 8) -> Shows:
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         shown = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
         left = len(known) - len(wanted)
-        return [shown[0] + (f"  {_LEFT_OUT} {left} more columns" if left else ""), *shown[1:]]
+        return [shown[0] + (f"  {_LEFT_OUT} {counted(left, 'more column')}" if left else ""), *shown[1:]]
 
     return shows
 

@@ -90,7 +90,7 @@ def _fence_a_zombie(walk: Walk) -> None:
 def _plan_an_upgrade(walk: Walk) -> None:
     words = ("upgrade", "plan", "--to", "enabled")
     shows = lines_with("pass 1", "pass 2", "restart it", "gates", " pass (", "fail")
-    walk.eosctl(*words, group=OLD_GROUP, shows=shows, proves="exit code: 0 where every gate passes")
+    walk.eosctl(*words, group=OLD_GROUP, shows=shows, proves="every gate passes: exit code")
 
 
 def _audit(walk: Walk) -> None:

@@ -48,7 +48,7 @@ class AssignedPart(Printed):
         return self.tasks if len(self.tasks) > _MOST_NAMES else None
 
 
-_MOST_NAMES = 9
+_MOST_NAMES = 2
 
 
 def _names_or_number(names: Sequence[str]) -> str:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType, structs
 
+from eosctl.core.wording import counted
 from eosctl.foreign import printable, shell_word
-from eosctl.output.cells import TOTAL, format_cell, summary_lines
+from eosctl.output.cells import TOTAL, Brief, format_cell, summary_lines
 from eosctl.output.rows import Kind, Printed, Text
 from eosctl.report import Report
 
@@ -146,7 +147,20 @@ def _down_lines(report: Report) -> Iterable[str]:
     yield printable(f"Sandbox {summary.name} {stopped}")
 
 
-_NODES = Text(columns=("node", "address", "running", "mode", "pid", "log"), lines=_sandbox_lines)
+def _demo_lines(report: Report) -> Iterable[str]:
+    """Yield the facts that were not as expected, and the number of those that were; the walk has shown each of them."""
+    for row in report.rows_of(DemoRow):
+        line = f"{format_cell(row.proved)}: {format_cell(row.actual)}"
+        if row.ok:
+            yield Brief("", whole=[f"proved: {line}"])
+        else:
+            yield f"wrong: {line}, expected {format_cell(row.expected)}"
+    summary = report.summary_of(DemoSummary)
+    facts = counted(summary.proved + summary.wrong, "fact was", "facts were")
+    yield f"{summary.proved} of {facts} as expected."
+
+
+_NODES = Text(columns=("node", "address", "running", "mode", "pid"), wide=("log",), lines=_sandbox_lines)
 SANDBOX_UP = Kind(
     "sandbox-up", "The processes of a new sandbox.", row=NodeRow, summary=UpSummary, data=Sandbox, text=_NODES
 )
@@ -167,5 +181,5 @@ DEMO = Kind(
     "What the demo proved.",
     row=DemoRow,
     summary=DemoSummary,
-    text=Text(columns=("step", "proved", "actual", "ok"), wide=("expected",)),
+    text=Text(columns=(), lines=_demo_lines),
 )

@@ -138,8 +138,8 @@ HISTORY = Kind(
     data=HistoryData,
     text=Text(
         columns=(
-            *("time", "user", "command", "target.group_id", "touched_by_name", "names_of_overrides", "outcome"),
-            *("exit_code", "undo"),
+            *("time", "user", "command", "target.group_id", "touched_by_name", "names_of_overrides?", "outcome"),
+            *("exit_code", "undo?"),
         ),
         wide=("error.message",),
         empty="Nothing was written so far.",

@@ -320,7 +320,7 @@ def decision_after_commit(connector: ConnectorState) -> FencingDecision:
     if recorded is None:
         return FencingDecision(0, None, "there is no record: no id is fenced")
     if recorded == 1:
-        return FencingDecision(1, None, "fences the 1 recorded; one task that follows one does so itself")
+        return FencingDecision(1, None, "fences the 1 recorded; if the new set has one task, that task does it")
     return FencingDecision(max(recorded, 0), None, f"fences the {max(recorded, 0)} recorded")
 
 

@@ -10,12 +10,12 @@ from eosctl.output.cells import summary_lines
 from eosctl.output.rows import Header, Kind, Printed, Text, plan_and_result
 from eosctl.report import Json, Report
 from eosctl.upgrade.drivers.manifests.fields import PatchType
+from eosctl.upgrade.gate_rows import OpenGatePart
 from eosctl.upgrade.rows import (
     Digest,
     Leader,
     Losses,
     ManifestPart,
-    OpenGatePart,
     TargetMode,
     TargetOfRoll,
     Worker,

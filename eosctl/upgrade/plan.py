@@ -36,6 +36,7 @@ from eosctl.plugins.look import NamedPlugins, planned_plugins
 from eosctl.report import Report
 from eosctl.state.backups import write_lines
 from eosctl.upgrade.drivers import Driver
+from eosctl.upgrade.gate_rows import gate_part
 from eosctl.upgrade.gates import plugins_gate
 from eosctl.upgrade.look import NOTHING_KNOWN, AcceptedRisks, GroupLook, look
 from eosctl.upgrade.roll.owned import manifests_of, newest_roll, origins_of, owned_gates, place_of, upgrade_journal
@@ -49,7 +50,6 @@ from eosctl.upgrade.rows import (
     PlanSummary,
     RepairRecord,
     Variant,
-    gate_part,
     pass_part,
     worker_row,
 )

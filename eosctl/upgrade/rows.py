@@ -12,17 +12,16 @@ from typing import Annotated, Literal
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
-from eosctl.core.allowances import Waiver
 from eosctl.core.findings import ERROR
 from eosctl.core.workers.modes import TARGETS, Mode, Pass, UpgradeWorker
 from eosctl.foreign import printable
 from eosctl.group.rows import WorkersSummary, modes_line
-from eosctl.output.cells import TOTAL, Brief, summary_lines
+from eosctl.output.cells import TOTAL, summary_lines
 from eosctl.output.rows import BytesText, Counts, FindingRow, Kind, Printed, Schema, Text, Time
 from eosctl.output.text import findings_text
 from eosctl.plugins.rows import PlannedPlugins
 from eosctl.report import Report
-from eosctl.upgrade.gate import Gate, GateStatus
+from eosctl.upgrade.gate_rows import GatePart, gate_lines
 
 
 class OffsetsCopyPart(Printed):
@@ -121,51 +120,6 @@ Leader = Annotated[bool, "Whether the worker leads the group."]
 TargetOfRoll = Annotated[TargetMode, "The mode that every worker is to have."]
 Digest = Annotated[str, "The sha256 of the plan, in hex."]
 Losses = Annotated[list[str], "What going back costs, in sentences."]
-
-
-class GatePart(Printed):
-    """A check before a change of the workers' mode."""
-
-    id: Annotated[str, "The name of the gate; `eosctl explain GATE` says what it is about."]
-    status: Annotated[GateStatus, "Whether the gate passes."]
-    evidence: Annotated[object, "What its status is known by."]
-    fix: Annotated[str, "What to do about it."]
-    stops_apply: Annotated[bool, "Whether `upgrade apply` restarts no worker as long as the gate is like this."]
-    accepted: Annotated[bool, "Whether the command line accepts it as it is."]
-
-
-class OpenGatePart(GatePart):
-    """A gate that does not pass."""
-
-    status: Annotated[Literal["fail", "unknown"], "Whether the gate fails."]
-
-
-def gate_part(gate: Gate) -> GatePart:
-    """Return the gate as a document has it."""
-    return GatePart(
-        id=str(gate.id),
-        status=gate.status,
-        evidence=gate.evidence,
-        fix=gate.fix,
-        stops_apply=gate.stops_apply,
-        accepted=gate.accepted,
-    )
-
-
-def open_gates(gates: Iterable[Gate]) -> list[OpenGatePart]:
-    """Return the gates that do not pass."""
-    return [
-        OpenGatePart(
-            id=str(gate.id),
-            status=gate.status,
-            evidence=gate.evidence,
-            fix=gate.fix,
-            stops_apply=gate.stops_apply,
-            accepted=gate.accepted,
-        )
-        for gate in gates
-        if gate.status != "pass"
-    ]
 
 
 class ManifestPart(Printed):
@@ -318,7 +272,7 @@ def _plan_lines(report: Report) -> Iterable[str]:
     if data.place:
         yield from ("", f"changes: {printable(data.place)}")
     yield from manifest_lines(data.manifests or ())
-    yield from _gate_lines(data.gates)
+    yield from gate_lines(data.gates)
     yield from (f"lost: {loss}" for loss in data.losses)
     for finding in data.plugins.findings if data.plugins else ():
         if finding.severity != ERROR:  # the gate has the others
@@ -326,23 +280,6 @@ def _plan_lines(report: Report) -> Iterable[str]:
     if data.hard:
         yield from hard_lines(data.hard)
     yield from ("", *summary_lines(report, wide_only=("gates",)))
-
-
-def _gate_lines(gates: Sequence[GatePart]) -> Iterable[str]:
-    """Render the gates that do not pass, and how many do; `-o wide` has these too."""
-    yield from ("", "gates")
-    for gate in gates:
-        line = f"  {gate.status:<7}  {gate.id}: {printable(str(gate.evidence))}"
-        if gate.status == "pass":
-            yield Brief("", whole=[line])
-            continue
-        yield line
-        yield f"           fix: {printable(gate.fix)}"
-        if gate.stops_apply:
-            yield f"           apply stops here, unless it is given {Waiver.ACCEPT_GATE} {gate.id}"
-    passed = sum(gate.status == "pass" for gate in gates)
-    counted = f"all {passed}" if passed == len(gates) else f"{passed} of {len(gates)}"
-    yield Brief(f"  {counted} pass (-o wide shows them)" if passed else "  none passes", whole=())
 
 
 def _pass_lines(passes: Sequence[PassPart]) -> Iterable[str]:

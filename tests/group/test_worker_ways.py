@@ -9,8 +9,9 @@ from eosctl.connectors.holders import connector_statuses
 from eosctl.core.workers.config import parse_connect_map
 from eosctl.core.workers.modes import Mode
 from eosctl.report import Report
+from eosctl.upgrade.gate_rows import GatePart
 from eosctl.upgrade.plan import plan_upgrade
-from eosctl.upgrade.rows import GatePart, PlanData
+from eosctl.upgrade.rows import PlanData
 from tests.fakes.two_workers import W0, W1, two_workers
 from tests.fakes.world import OFFSETS, World
 

@@ -15,8 +15,9 @@ from eosctl.group.observation.rules import VALIDATION, Observation, RightsSeen, 
 from eosctl.report import plain
 from eosctl.upgrade.codes import MODES_PROVEN
 from eosctl.upgrade.gate import Gate, GateStatus
+from eosctl.upgrade.gate_rows import gate_part
 from eosctl.upgrade.gates import evaluate_gates
-from eosctl.upgrade.rows import gate_part, pass_part, worker_row
+from eosctl.upgrade.rows import pass_part, worker_row
 from tests.group.observations import ENABLED, aborted, good, source, topic, worker
 
 W = "http://w0:8083"

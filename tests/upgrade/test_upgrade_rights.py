@@ -17,11 +17,12 @@ from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnreachableError
 from eosctl.upgrade.drivers import DriverResult
+from eosctl.upgrade.gate_rows import GatePart
 from eosctl.upgrade.plan import plan_upgrade
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.report import plan_report
 from eosctl.upgrade.roll.roll import apply_roll
-from eosctl.upgrade.rows import GatePart, PlanData
+from eosctl.upgrade.rows import PlanData
 from eosctl.upgrade.status import verify_upgrade
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.config_topic import created

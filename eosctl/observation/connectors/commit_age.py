@@ -29,6 +29,8 @@ MOST_ALIKE = 3
 """The largest number of similar findings that are shown separately; of more, as many are examples."""
 _MOST_NAMED = 10
 _BY_NAME = {
+    "single_replica": ("offsets topics", "have one replica: one lost disk loses all offsets"),
+    "partition_count": ("offsets topics", "have another number of partitions than the 25 that Connect makes"),
     "few_replicas": ("topics", "have too few replicas: a lost broker may lose them"),
     "orphan": ("deleted connectors", "have a task-count record, which Connect keeps"),
 }
@@ -80,9 +82,11 @@ def _act(each: Finding) -> object:
 
 
 def _kind_of_act(each: Finding) -> object:
-    """Return the remedy without the subject, or a task's connector, as part of the key; keep folded findings apart."""
+    """Return the remedy without the subject, or its connectors, as part of the key; keep folded findings apart."""
     alone = each.subject if "count" in each.evidence else None
-    names = [re.escape(name) for name in (each.subject, each.subject.rpartition("/")[0]) if name]
+    connectors = each.evidence.get("connectors")
+    plain = [each.subject, each.subject.rpartition("/")[0], *(connectors if isinstance(connectors, list) else ())]
+    names = [re.escape(name) for found in plain if found for name in (shell_word(found), found)]
     fix = re.sub(rf"(?<![\w.-])(?:{'|'.join(names)})(?![\w-])", "{}", each.fix) if names else each.fix
     return each.code, each.severity, each.certain, fix, alone
 

@@ -27,10 +27,18 @@ class LintData(Printed):
     unseen: UnseenParts
 
 
+_MOST_FIXES = 3
+
+
 def _lint_lines(report: Report) -> Iterator[str]:
-    """Yield the fix of each kind of finding, once, and the numbers of hidden rows; then the summary."""
-    for code, fix in dict.fromkeys((row.code, row.fix) for row in report.rows_of(FindingRow)):
-        yield f"fix {format_cell(code)}: {format_cell(fix)}"
+    """Yield the fixes of each kind of finding, each once, and the numbers of hidden rows; then the summary."""
+    fixes: dict[str, dict[str, None]] = {}
+    for row in report.rows_of(FindingRow):
+        fixes.setdefault(row.code, {})[row.fix] = None
+    for code, found in fixes.items():
+        yield from (f"fix {format_cell(code)}: {format_cell(fix)}" for fix in list(found)[:_MOST_FIXES])
+        if len(found) > _MOST_FIXES:
+            yield f"fix {format_cell(code)}: {len(found) - _MOST_FIXES:,} more, which -o json has"
     limit = report.data_of(LintData).rows_per_code
     for code, count in report.summary_of(LintSummary).codes.items():
         if count > limit:

@@ -75,8 +75,8 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 _STEPS, _STATES = ("step", "outcome", "action"), ("before", "after")
-_TEXT = Text(columns=(*_STEPS, *_STATES, "detail?"), lines=_lines, empty="Nothing to do.")
-_RESULT_TEXT = Text(columns=(*_STEPS, "detail"), wide=_STATES, lines=_lines, empty="Nothing to do.")
+_TEXT = Text(columns=(*_STEPS, *_STATES, "detail?"), lines=_lines)
+_RESULT_TEXT = Text(columns=(*_STEPS, "detail"), wide=_STATES, lines=_lines)
 OFFSETS_SWITCH_PLAN, OFFSETS_SWITCH_RESULT = plan_and_result(
     "offsets-switch",
     "The steps of a move between offsets topics.",

@@ -25,12 +25,12 @@ from eosctl.upgrade.apply_rows import (
 )
 from eosctl.upgrade.drivers import DeletesPods, TakenBackError
 from eosctl.upgrade.gate import Gate
+from eosctl.upgrade.gate_rows import open_gates
 from eosctl.upgrade.look import accept_hint, describe_roll
 from eosctl.upgrade.roll.owned import manifests_of
 from eosctl.upgrade.roll.prepare import PreparedRoll, losses
 from eosctl.upgrade.roll.step import UNPROVEN, StepOutcome
 from eosctl.upgrade.roll.undo import resume_command, undo_command
-from eosctl.upgrade.rows import open_gates
 
 PROVEN_BY_A_ROLL = frozenset({codes.MODES_PROVEN, codes.NO_MIXED_MODES})
 """What the steps of a roll prove of each worker; no look at the whole group comes after the last one."""
