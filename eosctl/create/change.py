@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.change import POLL_S, await_connector
 from eosctl.connectors.look import PAUSED, RUNNING, STOPPED, ConnectorNow, look_at, reach_worker, require_stable_group
 from eosctl.connectors.validity import require_valid_config
+from eosctl.connectors.waiting import POLL_S, await_connector, await_state
 from eosctl.core.allowances import Waiver
 from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
@@ -32,14 +32,14 @@ from eosctl.create.rows import (
     AppliedData,
     AppliedSummary,
 )
-from eosctl.deadline import Deadline, Event
-from eosctl.errors import ConnectError, EosctlError, ExitCode, RefusedError, StalePlanError
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.foreign import arguments, shell_word, shell_words
 from eosctl.offsets import codes as offset_codes
 from eosctl.offsets.configs.diff import diff_config
 from eosctl.offsets.configs.rows import CONNECTORS_DIFF, ConfigDiffData, PartitionRow
 from eosctl.offsets.history.config_changes import PartitionStatus
-from eosctl.offsets.steps import Outcome, StepDone
+from eosctl.offsets.steps import Outcome, StepDone, pinned_step, step_outcomes
 from eosctl.offsets.stores.gather import gather_stores
 from eosctl.offsets.switch.rows import StepRow
 from eosctl.output.rows import Kind
@@ -205,13 +205,7 @@ def committed(app: App, name: str) -> Mapping[str, Offset]:
 
 
 def _step(app: App, plan: ApplyPlan, name: str, before: dict[str, Offset]) -> Step[StepDone]:
-    def run() -> StepDone:
-        target = replace(app.target, connect_urls=(plan.now.url,))
-        done = _STEPS[name](replace(app, target=target).with_whole_timeout(), plan, before)
-        app.on_event(Event(f"{name}: {done.detail}"))
-        return done
-
-    return Step(name, run)
+    return pinned_step(app, name, plan.now.url, lambda pinned: _STEPS[name](pinned, plan, before))
 
 
 def _configure(app: App, plan: ApplyPlan, before: dict[str, Offset]) -> StepDone:
@@ -219,8 +213,13 @@ def _configure(app: App, plan: ApplyPlan, before: dict[str, Offset]) -> StepDone
     if COMPARE in plan.steps:
         before.update(committed(app, plan.name))
     app.worker(plan.now.url).put_connector_config(plan.name, plan.config)
-    _await(
-        app, plan, lambda now: dict(now.config) == dict(plan.config), doing="waiting for the worker to show the config"
+    await_connector(
+        app,
+        plan.name,
+        plan.now.url,
+        lambda now: dict(now.config) == dict(plan.config),
+        doing="waiting for the worker to show the config",
+        hint=_shows_later(plan),
     )
     changed = len(plan.diff.data_of(ConfigDiffData).properties)
     return StepDone(f"{counted(changed, 'setting')} changed")
@@ -239,16 +238,17 @@ def _watch_tasks(app: App, plan: ApplyPlan, _before: dict[str, Offset]) -> StepD
         if {RUNNING} != set(look_at(app, plan.name, plan.now.url).tasks):
             break
 
-    def arrived(now: ConnectorNow) -> bool:
-        if "FAILED" in (now.state, *now.tasks):
-            raise ConnectError(
-                f"{plan.name} FAILED with the new config: {now.trace or 'see the worker'}",
-                hint=f"Apply the former config again, or correct it. {_AGAIN} {arguments(plan.name)}",
-            )
-        complete = len(now.tasks) == max(1, now.task_count) and set(now.tasks) == {RUNNING}
-        return now.state == RUNNING and complete
-
-    now = _await(app, plan, arrived, doing=f"waiting for {plan.name} to run with the new config")
+    now = await_state(
+        app,
+        plan.name,
+        plan.now.url,
+        RUNNING,
+        least=1,
+        doing=f"waiting for {plan.name} to run with the new config",
+        hint=_shows_later(plan),
+        failed=f"{plan.name} FAILED with the new config",
+        failed_hint=f"Apply the former config again, or correct it. {_AGAIN} {arguments(plan.name)}",
+    )
     return StepDone(f"RUNNING, {counted(len(now.tasks), 'task')}")
 
 
@@ -302,9 +302,8 @@ _STEPS: Mapping[str, Callable[[App, ApplyPlan, dict[str, Offset]], StepDone]] = 
 }
 
 
-def _await(app: App, plan: ApplyPlan, arrived: Callable[[ConnectorNow], bool], *, doing: str) -> ConnectorNow:
-    hint = f"The config was changed, and may show its effect later. {_AGAIN} {arguments(plan.name)}"
-    return await_connector(app, plan.name, plan.now.url, arrived, doing=doing, hint=hint)
+def _shows_later(plan: ApplyPlan) -> str:
+    return f"The config was changed, and may show its effect later. {_AGAIN} {arguments(plan.name)}"
 
 
 def show_apply(app: App, plan: ApplyPlan) -> Report:
@@ -323,15 +322,8 @@ def _warnings(plan: ApplyPlan) -> list[Problem]:
 
 
 def _result(app: App, plan: ApplyPlan, progress: Progress[StepDone]) -> Report:
-    done, rows = progress.done, []
-    for step in plan.steps:
-        if step in done:
-            rows.append(_row(plan, step, "done", done[step].detail))
-        elif progress.error is not None and progress.failed == step:
-            rows.append(_row(plan, step, "failed", progress.error.message))
-        else:
-            rows.append(_row(plan, step, "not_reached"))
-    problems = [*_warnings(plan), *(problem for step_done in done.values() for problem in step_done.problems)]
+    rows = [_row(plan, *each) for each in step_outcomes(plan.steps, progress)]
+    problems = [*_warnings(plan), *(problem for done in progress.done.values() for problem in done.problems)]
     if progress.error is not None:
         problems += [Problem.of(progress.error), _left(app, plan)]
     return _report(app, plan, CONNECTORS_APPLY_RESULT, rows, problems=problems)

@@ -31,12 +31,12 @@ from eosctl.create.steps import (
     watch,
     write_offsets,
 )
-from eosctl.deadline import Deadline, Event
+from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError, StalePlanError
 from eosctl.foreign import arguments
 from eosctl.group.gather import read_group
 from eosctl.offsets.rows import MOST_ROWS
-from eosctl.offsets.steps import Outcome, StepDone
+from eosctl.offsets.steps import Outcome, StepDone, pinned_step, step_outcomes
 from eosctl.offsets.switch.rows import StepRow
 from eosctl.offsets.write_rows import CopiedRow, ResultData, WrittenRow, topic_parts, write_row
 from eosctl.output.rows import Kind
@@ -187,20 +187,7 @@ _STEPS: Mapping[str, Callable[[App, ConnectorPlacement], StepDone]] = {
 
 
 def _step(app: App, plan: CreatePlan, name: str) -> Step[StepDone]:
-    """Return a step that runs with the whole timeout, on one worker for all steps: others may lag behind it."""
-
-    def run() -> StepDone:
-        target = replace(app.target, connect_urls=(plan.placement.site.url,))
-        done = _STEPS[name](replace(app, target=target).with_whole_timeout(), plan.placement)
-        app.on_event(Event(f"{name}: {done.detail}"))
-        return done
-
-    return Step(
-        name,
-        run,
-        before=lambda: Note("start", {"step": name}),
-        after=lambda done: Note("done", {"step": name, "detail": done.detail}),
-    )
+    return pinned_step(app, name, plan.placement.site.url, lambda pinned: _STEPS[name](pinned, plan.placement))
 
 
 def show_create(app: App, plan: CreatePlan) -> Report:
@@ -211,16 +198,8 @@ def show_create(app: App, plan: CreatePlan) -> Report:
 
 def result_report(app: App, plan: CreatePlan, progress: Progress[StepDone]) -> Report:
     """Report every step, also of a run that failed or was interrupted; exit 7 if a step failed."""
-    done, rows = progress.done, []
-    for step in _in_order(plan):
-        if step in plan.done:
-            rows.append(_row(plan, step, "done_before"))
-        elif step in done:
-            rows.append(_row(plan, step, "done", done[step].detail))
-        elif progress.error is not None and progress.failed == step:
-            rows.append(_row(plan, step, "failed", progress.error.message))
-        else:
-            rows.append(_row(plan, step, "not_reached"))
+    done = progress.done
+    rows = [_row(plan, *each) for each in step_outcomes(_in_order(plan), progress, before=plan.done)]
     problems = [*plan.problems(), *(problem for step_done in done.values() for problem in step_done.problems)]
     if progress.error is not None:
         problems += [Problem.of(progress.error), _unfinished(app, plan)]

@@ -15,7 +15,7 @@ from eosctl.core.configs.records import names_one_of
 from eosctl.core.ids import connector_path, task_transactional_ids
 from eosctl.core.java.properties import whole_number
 from eosctl.core.offsets.records import OffsetKey
-from eosctl.core.versions import is_older, shown_version
+from eosctl.core.versions import CREATED_STOPPED_SINCE, is_older, shown_version
 from eosctl.core.wording import alike_first, counted
 from eosctl.core.workers.connector_entry import ConnectorEntry, plugin_type
 from eosctl.create import codes
@@ -31,7 +31,6 @@ from eosctl.offsets.history.config_changes import partitions_of
 from eosctl.ports import ConnectWorker
 from eosctl.report import Problem
 
-_CREATABLE_SINCE = (3, 7)
 _MOST_NAMED = 3
 _AT_ONCE = 8
 _MOST_TASKS = 100
@@ -60,7 +59,7 @@ def look_at_site(app: App, name: str) -> Site:
     cluster_id = require_stable_group(app)
     url, root = reach_worker(app, cluster_id)
     worker = app.worker(url)
-    if is_older(root["version"], _CREATABLE_SINCE):
+    if is_older(root["version"], CREATED_STOPPED_SINCE):
         raise UnsupportedError(
             f"the worker at {worker.url} runs {shown_version(root['version'])}: a connector can be created STOPPED "
             "from Kafka 3.7 on (KIP-980)",
@@ -129,7 +128,7 @@ def other_workers(app: App, site: Site, definition: ConnectorDefinition) -> list
 
     answers = dict(zip(urls, side_by_side(ask, urls, most=_AT_ONCE), strict=True))
     for url, answer in answers.items():
-        if answer is not None and is_older(answer[0], _CREATABLE_SINCE):
+        if answer is not None and is_older(answer[0], CREATED_STOPPED_SINCE):
             raise UnsupportedError(
                 f"the worker at {url} runs {shown_version(answer[0])}, and may lead the group: a connector can be "
                 "created STOPPED from Kafka 3.7 on (KIP-980)",
