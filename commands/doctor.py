@@ -83,7 +83,9 @@ def doctor(
 
     --with PROFILE also asks the workers of that profile's group, on the same or another Kafka cluster, for source
     connectors that read the same source as one of this group: by name, config, and source partitions. It is an error
-    if both run with the same config, and information if one of them rests, as after a move.
+    if both run with the same config, whose hosts (fully qualified names, public addresses) mean the same everywhere; a
+    warning if that is not certain; and information if one of them rests, as after a move. Needs the group and brokers
+    of both.
 
     With --for streams or flink it checks such applications: hanging transactions, timeouts, shared prefixes, ids that
     expire, __transaction_state, known bugs of the brokers, transaction.version (KIP-890), rights.

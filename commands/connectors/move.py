@@ -48,6 +48,8 @@ class MoveOptions(Struct, frozen=True):
         from eosctl.move.plan import MoveRequest
         from eosctl.move.rules import parse_settings
 
+        if self.rename == "":
+            raise UsageError("--rename takes a name", hint="Leave it out to keep the name.")
         if self.back and self.delete:
             raise UsageError("--back and --delete contradict each other", hint="Give one of them.")
         direction = Direction.BACK if self.back else Direction.DELETE if self.delete else Direction.THERE

@@ -20,8 +20,9 @@ class WithGlobalOptions(click.Command):
     """A command whose help has its own options first, and the global ones behind --help-all."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the command's own options."""
-        own = [param for param in self.get_params(ctx) if not isinstance(param, GlobalOption)]
+        """Write the command's own options; arguments, which click 8.5.1 lists among them, are in the usage."""
+        found = (param for param in self.get_params(ctx) if isinstance(param, click.Option))
+        own = [param for param in found if not isinstance(param, GlobalOption)]
         if records := [record for param in own if (record := param.get_help_record(ctx))]:
             with formatter.section("Options"):
                 formatter.write_dl(records)

@@ -112,13 +112,23 @@ def global_options() -> list[click.Option]:
     return [*options, help_all_option()]
 
 
+_EXAMPLES = re.compile(r"(?m)(?:^ *\x08\n)?(?:^ *Example: eosctl .*\n?)+")
+
+
+def _example_block(examples: re.Match[str]) -> str:
+    """Return examples as a paragraph that click does not fold: folded, at hyphens too, they could not be pasted."""
+    lines = [line.partition("Example: ") for line in examples[0].splitlines() if "Example: " in line]
+    indent = lines[0][0]
+    commands = "".join(f"{indent}  {command}\n" for _indent, _label, command in lines)
+    return f"{indent}\b\n{indent}Example:\n{commands}"
+
+
 class EosctlCommand(WithGlobalOptions, click.Command):
     """A command that also takes the global options."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # \b: click would break the line, at hyphens too, and it could not be pasted
-        self.help = re.sub(r"(?m)^( *)Example: (?=eosctl )", "\\1\b\n\\1Example:\n\\1  ", self.help or "")
+        self.help = _EXAMPLES.sub(_example_block, self.help or "")
         offer_names(self.params)
         own = {name for param in self.params for name in (*param.opts, *param.secondary_opts)}
         self.params += [option for option in global_options() if own.isdisjoint(option.opts)]

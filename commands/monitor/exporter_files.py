@@ -36,7 +36,7 @@ def rules(*, job: str, offsets_still: float, labels: tuple[str, ...], file_forma
     \b
     Example:
       eosctl exporter rules --job eosctl --label team=streaming > eosctl-rules.yml
-      eosctl exporter rules --format prometheusrule | kubectl apply -f -
+      eosctl exporter rules --format prometheusrule > prometheusrule.yaml
     """
     from eosctl.exporter.alerts import RulesRequest, make_rules
 

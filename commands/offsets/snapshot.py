@@ -25,7 +25,7 @@ from ..frame.session import Session
 )
 @click.option(
     "--keep", type=click.IntRange(min=1), metavar="N",
-    help="Then remove the oldest snapshots of the same cluster, group and options beyond N.",
+    help="Then remove the oldest snapshots of the same cluster, group, offsets topic and options beyond N.",
 )  # fmt: skip
 @pass_app
 def snapshot(
@@ -42,17 +42,17 @@ def snapshot(
     A snapshot is one record file: the newest committed record of each key and partition of the global offsets topic and
     of every connector's own, deletions included, byte for byte; its first line names the cluster, the group, the
     topics and the time. It is written to DIR (default: snapshots in eosctl's state directory), readable by its owner
-    only, and gets its name when it is whole. Without a new record since the last snapshot nothing is written: the
-    outcome is unchanged.
+    only, and gets its name when it is whole. Without a new record since the last snapshot nothing is written, if that
+    file is still whole: the outcome is unchanged.
 
     `offsets log` shows the versions in snapshots beside those of the topics, and `offsets set --as-of` returns a
     connector to them. `offsets import`, `restore` and `diff` read one like any record file.
 
     With --every it goes on until it is ended: exit code 0 after SIGTERM, 130 after Ctrl-C. A round that fails is
-    reported, and the next one is tried. --keep counts only files that eosctl made of the same cluster, group,
-    connectors and stores; the newest complete one is never removed. The exit code is 7 if something could not be seen:
-    a topic without the right to read it, an own topic that is not known or on other brokers, or records behind an open
-    transaction; the file's first line names it. Needs Kafka 0.11 or newer.
+    reported, and the next one is tried. --keep counts only files that eosctl made of the same cluster, group, offsets
+    topic, connectors and stores; the newest complete one that is whole is never removed. The exit code is 7 if
+    something could not be seen: a topic without the right to read it, an own topic that is not known or on other
+    brokers, or records behind an open transaction; the file's first line names it. Needs Kafka 0.11 or newer.
 
     \b
     Example:

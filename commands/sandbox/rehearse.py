@@ -141,7 +141,7 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
     \b
     Faults:
       kill-worker     kill -9 a worker in the middle of a transaction
-      freeze-worker   SIGSTOP a worker until its tasks have moved, then let it continue as a zombie
+      freeze-worker   stop a worker (SIGSTOP) and continue it later, as a zombie
       restart-tasks   restart the connector and its tasks
       reconfigure     more tasks, then fewer
       stop-resume     stop the connector and resume it (Kafka 3.5)

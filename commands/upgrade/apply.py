@@ -224,10 +224,12 @@ def apply_command(
     \b
     Drivers:
       print       prints what to do, and waits until it is done
-      command     runs your --set-config-command (or edits --properties-file) and --restart-command
+      command     runs your --set-config-command (or edits --properties-file)
+                  and --restart-command
       systemd     edits --properties-file and restarts --unit, here or by --ssh
-      kubernetes  changes --workload; its controller restarts the pods, so a whole pass is one step;
-                  with updateStrategy OnDelete eosctl deletes them, one by one
+      kubernetes  changes --workload; its controller restarts the pods, so a
+                  whole pass is one step; with updateStrategy OnDelete
+                  eosctl deletes them, one by one
       sandbox     restarts the workers of a sandbox
 
     \b

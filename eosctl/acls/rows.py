@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from eosctl.acls.rules import RightVerdict
 from eosctl.core.wording import counted
-from eosctl.foreign import lines_of, printable
-from eosctl.output.cells import TOTAL, Brief, format_cell, summary_lines
+from eosctl.foreign import lines_of
+from eosctl.output.cells import TOTAL, Brief, summary_lines
 from eosctl.output.rows import Counts, FindingRow, Header, Kind, Printed, Schema, Text, UnseenParts
+from eosctl.output.text import findings_text
 from eosctl.report import Report
 
 
@@ -127,14 +128,6 @@ class UndoData(Printed):
     undo: Annotated[str, "The commands that take away what was added."] | UnsetType = UNSET
 
 
-def _findings(report: Report) -> Iterable[str]:
-    """Yield each finding with its fix, then the summary."""
-    for row in report.rows_of(FindingRow):
-        yield f"{row.severity} {row.code} {format_cell(row.subject)}: {printable(row.message)}"
-        yield from (f"  fix: {line}" for line in lines_of(row.fix))
-    yield from summary_lines(report)
-
-
 def _undo(report: Report) -> Iterable[str]:
     """Yield the summary, then a line to paste for each command that removes an added ACL; a plan only counts them."""
     yield from summary_lines(replace(report, data={}))
@@ -166,7 +159,7 @@ ACLS_CHECK = Kind(
     row=FindingRow,
     summary=CheckSummary,
     data=RightsData,
-    text=Text(columns=(), lines=_findings, empty="Every right is there.", prose=False),
+    text=findings_text("Every right is there."),
 )
 ACLS_APPLY_PLAN = Kind(
     "acls-apply-plan",

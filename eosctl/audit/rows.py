@@ -140,7 +140,7 @@ def audit_lines(report: Report) -> Iterable[str]:
         yield from (f"not covered: {printable(text)}" for text in each.not_covered)
         yield from (f"not seen: {printable(text)}" for text in each.window.unseen)
         if each.verdict is Verdict.NOT_EXACTLY_ONCE:  # else they are why
-            yield from (f"not proven either: {printable(text)}" for text in each.unproven)
+            yield from (f"also not proven: {printable(text)}" for text in each.unproven)
         yield ""
     if report.rows:
         yield from finding_lines(report)

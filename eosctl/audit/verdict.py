@@ -277,7 +277,7 @@ _SENTENCES: Mapping[Code, str] = {
     codes.ZOMBIE_WROTE: "{count} by a producer that had a successor",
     codes.COMMIT_MARKERS_MISSING: "{count} with {records} committed elsewhere, and without a marker here",
     codes.FOREIGN_PRODUCER: "{count} by {whom}",
-    codes.PRODUCER_UNKNOWN: "{count} in transactions of a producer that nobody knows",
+    codes.PRODUCER_UNKNOWN: "{count} in transactions of an unknown producer",
     codes.CRC_WRONG: "{count} with a wrong checksum",
 }
 _RECORD_SENTENCES: Mapping[Code, str] = {

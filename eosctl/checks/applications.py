@@ -160,7 +160,7 @@ def _initialised_often(app: App, wanted: ApplicationsToCheck) -> Iterator[Findin
     except EosctlError as exc:
         yield Finding(
             codes.INITIALISATIONS_UNREAD, INFO, "applications",
-            f"how often producers were made anew is not known: {exc.message}", codes.INITIALISATIONS_UNREAD.next,
+            f"how often producers were recreated is not known: {exc.message}", codes.INITIALISATIONS_UNREAD.next,
             certain=False,
         )  # fmt: skip
         return
@@ -172,7 +172,7 @@ def _initialised_often(app: App, wanted: ApplicationsToCheck) -> Iterator[Findin
             codes.INITIALISED_OFTEN, WARNING, name,
             f"{counted(len(its), 'transactional id')} of {name} {'was' if len(its) == 1 else 'were'} initialised "
             f"{_LEAST_INITIALISED} times or more in the last 10 minutes ({most}: {its[most]:,} times): its producers "
-            "are made anew again and again, or two producers use one id in turn, which the coordinators' log does not "
+            "are recreated again and again, or two producers use one id in turn, which the coordinators' log does not "
             "tell apart",
             f"See the application's log: ProducerFencedException where two use an id. `eosctl txn log --all-records "
             f"{arguments(most)}` shows when.",

@@ -229,13 +229,13 @@ ID_USED_IN_TURN = finding(
 INITIALISED_OFTEN = finding(
     "initialised_often",
     "An id of an application was initialised five times or more in the last ten minutes, by the coordinators' log: its "
-    "producer is made anew again and again, or two producers use the id in turn and fence each other. Each takes an "
+    "producer is recreated again and again, or two producers use the id in turn and fence each other. Each takes an "
     "epoch.",
     "The application's log says which: ProducerFencedException where two use it.",
 )
 INITIALISATIONS_UNREAD = finding(
     "initialisations_unread",
-    "How often producers of an application were made anew is not known: the coordinators' log could not be read.",
+    "How often producers of an application were recreated is not known: the coordinators' log could not be read.",
     "Grant READ on __transaction_state, or read the application's log.",
 )
 CONFIG_WRITTEN_AGAIN = finding(
@@ -305,7 +305,7 @@ ON_TWO_CLUSTERS = finding(
     "on_two_clusters",
     "A source connector exists in this group and in that of a profile (--with), and runs in one of them, as after a "
     "move.",
-    "None, until it is not needed there any more.",
+    "Do not start it there again. After a move: `eosctl connectors move --connector NAME --delete`.",
 )
 OTHER_GROUP_UNSEEN = finding(
     "other_group_unseen",

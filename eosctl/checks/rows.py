@@ -206,8 +206,8 @@ METRICS = Kind(
     summary=MetricsSummary,
     text=Text(
         columns=(
-            *("connector", "task", "transaction_size_min", "transaction_size_avg", "transaction_size_max"),
-            *("source_record_poll_rate", "source_record_write_rate", "transaction_timeout_ms", "open_ms", "url"),
+            *("connector", "task", "transaction_size_min?", "transaction_size_avg?", "transaction_size_max"),
+            *("source_record_poll_rate?", "source_record_write_rate?", "transaction_timeout_ms", "open_ms?", "url"),
         ),
         lines=_task_findings,
     ),

@@ -14,6 +14,10 @@ from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.wording import rfc3339
 from eosctl.foreign import arguments, shell_word
 from eosctl.group.observation.rules import ObservedConnector
+from eosctl.move import codes as move_codes
+from eosctl.move.journal import Direction, read_moves
+from eosctl.move.sides import JOURNAL as MOVES
+from eosctl.move.sides import move_command
 from eosctl.offsets import codes as switch_codes
 from eosctl.offsets.switch.journal import newest_target, unfinished_switch
 from eosctl.offsets.switch.traces import begun_before_the_config
@@ -31,7 +35,7 @@ from eosctl.upgrade.roll.undo import command_to_resume
 def unfinished_work(
     app: App, cluster_id: str, *, connectors: Iterable[ObservedConnector], config: ConfigState | None = None
 ) -> Iterator[Finding]:
-    """Yield the group's upgrade, and its connectors' switches and rescues, that were begun here and are not over.
+    """Yield the group's upgrade, and its connectors' moves, switches and rescues, begun here and not over.
 
     `connectors` are the existing ones; `config` is the state of the config topic, without which no rescue is judged.
     Raises EosctlError where a journal can't be read.
@@ -42,7 +46,8 @@ def unfinished_work(
     at_rest = []
     for each in connectors:
         state = None if config is None else config.connectors.get(each.name)
-        here = list(_switch(app, cluster_id, each.name, each.states.get("connector", "unknown")))
+        shown = each.states.get("connector", "unknown")
+        here = [*_move(app, cluster_id, each.name, shown), *_switch(app, cluster_id, each.name, shown)]
         yield from here
         if state is not None:
             moved = [] if here else list(_moved(app, cluster_id, state))
@@ -91,6 +96,25 @@ def _switch(app: App, cluster_id: str, connector: str, state: str) -> Iterator[F
         f"a switch of {connector} {moves}, is not over: the connector is {state}, and was "
         f"{begun.state} before",
         f"`{on}` goes on, `{back}` goes back.", journal.holder(),
+    )  # fmt: skip
+
+
+def _move(app: App, cluster_id: str, connector: str, state: str) -> Iterator[Finding]:
+    """Yield a move to another Connect group, or back, that was begun for this connector and is not over."""
+    journal = journal_of(app, MOVES, connector, cluster_id=cluster_id)
+    begun = read_moves(journal).unfinished
+    if begun is None:
+        return
+    doing = {Direction.THERE: "a move", Direction.BACK: "a move back", Direction.DELETE: "a deletion after a move"}
+    preposition = "from" if begun.direction is Direction.BACK else "to"
+    on, back = (f"`{move_command(connector, flag)}`" for flag in ("--resume", "--back"))
+    yield _finding(
+        move_codes.MOVE_UNFINISHED, connector,
+        f"{doing[begun.direction]} of {connector} {preposition} group {begun.group_id} (profile {begun.to}), begun "
+        f"{rfc3339(begun.began_ms)}, is not over; done: {', '.join(dict.fromkeys(begun.done)) or 'nothing'}; the "
+        f"connector is {state} here, and was {begun.state} before",
+        f"{on} goes on, {back} goes back." if begun.direction is Direction.THERE else f"{on} goes on.",
+        journal.holder(),
     )  # fmt: skip
 
 

@@ -122,7 +122,7 @@ class TopicsLook:
             if len(topics) > 1:
                 half = len(topics) // 2
                 return {**self._bounds(store, topics[:half]), **self._bounds(store, topics[half:])}
-            if counted:  # it may have been made anew
+            if counted:  # it may have been recreated
                 del self.partitions[topics[0]]
                 return self._bounds(store, topics)
             self.failing[topics[0]] = exc

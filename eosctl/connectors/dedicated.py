@@ -16,7 +16,7 @@ from eosctl.connectors import codes
 from eosctl.core.allowances import Waiver
 from eosctl.core.clients.own_brokers import OwnBrokers, brokers_of_ids, own_brokers
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.java.properties import PROVIDER
+from eosctl.core.java.properties import is_reference
 from eosctl.core.offsets.names import PLACE, topic_for
 from eosctl.core.wording import is_topic_name
 from eosctl.deadline import Deadline
@@ -104,7 +104,7 @@ def gather_dedicated_topics(app: App, topics: TopicReader, *, pattern: str | Non
 
 def describe_unknown(connector: str, value: str) -> str:
     """Explain why the dedicated topic of a connector is not known."""
-    why = "which only its worker can resolve" if PROVIDER.search(value) else "which can't be a topic"
+    why = "which only its worker can resolve" if is_reference(value) else "which can't be a topic"
     return f"connector {connector}: its {TOPIC_PROPERTY} is {value}, {why}"
 
 

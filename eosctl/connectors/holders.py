@@ -25,6 +25,7 @@ from eosctl.errors import DeadlineError, EosctlError, RefusedError
 from eosctl.group.gather import discover_urls, in_turn, no_answer, read_group, worker_id_of
 from eosctl.group.members import STABLE, ConnectGroup, ConnectMember
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
+from eosctl.group.topics import find_config_topic
 from eosctl.ports import ConnectWorker
 
 # what REST shows until a task has started, which takes a Debezium minutes: it has its producer by then
@@ -183,7 +184,7 @@ class TaskHolders(Struct, frozen=True):
 
     def ending(self) -> list[HeldTask]:
         """Return the tasks that are about to end: a member holds them, and their connector is STOPPED or deleted."""
-        if not self._may_be_of_the_group():
+        if not self.may_be_of_the_group():
             return []
         return [
             task
@@ -197,7 +198,7 @@ class TaskHolders(Struct, frozen=True):
         others = [task.holding for work, task in self.tasks.items() if work not in ending]
         return bool(ending) and set(others) <= {Holding.FREE, Holding.FAILED}
 
-    def _may_be_of_the_group(self) -> bool:
+    def may_be_of_the_group(self) -> bool:
         """Check whether workers answered whose tasks do not show that they belong to another group."""
         at = {task.worker_id for entry in self.connectors.values() for task in entry.tasks}
         members = member_ids(self.group)
@@ -223,6 +224,23 @@ def holders_of_shown(app: App, connectors: Collection[str], shown: Mapping[str, 
     if app.target.client is None or app.target.group_id is None:
         return judge_holders(connectors, shown, None, None)
     return judge_holders(connectors, shown, *group_or_doubt(app))
+
+
+def asks_to_start(app: App, connector: str) -> bool:
+    """Check whether the group's config topic asks for a connector that is not STOPPED; one that it lacks is not to run.
+
+    REST shows the state that a connector has: for a moment after a request that is another one. Raises EosctlError
+    without a config topic.
+    """
+    with app.topics() as topics:
+        found = find_config_topic(app, topics)
+    if found is None:
+        raise EosctlError(
+            f"topic {app.target.config_topic} does not exist, so whether {connector} was asked to start is not known",
+            hint="Name the config topic of the workers' group: --config-topic, or config_topic of the profile.",
+        )
+    known = found.state.connectors.get(connector)
+    return known is not None and known.config is not None and known.target_state != _STOPPED
 
 
 def is_at_rest(app: App, connector: str, shown: ConnectorEntry) -> bool:

@@ -142,6 +142,10 @@ class Placement(Struct, frozen=True):
     offline: tuple[int, ...] = ()
 
 
+NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The id of any topic where brokers do not report ids (Metadata before version 10, Kafka 2.8: KIP-516)."""
+
+
 class TopicDescription(Struct, frozen=True):
     """A topic as the cluster describes it; `config` holds the effective values, empty where they may not be read."""
 

@@ -49,6 +49,23 @@ KEPT_BY_OPERATOR = warning(
     "The file is a KafkaConnector: where Strimzi's operator keeps the connectors of a group, it undoes what others do.",
     "Apply the resource there, too, in state stopped until the offsets are in place; or let only one of both do it.",
 )
+FORMER_TASKS_NOT_FENCED = warning(
+    "former_tasks_not_fenced",
+    "The tasks of a deleted connector of that name could not be fenced: one that is still alive may commit offsets "
+    "until Connect itself fences it, when the new connector starts.",
+    "Grant DESCRIBE and WRITE on the transactional ids of the connector.",
+)
+SPELLING_GUESSED = warning(
+    "spelling_guessed",
+    "A body has no bytes of keys: source partitions with several members are written as Connect's REST interface spells "
+    "them, and a connector that spells them in another order does not find them.",
+    "Give the offsets as a record file (`eosctl offsets export`), or those of the connector that had them.",
+)
+NOT_WATCHED = warning(
+    "not_watched",
+    "The connector does not run: whether it goes on from its offsets with the new config shows only when it does.",
+    "Resume it, and look at what it commits: `eosctl offsets list --connector NAME`.",
+)
 STATE_STAYS = warning(
     "state_stays",
     "The file says another state than the connector has; only its config is changed.",
@@ -57,7 +74,7 @@ STATE_STAYS = warning(
 ALL_PARTITIONS_NEW = error(
     "all_partitions_new",
     "Since its config was changed, the connector has committed offsets of new source partitions only, as one that "
-    "starts over.",
+    "starts over. `doctor` reports it of any change as `source_partitions_changed`.",
     "Stop it, put the former config back, and see `eosctl connectors diff` for what names source partitions.",
 )
 SOME_PARTITIONS_NEW = warning(

@@ -13,10 +13,11 @@ from eosctl.connectors.definition import ConnectorDefinition
 from eosctl.connectors.look import RUNNING, STOPPED, describe_store
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.clients.hidden_secrets import hide_secrets
+from eosctl.core.ids import connector_path
 from eosctl.core.wording import counted, rfc3339
 from eosctl.create import codes
 from eosctl.create.given import GivenOffsets
-from eosctl.create.place import ConnectorPlacement, kept_keys, plan_placement
+from eosctl.create.place import ConnectorPlacement, kept_keys, plan_placement, refuse_running_origin
 from eosctl.create.rows import CONNECTORS_CREATE_PLAN, CONNECTORS_CREATE_RESULT, PlacedData, PlacedSummary, Start
 from eosctl.create.steps import (
     CHECK,
@@ -27,6 +28,8 @@ from eosctl.create.steps import (
     WRITE,
     check_offsets,
     create_stopped,
+    fence_former,
+    missing_offsets,
     resume,
     watch,
     write_offsets,
@@ -57,11 +60,15 @@ class CreateRequest(Struct, frozen=True):
 
 
 class UnfinishedCreate(Struct, frozen=True):
-    """A run that was begun and not ended: the steps `done`, and those that were `started`."""
+    """A run that was begun and not ended: the steps `done`, and those that were `started`.
+
+    `origin` is where the given offsets come from, in words; None if none were given.
+    """
 
     time_ms: int
     done: tuple[str, ...] = ()
     started: tuple[str, ...] = ()
+    origin: str | None = None
 
 
 class _Step(Struct, frozen=True):
@@ -90,7 +97,7 @@ def unfinished_create(journal: Journal) -> UnfinishedCreate | None:
     for entry in journal.read(_ENTRIES):
         match entry:
             case UnfinishedCreate():
-                begun = UnfinishedCreate(entry.time_ms)
+                begun = UnfinishedCreate(entry.time_ms, origin=entry.origin)
             case _Start(step) if begun is not None:
                 begun = replace(begun, started=(*begun.started, step))
             case _Done(step) if begun is not None:
@@ -133,6 +140,9 @@ def plan_create(app: App, request: CreateRequest) -> CreatePlan:
         app, request.definition, request.given, state=state, allowances=request.allowances, ours=begun is not None
     )
     entry = placement.site.connectors.get(name)
+    if entry is None and name not in placement.site.configured:
+        begun = None  # what that run has made, if anything, is deleted
+    _refuse_other_order(name, request, begun)
     steps = [CREATE, *([WRITE] if request.given is not None else []), CHECK]
     if placement.state != STOPPED:
         steps += [RESUME, WATCH]
@@ -143,8 +153,21 @@ def plan_create(app: App, request: CreateRequest) -> CreatePlan:
                 hint=f"Stop it (`eosctl connectors stop {arguments(name)}`), then run again.",
             )
         steps = [WATCH] if placement.state != STOPPED else []
+        placement = replace(placement, offsets=None, refusal=None)  # it has moved on from them
     done = tuple(step for step in (() if begun is None else begun.done) if step not in steps)
     return CreatePlan(placement, tuple(steps), done, begun, journal)
+
+
+def _refuse_other_order(name: str, request: CreateRequest, begun: UnfinishedCreate | None) -> None:
+    """Raise RefusedError where an earlier run was to give it offsets, has not written them, and this one has none."""
+    if begun is None or begun.origin is None or request.given is not None or WRITE in begun.done:
+        return
+    raise RefusedError(
+        f"creating {name} was begun with the offsets of {begun.origin}, which it does not have yet: without them it "
+        "would not start there; nothing was written",
+        hint="Run the same command again, with --offsets. To begin anew, take away what is there: DELETE "
+        f"{connector_path(name)}.",
+    )
 
 
 def apply_create(app: App, plan: CreatePlan, request: CreateRequest) -> Report:
@@ -158,9 +181,14 @@ def apply_create(app: App, plan: CreatePlan, request: CreateRequest) -> Report:
         journal=plan.journal,
         subject=f"connector {placement.name}",
         recheck=lambda: _require_unchanged(app.with_whole_timeout(), plan, request),
-        begin=lambda: None if plan.begun else Note("begin", {"connector": placement.name, "state": placement.state}),
+        begin=lambda: None if plan.begun else _begin(placement),
     )
     return result_report(app.with_whole_timeout(), plan, carry_out(work))
+
+
+def _begin(placement: ConnectorPlacement) -> Note:
+    origin = None if placement.given is None else placement.given.origin
+    return Note("begin", {"connector": placement.name, "state": placement.state, "origin": origin})
 
 
 def _require_unchanged(app: App, plan: CreatePlan, request: CreateRequest) -> None:
@@ -177,10 +205,38 @@ def _require_unchanged(app: App, plan: CreatePlan, request: CreateRequest) -> No
         )
 
 
+def _write(app: App, placement: ConnectorPlacement) -> StepDone:
+    """Fence former tasks of that name, then write the given offsets."""
+    fenced, problems = fence_former(app, placement)
+    done = write_offsets(app, placement, placement.given)
+    detail = ", ".join(filter(None, (done.detail, fenced)))
+    return replace(done, detail=detail, problems=(*done.problems, *problems))
+
+
+def _check(app: App, placement: ConnectorPlacement) -> StepDone:
+    """Check that Connect finds the offsets of the store, and, last of all, that these are the given ones as they are now.
+
+    Raises RefusedError where the connector that had them was started since, or somebody wrote others.
+    """
+    done, given = check_offsets(app, placement), placement.given
+    if given is not None:
+        now = given.renewed(app, placement.name)
+        running = refuse_running_origin(placement.name, now, placement.allowances)
+        if running is not None:
+            raise running
+        if missing_offsets(app, placement, given if now.running else now).sends():
+            raise RefusedError(
+                f"the offsets of {placement.name} are not those of {given.origin} any more: a task has committed, or "
+                "somebody wrote; it was not started",
+                hint="Plan again: run the same command.",
+            )
+    return done
+
+
 _STEPS: Mapping[str, Callable[[App, ConnectorPlacement], StepDone]] = {
     CREATE: create_stopped,
-    WRITE: lambda app, placement: write_offsets(app, placement, placement.given),
-    CHECK: check_offsets,
+    WRITE: _write,
+    CHECK: _check,
     RESUME: resume,
     WATCH: watch,
 }

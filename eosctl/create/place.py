@@ -41,6 +41,7 @@ from eosctl.errors import RefusedError
 from eosctl.foreign import arguments, shell_word
 from eosctl.offsets.edit.edit import plan_reset
 from eosctl.offsets.files.importing import import_problems, plan_import
+from eosctl.offsets.files.offsets_file import BODY
 from eosctl.offsets.history.config_changes import ConfigEffect, compare_configs, starts_over
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
@@ -113,7 +114,7 @@ def plan_placement(
     effect = compare_configs(None, definition.config, [key.partition for key in keys])
     twins = _twins(definition, keys, site, found)
     refusals = [
-        None if ours else _refuse_left(name, store, left, offsets, allowances=allowances),
+        _refuse_replacing(name, store, offsets, allowances=allowances),
         _refuse_twins(name, twins.certain, given, allowances),
         _refuse_starting_over(name, given, effect, allowances),
     ]
@@ -121,7 +122,7 @@ def plan_placement(
     problems = [
         *(_of_start(name, store, left, given) if brokers is None else [_not_looked_at(name, brokers)]),
         *_of_global(app, name, store, found),
-        *_of_strimzi(definition),
+        *strimzi_problems(definition),
         *(() if given is None else given.problems),
         *(() if offsets is None else offsets.problems),
         *(() if fresh is None else [fresh.as_warning()]),
@@ -212,7 +213,17 @@ def plan_given(
     others = [key for key in live_keys(present, name) if key.raw not in kept]
     writes = planned.writes.followed_by(PlannedWrites.of(list(plan_reset({GLOBAL: present}, others))))
     plan = write_plan(CREATE, writes, found, allowances=allowances)
-    return replace(plan, problems=(*plan.problems, *import_problems(given.file, planned)))
+    return replace(plan, problems=(*plan.problems, *import_problems(given.file, planned), *_guessed(given, plan)))
+
+
+def _guessed(given: GivenOffsets, plan: OffsetWritePlan) -> Iterable[Problem]:
+    """Warn of keys whose spelling is that of Connect's REST interface, and may not be the connector's."""
+    if given.file.places != BODY:
+        return
+    several = [key for key in kept_keys(plan) if len(key.partition or {}) > 1]
+    if several:
+        message = f"{given.origin} does not say how {counted(len(several), 'key')} of several members are spelled"
+        yield Problem(codes.SPELLING_GUESSED, message, codes.SPELLING_GUESSED.next)
 
 
 def live_keys(store: Store, name: str) -> list[OffsetKey]:
@@ -265,20 +276,21 @@ def _refuse_own_brokers(app: App, definition: ConnectorDefinition, given: GivenO
         )
 
 
-def _refuse_left(
-    name: str,
-    store: str,
-    left: list[OffsetKey],
-    offsets: OffsetWritePlan | None,
-    *,
-    allowances: Allowances,
+def _refuse_replacing(
+    name: str, store: str, offsets: OffsetWritePlan | None, *, allowances: Allowances
 ) -> RefusedError | None:
-    """Return the refusal to replace offsets that a deleted connector left; None if they are those that are given."""
-    if offsets is None or not left or not offsets.sends() or allowances.overwrite_offsets:
+    """Return the refusal to replace offsets of that name, which a deleted connector left or tasks have committed since.
+
+    An earlier run of the same work replaces nothing: what it wrote has the given values already.
+    """
+    if offsets is None or allowances.overwrite_offsets:
+        return None
+    replaced = sum(live(write.before) is not None for write in offsets.sends())
+    if not replaced:
         return None
     return RefusedError(
-        f"{describe_store(store)} has {counted(len(left), 'offset')} of {name} already, as a deleted connector left "
-        f"them, and {counted(len(offsets.sends()), 'write')} would change them; nothing was written",
+        f"{describe_store(store)} has {counted(replaced, 'offset')} of {name} already, with other values than those "
+        "that are given; nothing was written",
         hint=f"`eosctl offsets list --connector {shell_word(name)}` shows them: without --offsets the connector goes "
         f"on from there. {Waiver.OVERWRITE_OFFSETS} replaces them, and keeps a backup.",
     )
@@ -288,22 +300,27 @@ def _refuse_twins(
     name: str, twins: tuple[str, ...], given: GivenOffsets | None, allowances: Allowances
 ) -> RefusedError | None:
     """Return the refusal of a second connector on source partitions that a running one reads."""
-    if allowances.read_twice:
-        return None
-    if given is not None and given.running is not None:
-        where = "" if given.profile is None else f" at profile {given.profile}"
-        return RefusedError(
-            f"{given.running}{where} is not stopped: its offsets move on, and {name} would read the same; nothing was "
-            "written",
-            hint=f"Stop it ({stop_request(given.connector, profile=given.profile)}), then run again. "
-            f"{Waiver.READ_TWICE} reads the source twice.",
-        )
-    if not twins:
+    if given is not None and (running := refuse_running_origin(name, given, allowances)):
+        return running
+    if not twins or allowances.read_twice:
         return None
     return RefusedError(
         f"{', '.join(twins)} is not stopped, and reads source partitions that {name} would read; nothing was written",
         hint=f"Stop it first (`eosctl connectors stop {arguments(twins[0])}`). {Waiver.READ_TWICE} delivers each "
         "record twice.",
+    )
+
+
+def refuse_running_origin(name: str, given: GivenOffsets, allowances: Allowances) -> RefusedError | None:
+    """Return the refusal of the offsets of a connector that runs."""
+    if given.running is None or allowances.read_twice:
+        return None
+    where = "" if given.profile is None else f" at profile {given.profile}"
+    return RefusedError(
+        f"{given.running}{where} is not stopped: its offsets move on, and {name} would read the same; {name} was not "
+        "started",
+        hint=f"Stop it ({stop_request(given.connector, profile=given.profile)}), then run again. "
+        f"{Waiver.READ_TWICE} reads the source twice.",
     )
 
 
@@ -346,7 +363,8 @@ def _of_global(app: App, name: str, store: str, found: OffsetStores) -> Iterable
         yield Problem(codes.OTHER_OFFSETS_IN_GLOBAL, message, codes.OTHER_OFFSETS_IN_GLOBAL.next)
 
 
-def _of_strimzi(definition: ConnectorDefinition) -> Iterable[Problem]:
+def strimzi_problems(definition: ConnectorDefinition) -> Iterable[Problem]:
+    """Warn where Strimzi's operator may keep the connector as its own resource says."""
     if definition.cluster is not None:
         message = f"{definition.source} is a KafkaConnector of the cluster {definition.cluster}, which Strimzi may keep"
         yield Problem(codes.KEPT_BY_OPERATOR, message, codes.KEPT_BY_OPERATOR.next)

@@ -10,7 +10,7 @@ from eosctl.foreign import printable
 from eosctl.offsets.configs.rows import PartitionRow, PropertyPart, property_lines
 from eosctl.offsets.switch.rows import StepRow
 from eosctl.offsets.write_rows import CopiedRow, TopicPart, new_topic_lines
-from eosctl.output.cells import format_cell, summary_lines
+from eosctl.output.cells import TOTAL, format_cell, summary_lines
 from eosctl.output.rows import Printed, Text, plan_and_result
 from eosctl.report import Report
 
@@ -24,7 +24,7 @@ class PlacedSummary(Printed):
     connector: Annotated[str, "The connector."]
     steps: Annotated[int, "Steps in all."]
     to_do: Annotated[int, "Steps that are not done."]
-    offsets: Annotated[int, "Offsets that it has before it starts."]
+    offsets: Annotated[int, "Offsets that it has before it starts.", TOTAL]
 
 
 class PlacedData(Printed):
@@ -68,7 +68,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"journal: {format_cell(data.journal)}"
 
 
-_TEXT = Text(columns=("step", "outcome", "action", "detail"), lines=_lines)
+_TEXT = Text(columns=("step", "outcome", "action", "detail?"), lines=_lines)
 CONNECTORS_CREATE_PLAN, CONNECTORS_CREATE_RESULT = plan_and_result(
     "connectors-create",
     "The steps that create a connector.",
@@ -87,7 +87,7 @@ class AppliedSummary(Printed):
     state: Annotated[str, "The state of the connector before."]
     steps: Annotated[int, "Steps in all; none if the connector has this config already."]
     to_do: Annotated[int, "Steps that are not done."]
-    properties: Annotated[int, "Settings that differ."]
+    properties: Annotated[int, "Settings that differ.", TOTAL]
 
 
 class AppliedData(Printed):
@@ -119,5 +119,5 @@ CONNECTORS_APPLY_PLAN, CONNECTORS_APPLY_RESULT = plan_and_result(
     row=StepRow,
     summary=AppliedSummary,
     data=AppliedData,
-    text=Text(columns=("step", "outcome", "action", "detail"), lines=_applied_lines, empty="Nothing to do."),
+    text=Text(columns=("step", "outcome", "action", "detail?"), lines=_applied_lines, empty="Nothing to do."),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import OtherCluster, servers_of
@@ -40,6 +41,7 @@ from eosctl.errors import (
     RefusedError,
     StalePlanError,
 )
+from eosctl.fence.connect import fence_former_tasks
 from eosctl.foreign import arguments, shell_word
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.steps import StepDone, before_the_start, lost_partitions, other_keys_problem
@@ -100,6 +102,9 @@ def _await_shown(app: App, placement: ConnectorPlacement, *, made: bool) -> Conn
             continue
         if now.state == STOPPED and not now.task_count:
             return now
+        if now.state == STOPPED:  # below 3.8 the task configs of a deleted connector are its, until it is stopped again
+            app.worker(url).set_state(name, "stop")
+            return await_stopped(app, name, url, hint=GOES_ON)
         if now.state in _UNDECIDED and not now.task_count:
             continue
         if not made:
@@ -128,11 +133,7 @@ def write_offsets(
     if given is None:
         return StepDone("it has the offsets that are there")
 
-    def compare() -> OffsetWritePlan:
-        topic = topic_of(app, placement.store)
-        found = gather_topics(app, [app.target.offset_topic], if_there=[topic])
-        return plan_given(app, placement.name, placement.store, given, found, allowances=placement.allowances)
-
+    compare = partial(missing_offsets, app, placement, given)
     plan = compare()
     if not plan.sends():
         return StepDone("all of them are there")
@@ -148,6 +149,30 @@ def write_offsets(
         raise EosctlError(f"writing the offsets failed: {first}", hint=f"Its backup: {backup}. {GOES_ON}")
     written = report.summary_of(ResultSummary).written
     return StepDone(f"{counted(written, 'offset')} written and read back", merged=(report,))
+
+
+def missing_offsets(app: App, placement: ConnectorPlacement, given: GivenOffsets) -> OffsetWritePlan:
+    """Plan the writes that the store of the connector needs now to have the given offsets, and no others."""
+    found = gather_topics(app, [app.target.offset_topic], if_there=[topic_of(app, placement.store)])
+    return plan_given(app, placement.name, placement.store, given, found, allowances=placement.allowances)
+
+
+def fence_former(app: App, placement: ConnectorPlacement) -> tuple[str, tuple[Problem, ...]]:
+    """Fence the tasks of a deleted connector of that name, as they may commit offsets after the given ones are written.
+
+    Return what was done. Connect keeps the task-count record of a deleted connector, and fences by it when the new one
+    starts: that is later, and what failed here is a warning.
+    """
+    if any(each.code == codes.IDS_CLASH for each in placement.problems):
+        return "", ()
+    try:
+        return fence_former_tasks(app, placement.name, tasks=0), ()
+    except EosctlError as exc:
+        message = (
+            f"whether a task of a deleted connector {placement.name} can still commit offsets is not known: "
+            f"{exc.message}"
+        )
+        return "", (Problem(codes.FORMER_TASKS_NOT_FENCED, message, codes.FORMER_TASKS_NOT_FENCED.next),)
 
 
 def _is_part(plan: OffsetWritePlan, planned: OffsetWritePlan) -> bool:
@@ -175,7 +200,7 @@ def check_offsets(app: App, placement: ConnectorPlacement) -> StepDone:
     patience = Deadline.after(min(_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
     for _ in patience.rounds(POLL_S):
         shown = worker.offsets(name)
-        lost, others = lost_partitions(name, shown, keys)
+        lost, others = lost_partitions(name, _of_store(name, shown, keys), keys)
         wrong = [*(entry.get("partition") for entry in lost), *_not_shown(name, shown, values)]
         if not wrong:
             break
@@ -190,6 +215,17 @@ def check_offsets(app: App, placement: ConnectorPlacement) -> StepDone:
         problem = other_keys_problem(others)
         return StepDone(problem.message, problems=(problem,))
     return StepDone(f"Connect finds {counted(len(keys), 'offset')}" if keys else "it has no offsets")
+
+
+def _of_store(
+    name: str, shown: Sequence[Mapping[str, object]], keys: Sequence[OffsetKey]
+) -> list[Mapping[str, object]]:
+    """Return the entries of source partitions that the store has an offset of.
+
+    With a topic of its own, a worker shows those of the global topic, too, and no offset with them.
+    """
+    identities = {key.identity for key in keys}
+    return [entry for entry in shown if _identity(name, entry.get("partition")) in identities]
 
 
 def _not_shown(

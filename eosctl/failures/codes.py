@@ -395,7 +395,7 @@ REPLICATION_SLOT_TAKEN = finding(
 SCHEMA_HISTORY_MISSING = finding(
     "schema_history_missing",
     "Debezium's schema history is missing or not whole.",
-    "Have it made anew (snapshot.mode=recovery), where no table's structure was changed since the offset.",
+    "Have it recreated (snapshot.mode=recovery), where no table's structure was changed since the offset.",
 )
 SOURCE_NOT_REACHED = finding(
     "source_not_reached",
@@ -482,7 +482,7 @@ INSTANCE_ID_FENCED = finding(
 OFFSET_OUT_OF_RANGE = finding(
     "offset_out_of_range",
     "A topic does not have the offset that a consumer wants to read.",
-    "Retention deleted it, or the topic was made anew.",
+    "Retention deleted it, or the topic was recreated.",
 )
 STRIMZI_ANNOTATION_UNKNOWN = finding(
     "strimzi_annotation_unknown",

@@ -104,10 +104,8 @@ def fence_part(report: Report) -> FencePart:
     return FencePart(rows=list(report.rows_of(FenceRow)), summary=report.summary_of(FenceSummary))
 
 
-_BEFORE = (
-    *("transactional_id", "owner", "coordinator", "before.state", "before.producer_id", "before.producer_epoch"),
-    *("before.transaction_timeout_ms", "before.open_for?"),
-)
+_BEFORE = ("transactional_id", "owner", "before.state", "before.open_for?", "live.worker?", "before.producer_epoch")
+_WIDE = ("coordinator", "before.producer_id", "before.transaction_timeout_ms")
 _MOST_ROWS = 20
 FENCE_PLAN, FENCE_RESULT = plan_and_result(
     "fence",
@@ -117,14 +115,14 @@ FENCE_PLAN, FENCE_RESULT = plan_and_result(
     summary=FenceSummary,
     text=Text(
         columns=(*_BEFORE, "planned_outcome"),
-        wide=("live.worker",),
+        wide=_WIDE,
         empty="There is nothing to fence.",
         most_rows=_MOST_ROWS,
     ),
     result={
         "text": Text(
-            columns=(*_BEFORE, "after.producer_id", "after.producer_epoch", "outcome", "error.message?"),
-            wide=("confirmed_by", "live.worker"),
+            columns=(*_BEFORE, "after.producer_epoch", "outcome", "error.message?"),
+            wide=(*_WIDE, "after.producer_id", "confirmed_by"),
             empty="There was nothing to fence.",
             most_rows=_MOST_ROWS,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 from eosctl.output.cells import format_cell
@@ -28,6 +28,31 @@ class AssignedPart(Printed):
 
     connectors: Annotated[list[str], "The connectors that the worker runs."]
     tasks: Annotated[list[TaskPart], "The tasks that the worker runs."]
+
+    @Header("CONNECTORS")
+    def few_connectors(self) -> str:
+        """Return the connectors that the worker runs, or their number if there are many."""
+        return _names_or_number(self.connectors)
+
+    @Header("TASKS")
+    def few_tasks(self) -> str:
+        """Return the tasks that the worker runs, or their number if there are many."""
+        return _names_or_number([task.cell() for task in self.tasks])
+
+    def all_connectors(self) -> list[str] | None:
+        """Return the connectors that the worker runs, if there are many."""
+        return self.connectors if len(self.connectors) > _MOST_NAMES else None
+
+    def all_tasks(self) -> list[TaskPart] | None:
+        """Return the tasks that the worker runs, if there are many."""
+        return self.tasks if len(self.tasks) > _MOST_NAMES else None
+
+
+_MOST_NAMES = 9
+
+
+def _names_or_number(names: Sequence[str]) -> str:
+    return ", ".join(names) or "-" if len(names) <= _MOST_NAMES else f"{len(names):,}"
 
 
 class WorkerRow(Printed):
@@ -91,8 +116,8 @@ WORKERS_LIST = Kind(
     summary=WorkersSummary,
     data=GroupData,
     text=Text(
-        columns=(*_WORKER, "config_offset", "config_lag", "assigned.connectors", "assigned.tasks"),
-        wide=("member_id", "evidence"),
+        columns=(*_WORKER, "config_lag", "assigned.few_connectors", "assigned.few_tasks"),
+        wide=("member_id", "config_offset", "evidence", "assigned.all_connectors?", "assigned.all_tasks?"),
         lines=_group_line,
         empty=_EMPTY,
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from eosctl.core.offsets.views import KeyAction
 from eosctl.migrate.journal import Stage
@@ -217,6 +217,15 @@ def _migration_lines(report: Report) -> Iterable[str]:
 
 
 _KEYS = ("action", "connector_now", "partition_or_key", "before", "after", "reason", "target")
+
+
+def _compared_lines(report: Report) -> Iterable[str]:
+    """Yield how many keys were compared, and how many of them differ, if some do."""
+    counts = dict(report.summary)
+    zeros = [name for name, count in counts.items() if not count and not name.endswith("_compared")]
+    return summary_lines(report, wide_only=zeros)
+
+
 _MISMATCHES = Text(
     columns=("status", "side", "connector", "partition_or_key", "expected", "actual", "target"),
     empty="All keys are as they should be.",
@@ -246,5 +255,5 @@ OFFSETS_VERIFY = Kind(
     row=MismatchRow,
     summary=Counts,
     data=VerifyData,
-    text=_MISMATCHES,
+    text=structs.replace(_MISMATCHES, lines=_compared_lines),
 )

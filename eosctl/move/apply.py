@@ -16,7 +16,7 @@ from eosctl.connectors.look import named_cluster_id, reach_worker
 from eosctl.core.configs.records import Selection
 from eosctl.core.wording import counted
 from eosctl.deadline import Event
-from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, StalePlanError
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, NotFoundError, StalePlanError
 from eosctl.move import arrive, leave
 from eosctl.move.journal import Direction, MoveStep
 from eosctl.move.plan import MovePlan, MoveRequest, plan_move
@@ -39,7 +39,7 @@ def prepare_move(app: App, selection: Selection, request: MoveRequest, *, keep_g
     else:
         moves = [_planned(app, *each, request, keep_going=keep_going) for each in _selected(app, selection)]
     plans = [each for each in moves if isinstance(each, MovePlan)]
-    open_ones = [each for each in plans if each.steps or (each.begun is not None and not each.begun.ended)]
+    open_ones = [each for each in plans if each.is_open]
     apply = partial(apply_moves, app, moves, keep_going=keep_going) if open_ones else None
     return Plan(partial(show_moves, app, moves), _question(open_ones, request), apply, app.target)
 
@@ -92,11 +92,12 @@ def apply_moves(app: App, moves: Sequence[MovePlan | Stays], *, keep_going: bool
             continue
         try:
             progress = run_move(app, each)
-        except EosctlError as exc:
+        except (EosctlError, KeyboardInterrupt) as exc:
             if len(moves) == 1:
                 raise
-            done.append(Stays(each.connector, exc.message, exc))
-            over = not keep_going
+            error = exc if isinstance(exc, EosctlError) else InterruptedByUserError("interrupted before it was begun")
+            done.append(Stays(each.connector, error.message, error))
+            over = not keep_going or error.exit_code is ExitCode.INTERRUPTED
             continue
         done.append(MoveDone(each, progress))
         over = progress.interrupted or (progress.error is not None and not keep_going)
@@ -178,7 +179,7 @@ def _step(run: MoveRun, step: MoveStep) -> Step[MoveStepDone]:
         return done
 
     def after(done: MoveStepDone) -> Note:
-        cut = {} if done.left is None else {"left": done.left}
+        cut = {} if done.left is None else {"left": done.left, "left_ms": done.left_ms}
         return Note("done", {"step": step, "detail": done.detail, **cut})
 
     return Step(step, act, before=before, after=after)

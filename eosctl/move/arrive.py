@@ -17,8 +17,8 @@ from eosctl.core.wording import counted
 from eosctl.create.steps import check_offsets
 from eosctl.errors import DeadlineError, RefusedError
 from eosctl.move import codes
-from eosctl.move.journal import Direction, Ends, places_of
-from eosctl.move.offsets import offsets_topic
+from eosctl.move.journal import Direction, Ends, MoveStep, places_of
+from eosctl.move.offsets import Arrival, offsets_topic
 from eosctl.move.plan import MovePlan
 from eosctl.move.proof import ends_of, prove
 from eosctl.move.run import GOES_ON, MoveRun, MoveStepDone, arrival_of, config_of, placement_of
@@ -34,17 +34,24 @@ def check(run: MoveRun) -> MoveStepDone:
 
     Of a deletion: whether the connector runs on the other side, and has committed there.
     """
-    plan, side = run.plan, run.plan.target
+    plan = run.plan
     if plan.direction is Direction.DELETE:
         return _check_moved(plan)
-    arrival = arrival_of(plan)
-    if arrival.writes.sends():
-        raise RefusedError(
-            f"the offsets of {side.connector} in {side.where} are not those that were copied: somebody wrote since",
-            hint=GOES_ON,
-        )
+    arrival = _require_copied(plan)
     done = check_offsets(arrival.target.app(), placement_of(plan))
     return MoveStepDone(done.detail, problems=done.problems)
+
+
+def _require_copied(plan: MovePlan) -> Arrival:
+    """Return the offsets of both sides; raise RefusedError where they differ: somebody wrote since they were copied."""
+    arrival, side = arrival_of(plan), plan.target
+    if arrival.writes.sends():
+        raise RefusedError(
+            f"the offsets of {side.connector} in {side.where} are not those of {plan.origin.where}: somebody wrote "
+            "since they were copied, so it was not started",
+            hint=GOES_ON,
+        )
+    return arrival
 
 
 def _check_moved(plan: MovePlan) -> MoveStepDone:
@@ -76,13 +83,16 @@ def _check_moved(plan: MovePlan) -> MoveStepDone:
 def prepare_start(run: MoveRun) -> Ends:
     """Return the ends of its partitions on the side that it moves to; last of all, prove that it rests on the other.
 
-    Nothing comes between that look and its start but the entry in the journal.
+    Nothing comes between that look and its start but the entry in the journal. The offsets are compared once more: it
+    is at rest, too, when somebody has run it and stopped it again, as while this machine slept.
     """
     plan, side = run.plan, run.plan.target
     config = config_of(plan, side)
     topic = offsets_topic(side, config).topic
     run.commits = before_the_start(side.of_tasks(config), side.connector, topic)
     ends = ends_of(side, config, [*plan.facts.topics, topic])
+    if MoveStep.CHECK in plan.steps:
+        _require_copied(plan)
     require_at_rest(plan.origin, so_that=f"so it was not started in {side.where}")
     return ends
 

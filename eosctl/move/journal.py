@@ -54,8 +54,8 @@ class BegunMove(Struct, frozen=True):
 
     `state` and `tasks` are those that it had where it left. `settings` are the changes of its config, `***` for values
     that may be secrets. `started` and `done` are the steps of all runs so far. `left` are the ends of its partitions
-    when it had been stopped, at `left_ms`; `arrived` those on the other side before it was started there, at
-    `arrived_ms`.
+    when it had been stopped, at `left_ms` at the latest; `arrived` those on the other side before it was started
+    there, at `arrived_ms`.
     """
 
     direction: Direction
@@ -87,7 +87,11 @@ class BegunMove(Struct, frozen=True):
 
     def leads_to(self, other: BegunMove) -> bool:
         """Return whether both are about the same connector of the same group."""
-        return (self.name, self.cluster_id, self.group_id) == (other.name, other.cluster_id, other.group_id)
+        return self.name == other.name and self.is_in(other.cluster_id, other.group_id)
+
+    def is_in(self, cluster_id: str, group_id: str) -> bool:
+        """Return whether it moves to that group."""
+        return (self.cluster_id, self.group_id) == (cluster_id, group_id)
 
 
 class Moves(Struct, frozen=True):
@@ -132,6 +136,7 @@ class _Done(Struct, frozen=True):
     step: str
     time_ms: int
     left: Ends | None = None
+    left_ms: int | None = None
 
 
 _ENTRIES: Mapping[str, type[_Begin | _Start | _Done | EndEntry]] = {
@@ -182,5 +187,5 @@ def _noted(move: BegunMove, entry: _Start | _Done) -> BegunMove:
         return replace(
             move, started=(*move.started, entry.step), arrived=entry.arrived or move.arrived, arrived_ms=arrived_ms
         )
-    left_ms = move.left_ms if entry.left is None else entry.time_ms
+    left_ms = move.left_ms if entry.left is None else entry.left_ms or entry.time_ms
     return replace(move, done=(*move.done, entry.step), left=entry.left or move.left, left_ms=left_ms)

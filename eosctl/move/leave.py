@@ -12,7 +12,6 @@ from eosctl.core.ids import offsets_transactional_id, task_transactional_ids
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.wording import counted
 from eosctl.create.steps import create_stopped
-from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError
 from eosctl.fence.connect import stop_and_fence
 from eosctl.fence.rules import FENCE_TRANSACTION_TIMEOUT_MS
@@ -20,7 +19,7 @@ from eosctl.move.offsets import offsets_topic
 from eosctl.move.plan import MovePlan
 from eosctl.move.proof import ends_of
 from eosctl.move.run import GOES_ON, MoveRun, MoveStepDone, arrival_of, config_of, placement_of
-from eosctl.move.sides import Side, asked_state, require_at_rest
+from eosctl.move.sides import require_at_rest
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.write_rows import ResultData, ResultSummary
 from eosctl.offsets.writes import offsets_journal
@@ -28,8 +27,6 @@ from eosctl.report import Report
 
 _ENDS = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT, TransactionState.EMPTY)
 _ROUNDS = 3
-_SHOWS_S = 10.0
-"""The time for REST to show a state that was asked for."""
 
 
 def stop(run: MoveRun) -> MoveStepDone:
@@ -41,22 +38,8 @@ def stop(run: MoveRun) -> MoveStepDone:
         return MoveStepDone("it is not there any more")
     where = side.of_tasks(config)
     tasks = max(plan.tasks, side.now.task_count)
-    _await_asked_start(side)
     detail = stop_and_fence(side.pinned(), side.connector, side.url, tasks=tasks, hint=GOES_ON, where=where)
     return MoveStepDone(detail)
-
-
-def _await_asked_start(side: Side) -> None:
-    """Let a start arrive that was asked for and is not shown yet, as a killed run may leave it, and stop it then."""
-    if asked_state(side) == STOPPED:
-        return
-    app = side.pinned()
-    soon = Deadline.after(min(_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
-    for _ in soon.rounds(POLL_S):
-        now = side.look()
-        if now is None or now.state != STOPPED:
-            return
-    side.worker().set_state(side.connector, "stop")
 
 
 def settle(run: MoveRun) -> MoveStepDone:
@@ -76,12 +59,16 @@ def settle(run: MoveRun) -> MoveStepDone:
             raise DeadlineError(f"timed out while waiting for the transaction of {running[0]} to end", hint=GOES_ON)
     topic = offsets_topic(side, config).topic
     left = ends_of(side, config, [*plan.facts.topics, topic])
-    run.handover = replace(run.handover, left=left, left_ms=run.app.clock.now_ms())
+    known = run.handover
+    stopped_before = known.left is not None and (side.now is None or side.now.state == STOPPED)
+    left_ms = known.left_ms if stopped_before else run.app.clock.now_ms()
+    run.handover = replace(known, left=left, left_ms=left_ms)
     unseen = [state for state in found.values() if isinstance(state, KafkaFault) and not _is_unknown(state)]
     if unseen:
         some = f"{counted(len(unseen), 'transactional id')} can't be described ({unseen[0]})"
-        return MoveStepDone(f"whether a transaction is open is not seen: {some}; its offsets show it", left=left)
-    return MoveStepDone("no transaction of its tasks is open", left=left)
+        detail = f"whether a transaction is open is not seen: {some}; its offsets show it"
+        return MoveStepDone(detail, left=left, left_ms=left_ms)
+    return MoveStepDone("no transaction of its tasks is open", left=left, left_ms=left_ms)
 
 
 def _is_unknown(fault: KafkaFault) -> bool:

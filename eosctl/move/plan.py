@@ -99,6 +99,12 @@ class MovePlan(Struct, frozen=True):
         return self.here if self.direction is Direction.BACK else self.there
 
     @property
+    def is_open(self) -> bool:
+        """Whether anything is left to do, if only to end the journal: a deletion does, whoever has deleted it here."""
+        is_unfinished = self.begun is not None and not self.begun.ended
+        return bool(self.steps) or is_unfinished or self.direction is Direction.DELETE
+
+    @property
     def to(self) -> str:
         """The profile of the other group."""
         return str(self.there.profile)
@@ -116,19 +122,33 @@ def plan_move(app: App, connector: str, request: MoveRequest) -> MovePlan:
     """
     here = look_at_side(app, connector)
     moves = read_moves(here.journal())
-    request = _continued(request, moves, connector)
+    request = _continued(request, moves, connector, is_gone=here.now is None)
     to, name = _destination(request, moves, connector)
     there = look_at_side(app.elsewhere(to), name, profile=to)
     refuse_same_side(here, there)
+    _refuse_other_group(there, moves)
     plans = {Direction.THERE: _plan_there, Direction.BACK: _plan_back, Direction.DELETE: _plan_delete}
     return plans[request.direction](here, there, request, moves)
 
 
-def _continued(request: MoveRequest, moves: Moves, connector: str) -> MoveRequest:
+def _refuse_other_group(there: Side, moves: Moves) -> None:
+    """Raise RefusedError if the profile does not lead any more to the group where the connector was created."""
+    known = moves.there
+    if known is None or MoveStep.CREATE not in known.started or known.is_in(there.cluster_id, there.group_id):
+        return
+    raise RefusedError(
+        f"profile {there.profile} leads to group {there.group_id} of Kafka cluster {there.cluster_id}, and the move "
+        f"went to group {known.group_id} of {known.cluster_id}; nothing was changed",
+        hint="The profile was changed since. Let it lead there again.",
+    )
+
+
+def _continued(request: MoveRequest, moves: Moves, connector: str, *, is_gone: bool) -> MoveRequest:
     """Return the request; with --resume, in the direction of what was begun.
 
-    Raises NotFoundError without anything to go on with, or to go back from, RefusedError while another direction is
-    under way.
+    A connector that somebody has deleted here (`is_gone`) since it was started there has no step left but the end of
+    the journal: --delete. Raises NotFoundError without anything to go on with, or to go back from, RefusedError while
+    another direction is under way.
     """
     unfinished = moves.unfinished
     if request.resume:
@@ -146,8 +166,8 @@ def _continued(request: MoveRequest, moves: Moves, connector: str) -> MoveReques
             hint="The journal is kept where it was begun. Without it: `eosctl connectors move` from the other group.",
         )
     if unfinished is not None and unfinished.direction is not request.direction:
-        may_turn = unfinished.direction is Direction.THERE and request.direction is Direction.BACK
-        if not may_turn:
+        ways = {Direction.BACK} | ({Direction.DELETE} if is_gone and unfinished.may_have_run else set())
+        if unfinished.direction is not Direction.THERE or request.direction not in ways:
             raise _under_way(connector, unfinished)
     return request
 
@@ -340,7 +360,7 @@ def _with_audit(steps: tuple[MoveStep, ...]) -> tuple[MoveStep, ...]:
 def _plan_delete(here: Side, there: Side, request: MoveRequest, moves: Moves) -> MovePlan:
     moved = moves.there
     assert moved is not None  # noqa: S101 - _continued raises
-    if not moved.ended:
+    if not moved.ended and here.now is not None:
         raise RefusedError(
             f"the move of {here.connector} is not finished; nothing was changed",
             hint=f"Go on: {move_command(here.connector, '--resume')}",

@@ -69,9 +69,9 @@ def _exit_code(moves: Sequence[MoveDone | Stays]) -> ExitCode:
     """Return 130 after Ctrl-C, 7 where a connector did not move or nothing is proven, 3 for a verdict of no."""
     done = [each for each in moves if isinstance(each, MoveDone)]
     progress = [each.progress for each in done if each.progress is not None]
-    if any(each.interrupted for each in progress):
+    refused = [each.error for each in moves if isinstance(each, Stays) and each.error is not None]
+    if any(each.interrupted for each in progress) or any(each.exit_code is ExitCode.INTERRUPTED for each in refused):
         return ExitCode.INTERRUPTED
-    refused = any(isinstance(each, Stays) and each.error is not None for each in moves)
     if refused or len(progress) < len(done) or any(each.error is not None for each in progress):
         return ExitCode.PARTIAL
     verdicts = {proof.verdict for each in progress for step in each.done.values() if (proof := step.proof) is not None}

@@ -130,11 +130,9 @@ def _lines_of(move: MovePart) -> Iterator[str]:
     yield f"  journal: {format_cell(move.journal)}"
 
 
-_TEXT = Text(
-    columns=("connector", "step", "side", "outcome", "action", "before", "after", "detail"),
-    lines=_lines,
-    empty="Nothing to do.",
-)
+_STEPS, _STATES = ("connector", "step", "side", "outcome", "action"), ("before", "after")
+_TEXT = Text(columns=(*_STEPS, *_STATES, "detail?"), lines=_lines, empty="Nothing to do.")
+_RESULT_TEXT = Text(columns=(*_STEPS, "detail"), wide=_STATES, lines=_lines, empty="Nothing to do.")
 CONNECTORS_MOVE_PLAN, CONNECTORS_MOVE_RESULT = plan_and_result(
     "connectors-move",
     "The steps of moves between Connect groups.",
@@ -143,4 +141,5 @@ CONNECTORS_MOVE_PLAN, CONNECTORS_MOVE_RESULT = plan_and_result(
     summary=MoveSummary,
     data=MoveData,
     text=_TEXT,
+    result={"text": _RESULT_TEXT},
 )

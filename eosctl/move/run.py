@@ -23,11 +23,15 @@ GOES_ON = "Run the same command again: it goes on from here. --timeout is per st
 
 
 class MoveStepDone(Struct, frozen=True):
-    """The result of a step: `written` are the reports of offset writes, `left` the ends of the partitions then."""
+    """The result of a step: `written` are the reports of offset writes, `left` the ends of the partitions then.
+
+    `left_ms` is the time at which the connector had been stopped.
+    """
 
     detail: str
     written: tuple[Report, ...] = ()
     left: Ends | None = None
+    left_ms: int | None = None
     proof: MoveProof | None = None
     problems: tuple[Problem, ...] = ()
 

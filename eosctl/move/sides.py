@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import cluster_of_ids
-from eosctl.connectors.holders import who_holds
+from eosctl.connectors.holders import asks_to_start, who_holds
 from eosctl.connectors.look import STATE_AFTER, STOPPED, ConnectorNow, look_at, reach_worker, require_stable_group
 from eosctl.core.versions import CREATED_STOPPED_SINCE, STOPPABLE_SINCE, is_older, shown_version
 from eosctl.core.workers.access import CONNECTOR_CONFIG
@@ -28,8 +28,6 @@ from eosctl.state.expectations import require_expected
 from eosctl.state.journal import Journal, journal_of
 
 JOURNAL = "connectors-move"
-STARTED = "STARTED"
-"""The target state of a connector that is to run (`TargetState`)."""
 _LOOK_S = 5.0
 
 
@@ -225,30 +223,17 @@ def require_at_rest(side: Side, *, so_that: str) -> None:
                 hint=f"Make its workers answer, then run the same command again. {silence.hint or ''}".strip(),
             ) from silence
     is_absent = side.connector not in held.connectors
-    asked = asked_state(side)
     state = "is not there" if is_absent else f"is {held.connectors[side.connector].state}"
-    is_stopped = held.is_stopped(side.connector)
-    if is_stopped and asked != STOPPED:
-        state = "was asked to start"
-    elif (is_absent or is_stopped) and not held.left(side.connector):
-        return
+    if is_absent or held.is_stopped(side.connector):
+        if asks_to_start(side.pinned(), side.connector):
+            state = "was asked to start"
+        elif not held.left(side.connector):
+            return
     tasks = ", ".join(map(str, held.left(side.connector))) or "none"
     raise RefusedError(
         f"{side.connector} {state} in {side.where} (tasks: {tasks}), {so_that}",
         hint=f"Ask who started it. `{side.command('stop')}`, then run the same command again.",
     )
-
-
-def asked_state(side: Side) -> str | None:
-    """Return the state that the connector is to have, as the group's config topic has it; None for none asked for.
-
-    REST shows the state that it has: for a moment after a request that is another one.
-    """
-    app = side.pinned()
-    with app.topics() as topics:
-        found = find_config_topic(app, topics)
-    known = None if found is None else found.state.connectors.get(side.connector)
-    return None if known is None or known.config is None else known.target_state or STARTED
 
 
 def require_consistent(here: Side, there: Side, config: Mapping[str, str], begun: BegunMove | None) -> None:

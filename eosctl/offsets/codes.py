@@ -133,7 +133,7 @@ OFFSETS_HIDDEN = finding(
 OFFSETS_TOPIC_EMPTY = finding(
     "offsets_topic_empty",
     "A connector's own offsets topic never had a record, though the global topic has offsets of it: it was deleted "
-    "and made anew by a worker, or never filled.",
+    "and recreated by a worker, or never filled.",
     "Before any restart: `eosctl connectors stop`, `eosctl offsets merge --into dedicated`, `eosctl connectors "
     "resume`.",
 )
@@ -192,7 +192,9 @@ SOURCE_PARTITIONS_CHANGED = finding(
     "source_partitions_changed",
     "Since a change of its config a connector has none of the source partitions that it had before, and their offsets "
     "are left behind. Where the others had no offset, it started over: it reads from the beginning, or takes a "
-    "snapshot. Of a connector whose class is not known, this is only seen by what it has committed.",
+    "snapshot. Of a connector whose class is not known, this is only seen by what it has committed, and is a note "
+    "unless the changed values are in its source partitions. `connectors apply` reports it of its own change as "
+    "`all_partitions_new`.",
     "If it was not meant: stop it, change the property back, or give the new source partitions the offsets of the old "
     "ones (`eosctl offsets set`). If it was: `eosctl offsets reset` of the old ones.",
 )
@@ -207,6 +209,11 @@ SNAPSHOT_INCOMPLETE = warning(
     "snapshot_incomplete",
     "A snapshot lacks a topic, or what lies behind an open transaction.",
     "Mend what the message names; the next snapshot has it.",
+)
+SNAPSHOT_WITHOUT_OFFSET = warning(
+    "snapshot_without_offset",
+    "A snapshot has no offset of a connector that was named: it has none yet, or its name is spelled otherwise.",
+    "Compare the name with `eosctl offsets list`.",
 )
 SNAPSHOT_NOT_REMOVED = warning(
     "snapshot_not_removed",

@@ -78,11 +78,15 @@ def _outcome(step: str, progress: Progress[StepDone], before: Collection[str]) -
 
 
 class CommitWatch(Struct, frozen=True):
-    """The newest records before the tasks were started; `topic` is where they commit their offsets to."""
+    """The newest records before the tasks were started; `topic` is where they commit their offsets to.
+
+    `producer` is the producer of task 0's transactional id then: producer id and epoch; None if it had none.
+    """
 
     connector: str
     topic: str
     before: Places
+    producer: tuple[int, int] | None = None
 
     def wait(self, app: App, tasks: int) -> tuple[str, bool]:
         """Wait for `tasks` running tasks to commit; return the outcome in words, and whether any has committed.
@@ -93,15 +97,33 @@ class CommitWatch(Struct, frozen=True):
         patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
         began_s = app.clock.monotonic_s()
         for _ in patience.rounds(_POLL_S):
-            states = _states(app, task_transactional_ids(app.target.require_group_id(), self.connector, tasks))
+            states = self._states(app, tasks)
             committed = sum(state in _COMMITTED for state in states)
-            moved = not states and _places(app, self.connector, self.topic) != self.before
+            moved = not states and self._newest(app) != self.before
             if moved or (states and committed == tasks):
                 return "offsets are committed", True
         waited = f"({app.clock.monotonic_s() - began_s:.0f} s)"
         if committed:
             return f"{committed} of {counted(tasks, 'task')} committed offsets so far {waited}", True
         return f"nothing committed yet {waited}", False
+
+    def _states(self, app: App, tasks: int) -> list[TransactionState]:
+        """Return the states of the tasks' ids; none if the tasks have no ids, or these may not be described.
+
+        A task that has an id takes a new epoch when it starts: one that is still that of before is of a former task.
+        """
+        found = _described(app, task_transactional_ids(app.target.require_group_id(), self.connector, tasks))
+        is_former = self.producer is not None and bool(found) and _producer(found[0]) == self.producer
+        return [] if is_former else [each.state for each in found]
+
+    def since(self, app: App) -> tuple[list[OffsetKey], list[OffsetKey]]:
+        """Return the keys that had no record before and have one now, and those whose record is newer than before."""
+        found = [(decode_key(raw), self.before.get(raw), place) for raw, place in self._newest(app).items()]
+        keys = [(key, before, place) for key, before, place in found if isinstance(key, OffsetKey) and before != place]
+        return [key for key, before, _ in keys if before is None], [key for key, before, _ in keys if before is not None]
+
+    def _newest(self, app: App) -> Places:
+        return _places(app, self.connector, self.topic)
 
     def watch(self, app: App, tasks: int, outcome: str) -> StepDone:
         """Add to `outcome` whether tasks have committed: a task that can't reach its source is RUNNING as well."""
@@ -119,14 +141,19 @@ class CommitWatch(Struct, frozen=True):
 
 def before_the_start(app: App, connector: str, topic: str) -> CommitWatch:
     """Read the committed offsets before tasks are started, or as soon after as possible."""
-    return CommitWatch(connector, topic, _places(app, connector, topic))
+    found = _described(app, task_transactional_ids(app.target.require_group_id(), connector, 1))
+    return CommitWatch(connector, topic, _places(app, connector, topic), _producer(found[0]) if found else None)
 
 
-def _states(app: App, ids: Sequence[TransactionalId]) -> list[TransactionState]:
-    """Return the states of the ids; none if tasks have no ids, or these may not be described."""
+def _described(app: App, ids: Sequence[TransactionalId]) -> list[TransactionDescription]:
+    """Return the descriptions of the ids that coordinators know, in their order."""
     with app.transactions() as admin:
         described = admin.describe_transactions(ids)
-    return [description.state for description in described.values() if isinstance(description, TransactionDescription)]
+    return [each for each in map(described.get, ids) if isinstance(each, TransactionDescription)]
+
+
+def _producer(description: TransactionDescription) -> tuple[int, int]:
+    return int(description.producer_id), description.producer_epoch
 
 
 def _places(app: App, connector: str, topic: str) -> Places:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, get_type_hints
 
@@ -108,15 +108,18 @@ class Brief(str):
         return brief
 
 
-def summary_lines(report: Report) -> Iterable[str]:
+def summary_lines(report: Report, *, wide_only: Collection[str] = ()) -> Iterable[str]:
     """Yield the summary as one line of `key: value` pairs, then the files and the undo command of the report.
 
-    Numbers that are 0 are in `-o wide` only, but for totals. A summary without a class, which marks none, is shown
-    whole, and so is one of zeros where the report has no other text.
+    Numbers that are 0 are in `-o wide` only, but for totals, and so is a number of `rows` that are all there. A summary
+    without a class, which marks none, is shown whole, and so is one of zeros where the report has no other text.
+    `wide_only` are members that other lines say already.
     """
     members = plain(report.summary)
     whole = summary_line(members)
-    line = summary_line(_without_zeros(report.summary, members))
+    shown = _without_zeros(report.summary, members)
+    said = {*wide_only, *(["rows"] if members.get("rows") == len(report.rows) else [])}
+    line = summary_line({key: value for key, value in shown.items() if key not in said})
     if line or report.rows or _words_without_rows(report):
         yield Brief(line, whole=[whole] if whole else [])
     elif whole:

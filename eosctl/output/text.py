@@ -23,40 +23,64 @@ from eosctl.output.rows import Text
 from eosctl.report import Report, Row
 
 _PIECE = re.compile(r"[^,]*,+|[^,]+")
-_PASTED = re.compile(r"undo: |export |\s*(?:fix: )?" + COMMAND.pattern)
+_PASTED = re.compile(r"undo: |export |\s*[a-z]+(?: [a-z]+)?: /\S+$|\s*(?:fix: )?" + COMMAND.pattern)
 _QUOTED = re.compile(r"`[^`]+`")
 _LABEL = re.compile(r"\s*[a-z]+ {2,}")
-_BOUND = "\ue000"  # of the private use area: no text has it
+_BOUND, _SECOND_CELL = "\ue000", "\ue001"  # of the private use area: no text has them
 
 
 def fold(line: str, width: int | None, *, hanging: str = "  ") -> list[str]:
     """Break `line` into lines of `width`, the further ones behind `hanging`; keep a longer piece whole.
 
     What is pasted into a shell stays on one line: a line that is a command or an assignment, a command in backticks.
-    Behind a label, such as a severity and two spaces, the further lines begin where the text does.
+    So does a label with the path of a file. Behind a label, such as a severity and two spaces, the
+    further lines begin where the text does.
     """
-    if width is None or len(line) <= width or _PASTED.match(line):
+    if width is None or cells_of(line) <= width or _PASTED.match(line):
         return [line]
     import textwrap  # for terminals that are too narrow
 
+    if not line.isascii():
+        line = "".join(letter + _SECOND_CELL * (cells_of(letter) - 1) for letter in line)
     label = _LABEL.match(line)
     behind = " " * label.end() if label and hanging else line[: len(line) - len(line.lstrip())] + hanging
     bound = _QUOTED.sub(lambda found: found[0].replace(" ", _BOUND), line)
     folded = textwrap.wrap(
         bound, width, subsequent_indent=behind, break_long_words=False, break_on_hyphens=False, tabsize=1
     )
-    return [part.replace(_BOUND, " ") for long in folded for part in _at_commas(long, width, behind)]
+    parts = (part for long in folded for part in _at_commas(long, width, behind))
+    return [part.replace(_BOUND, " ").replace(_SECOND_CELL, "") for part in parts]
 
 
 def fold_hard(text: str, width: int) -> list[str]:
     """Break `text` like `fold`, but let nothing exceed `width`: break long pieces anywhere."""
-    lines = fold(text, width, hanging="")
-    return [line[start : start + width] for line in lines for start in range(0, max(len(line), 1), width)]
+    return [part for line in fold(text, width, hanging="") for part in _cut_hard(line, width)]
+
+
+def _cut_hard(line: str, width: int) -> list[str]:
+    if line.isascii():
+        return [line[start : start + width] for start in range(0, max(len(line), 1), width)]
+    from rich.cells import chop_cells
+
+    return chop_cells(line, width)
+
+
+def cells_of(text: str) -> int:
+    """Return the number of cells that the text takes on a terminal: wide characters take two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cells_of(text))
 
 
 def longest_piece(text: str) -> int:
     """Return the minimum width at which `fold` keeps all lines within it."""
-    return max((len(piece) for word in text.split() for piece in _pieces(word)), default=0)
+    return max((cells_of(piece) for word in text.split() for piece in _pieces(word)), default=0)
 
 
 def _pieces(word: str) -> list[str]:
@@ -106,7 +130,7 @@ def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most
         columns = (*(view.columns if wide else _with_something_to_say(view.columns, rows)), *more)
         _write_rows(columns, rows, stream, color=color, width=width)
     elif not rows and view.empty:
-        stream.write(view.empty + "\n")
+        stream.writelines(f"{part}\n" for part in fold(view.empty, width))
     if len(rows) < len(report.rows):
         left = len(report.rows) - len(rows)
         where = "-o json has them all" if len(rows) == view.most_rows else "--dry-run shows more"
@@ -171,8 +195,11 @@ def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
     """Align columns under upper-case headers; never pad the last column."""
     rows = list(rows)  # they may be made at each look
     cells = [[column.header, *column.cells(rows)] for column in columns]
-    line = _GAP.join(f"{{:<{max(map(len, texts))}}}" for texts in cells)
-    return [line.format(*row_cells).rstrip() for row_cells in zip(*cells, strict=True)]
+    if all(text.isascii() for texts in cells for text in texts):
+        line = _GAP.join(f"{{:<{max(map(len, texts))}}}" for texts in cells)
+        return [line.format(*row_cells).rstrip() for row_cells in zip(*cells, strict=True)]
+    widths = [max(map(cells_of, texts)) for texts in cells]
+    return [_GAP.join(map(_padded, row_cells, widths)).rstrip() for row_cells in zip(*cells, strict=True)]
 
 
 def _write_rows(
@@ -203,7 +230,7 @@ def _write_table(columns: Sequence[Column], rows: Sequence[Row], stream: IO[str]
         folded = [fold_hard(cell, widths[number]) for number, (cell, _style) in enumerate(each)]
         for number in range(max(map(len, folded))):
             parts = [lines[number] if number < len(lines) else "" for lines in folded]
-            text = Text(_GAP).join(Text(part.ljust(widths[at]), style=each[at][1]) for at, part in enumerate(parts))
+            text = Text(_GAP).join(Text(_padded(part, widths[at]), style=each[at][1]) for at, part in enumerate(parts))
             text.rstrip()
             console.print(text, soft_wrap=True)
 
@@ -227,7 +254,7 @@ def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: in
 
 def _whole_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> list[int]:
     return [
-        max(len(column.header), *map(len, found))
+        max(len(column.header), *map(cells_of, found))
         for column, found in zip(columns, zip(*cells, strict=True), strict=True)
     ]
 
@@ -236,7 +263,7 @@ def _least_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> 
     """Return the minimum width of each column: header, short cells, ids and the members of JSON stay whole."""
     least = []
     for column, found in zip(columns, zip(*cells, strict=True), strict=True):
-        longest, piece = max(map(len, found)), max(map(_least_cell, found))
+        longest, piece = max(map(cells_of, found)), max(map(_least_cell, found))
         least.append(max(len(column.header), min(longest, _FOLD_BEYOND), piece))
     return least
 
@@ -252,10 +279,16 @@ def _least_width(columns: Sequence[Column], rows: Sequence[Row]) -> int:
 
 
 def blocks(columns: Sequence[Column], rows: Sequence[Row], width: int | None = None) -> Iterator[str]:
-    """Yield each row as lines of header and cell, then a blank line; leave a long word to the terminal."""
+    """Yield each row as lines of header and cell, then a blank line; leave a long word to the terminal.
+
+    An optional column is left out of a row in which it is empty.
+    """
     indent = max(len(column.header) for column in columns) + len(_GAP)
+    nothing = format_cell(None)
     for row in rows:
         for column, cell in zip(columns, _shown(columns, row), strict=True):
+            if column.optional and cell == nothing:
+                continue
             first, *more = fold(cell, None if width is None else max(width - indent, 1), hanging="")
             yield column.header.ljust(indent) + first
             yield from (" " * indent + part for part in more)

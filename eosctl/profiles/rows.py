@@ -89,7 +89,7 @@ PROFILE_LIST = Kind(
     data=ConfigFileData,
     text=Text(
         columns=("profile", "current", "bootstrap_server", "group_id", "connect_urls", "expected_cluster"),
-        empty="There is no profile. Make one: eosctl profile set NAME bootstrap_server=HOST:PORT",
+        empty="There is no profile. Make one: `eosctl profile set NAME bootstrap_server=HOST:PORT`",
     ),
 )
 PROFILE_SHOW = Kind("profile-show", "The values that a command would use.", row=ValueRow, summary=ValuesSummary)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
-from eosctl.foreign import shell_word
-from eosctl.output.cells import TOTAL, summary_lines
+from eosctl.foreign import printable, shell_word
+from eosctl.output.cells import TOTAL, format_cell, summary_lines
 from eosctl.output.rows import Kind, Printed, Text
 from eosctl.report import Report
 
@@ -129,17 +129,39 @@ def _sandbox_lines(report: Report) -> Iterable[str]:
     yield from summary_lines(report)
 
 
+def _status_lines(report: Report) -> Iterable[str]:
+    """Render how to reach the sandbox, or say that it is not up."""
+    summary = report.summary_of(StatusSummary)
+    if report.rows:
+        yield from _sandbox_lines(report)
+    else:
+        name = "" if summary.name == "default" else f" --name {shell_word(summary.name)}"
+        yield f"There is no sandbox {format_cell(summary.name)}. `eosctl sandbox up{name}` starts it."
+
+
+def _down_lines(report: Report) -> Iterable[str]:
+    """Say what was stopped."""
+    summary = report.summary_of(DownSummary)
+    stopped = f"was stopped: {', '.join(summary.stopped)}." if summary.stopped else "was not running."
+    yield printable(f"Sandbox {summary.name} {stopped}")
+
+
 _NODES = Text(columns=("node", "address", "running", "mode", "pid", "log"), lines=_sandbox_lines)
 SANDBOX_UP = Kind(
     "sandbox-up", "The processes of a new sandbox.", row=NodeRow, summary=UpSummary, data=Sandbox, text=_NODES
 )
 SANDBOX_STATUS = Kind(
-    "sandbox-status", "The processes of a sandbox.", row=NodeRow, summary=StatusSummary, data=FoundSandbox, text=_NODES
+    "sandbox-status",
+    "The processes of a sandbox.",
+    row=NodeRow,
+    summary=StatusSummary,
+    data=FoundSandbox,
+    text=structs.replace(_NODES, lines=_status_lines),
 )
 SANDBOX_LOGS = Kind(
     "sandbox-logs", "The last lines of logs.", row=LogLine, data=LogFiles, text=Text(empty="the logs are empty")
 )
-SANDBOX_DOWN = Kind("sandbox-down", "What was stopped.", summary=DownSummary)
+SANDBOX_DOWN = Kind("sandbox-down", "What was stopped.", summary=DownSummary, text=Text(columns=(), lines=_down_lines))
 DEMO = Kind(
     "demo",
     "What the demo proved.",

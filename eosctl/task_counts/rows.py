@@ -108,9 +108,11 @@ def _detail_lines(report: Report) -> Iterator[str]:
     """Render the leader's decision and the names of the ids."""
     for row in report.rows_of(TaskCountRow):
         yield f"decision: {format_cell(row.decision)}"
-        yield f"would fence: {format_cell(row.would_fence)}"
+        if row.would_fence:
+            yield f"would fence: {format_cell(row.would_fence)}"
         yield f"after the next task commit: {format_cell(row.after_next_commit.reason)}"
-        yield f"alive ids: {format_cell(row.alive_ids)}"
+        if row.alive_ids != []:
+            yield f"alive ids: {format_cell(row.alive_ids)}"
     yield from _finding_lines(report)
 
 

@@ -88,7 +88,7 @@ IDS_EXPIRE = warning(
     "ids_expire",
     "An application has not begun a transaction for nearly as long as brokers keep an id that nobody uses "
     "(transactional.id.expiration.ms). After that a producer that is still running fails at its next transaction with "
-    "InvalidPidMappingException, and must be made anew; one that starts gets a new producer id.",
+    "InvalidPidMappingException, and must be recreated; one that starts gets a new producer id.",
     "Nothing, if the application is gone: brokers remove its ids. Else restart it after the pause, or raise "
     "transactional.id.expiration.ms.",
 )
@@ -104,7 +104,7 @@ EPOCHS_NEARLY_SPENT = warning(
     "which harms nothing; but before transaction.version 2 only starts and fences of a producer, and timeouts, raise "
     "it: there were that many. With it each transaction does, which is normal, but on brokers of 4.0 to 4.2 one that "
     "times out or is fenced at the last epoch may stay open for ever (KAFKA-19367 and KAFKA-20090).",
-    "Before transaction.version 2: see whether the producer is made anew again and again. Brokers of 4.0 to 4.2: "
+    "Before transaction.version 2: see whether the producer is recreated again and again. Brokers of 4.0 to 4.2: "
     "upgrade to 4.3.1 or newer.",
 )
 AMBIGUOUS_IDS = warning(

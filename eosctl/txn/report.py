@@ -88,7 +88,8 @@ def unseen_ids_warning(reasons: Iterable[str | None]) -> list[Problem]:
     return [
         Problem(
             codes.IDS_MAY_BE_HIDDEN,
-            "no listed id uses this producer id; an id that this principal may not DESCRIBE is not listed either",
+            "no listed id uses the producer id of a hanging transaction; ids that this principal may not DESCRIBE "
+            "are not listed",
             hint="Be sure that the principal may DESCRIBE every TransactionalId before you abort anything.",
         )
     ]

@@ -258,9 +258,8 @@ class LogSummary(Printed):
     undecodable: Annotated[int, "How many could not be decoded."]
 
 
-_WRITER = (
-    *("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset", "last_timestamp"),
-)
+_WRITER = ("topic", "partition", "producer_id", "producer_epoch", "start_offset")
+_WIDE = ("coordinator_epoch", "last_timestamp")
 _END = (*_WRITER, "transactional_id?", "reason?", "decided?", "refused?", "lso_before")
 TXN_LIST = Kind(
     "txn-list",
@@ -280,7 +279,7 @@ TXN_DESCRIBE = Kind(
     text=Text(
         columns=(
             *("transactional_id", "owner", "state", "producer_id", "producer_epoch", "coordinator"),
-            *("transaction_timeout_ms", "open_for", "partitions"),
+            *("transaction_timeout_ms", "open_for?", "partitions?"),
         ),
         wide=("started",),
     ),
@@ -291,8 +290,8 @@ TXN_PRODUCERS = Kind(
     row=ProducerRow,
     summary=ProducersSummary,
     text=Text(
-        columns=(*_WRITER, "transactional_id", "owner", "reason?"),
-        wide=("last_sequence",),
+        columns=(*_WRITER, "last_timestamp", "transactional_id?", "owner?", "reason?"),
+        wide=("coordinator_epoch", "last_sequence"),
         empty="No producer is active there.",
     ),
 )
@@ -301,28 +300,30 @@ TXN_HANGING = Kind(
     "Open transactions that no coordinator accounts for, or that theirs does not end.",
     row=HangingRow,
     summary=HangingSummary,
-    text=Text(columns=(*_WRITER, "open_for", "reason"), empty="No transaction is hanging."),
+    text=Text(
+        columns=(*_WRITER, "transactional_id?", "open_for", "reason"), wide=_WIDE, empty="No transaction is hanging."
+    ),
 )
 TXN_ABORT_PLAN = Kind(
     "txn-abort-plan",
     "The transactions that would be aborted, by their partitions.",
     row=EndRow,
     summary=AbortSummary,
-    text=Text(columns=_END, empty="No transaction is hanging."),
+    text=Text(columns=_END, wide=_WIDE, empty="No transaction is hanging."),
 )
 TXN_ABORT_RESULT = Kind(
     "txn-abort-result",
     "Transactions after their ABORT markers, by their partitions.",
     row=EndedRow,
     summary=Counts,
-    text=Text(columns=(*_END, "lso_after", "came_to")),
+    text=Text(columns=(*_END, "lso_after", "came_to"), wide=_WIDE),
 )
 TXN_COMPLETE_PLAN = Kind(
     "txn-complete-plan",
     "The transaction that would be committed as its coordinator decided, by its partitions.",
     row=EndRow,
     summary=CompleteSummary,
-    text=Text(columns=_END),
+    text=Text(columns=_END, wide=_WIDE),
 )
 TXN_COMPLETE_RESULT = Kind(
     "txn-complete-result",
@@ -330,7 +331,7 @@ TXN_COMPLETE_RESULT = Kind(
     row=EndedRow,
     summary=Counts,
     data=CompleteData,
-    text=Text(columns=(*_END, "lso_after", "came_to")),
+    text=Text(columns=(*_END, "lso_after", "came_to"), wide=_WIDE),
 )
 TXN_COORDINATOR = Kind(
     "txn-coordinator",
@@ -346,9 +347,9 @@ TXN_LOG = Kind(
     text=Text(
         columns=(
             *("partition", "offset", "timestamp", "transactional_id", "owner", "state", "producer_id"),
-            *("producer_epoch", "transaction_timeout_ms", "partitions"),
+            *("producer_epoch", "partitions?"),
         ),
-        wide=("version", "previous_producer_id", "next_producer_id"),
+        wide=("transaction_timeout_ms", "version", "previous_producer_id", "next_producer_id"),
         empty="No record matches.",
     ),
 )

@@ -307,6 +307,7 @@ class VerifySummary(Printed):
     workers: Annotated[int, "How many workers the group has.", TOTAL]
     proven: Annotated[int, "How many are proven to be in the mode.", TOTAL]
     gates: Annotated[int, "How many gates were checked.", TOTAL]
+    passed: Annotated[int, "How many gates pass.", TOTAL]
     findings: Annotated[int, "How many findings there are."]
 
 
@@ -324,7 +325,7 @@ def _plan_lines(report: Report) -> Iterable[str]:
             yield from ("", f"plugin {finding.severity}: {printable(finding.message)}", f"  fix: {finding.fix}")
     if data.hard:
         yield from hard_lines(data.hard)
-    yield from ("", *summary_lines(report))
+    yield from ("", *summary_lines(report, wide_only=("gates",)))
 
 
 def _gate_lines(gates: Sequence[GatePart]) -> Iterable[str]:
@@ -393,5 +394,5 @@ UPGRADE_VERIFY = Kind(
     "What keeps the workers from being provably in a mode.",
     row=FindingRow,
     summary=VerifySummary,
-    text=findings_text("Nothing stands against the target mode."),
+    text=findings_text("No finding stands against the target mode."),
 )

@@ -110,6 +110,7 @@ def verify_upgrade(
             workers=len(view.observation.workers),
             proven=len(view.observation.workers) - len(elsewhere),
             gates=len(view.gates),
+            passed=sum(gate.status == "pass" for gate in view.gates),
             findings=len(findings),
         ),
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},

@@ -84,7 +84,7 @@ def test_a_topic_that_was_deleted_and_made_anew(invoke: Invoke) -> None:
     there = scene(offset(KEY, at(5)), own=True)
     row = rows(invoke, there)[0]
     assert (row["code"], row["severity"], row["subject"]) == ("offsets_topic_empty", "error", "orders")
-    assert "its own topic a-orders-offsets is empty, it was deleted and made anew, or never filled" in row["message"]
+    assert "its own topic a-orders-offsets is empty, it was deleted and recreated, or never filled" in row["message"]
     run_fix(invoke, there, row, until=MEANT)
     assert found(invoke, there, 0) == HEALTHY
 

@@ -168,7 +168,7 @@ def of_offsets(watched: Watched) -> TopicFacts:
 
 
 def test_offsets_are_followed(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each record is read once, some partitions at a time, and all of them again in a topic made anew."""
+    """Each record is read once, some partitions at a time, and all of them again in a topic recreated."""
     monkeypatch.setattr(offsets, "PIECE", 2)
     put = watched.world.topics.put
     for number in range(9):

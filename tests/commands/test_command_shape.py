@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_what_is_applied_is_a_plan_of_the_library(path: Path) -> None:
-    """Nine lambdas here used to say what a plan does when it is applied, and how it is made anew."""
+    """Nine lambdas here used to say what a plan does when it is applied, and how it is recreated."""
     assert [node.lineno for node in nodes(path) if isinstance(node, ast.Lambda)] == []
 
 
@@ -86,12 +87,25 @@ def taken(function: Any) -> dict[str, bool]:
     return found
 
 
+def parameters(function: Any) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a function itself, not those of what it wraps."""
+    return inspect.signature(function, follow_wrapped=False).parameters
+
+
+def wrapped(function: Any) -> list[Any]:
+    """Return a function, and what it wraps, the innermost last."""
+    return [function, *wrapped(function.__wrapped__)] if hasattr(function, "__wrapped__") else [function]
+
+
 @pytest.mark.parametrize("name", sorted(leaves()))
 def test_a_command_takes_what_it_has_options_for(name: str) -> None:
     """An option without a member, or a member without an option, would be found by running the command only."""
     command = leaves()[name]
     options = {param.name for param in command.params if param.expose_value}
-    takes = taken(inspect.unwrap(command.callback)) if command.callback else {}
+    *wrappers, function = wrapped(command.callback)
+    takes = taken(function) if command.callback else {}
+    for wrapper in wrappers:
+        takes |= {name: True for name, each in parameters(wrapper).items() if each.kind is each.KEYWORD_ONLY}
     assert options - takes.keys() == set()
     assert {each for each, is_needed in takes.items() if is_needed} - options == set()
 

@@ -107,6 +107,7 @@ class SwitchWorld(World):
         before = self.connect.connectors[NAME].config if NAME in self.connect.connectors else {"file": "f"}
         made = self.connect.add(NAME, {**before, **changes}, state=state)
         self.keep_config(f"connector-{NAME}", {"properties": made.config})
+        self.keep_config(f"target-state-{NAME}", {"state": made.target, "state.v2": made.target})
         return made
 
     def _note(self, call: Call) -> None:

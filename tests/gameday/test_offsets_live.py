@@ -1,4 +1,4 @@
-"""Incidents of offsets: set back behind what was delivered, a topic set by hand, one that was deleted and made anew."""
+"""Incidents of offsets: set back behind what was delivered, a topic set by hand, one that was deleted and recreated."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ INCIDENTS = (
         ("eosctl connectors stop {}", "eosctl offsets merge --connector {}", "eosctl connectors resume {}"),
     ),
     Incident(
-        "a connector's offsets topic is made anew",
+        "a connector's offsets topic is recreated",
         topic_made_anew,
         (Named("offsets_topic_empty", "{}"),),
         ("eosctl connectors stop {}", "eosctl offsets merge --connector {}", "eosctl connectors resume {}"),

@@ -79,7 +79,7 @@ def _planned(scene: Scene, workload: str) -> dict[str, str]:
 
 
 def _cut_off_with_nobody_there(scene: Scene, node: KubeNode) -> None:
-    """The pod is made anew, its worker not started yet, and eosctl killed."""
+    """The pod is recreated, its worker not started yet, and eosctl killed."""
     before = scene.pod_uid("connect-0")
     node.held.add("connect-0")
     running = scene.start(*scene.apply("--to", "enabled", "--yes"))

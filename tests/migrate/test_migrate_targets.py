@@ -91,7 +91,7 @@ def test_topics_are_looked_at_when_committed_readers_may_pass_what_was_sent(tmp_
 
 
 def test_a_partition_that_is_gone_after_the_write_ends_the_wait_at_its_deadline(tmp_path: Path) -> None:
-    """A topic that somebody made anew, with fewer partitions: an unexpected KeyError."""
+    """A topic that somebody recreated, with fewer partitions: an unexpected KeyError."""
     topics, now_s = FakeTopicStore(), [0.0]
     topics.add_topic("t", 2)
 
@@ -285,7 +285,7 @@ def test_of_topics_that_have_only_grown_what_came_since_is_read() -> None:
     "now",
     [
         pytest.param(None, id="it is gone"),
-        pytest.param(planned_topic((0, 9), (2, 3), topic_id="other"), id="it was made anew"),
+        pytest.param(planned_topic((0, 9), (2, 3), topic_id="other"), id="it was recreated"),
         pytest.param(planned_topic((1, 9), (2, 3)), id="its first records were deleted"),
         pytest.param(planned_topic((0, 4), (2, 3)), id="its last records were lost"),
         pytest.param(PlannedTopic("file:/t", "id", 2, 1), id="a file"),

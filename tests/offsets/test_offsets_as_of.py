@@ -120,7 +120,7 @@ def test_what_was_aborted_or_deleted_is_no_offset_to_put_back(run: Run, world: O
 
 
 def test_the_own_topic_counts_and_the_global_one_for_what_that_never_had(run: Run, world: OffsetWorld) -> None:
-    """A topic that was made anew has none of the former offsets; the copies in the global one are what is left."""
+    """A topic that was recreated has none of the former offsets; the copies in the global one are what is left."""
     world.topics.add_topic(OWN, 1)
     world.topics.put(OWN, FILE, at(2))
     world.connect.connectors["c"].config.update(IN_OWN)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import pytest
 from msgspec.structs import replace
+from rich.cells import cell_len
 
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.views import KeyAction
@@ -25,9 +26,10 @@ from eosctl.offsets.rows import OFFSETS_LIST, Effective, ListData, OffsetsSummar
 from eosctl.output import render_report
 from eosctl.output.cells import TOTAL, Brief, duration, format_cell
 from eosctl.output.rows import Counts, Kind, Place, Printed, Text, columns_of
+from eosctl.output.text import fold
 from eosctl.report import Report
 from eosctl.txn.owners import OwnerPart
-from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow
+from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow, RowsSummary
 
 HOUSE = Path(__file__).resolve().parents[2] / "eosctl"
 PATH = "/data/" + "directory/" * 5 + "customers.txt"
@@ -244,3 +246,41 @@ def test_brief_lines_and_blank_lines_at_the_end() -> None:
     report = Report(kind=Kind("lines", "Lines.", text=Text(columns=(), lines=lines)))
     assert _rendered(report, "text") == ["first", "both"]
     assert _rendered(report, "wide") == ["first", "one", "two", "", "last"]
+
+
+def test_wide_characters_take_two_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns were aligned by the number of characters, and stood askew below a name in Chinese."""
+    monkeypatch.setenv("COLUMNS", "180")
+    report = listed(ROW, replace(ROW, connector="客户的订单"))
+    for stream in (io.StringIO(), Terminal()):
+        header, *rows, _summary = _text(report, stream).splitlines()
+        at = header.index("SOURCE-PARTITION")
+        assert {cell_len(row[: row.index("{")]) for row in rows} == {at}
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_line_of_wide_characters_is_folded_by_its_cells(width: int) -> None:
+    folded = fold("warning  客户 " * 20, width)
+    assert max(map(cell_len, folded)) <= width
+    assert "".join(folded).replace(" ", "") == "warning客户" * 20
+
+
+def test_a_block_leaves_out_an_optional_column_that_is_empty_in_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = _text(listed(replace(ROW, flags=[]), ROW), Terminal()).splitlines()
+    assert [line.split()[0] for line in lines[:-1] if line].count("FLAGS") == 1
+
+
+def test_a_path_stays_behind_its_label() -> None:
+    """`backup:` stood alone on a line, and the path, which was too long anyway, on the next one."""
+    line = f"backup: {PATH}"
+    assert fold(line, 40) == [line]
+
+
+def test_the_number_of_rows_that_are_all_there_is_not_said_again() -> None:
+    """A table of one id ended in `rows: 1`."""
+    owner = OwnerPart(kind="other", connector=None, task=None, application=None)
+    row = DescribedRow(transactional_id=TransactionalId("x"), state="Empty", owner=owner)
+    for rows, is_said in ((1, False), (2, True)):
+        text = _text(Report(kind=TXN_DESCRIBE, rows=[row], summary=RowsSummary(rows=rows)), io.StringIO())
+        assert (f"rows: {rows}" in text) is is_said

@@ -94,7 +94,7 @@ def test_a_really_hanging_transaction_is_found_and_aborted(
 def test_what_a_coordinator_has_committed_is_committed_where_a_marker_is_missing(
     invoke: Invoke, stack: Any, target_flags: list[str], stopped: Any
 ) -> None:
-    """The last transaction of a task, whose topic is made anew: its batch is there, and its marker is not.
+    """The last transaction of a task, whose topic is recreated: its batch is there, and its marker is not.
 
     That is what brokers leave behind that skip the markers of a committed transaction.
     """
@@ -113,7 +113,7 @@ def test_what_a_coordinator_has_committed_is_committed_where_a_marker_is_missing
     assert held["producer_epoch"] == decided["producer_epoch"]  # the marker has raised it
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
     admin.delete_topics([stopped.topic])[stopped.topic].result(PATIENCE_S)
-    wait_until(lambda: _made(admin, stopped.topic), what="the topic to be made anew")
+    wait_until(lambda: _made(admin, stopped.topic), what="the topic to be recreated")
     writer = {"producer_id": decided["producer_id"], "producer_epoch": decided["producer_epoch"] - 1}
     with unverified_transactions(stack):
         wait_until(

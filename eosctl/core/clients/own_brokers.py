@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eosctl.core.clients.properties import client_from_properties
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.java.properties import PROVIDER, Properties, split_list
+from eosctl.core.java.properties import Properties, is_reference, split_list
 from eosctl.core.records import TopicDescription
 from eosctl.errors import EosctlError
 from eosctl.foreign import shell_words
@@ -82,7 +82,7 @@ def _brokers(
 
 
 def _why_not(values: Mapping[str, str], prefix: str) -> str:
-    references = sorted(name for name, value in values.items() if PROVIDER.search(value))
+    references = sorted(name for name, value in values.items() if is_reference(value))
     if references:
         return f"only its worker can resolve {', '.join(prefix + name for name in references)}"
     others = sorted(name for name in values if name not in _TAKEN)

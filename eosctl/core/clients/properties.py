@@ -25,7 +25,7 @@ from eosctl.core.clients.stores import (
     store_files,
 )
 from eosctl.core.java.keystores import pem_lines
-from eosctl.core.java.properties import PROVIDER, Properties, is_reference, split_list, whole_number
+from eosctl.core.java.properties import PROVIDER, Properties, is_reference, split_list, whole_number, without_references
 
 REQUEST_TIMEOUT = "socket.timeout.ms"
 LARGEST_RECORD: Mapping[str, object] = {"message.max.bytes": 1_000_000_000}
@@ -225,7 +225,7 @@ def _holds_secret(name: str, value: str) -> bool:
     if not value or (PROVIDER.fullmatch(value) and not _SECRET_OPTION.search(value)):
         return False
     if name.endswith("sasl.jaas.config"):
-        return any(_SECRET_OPTION.search(part) for part in PROVIDER.sub("", value).split())
+        return any(_SECRET_OPTION.search(part) for part in without_references(value).split())
     return name.endswith((".password", ".secret", *(SECRET_NAMES - {"sasl.jaas.config"})))
 
 

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable
 
-from eosctl.core.java.properties import PROVIDER, Properties
+from eosctl.core.java.properties import Properties, is_reference, references
 from eosctl.foreign import Lines, arguments, shell_words
 
 _REFERENCE = re.compile(r"\$\{(?P<provider>[^}:]+):(?:(?P<path>[^}]*):)?(?P<key>[^}:]*)\}")
@@ -24,10 +24,10 @@ _OTHERS = {
 
 def require_resolved(properties: Properties, keys: Iterable[str]) -> None:
     """Raise InputFileError if only a worker can resolve any of `keys`; name each value, and where it can be had."""
-    unresolved = [key for key in keys if PROVIDER.search(properties.values.get(key, ""))]
+    unresolved = [key for key in keys if is_reference(properties.values.get(key, ""))]
     if not unresolved:
         return
-    found = dict.fromkeys(reference[0] for key in unresolved for reference in PROVIDER.finditer(properties.values[key]))
+    found = dict.fromkeys(each for key in unresolved for each in references(properties.values[key]))
     first, *others = unresolved
     more = f"; so do those of {', '.join(others)}" if others else ""
     raise properties.error(

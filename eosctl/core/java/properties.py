@@ -33,8 +33,8 @@ _SETTING = re.compile(  # possessive: time and memory are those of the text, how
 _KEPT = re.compile(rf"(\\[^\r\n])|{_JOINED}")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-PROVIDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
-"""A reference that Connect's config providers resolve: `${file:/path:key}`."""
+PROVIDER = re.compile(r"\$\{(?:[^}:$]|\$(?!\{))++:[^}]*+\}")
+"""A reference that Connect's config providers resolve: `${file:/path:key}`. Search by the functions below."""
 _TRIMMED = "".join(map(chr, range(0x21)))
 _LINE_END = re.compile(r"\r\n?|\n")
 
@@ -104,7 +104,23 @@ def trimmed(value: str) -> str:
 
 def is_reference(value: str) -> bool:
     """Return whether only a Connect worker can resolve the value, or a part of it."""
-    return PROVIDER.search(value) is not None
+    return PROVIDER.search(value, 0, _last_end(value)) is not None
+
+
+def references(value: str) -> list[str]:
+    """Return the references in a value, in order."""
+    return PROVIDER.findall(value, 0, _last_end(value))
+
+
+def without_references(value: str, instead: str = "") -> str:
+    """Return a value with `instead` for each reference."""
+    end = _last_end(value)
+    return PROVIDER.sub(lambda _found: instead, value[:end]) + value[end:]
+
+
+def _last_end(value: str) -> int:
+    """Return where the last reference can end: a search beyond it takes the square of the text's length."""
+    return value.rfind("}") + 1
 
 
 def properties_text(properties: Mapping[str, str]) -> str:

@@ -45,6 +45,7 @@ class SnapshotHeader(Struct, frozen=True):
     """The cluster and the group of a snapshot, the time when its bounds were read, its topics, and what it lacks.
 
     `connectors` are those whose records were kept, and `stores` the topics that were asked for; none: all.
+    `offset_topic` is the group's global topic.
     """
 
     taken_ms: int
@@ -54,14 +55,15 @@ class SnapshotHeader(Struct, frozen=True):
     connectors: tuple[str, ...] = ()
     stores: tuple[str, ...] = ()
     unseen: tuple[SnapshotUnseen, ...] = ()
+    offset_topic: str | None = None
     format: int = _FORMAT
 
     def scope(self) -> tuple[object, ...]:
         """Return what a snapshot is of: those of one series have the same."""
-        return self.kafka_cluster_id, self.group_id, self.connectors, self.stores
+        return self.kafka_cluster_id, self.group_id, self.offset_topic, self.connectors, self.stores
 
     def same_records(self, other: SnapshotHeader) -> bool:
-        """Decide whether both hold the same records, as nothing was committed in between; both must be complete."""
+        """Decide whether both hold the same records, and lack the same parts: nothing was committed in between."""
         mine, theirs = (
             {
                 (topic.topic, topic.topic_id, one.partition, one.lso)
@@ -70,7 +72,7 @@ class SnapshotHeader(Struct, frozen=True):
             }
             for header in (self, other)
         )
-        return self.scope() == other.scope() and mine == theirs and not self.unseen and not other.unseen
+        return self.scope() == other.scope() and mine == theirs and self.unseen == other.unseen
 
     def line(self) -> str:
         """Return the header as a line, without its line feed."""

@@ -52,7 +52,7 @@ REBOOTSTRAP = Failure(
     "again with bootstrap.servers",
     causes=(
         "A forwarded port, a load balancer or a proxy leads to another broker than the address says.",
-        "An address now belongs to another cluster: pods that were made anew, a cluster that moved.",
+        "An address now belongs to another cluster: pods that were recreated, a cluster that moved.",
     ),
     is_not=("Not a transaction that failed, and not a login.",),
     fix="See where each broker's advertised address leads; give every broker an address of its own. Clients with "
@@ -230,7 +230,7 @@ OUT_OF_RANGE = Failure(
     means="the topic does not have the offset that a consumer wants to read",
     causes=(
         "Retention deleted the records before they were read: the consumer was away for longer.",
-        "The topic was made anew, and its offsets begin at 0.",
+        "The topic was recreated, and its offsets begin at 0.",
     ),
     is_not=("Not a source offset of Connect's: it is a consumer's offset in a topic.",),
     fix="With auto.offset.reset the consumer goes on at the begin or the end; what was deleted is lost. Raise "

@@ -128,7 +128,7 @@ PID_MAPPING = Failure(
     causes=(
         "The application was idle for longer than the brokers' transactional.id.expiration.ms (7 days by default).",
         "The id was used by another producer since, which got another producer id.",
-        "__transaction_state lost records, or was made anew.",
+        "__transaction_state lost records, or was recreated.",
     ),
     is_not=(
         "Not a fencing: nobody took the id. No restart of brokers is needed.",

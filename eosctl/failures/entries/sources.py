@@ -26,12 +26,12 @@ POSITION_GONE = Failure(
         sign("Saved offset is before", "eplication slot's confirmed"),
         sign(
             "Cannot seek to the last known offset",
-            means="the replication slot is already past the connector's offset: it was made anew, or another one used "
+            means="the replication slot is already past the connector's offset: it was recreated, or another one used "
             "it",
         ),
     ),
     means="the database has no longer what comes after the connector's source offset: its log was deleted, or its slot "
-    "was made anew",
+    "was recreated",
     causes=(
         "The connector was stopped for longer than the database keeps its log (binlog_expire_logs_seconds, WAL without "
         "a slot, oplog size, archive logs).",
@@ -89,7 +89,7 @@ HISTORY = Failure(
         "The offset was moved, or brought from another connector, without its history.",
     ),
     is_not=("Not a lost source offset, and not a matter of transactions: the history is written without them.",),
-    fix="Let it be made anew: snapshot.mode=recovery (up to 2.5 schema_only_recovery), only where no table's structure "
+    fix="Let it be recreated: snapshot.mode=recovery (up to 2.5 schema_only_recovery), only where no table's structure "
     "was changed since the offset; else a new snapshot. Set retention.ms=-1 on the topic before",
     commands=("eosctl offsets get --connector {c}",),
     said_by=(_DEBEZIUM + ".validateSchemaHistory, BinlogStreamingChangeEventSource, 1.9 to 3.7",),

@@ -8,12 +8,14 @@ no answer, where the former config was compacted away, or where a source partiti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+
+from msgspec import Struct
 
 from eosctl.core.clients.hidden_secrets import shown_name
 from eosctl.core.configs.history import WrittenConfig
-from eosctl.core.findings import WARNING, Finding
+from eosctl.core.findings import INFO, WARNING, Finding
 from eosctl.core.offsets.records import OffsetKey, json_text, shown_json
 from eosctl.core.offsets.views import Store, live
 from eosctl.core.wording import counted, rfc3339
@@ -33,6 +35,17 @@ _MOST_NAMED = 3
 _LAST_COMMIT_MS = 60_000
 """Tasks that end commit once more, within task.shutdown.graceful.timeout.ms (5 s); clocks may differ."""
 _SHORTLY_MS = 600_000
+_TELLING = 4  # shorter values are in many texts by chance
+
+
+class _Change(Struct, frozen=True):
+    """A change of the properties `names`, which are not all Connect's own."""
+
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    since_ms: int
+    names: list[str]
+    __repr__ = object.__repr__  # configs may hold secrets
 
 
 def changed_partitions(
@@ -48,6 +61,8 @@ def changed_partitions(
     for each in written[-2::-1] if now.expected else ():
         former = partitions_of(each.config)
         if (former.source, former.read) != (now.source, now.read):
+            if _was_there_before(now, connector, store, history, since_ms=since_ms):
+                return None
             differing = changed_names(each.config, written[-1].config)
             names = [name for name in differing if name in former.read or name in now.read]
             names = names or [name for name in differing if not is_connects_own(name)]
@@ -60,10 +75,10 @@ def _all_new(connector: str, written: Sequence[WrittenConfig], store: Store, his
     """Judge a connector of an unknown class by the keys that it committed before and since its config was changed.
 
     One with a source partition per file or table ends some of them at any time, and is not accused: all must have been
-    committed shortly before the change.
+    committed shortly before the change. Without the changed values in the source partitions it is a note.
     """
     changes = [
-        (after.timestamp_ms, names)
+        _Change(before.config, after.config, after.timestamp_ms, names)
         for before, after in pairwise(written)
         if (names := [name for name in changed_names(before.config, after.config) if not is_connects_own(name)])
     ]
@@ -72,7 +87,7 @@ def _all_new(connector: str, written: Sequence[WrittenConfig], store: Store, his
     keys = _live_keys(connector, store)
     if any(key.raw in store.several for key in keys):
         return None
-    since_ms, names = changes[-1]
+    since_ms, names = changes[-1].since_ms, changes[-1].names
     old, fresh = list[OffsetKey](), list[OffsetKey]()
     for key in keys:
         record = store.records[key.raw]
@@ -82,8 +97,9 @@ def _all_new(connector: str, written: Sequence[WrittenConfig], store: Store, his
         (old if first_ms < since_ms else fresh).append(key)
     if not old or not fresh or min(store.records[key.raw].timestamp_ms for key in old) < since_ms - _SHORTLY_MS:
         return None
+    severity = WARNING if _are_named_by(changes[-1], old, fresh) else INFO
     return Finding(
-        codes.SOURCE_PARTITIONS_CHANGED, WARNING, connector,
+        codes.SOURCE_PARTITIONS_CHANGED, severity, connector,
         f"all source partitions that {connector} has committed since its config of {rfc3339(since_ms)} "
         f"({', '.join(map(shown_name, names))}) are new, as far as {store.topic} shows: {_named(_shown(fresh))}; none "
         f"of those before it was committed again: {_named(_shown(old))}",
@@ -91,6 +107,35 @@ def _all_new(connector: str, written: Sequence[WrittenConfig], store: Store, his
         f"`eosctl connectors stop {arguments(connector)}`, and put back what was changed.",
         _evidence(old, _shown(fresh), names, since_ms=since_ms, store=store),
     )  # fmt: skip
+
+
+def _are_named_by(change: _Change, old: Iterable[OffsetKey], fresh: Iterable[OffsetKey]) -> bool:
+    """Decide whether all old source partitions have the former value of a property, and all new ones the new one."""
+    return any(
+        all(_has_value(key.partition, change.before.get(name)) for key in old)
+        and all(_has_value(key.partition, change.after.get(name)) for key in fresh)
+        for name in change.names
+    )
+
+
+def _has_value(partition: Mapping[str, object] | None, value: str | None) -> bool:
+    """Decide whether a source partition has a member of this value, or with a longer one in it."""
+    members = [str(each) for each in (partition or {}).values()]
+    if not value:
+        return False
+    return any(each == value or (len(value) >= _TELLING and value in each) for each in members)
+
+
+def _was_there_before(
+    now: ConfigPartitions, connector: str, store: Store, history: OffsetHistory, *, since_ms: int
+) -> bool:
+    """Decide whether the present source partitions had offsets before the change: they are the former ones again."""
+    firsts = (
+        history.first_ms(key.raw, store.records[key.raw].partition)
+        for key in _live_keys(connector, store)
+        if now.belongs(key.partition) is not Belongs.NO
+    )
+    return any(first is not None and first < since_ms for first in firsts)
 
 
 def _left_behind(

@@ -57,7 +57,7 @@ def diff_config(app: App, definition: ConnectorDefinition) -> Report:
     found = _gather(app, name, after)
     before = {**_live_config(found, name), "name": name}
     changed = changed_names(before, after)
-    there = None if OWN_BROKERS in changed else _store_there(app, name, found, after)
+    there = None if any(name in changed for name in OWN_BROKERS) else _store_there(app, name, found, after)
     views = [
         view
         for view in offset_views(found.rows(name), name, dedicated_in_use=found.has_own(name))
@@ -159,7 +159,7 @@ def _store_there(app: App, name: str, found: OffsetStores, after: Mapping[str, s
     One with a topic of its own reads nothing else (`OffsetView`).
     """
     store = _store_after(app, after)
-    if store is None or after.get(OWN_BROKERS):
+    if store is None or any(map(after.get, OWN_BROKERS)):
         return None
     return found.rows(name).get(store) or Store(store, 1)
 

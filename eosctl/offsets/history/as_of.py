@@ -16,6 +16,7 @@ from eosctl.app import App
 from eosctl.core.java.properties import whole_number
 from eosctl.core.offsets.names import FILE_PREFIX, is_file
 from eosctl.core.offsets.records import json_text
+from eosctl.core.records import NO_TOPIC_ID
 from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
 from eosctl.errors import RefusedError
@@ -127,8 +128,14 @@ def _require_topics(snapshot: SnapshotFile, logs: OffsetLogs, connector: str) ->
     for log in logs.logs:
         store = f"--store {shell_word(log.topic)} --connector {shell_word(connector)}"
         if log.views and all(view.topic_id is not None for view in log.views):
+            former = "is of a former topic {topic}, which was created anew since"
+            if log.views[0].topic_id == NO_TOPIC_ID:
+                former = (
+                    "may be of a former topic {topic}: these brokers do not report the ids of topics (Kafka 2.8), and "
+                    "no record of it is in both"
+                )
             raise RefusedError(
-                f"{snapshot.path} is of a former topic {log.topic}, which was created anew since; nothing was written",
+                f"{snapshot.path} {former.format(topic=log.topic)}; nothing was written",
                 hint=f"`eosctl offsets import {store} {arguments(str(snapshot.path))}` writes it there.",
             )
         is_missed = snapshot.header.stores or not missed.isdisjoint({None, log.topic})
@@ -163,15 +170,19 @@ class _TopicVersions(Struct, frozen=True):
         return [each for each in self.versions if view.shows((each.key.raw, each.record.partition), each.record)]
 
     def may_have_had_one(self, moment_ms: int) -> bool:
-        """Decide whether a version from before a moment, of a key that has newer ones, may have been compacted away."""
-        places = {(each.key.raw, each.record.partition) for each in self.versions if each.state is State.COMMITTED}
-        gone = {each.partition for each in self.log.partitions() if each.older_gone}
+        """Decide whether a version from before a moment, of a key with only newer ones, may have been compacted away.
+
+        A source partition has several keys where they are spelled otherwise, or lie in several partitions.
+        """
+        committed = [each for each in self.versions if each.state is State.COMMITTED]
+        places = {(each.key.raw, each.record.partition) for each in committed}
+        older = {(each.key.raw, each.record.partition) for each in committed if each.record.timestamp_ms <= moment_ms}
         return any(
             not any(
                 view.is_after(moment_ms, partition) and (raw, partition) not in view.newest for view in self.log.views
             )
-            for raw, partition in places
-            if partition in gone
+            for raw, partition in places - older
+            if self.log.may_lack_records(partition)
         )
 
 
@@ -225,7 +236,8 @@ def _at_moment(
 def _refuse_missing(connector: str, topics: Sequence[_TopicVersions], then: Version, moment_ms: int) -> None:
     """Raise RefusedError if a version newer than `then` took effect at the moment and may have been compacted away.
 
-    So may one in a topic that counts before that of `then`, and whose oldest version is of after the moment.
+    So may one in a topic that counts before that of `then`, or under another key in that topic, whose oldest version is
+    of after the moment.
     """
     at = next(each for each in topics if then in each.versions)
     for before in topics[: topics.index(at)]:
@@ -235,6 +247,13 @@ def _refuse_missing(connector: str, topics: Sequence[_TopicVersions], then: Vers
                 f"{before.log.topic} counts first, and may have had one that compaction removed; nothing was written",
                 hint=f"{_show_log(connector)}; `--from {shell_word(at.log.topic)}` takes the one in that topic.",
             )
+    if at.may_have_had_one(moment_ms):
+        raise RefusedError(
+            f"the offset of {json_text(then.key.partition)} at {rfc3339(moment_ms)} is not known: topic {at.log.topic} "
+            "has it under several keys or partitions, and compaction may have removed a newer one than "
+            f"{_place(then)}; nothing was written",
+            hint=f"{_show_log(connector)}; `--as-of OFFSET` sets one of them.",
+        )
     since = missed_since(at.versions, at.log.views, moment_ms)
     if since is None:
         return

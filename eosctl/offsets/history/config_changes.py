@@ -13,7 +13,7 @@ from enum import StrEnum, unique
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eosctl.core.configs.records import OFFSETS_TOPIC, PROPERTY
+from eosctl.core.configs.records import OFFSETS_TOPIC, PROPERTY, pruned_class
 from eosctl.core.offsets.records import json_text
 from eosctl.core.wording import counted
 from eosctl.offsets.codes import STARTS_OVER
@@ -25,22 +25,26 @@ from eosctl.offsets.history.config_reader import (
     NotKnownError,
     Partition,
     Reader,
+    address,
 )
 from eosctl.offsets.history.sources import KnownSource, source_of_class
 from eosctl.report import Problem
 
 Config = Mapping[str, str | None]
 
-OWN_BROKERS = "producer.override.bootstrap.servers"
-"""With exactly-once, the offsets go to the brokers of the connector's producer (`Worker`, Kafka 3.3.2 to 4.4.0)."""
+OWN_BROKERS = ("producer.override.bootstrap.servers", "consumer.override.bootstrap.servers")
+"""With exactly-once, the offsets go to the brokers of the connector's producer, and with a topic of the connector's own
+they are read at those of its consumer (`Worker.exactlyOnceSourceOffsetsConsumerConfigs`, Kafka 3.3.2 to 4.4.0)."""
 _MOST_SHOWN = 3
-_OF_STORE = (OFFSETS_TOPIC, OWN_BROKERS)
+_OF_STORE = (OFFSETS_TOPIC, *OWN_BROKERS)
+_ADDRESSES = ("connection.url", "connection.uri", "mongodb.connection.string")
+_TASKS, _VERSION = "tasks.max", "connector.plugin.version"
 _CONNECTS_OWN = frozenset(
     {
-        "name", "tasks.max", "tasks.max.enforce", "config.action.reload", "connector.plugin.version", "key.converter",
-        "value.converter", "header.converter", "transforms", "predicates", "exactly.once.support",
-        "transaction.boundary", "transaction.boundary.interval.ms", "errors.retry.timeout",
-        "errors.retry.delay.max.ms", "errors.tolerance", "errors.log.enable", "errors.log.include.messages",
+        "name", _TASKS, "tasks.max.enforce", "config.action.reload", "key.converter", "value.converter",
+        "header.converter", "transforms", "predicates", "exactly.once.support", "transaction.boundary",
+        "transaction.boundary.interval.ms", "errors.retry.timeout", "errors.retry.delay.max.ms", "errors.tolerance",
+        "errors.log.enable", "errors.log.include.messages",
     }
 )  # fmt: skip
 _CONNECTS_PREFIXES = (
@@ -82,8 +86,8 @@ class ConfigPartitions(Struct, frozen=True):
 
     def without_offset(self, present: Iterable[Partition | None]) -> list[ExpectedPartition]:
         """Return those that follow from the config and have no offset among `present`: there it starts over."""
-        seen = [each for each in present if each is not None]
-        return [each for each in self.expected if not any(map(each.is_same, seen))]
+        seen = (each for each in present if each is not None)
+        return [] if self.named is None else self.named.missing(seen)
 
 
 def partitions_of(config: Config) -> ConfigPartitions:
@@ -161,16 +165,14 @@ def compare_configs(
     old, new = None if before is None else partitions_of(before), partitions_of(after)
     changed = () if before is None else changed_names(before, after)
     harmless = before is not None and all(map(is_connects_own, changed))
-    judged = [_judge(partition, old, new, harmless=harmless) for partition in present]
+    judged = [_judge(partition, old, new, changed, harmless=harmless) for partition in present]
     if any(name in changed for name in _OF_STORE):
         judged = [_elsewhere(each, readable, place) for place, each in enumerate(judged)]
-    waiting = [] if old is None else old.without_offset(present)  # it has committed none there yet
-    fresh = [
-        PartitionChange(each.partition, PartitionStatus.NEW)
-        for each in new.without_offset(present)
-        if not any(other.is_same(each.partition) for other in waiting)
-    ]
-    return ConfigEffect(changed, (*judged, *fresh), tuple(_meanings(changed, old, new)), new.unknown)
+    waiting = () if old is None or old.named is None else old.without_offset(present)  # it has committed none there yet
+    known = [*present, *(each.partition for each in waiting)]
+    fresh = [PartitionChange(each.partition, PartitionStatus.NEW) for each in new.without_offset(known)]
+    meanings = () if before is None else tuple(_meanings(changed, (before, after), old, new))
+    return ConfigEffect(changed, (*judged, *fresh), meanings, new.unknown)
 
 
 def starts_over(connector: str, effect: ConfigEffect) -> Problem | None:
@@ -193,19 +195,28 @@ def changed_names(before: Config, after: Config) -> tuple[str, ...]:
 
 
 def _judge(
-    partition: Partition | None, old: ConfigPartitions | None, new: ConfigPartitions, *, harmless: bool
+    partition: Partition | None,
+    old: ConfigPartitions | None,
+    new: ConfigPartitions,
+    changed: Collection[str],
+    *,
+    harmless: bool,
 ) -> PartitionChange:
     belongs = new.belongs(partition)
     if belongs is Belongs.NO:
         had = old is not None and old.belongs(partition) is not Belongs.NO
         return PartitionChange(partition, PartitionStatus.GOES if had else PartitionStatus.UNUSED)
-    if harmless and new.source is None:
+    if harmless and (new.source is not None or _TASKS not in changed):
         return PartitionChange(partition, PartitionStatus.STAYS)
-    why = _why_unknown(belongs, old, new)
+    why = _why_unknown(belongs, old, new, changed)
+    if harmless:
+        why = f"whether a connector of this class makes its source partitions of {_TASKS} is not known"
     return PartitionChange(partition, PartitionStatus.STAYS if why is None else PartitionStatus.UNKNOWN, why)
 
 
-def _why_unknown(belongs: Belongs, old: ConfigPartitions | None, new: ConfigPartitions) -> str | None:
+def _why_unknown(
+    belongs: Belongs, old: ConfigPartitions | None, new: ConfigPartitions, changed: Collection[str]
+) -> str | None:
     """Return why it is not known whether a source partition that the new config does not rule out stays."""
     if new.named is None:
         return new.unknown
@@ -214,7 +225,7 @@ def _why_unknown(belongs: Belongs, old: ConfigPartitions | None, new: ConfigPart
     if old is not None and old.context != new.context:
         others = [name for name in new.context if old.context.get(name) != new.context[name]]
         return f"{', '.join(others or sorted(new.context))} may have a part in the name"
-    is_same = old is not None and old.named is not None and old.read == new.read
+    is_same = old is not None and old.named is not None and old.read == new.read and _VERSION not in changed
     return None if belongs is Belongs.YES or is_same else "the config does not decide it alone"
 
 
@@ -229,14 +240,25 @@ def _elsewhere(change: PartitionChange, readable: Collection[int] | None, place:
     return replace(change, status=PartitionStatus.NEW, why="its offset is not where the new config looks for it")
 
 
-def _meanings(changed: Sequence[str], old: ConfigPartitions | None, new: ConfigPartitions) -> Iterable[Meaning]:
+def _meanings(
+    changed: Sequence[str],
+    configs: tuple[Config, Config],
+    old: ConfigPartitions | None,
+    new: ConfigPartitions,
+) -> Iterable[Meaning]:
+    before, after = configs
     if stores := tuple(name for name in changed if name in _OF_STORE):
         yield Meaning(stores, "The connector looks for its offsets in another topic.")
-    if PROPERTY in changed and old is not None:
+    if PROPERTY in changed and old is not None and not (old.source is new.source and _is_one_class(before, after)):
         text = "The other class finds the offsets that this one wrote, if its source partitions are the same."
         yield Meaning((PROPERTY,), text)
     if old is None or old.source is None or old.source is not new.source:
         return
+    logins = [name for name in _ADDRESSES if address(before.get(name) or "") == address(after.get(name) or "")]
     for meaning in old.source.of_config.meanings:
-        if names := tuple(name for name in changed if name in meaning.properties):
+        if names := tuple(name for name in changed if name in meaning.properties and name not in logins):
             yield replace(meaning, properties=names)
+
+
+def _is_one_class(before: Config, after: Config) -> bool:
+    return pruned_class(before) == pruned_class(after)

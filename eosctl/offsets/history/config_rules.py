@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from eosctl.core.java.properties import PROVIDER, split_list
+from eosctl.core.java.properties import is_reference, split_list, without_references
 from eosctl.offsets.history.config_reader import (
     Belongs,
     ConfigRule,
@@ -57,9 +57,9 @@ DEBEZIUM = ConfigRule(
 )
 
 
-def _same_name(left: str, right: str) -> bool:
+def _same_name(left: str, right: str) -> Belongs:
     """Decide whether two names of a SQL Server database can be one: the task has the server's spelling of it."""
-    return left.strip().casefold() == right.strip().casefold()
+    return Belongs.YES if left.strip().casefold() == right.strip().casefold() else Belongs.NO
 
 
 def _sql_server(config: Reader) -> NamedPartitions:
@@ -71,7 +71,9 @@ def _sql_server(config: Reader) -> NamedPartitions:
     older = ({"server": server},) if len(names) == 1 else ()
     return NamedPartitions(
         tuple(
-            ExpectedPartition({"server": server, "database": name}, older, alike=("database", _same_name))
+            ExpectedPartition(
+                {"server": server, "database": name}, older, Belongs.UNKNOWN, alike=("database", _same_name)
+            )
             for name in names
         )
     )
@@ -80,21 +82,31 @@ def _sql_server(config: Reader) -> NamedPartitions:
 SQL_SERVER = ConfigRule(
     _sql_server,
     "`server` is `topic.prefix`, before Debezium 2.0 `database.server.name`; `database` each of `database.names`. The "
-    "offset of `server` alone counts, too, where there is one database",
-    f"read: SqlServerPartition and SqlServerConnector of {_DEBEZIUM_AT}",
+    "offset of `server` alone, of before 2.0, counts from 3.1 on, too, where there is one database; 2.0 to 3.0 do not "
+    "look for it",
+    f"read: SqlServerPartition and SqlServerConnector of {_DEBEZIUM_AT}, and of v2.0.1 to v3.1.0.Final",
     _DEBEZIUM_MEANINGS,
 )
 
 
+_CONNECTION = "mongodb.connection.string"
+
+
 def _debezium_mongodb(config: Reader) -> NamedPartitions:
     name = config.first("topic.prefix", "mongodb.name")
+    for each in ("mongodb.hosts", "mongodb.connection.mode"):
+        config.keep(each, config.raw(each))
+    text = config.raw(_CONNECTION)
+    replica_set = re.search(r"(?i)[?&]replicaSet=([^&]*)", text)
+    config.keep(_CONNECTION, replica_set[1] if replica_set else text if is_reference(text) else "")
     return NamedPartitions((ExpectedPartition({"server_id": name}, further=frozenset({"rs"})),))
 
 
 DEBEZIUM_MONGODB = ConfigRule(
     _debezium_mongodb,
-    "`server_id` is `topic.prefix`, before Debezium 2.0 `mongodb.name`; older versions add `rs`, the replica set",
-    f"read: MongoDbPartition and MongoDbConnectorTask of {_DEBEZIUM_AT}",
+    "`server_id` is `topic.prefix`, before Debezium 2.0 `mongodb.name`; versions before 2.6 add `rs`, the replica set, "
+    "by `mongodb.hosts`, `mongodb.connection.mode` and `mongodb.connection.string`",
+    f"read: MongoDbPartition and MongoDbConnectorTask of {_DEBEZIUM_AT}, v2.5.4.Final and v2.6.2.Final",
     _DEBEZIUM_MEANINGS,
 )
 
@@ -106,7 +118,7 @@ def _mongodb(config: Reader) -> NamedPartitions:
     if named := config.get("offset.partition.name"):
         return NamedPartitions((ExpectedPartition({"ns": named}),))
     uri = config.raw("connection.uri") or "mongodb://localhost:27017,localhost:27018,localhost:27019"
-    scheme, _separator, rest = PROVIDER.sub(_REFERENCE, uri).partition("://")
+    scheme, _separator, rest = without_references(uri, _REFERENCE).partition("://")
     hosts = re.split(r"[/?]", rest, maxsplit=1)[0].rpartition("@")[2]
     config.within("connection.uri", f"{scheme}://{hosts}")
     if scheme not in ("mongodb", "mongodb+srv") or not hosts or "%" in hosts:
@@ -142,10 +154,22 @@ MONGODB = ConfigRule(
 _NO_QUOTES = str.maketrans("", "", '"`[]')
 
 
-def _is_table(named: str, table: str) -> bool:
-    """Decide whether a name of a table, with or without its schema and catalog, can be the other one."""
+def _is_table(named: str, table: str) -> Belongs:
+    """Decide whether a name in a list chooses a table: it is the full name, or that of the table alone.
+
+    A name of a part, as of schema and table where tables have a catalog, chooses none, unless it has dots in itself.
+    """
     left, right = named.translate(_NO_QUOTES), table.translate(_NO_QUOTES)
-    return left == right or left.endswith(f".{right}") or right.endswith(f".{left}")
+    if left == right or left.endswith(f".{right}"):
+        return Belongs.YES
+    if right.endswith(f".{left}"):
+        return Belongs.UNKNOWN if "." in left else Belongs.YES
+    return Belongs.NO
+
+
+def _own_name(partition: Partition) -> str:
+    """Return the last part of the name of a source partition's table."""
+    return str(partition.get("table")).translate(_NO_QUOTES).rpartition(".")[2]
 
 
 _JDBC_BESIDE = (
@@ -164,10 +188,10 @@ def _jdbc(config: Reader) -> NamedPartitions:
     if config.raw("query") or config.raw("query.masked"):
         return NamedPartitions((ExpectedPartition({"query": "query"}),))
     config.beside(*_JDBC_BESIDE)
-    if config.get("table.include.list") or config.get("table.exclude.list"):
+    if any([config.get("table.include.list"), config.get("table.exclude.list")]):
         return NamedPartitions(judge=lambda partition: Belongs.UNKNOWN if "table" in partition else Belongs.NO)
     if tables := split_list(config.get("table.whitelist")):
-        return NamedPartitions(tuple(_table(name) for name in tables))
+        return NamedPartitions(tuple(_table(name) for name in tables), group=_own_name)
     left_out = split_list(config.get("table.blacklist"))
     patterns = config.raw("catalog.pattern") or config.raw("schema.pattern")
 
@@ -175,7 +199,8 @@ def _jdbc(config: Reader) -> NamedPartitions:
         table = partition.get("table")
         if not isinstance(table, str) or table in left_out:
             return Belongs.NO
-        return Belongs.UNKNOWN if patterns or any(_is_table(name, table) for name in left_out) else Belongs.YES
+        unsure = patterns or any(_is_table(name, table) is not Belongs.NO for name in left_out)
+        return Belongs.UNKNOWN if unsure else Belongs.YES
 
     return NamedPartitions(judge=judge)
 
@@ -219,21 +244,10 @@ JDBC = ConfigRule(
 )  # fmt: skip
 
 
-def _file(config: Reader) -> NamedPartitions:
-    if not (file := config.get("file")):
-        raise NotKnownError("the config has no file: it reads its standard input")
-    return NamedPartitions((ExpectedPartition({"filename": file}),))
-
-
-FILE = ConfigRule(
-    _file, "`filename` is `file`, as it is written", "read: FileStreamSourceTask of Kafka 3.3.2 and 4.3.1"
-)
-
-
 def _mirror(config: Reader) -> NamedPartitions:
     cluster = config.get("source.cluster.alias", "source")
-    included = split_list(config.get("topics", ".*"))
-    excluded = split_list(config.get("topics.exclude") or config.get("topics.blacklist"))
+    included = _patterns(config, "topics") or (".*",)
+    excluded = _patterns(config, "topics.exclude", "topics.blacklist") or _EXCLUDED
     own_filter = config.get("topic.filter.class", _TOPIC_FILTER) not in (
         _TOPIC_FILTER,
         _TOPIC_FILTER.rpartition(".")[2],
@@ -246,6 +260,8 @@ def _mirror(config: Reader) -> NamedPartitions:
         if own_filter:
             return Belongs.UNKNOWN
         chosen, left_out = _matches(topic, included), _matches(topic, excluded)
+        if excluded is _EXCLUDED and left_out is Belongs.NO and topic.endswith("internal"):
+            left_out = Belongs.UNKNOWN  # `.*[\-\.]internal` until 3.9, then `mm2.*\.internal`
         if Belongs.NO is chosen or Belongs.YES is left_out:
             return Belongs.UNKNOWN if topic.endswith("heartbeats") else Belongs.NO
         return Belongs.UNKNOWN if Belongs.UNKNOWN in (chosen, left_out) else Belongs.YES
@@ -253,6 +269,15 @@ def _mirror(config: Reader) -> NamedPartitions:
     return NamedPartitions(judge=judge)
 
 
+def _patterns(config: Reader, *names: str) -> tuple[str, ...]:
+    """Return the patterns of the first of these properties that is set; an empty one has a pattern for nothing."""
+    values = {name: config.get(name) for name in names}
+    found = next((name for name in names if config.has(name)), None)
+    return () if found is None else split_list(values[found]) or ("",)
+
+
+_EXCLUDED = (r".*\.replica", "__.*")
+"""The default of topics.exclude, but for what has changed in it (DefaultTopicFilter of Kafka 3.3.2 and 4.3.1)."""
 _TOPIC_FILTER = "org.apache.kafka.connect.mirror.DefaultTopicFilter"
 _PLAIN_PATTERN = re.compile(r"(?:[\w.-]|\.\*|\\\.)*")
 _MOST_STARS = 2  # a pattern with more can take long
@@ -276,7 +301,7 @@ MIRROR = ConfigRule(
     "read: MirrorUtils, MirrorSourceConfig and DefaultTopicFilter of Kafka 3.3.2 and 4.3.1 (javap)",
     (
         Meaning(
-            ("topics", "topics.exclude"),
+            ("topics", "topics.exclude", "topics.blacklist"),
             "Topics that come in are read from consumer.auto.offset.reset on.",
             may_skip=False,
         ),
@@ -286,92 +311,6 @@ MIRROR = ConfigRule(
         ),
     ),
 )  # fmt: skip
-
-
-def _objects(
-    container: str, place: tuple[str, ...], member: str, prefix: tuple[str, ...]
-) -> Callable[[Reader], NamedPartitions]:
-    """Return the rule of a source with a partition for each object in a bucket, under a prefix."""
-
-    def read(config: Reader) -> NamedPartitions:
-        bucket = next(filter(None, map(config.get, place)), "")
-        start = next(filter(None, map(config.get, prefix)), "")
-        if not bucket:
-            raise NotKnownError(f"the config has no {place[0]}")
-
-        def judge(partition: Partition) -> Belongs:
-            name = partition.get(member)
-            if partition.get(container) != bucket or not isinstance(name, str):
-                return Belongs.NO
-            if "{{" in start or "YYYY" in start:  # written for sinks; a source takes it as it is, or not
-                return Belongs.UNKNOWN
-            return Belongs.YES if name.startswith(start) else Belongs.NO
-
-        return NamedPartitions(judge=judge)
-
-    return read
-
-
-_AIVEN = "Aiven-Open/cloud-storage-connectors-for-apache-kafka 3.4.2"
-S3 = ConfigRule(
-    _objects("bucket", ("aws.s3.bucket.name", "aws_s3_bucket"), "objectKey", ("aws.s3.prefix", "aws_s3_prefix")),
-    "`bucket` is `aws.s3.bucket.name`, `objectKey` each object under `aws.s3.prefix`",
-    f"read: S3SourceRecordIterator, AWSV2SourceClient and S3ConfigFragment of {_AIVEN}",
-)
-AZURE = ConfigRule(
-    _objects("container", ("azure.storage.container.name",), "blobName", ("azure.blob.prefix",)),
-    "`container` is `azure.storage.container.name`, `blobName` each blob under `azure.blob.prefix`",
-    f"read: AzureBlobSourceRecordIterator, AzureBlobClient and AzureBlobConfigFragment of {_AIVEN}",
-)
-_FROM = re.compile(r"\bselect\b[^;]*?\bfrom\s+([^\s;]+)", re.I)
-_LONGEST_KCQL = 10_000  # searching a longer one can take long
-
-
-def _lenses(config: Reader) -> NamedPartitions:
-    kcql = config.first("connect.s3.kcql", "connect.gcpstorage.kcql")
-    if len(kcql) > _LONGEST_KCQL:
-        raise NotKnownError("the KCQL is too long to be taken apart")
-    roots = [found[1].replace("`", "").partition(":") for found in _FROM.finditer(kcql)]
-    if not roots or len(roots) != len(list(filter(str.strip, kcql.split(";")))):
-        raise NotKnownError("the KCQL names its buckets in another way than `SELECT … FROM bucket:prefix`")
-
-    def judge(partition: Partition) -> Belongs:
-        prefix = partition.get("prefix")
-        below = [root for bucket, _colon, root in roots if bucket == partition.get("container")]
-        if not isinstance(prefix, str) or not below:
-            return Belongs.NO
-        if any(not root or prefix == root or prefix.startswith(f"{root.rstrip('/')}/") for root in below):
-            return Belongs.YES
-        return Belongs.UNKNOWN if any(prefix.startswith(root) for root in below) else Belongs.NO
-
-    return NamedPartitions(judge=judge)
-
-
-LENSES = ConfigRule(
-    _lenses,
-    "`container` and `prefix` are those in `SELECT … FROM container:prefix` of `connect.s3.kcql` or "
-    "`connect.gcpstorage.kcql`, and the folders below them",
-    "read: CloudSourceBucketOptions, CloudLocation and CloudPartitionSearcher of lensesio/stream-reactor 11.7.2",
-)  # fmt: skip
-
-
-def _spooldir(config: Reader) -> NamedPartitions:
-    config.get("input.file.pattern")
-    return NamedPartitions(judge=lambda partition: Belongs.UNKNOWN if "fileName" in partition else Belongs.NO)
-
-
-SPOOLDIR = ConfigRule(
-    _spooldir,
-    "`fileName` is the name, without its folder, of each file that `input.file.pattern` matches",
-    "read: AbstractSourceTask of jcustenborder/kafka-connect-spooldir 2.0.65",
-    (
-        Meaning(
-            ("input.path",),
-            "The source partition does not name the folder: a file of a known name in the other folder is read behind "
-            "the present offset.",
-        ),
-    ),
-)
 
 
 def _ibm_mq(config: Reader) -> NamedPartitions:

@@ -19,7 +19,7 @@ from eosctl.core.kept.snapshot_header import SnapshotTopic
 from eosctl.core.offsets.findings import missing_topic_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.records import OffsetKey, decode_key, typed_partition
-from eosctl.core.records import Bounds, Record
+from eosctl.core.records import NO_TOPIC_ID, Bounds, Record
 from eosctl.core.workers.config import creates_topics
 from eosctl.deadline import Event
 from eosctl.errors import InputFileError, NotFoundError, RefusedError, UsageError
@@ -33,7 +33,7 @@ from eosctl.offsets.history.rows import (
     read_snapshot_row,
     version_row,
 )
-from eosctl.offsets.history.views import SnapshotView, with_views
+from eosctl.offsets.history.views import SnapshotView, by_certainty, with_views
 from eosctl.offsets.snapshots.file import SnapshotFile, read_snapshot, require_of, snapshots_in, unread
 from eosctl.offsets.stores.gather import locate
 from eosctl.offsets.stores.own import own_topics, refuse_unfit_sources
@@ -69,6 +69,17 @@ class TopicLog(Struct, frozen=True):
         """Return `data.partitions`: where the versions lie, and whether older ones may be gone from there."""
         used = {version.record.partition for version in self.versions if version.topic_id is None}
         return [self._partition(bound) for bound in self.bounds if bound.partition in used]
+
+    def may_lack_records(self, partition: int) -> bool:
+        """Decide whether records may have been removed: not every offset is that of a record.
+
+        The others may be those of transactions' markers, which no client sees.
+        """
+        return any(
+            bound.begin > 0 or bound.end - bound.begin > self.counts.get(partition, 0)
+            for bound in self.bounds
+            if bound.partition == partition
+        )
 
     def _partition(self, bound: Bounds) -> LoggedPartition:
         """Return the bounds and record count of a partition, and whether older versions may be gone.
@@ -261,14 +272,18 @@ def _read_snapshots(
 
 def _with_snapshots(log: TopicLog, topic_id: str, kept: Sequence[tuple[SnapshotFile, Sequence[Record]]]) -> TopicLog:
     """Add what snapshots have of a topic, and of former topics of its name."""
-    views = [
-        _view(each, topic, None if topic.topic_id == topic_id else topic.topic_id, records)
-        for each, records in kept
-        for topic in each.header.topics
-        if topic.topic == log.topic
-    ]
+    present = {version.record for version in log.versions}
+    views = []
+    for each, records in kept:
+        for topic in each.header.topics:
+            if topic.topic == log.topic:
+                # without ids, only a record that both have proves that it is the same topic
+                known = topic_id != NO_TOPIC_ID or any(record in present for record in records)
+                same = topic.topic_id == topic_id and known
+                views.append(_view(each, topic, None if same else topic.topic_id, records))
     if not views:
         return log
+    views = by_certainty(views, log.versions)
     return replace(log, versions=tuple(in_order(with_views(log.versions, views))), views=tuple(views))
 
 

@@ -97,7 +97,7 @@ class LoggedPartition(Place):
     begin: Annotated[int, "Its first offset."]
     end: Annotated[int, "The offset behind its last record."]
     records: Annotated[int, "Records that it still has."]
-    older_gone: Annotated[bool, "Whether compaction may have removed older versions."]
+    older_gone: Annotated[bool, "Whether records were certainly removed, and maybe older versions."]
 
 
 class ReadSnapshot(Printed):

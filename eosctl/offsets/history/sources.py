@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from eosctl.core.configs.records import names_one_of
 from eosctl.core.offsets.records import INITIAL_SYNC, SNAPSHOT
-from eosctl.offsets.history import config_rules
+from eosctl.offsets.history import config_rules, config_rules_files
 from eosctl.offsets.history.config_reader import ConfigRule
 from eosctl.offsets.history.positions import (
     Offset,
@@ -204,7 +204,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "FileStream",
         "org.apache.kafka.connect.file.FileStreamSourceConnector",
-        config_rules.FILE,
+        config_rules_files.FILE,
         (frozenset({"filename"}),),
         (frozenset({"position"}),),
         ("position",),
@@ -228,7 +228,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "Aiven's S3 source",
         "io.aiven.kafka.connect.s3.source.S3SourceConnector",
-        config_rules.S3,
+        config_rules_files.S3,
         (frozenset({"bucket", "objectKey"}),),
         (frozenset({"recordCount"}),),
         ("recordCount",),
@@ -239,7 +239,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "Aiven's Azure Blob source",
         "io.aiven.kafka.connect.azure.source.AzureBlobSourceConnector",
-        config_rules.AZURE,
+        config_rules_files.AZURE,
         (frozenset({"container", "blobName"}),),
         (frozenset({"recordCount"}),),
         ("recordCount",),
@@ -251,7 +251,7 @@ KNOWN_SOURCES = (
         "Lenses' S3 or GCS source",
         "io.lenses.streamreactor.connect.aws.s3.source.S3SourceConnector, "
         "io.lenses.streamreactor.connect.gcp.storage.source.GCPStorageSourceConnector",
-        config_rules.LENSES,
+        config_rules_files.LENSES,
         (frozenset({"container", "prefix"}),),
         (frozenset({"path", "line"}),),
         ("path", "line"),
@@ -263,7 +263,7 @@ KNOWN_SOURCES = (
     KnownSource(
         "SpoolDir",
         "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirCsvSourceConnector",
-        config_rules.SPOOLDIR,
+        config_rules_files.SPOOLDIR,
         (frozenset({"fileName"}),),
         (frozenset({"offset"}),),
         ("offset",),

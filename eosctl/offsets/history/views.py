@@ -7,9 +7,12 @@ snapshot's LSO. Between a version that only a snapshot has and the next known on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.core.offsets.records import OffsetKey
 from eosctl.core.records import Bounds, Record
@@ -25,7 +28,8 @@ LATE_MS = 60_000
 class SnapshotView(Struct, frozen=True):
     """The newest records of a connector in one topic, as a snapshot has them; `topic_id` is None for the present topic.
 
-    The `keys` are by their bytes.
+    The `keys` are by their bytes. The time is not `certain` where it does not fit those of later records or snapshots:
+    the clock of one of the machines was wrong.
     """
 
     file: str
@@ -34,6 +38,7 @@ class SnapshotView(Struct, frozen=True):
     bounds: Mapping[int, Bounds]
     newest: Mapping[ChainPlace, Record]
     keys: Mapping[bytes, OffsetKey]
+    certain: bool = True
 
     def versions(self) -> list[Version]:
         """Return its records as versions."""
@@ -52,10 +57,51 @@ class SnapshotView(Struct, frozen=True):
         bound = self.bounds.get(partition)
         return (
             self.topic_id is None
+            and self.certain
             and self.taken_ms >= moment_ms + LATE_MS
             and bound is not None
             and bound.lso >= bound.end
         )
+
+
+def by_certainty(views: Sequence[SnapshotView], found: Iterable[Version]) -> list[SnapshotView]:
+    """Mark the views whose time is not certain.
+
+    Records that came later have an earlier time, among those `found` or in another snapshot; or a snapshot that was
+    taken earlier, by its time, has more of a partition.
+    """
+    newest_ms = dict[int, list[tuple[int, int]]]()
+    present = [view for view in views if view.topic_id is None]
+    every = [version.record for version in found if version.topic_id is None]
+    for record in (*every, *(record for view in present for record in view.newest.values())):
+        newest_ms.setdefault(record.partition, []).append((record.offset, record.timestamp_ms))
+    earliest_after = {partition: _earliest_after(records) for partition, records in newest_ms.items()}
+    ends, marked = dict[int, int](), list[SnapshotView]()
+    for view in sorted(present, key=lambda view: view.taken_ms):
+        came_later = any(
+            earliest_after[number](bound.end) < view.taken_ms - LATE_MS
+            for number, bound in view.bounds.items()
+            if number in earliest_after
+        )
+        had_more = any(ends.get(number, 0) > bound.lso for number, bound in view.bounds.items())
+        marked.append(replace(view, certain=not came_later and not had_more))
+        ends |= {number: max(ends.get(number, 0), bound.lso) for number, bound in view.bounds.items()}
+    return [*(view for view in views if view.topic_id is not None), *marked]
+
+
+def _earliest_after(records: Iterable[tuple[int, int]]) -> Callable[[int], float]:
+    """Return a function from an offset to the earliest time of a record from there on; infinity without one."""
+    offsets, times, earliest = list[int](), list[float](), math.inf
+    for offset, time_ms in sorted(records, reverse=True):
+        earliest = min(earliest, time_ms) if time_ms >= 0 else earliest
+        offsets.append(-offset)
+        times.append(earliest)
+
+    def at(offset: int) -> float:
+        number = bisect_right(offsets, -offset)
+        return times[number - 1] if number else math.inf
+
+    return at
 
 
 def with_views(found: Sequence[Version], views: Iterable[SnapshotView]) -> list[Version]:

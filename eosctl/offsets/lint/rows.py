@@ -35,7 +35,7 @@ def _lint_lines(report: Report) -> Iterator[str]:
     for code, count in report.summary_of(LintSummary).codes.items():
         if count > limit:
             yield f"{format_cell(code)}: {limit} of {count:,} are shown"
-    yield from summary_lines(report)
+    yield from summary_lines(report, wide_only=("codes",))
 
 
 OFFSETS_LINT = Kind(

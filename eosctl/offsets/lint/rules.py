@@ -112,7 +112,7 @@ def _hidden(connector: str, common: WatchedTopic, own: WatchedTopic) -> Iterable
             evidence,
         )
     else:
-        message = f"{connector}: its own topic {topic} is empty, it was deleted and made anew, or never filled"
+        message = f"{connector}: its own topic {topic} is empty, it was deleted and recreated, or never filled"
         more = f"{offsets} not seen at runtime, {other} has them; tasks that start read their source from the beginning"
         yield Finding(codes.OFFSETS_TOPIC_EMPTY, ERROR, connector, f"{message}: {more}", fix, evidence)
 

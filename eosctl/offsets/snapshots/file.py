@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from eosctl.app import App
 from eosctl.core.kept.snapshot_header import SNAPSHOT, SnapshotHeader, read_header
+from eosctl.core.offsets.records import decode_key
 from eosctl.core.records import Record, numbered_documents
 from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.machine.files import open_own
@@ -43,10 +44,21 @@ class SnapshotFile(Struct, frozen=True):
         """Decide whether the records of this connector were kept."""
         return not self.header.connectors or connector in self.header.connectors
 
+    def is_whole(self) -> bool:
+        """Decide whether the file can be read, and has the content that its name promises."""
+        try:
+            with _opened(self.path) as file:
+                for _line in checked_lines(file, self.path):
+                    pass
+        except InputFileError:
+            return False
+        return True
+
     def records_of(self, connector: str) -> list[Record]:
         """Read the records of one connector; raise InputFileError for a file that is damaged or not whole."""
         keep, found = ConnectorFilter(connector), list[Record]()
-        name = json.dumps(name_in_keys(connector).decode(), ensure_ascii=False)[1:-1].encode()
+        quoted = f'"{name_in_keys(connector).decode()}"'
+        name = json.dumps(quoted, ensure_ascii=False)[1:-1].encode()
         with _opened(self.path) as file:
             for number, line in enumerate(checked_lines(file, self.path), start=1):
                 # a key that is spelled otherwise has a backslash in it, and one that is no UTF-8 is base64
@@ -54,6 +66,16 @@ class SnapshotFile(Struct, frozen=True):
                     records = numbered_documents([line], name=str(self.path), first=number)
                     found += keep([record for _number, _document, record in records])
         return found
+
+    def without_record(self) -> list[str]:
+        """Return the connectors that the snapshot was asked for, and that it has no record of; none for all."""
+        missing = set(self.header.connectors)
+        with _opened(self.path) as file:
+            for _number, _document, record in numbered_documents(file, name=str(self.path)):
+                if not missing:
+                    break
+                missing.discard(decode_key(record.key).connector or "")
+        return sorted(missing)
 
 
 def snapshot_folder(app: App) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum, unique
 from typing import Annotated
 
+from eosctl.output.cells import TOTAL
 from eosctl.output.rows import Header, Kind, Printed, Text, Time, UnseenParts
 
 
@@ -44,7 +45,7 @@ class SnapshotRow(Printed, kw_only=True):
 class SnapshotSummary(Printed):
     """The numbers of rounds."""
 
-    written: Annotated[int, "Snapshots that were written."]
+    written: Annotated[int, "Snapshots that were written.", TOTAL]
     unchanged: Annotated[int, "Rounds without a new record since the last snapshot."]
     failed: Annotated[int, "Rounds that failed."]
     removed: Annotated[int, "Older files that were removed."]
@@ -64,8 +65,8 @@ OFFSETS_SNAPSHOT = Kind(
     summary=SnapshotSummary,
     data=SnapshotData,
     text=Text(
-        columns=("taken", "outcome", "records", "tombstones", "removed_count", "file"),
-        wide=("topics", "unseen", "error"),
+        columns=("taken", "outcome", "records?", "tombstones?", "removed_count?", "file?", "error?"),
+        wide=("topics", "unseen"),
         empty="No snapshot was made.",
     ),
 )

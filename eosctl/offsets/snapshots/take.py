@@ -22,10 +22,10 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.kept.snapshot_header import SNAPSHOT, SnapshotHeader, SnapshotTopic, SnapshotUnseen
 from eosctl.core.records import Bounds
-from eosctl.core.wording import rfc3339
+from eosctl.core.wording import encodable, rfc3339
 from eosctl.deadline import Event
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, NotFoundError, RefusedError, UsageError
-from eosctl.machine.files import own_folder, remove_old_drafts, sync_directory
+from eosctl.machine.files import own_folder, remove_old_drafts
 from eosctl.offsets import codes
 from eosctl.offsets.files.export import run_lines
 from eosctl.offsets.snapshots.file import SnapshotFile, snapshot_folder, snapshots_in
@@ -153,17 +153,33 @@ def take_snapshot(app: App, request: SnapshotRequest, folder: Path) -> SnapshotR
             header, problems = _header(app, topics, request, found, began_ms)
             mine, _unread = snapshots_in(folder)
             mine = [each for each in mine if each.header.scope() == header.scope()]
-            if mine and mine[-1].header.same_records(header):
-                row = _row(began_ms, SnapshotOutcome.UNCHANGED, mine[-1])
+            # not the last by its time: the clock may have been wrong
+            same = next((each for each in reversed(mine) if each.header.same_records(header) and each.is_whole()), None)
+            if same is not None:
+                mine = [*(each for each in mine if each is not same), same]
+                row = _row(began_ms, SnapshotOutcome.UNCHANGED, same)
             else:
                 tally = _Tally()
                 path = keep_digested(folder / timed_name(SNAPSHOT, began_ms), _blocks(topics, header, tally))
                 made = SnapshotFile(path, header)
                 mine.append(made)
                 row = _row(began_ms, SnapshotOutcome.WRITTEN, made, tally=tally)
+        problems += _without_offset(mine[-1])
         removed, not_removed = _remove_old(mine, request.keep)
         row = replace(row, removed=removed, unseen=len(header.unseen))
         return SnapshotRound(row, header.kafka_cluster_id, [*problems, *not_removed])
+
+
+def _without_offset(file: SnapshotFile) -> list[Problem]:
+    """Warn of connectors that were asked for, and that the snapshot has no record of."""
+    return [
+        Problem(
+            codes.SNAPSHOT_WITHOUT_OFFSET,
+            f"the snapshot has no offset of connector {name}",
+            hint="Names are case-sensitive; `eosctl offsets list` shows the connectors that have offsets.",
+        )
+        for name in file.without_record()
+    ]
 
 
 class _Tally:
@@ -199,9 +215,12 @@ def _header(
         kafka_cluster_id=topics.cluster_id(),
         group_id=app.target.group_id,
         topics=tuple(kept),
-        connectors=tuple(sorted(request.connectors)),
-        stores=tuple(sorted(request.stores)),
-        unseen=tuple(SnapshotUnseen(str(each.code), each.message, at) for each, at in missed if each.is_unseen),
+        connectors=tuple(sorted(set(request.connectors))),
+        stores=tuple(sorted(set(request.stores))),
+        unseen=tuple(
+            SnapshotUnseen(str(each.code), encodable(each.message), at) for each, at in missed if each.is_unseen
+        ),
+        offset_topic=app.target.offset_topic,
     )
     return header, [problem for problem, _topic in missed]
 
@@ -228,14 +247,27 @@ def _blocks(topics: TopicReader, header: SnapshotHeader, tally: _Tally) -> Itera
         if header.connectors:
             runs = (run.of_connectors(header.connectors) for run in runs)
         yield from run_lines(map(tally.counted, runs))
+        _require_same(topics, topic)
+
+
+def _require_same(topics: TopicReader, topic: SnapshotTopic) -> None:
+    """Raise RefusedError if a topic that was read is not the one any more whose id the header has."""
+    described = topics.describe([topic.topic]).get(topic.topic)
+    if described is None or described.topic_id != topic.topic_id:
+        raise RefusedError(
+            f"topic {topic.topic} was deleted while it was read; nothing was written", hint="Make a snapshot again."
+        )
 
 
 def _remove_old(mine: Sequence[SnapshotFile], keep: int | None) -> tuple[list[str], list[Problem]]:
-    """Remove the oldest beyond `keep`, never the newest one that lacks nothing; return their paths, and problems."""
+    """Remove the oldest beyond `keep`, and return their paths, and problems.
+
+    The newest one that is whole and lacks nothing is never removed.
+    """
     if keep is None or len(mine) <= keep:
         return [], []
-    complete = [each for each in mine if not each.header.unseen]
-    stays = {each.path for each in (*mine[-keep:], *complete[-1:])}
+    complete = next((each for each in reversed(mine) if not each.header.unseen and each.is_whole()), mine[-1])
+    stays = {each.path for each in (*mine[-keep:], complete)}
     removed, problems = list[str](), list[Problem]()
     for each in mine:
         if each.path not in stays:
@@ -246,8 +278,6 @@ def _remove_old(mine: Sequence[SnapshotFile], keep: int | None) -> tuple[list[st
                 problems.append(Problem(codes.SNAPSHOT_NOT_REMOVED, message))
             else:
                 removed.append(str(each.path))
-    if removed:
-        sync_directory(mine[-1].path.parent)
     return removed, problems
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
+from eosctl.connectors.holders import refuse_other_cluster
 from eosctl.core.offsets.findings import missing_topic_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.records import TopicDescription
@@ -16,10 +19,12 @@ from eosctl.errors import (
     EosctlError,
     InterruptedByUserError,
     NotFoundError,
+    RefusedError,
     UnreachableError,
     UsageError,
 )
 from eosctl.foreign import shell_word, shell_words
+from eosctl.group.gather import in_turn
 from eosctl.offsets import codes
 from eosctl.offsets.stores.gather import require_topics
 from eosctl.offsets.stores.own import own_topics, refuse_unfit_sources
@@ -38,12 +43,14 @@ class TopicsToKeep:
 def topics_to_keep(app: App, topics: TopicReader, connectors: Collection[str], stores: Sequence[str]) -> TopicsToKeep:
     """Find the topics of `connectors` (none: all) in `stores` (none: the global topic, and every own one).
 
-    Raises NotFoundError for a missing global or named topic, or a connector that Connect does not have; UsageError for
-    a store on another cluster; the error of a named topic that can't be read, or of the last one where none can.
+    Raises NotFoundError for a missing global or named topic, a connector that Connect does not have, or stores without
+    any topic; UsageError for a store on another cluster; RefusedError for a worker of another cluster; the error of a
+    named topic that can't be read, or of the last one where none can.
     """
     found, names = TopicsToKeep(), _named(app, stores)
     wanted = {name: True for name in names if name != DEDICATED}
     if DEDICATED in names:
+        _refuse_other_workers(app, topics)
         dedicated = gather_dedicated_topics(app, topics)
         _require_known(dedicated, connectors)
         found.missed += [(problem, None) for problem in dedicated.problems]
@@ -71,9 +78,29 @@ def topics_to_keep(app: App, topics: TopicReader, connectors: Collection[str], s
             found.missed.append((Problem(codes.SNAPSHOT_INCOMPLETE, exc.message, hint=exc.hint, unseen=True), topic))
         else:
             found.topics[topic] = described[topic]
-    if not found.topics and error is not None:
-        raise error
+    if not found.topics:
+        raise error or _nothing_to_keep(found)
     return found
+
+
+def _nothing_to_keep(found: TopicsToKeep) -> EosctlError:
+    """Return the error of stores that no topic was found of."""
+    for problem, _topic in found.missed:
+        return RefusedError(f"{problem.message}; no topic is known that could be kept", hint=problem.hint)
+    return NotFoundError(
+        "no connector has an offsets topic of its own (offsets.storage.topic)", hint="Name another store with --store."
+    )
+
+
+def _refuse_other_workers(app: App, topics: TopicReader) -> None:
+    """Raise RefusedError for a named worker of another Kafka cluster: it does not know the own topics of this one."""
+    for _url, worker in in_turn(replace(app, deadline=app.deadline.half()), app.target.connect_urls):
+        try:
+            theirs = worker.root().get("kafka_cluster_id")
+        except EosctlError:
+            continue
+        refuse_other_cluster(worker, theirs, topics.cluster_id())
+        return
 
 
 def _named(app: App, stores: Sequence[str]) -> list[str]:
@@ -94,7 +121,7 @@ def _require_known(dedicated: DedicatedTopics, connectors: Collection[str]) -> N
     if gone:
         raise NotFoundError(
             f"Connect has no connector {', '.join(gone)}",
-            hint="Without --connector, the offsets of connectors that were deleted are kept, too.",
+            hint="For the offsets of a deleted connector, name the topics: --store global, or --store TOPIC.",
         )
 
 

@@ -74,7 +74,9 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"note: {format_cell(data.kept_elsewhere)}"
 
 
-_TEXT = Text(columns=("step", "outcome", "action", "before", "after", "detail?"), lines=_lines, empty="Nothing to do.")
+_STEPS, _STATES = ("step", "outcome", "action"), ("before", "after")
+_TEXT = Text(columns=(*_STEPS, *_STATES, "detail?"), lines=_lines, empty="Nothing to do.")
+_RESULT_TEXT = Text(columns=(*_STEPS, "detail"), wide=_STATES, lines=_lines, empty="Nothing to do.")
 OFFSETS_SWITCH_PLAN, OFFSETS_SWITCH_RESULT = plan_and_result(
     "offsets-switch",
     "The steps of a move between offsets topics.",
@@ -83,4 +85,5 @@ OFFSETS_SWITCH_PLAN, OFFSETS_SWITCH_RESULT = plan_and_result(
     summary=SwitchSummary,
     data=SwitchData,
     text=_TEXT,
+    result={"text": _RESULT_TEXT},
 )

@@ -30,7 +30,7 @@ _TYPE = re.compile(rb"(?<=L)[\w/$]+(?=;)")  # of a parameter or a field
 def fit_jars(path_of: Mapping[Jar, Path], kafka_version: str, store: Path) -> dict[Jar, Path]:
     """Return the paths to start with: in place of a jar that names moved classes, its copy with their new names.
 
-    A copy is made anew each time from a jar that was held to its lock, and written where the store has another one.
+    A copy is recreated each time from a jar that was held to its lock, and written where the store has another one.
     """
     behind = jars_behind(path_of, kafka_version)
     clients = [path for jar, path in path_of.items() if jar.artifact == "kafka-clients"] if behind else []

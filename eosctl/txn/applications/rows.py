@@ -130,7 +130,7 @@ def _closing_lines(report: Report) -> Iterator[str]:
         yield f"brokers: {', '.join(limits)}"
     if summary.transaction_version is not None:
         yield describe_transaction_version(summary.transaction_version)
-    yield f"grown since {summary.last_look}" if summary.last_look else "growth: from the next look on"
+    yield f"grown since {summary.last_look}" if summary.last_look else "growth: shown from the next run on"
 
 
 TXN_APPLICATIONS = Kind(
@@ -139,7 +139,7 @@ TXN_APPLICATIONS = Kind(
     row=ApplicationRow,
     summary=ApplicationsSummary,
     text=Text(
-        columns=("called", "what", "ids", "open", "oldest_for", "timeout", "grown_by", "last_started", "remarks?"),
+        columns=("called", "what", "ids", "open", "oldest_for", "timeout", "grown_by?", "last_started?", "remarks?"),
         wide=(
             *("oldest_open", "connector?", "naming?", "members", "highest", "described", "expires?", "memory_bytes"),
             "shares_prefix_with?",

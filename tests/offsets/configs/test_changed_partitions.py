@@ -121,6 +121,23 @@ def test_a_class_that_is_not_known_is_not_accused(
     assert judge({**OWN, "where": "a"}, {**OWN, "where": "a", **change}, keys=keys) is None
 
 
+def test_a_file_a_day_is_a_note_where_the_config_does_not_name_it() -> None:
+    one, two = {"path": "/in/day-1"}, {"path": "/in/day-2"}
+    found = judge({**OWN, "batch": "1"}, {**OWN, "batch": "2"}, keys=[(one, BEFORE), (two, AFTER)])
+    assert found is not None
+    assert found.severity == "info"
+    found = judge({**OWN, "folder": "/in/day-1"}, {**OWN, "folder": "/in/day-2"}, keys=[(one, BEFORE), (two, AFTER)])
+    assert found is not None
+    assert found.severity == "warning"
+
+
+def test_a_config_that_was_put_back_is_not_named() -> None:
+    a, b = {**FILE, "file": "a"}, {**FILE, "file": "b"}
+    assert judge(a, b, a, keys=[(A, BEFORE), (B, CHANGED_MS - 500), (A, AFTER)]) is None
+    assert judge(a, b, a, keys=[(A, BEFORE), (B, CHANGED_MS - 500)]) is None
+    assert judge(a, b, keys=[(A, BEFORE), (B, CHANGED_MS + 500)]) is not None
+
+
 def test_a_former_config_that_was_compacted_away_and_offsets_that_were_reset() -> None:
     assert judge({**FILE, "file": "b"}, keys=[(A, BEFORE), (B, AFTER)]) is None
     assert judge({**FILE, "file": "a"}, {**FILE, "file": "b"}, keys=[(A, BEFORE)], deleted=True) is None

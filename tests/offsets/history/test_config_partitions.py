@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Mapping
 
 import pytest
@@ -60,11 +62,11 @@ KCQL = "insert into t select * from b:p BATCH = 9"
         (config(SQL_SERVER, topic__prefix="s", database__names="a,b"), {"server": "s", "database": "A"}, YES),
         (config(SQL_SERVER, topic__prefix="s", database__names="a,b"), {"server": "s", "database": "c"}, NO),
         (config(SQL_SERVER, topic__prefix="s", database__names="a,b"), {"server": "s"}, NO),
-        (config(SQL_SERVER, topic__prefix="s", database__names="a"), {"server": "s"}, YES),
+        (config(SQL_SERVER, topic__prefix="s", database__names="a"), {"server": "s"}, UNKNOWN),  # not of 2.0 to 3.0
         (config(SQL_SERVER, database__server__name="s", database__dbname="a"), {"server": "s"}, YES),
         (config(MONGO, topic__prefix="m"), {"server_id": "m"}, YES),
-        (config(MONGO, topic__prefix="m"), {"server_id": "m", "rs": "rs0"}, YES),
-        (config(MONGO, mongodb__name="m"), {"server_id": "m", "rs": "rs0"}, YES),
+        (config(MONGO, topic__prefix="m"), {"server_id": "m", "rs": "rs0"}, UNKNOWN),
+        (config(MONGO, mongodb__name="m"), {"server_id": "m", "rs": "rs0"}, UNKNOWN),
         (config(MONGO, topic__prefix="m"), {"server_id": "n", "rs": "rs0"}, NO),
         (config(MONGO_KAFKA, offset__partition__name="mine"), {"ns": "mine"}, YES),
         (config(MONGO_KAFKA, offset__partition__name="mine", connection__uri="${file:x:y}"), {"ns": "mine"}, YES),
@@ -96,6 +98,8 @@ KCQL = "insert into t select * from b:p BATCH = 9"
         (config(JDBC, mode="timestamp", table__whitelist='"s"."orders"'), {"protocol": "1", "table": "s.orders"}, YES),
         (config(JDBC, mode="incrementing", table__whitelist="orders"), {"protocol": "1", "table": "db.items"}, NO),
         (config(JDBC, mode="incrementing", table__whitelist="orders"), {"query": "query"}, NO),
+        (config(JDBC, mode="timestamp", table__whitelist="s.o"), {"protocol": "1", "table": "d.s.o"}, UNKNOWN),
+        (config(JDBC, mode="timestamp", table__whitelist="a.b.orders"), {"table": "orders"}, YES),
         (config(JDBC, mode="timestamp"), {"table": "orders"}, YES),
         (config(JDBC, mode="timestamp", table__blacklist="orders"), {"table": "orders"}, NO),
         (config(JDBC, mode="timestamp", table__blacklist="s.orders"), {"table": "orders"}, UNKNOWN),
@@ -111,6 +115,13 @@ KCQL = "insert into t select * from b:p BATCH = 9"
         (config(MIRROR, topics="t"), {"cluster": "source", "topic": "u", "partition": 0}, NO),
         (config(MIRROR, topics="(t|u)"), {"cluster": "source", "topic": "u", "partition": 0}, UNKNOWN),
         (config(MIRROR, topics="(t|u)"), {"cluster": "other", "topic": "u", "partition": 0}, NO),
+        (config(MIRROR), {"cluster": "source", "topic": "u.replica", "partition": 0}, NO),
+        (config(MIRROR), {"cluster": "source", "topic": "__u", "partition": 0}, NO),
+        (config(MIRROR), {"cluster": "source", "topic": "a-internal", "partition": 0}, UNKNOWN),  # not since 3.9
+        (config(MIRROR, topics__exclude=""), {"cluster": "source", "topic": "u.replica", "partition": 0}, YES),
+        (config(MIRROR, topics__blacklist="u"), {"cluster": "source", "topic": "u", "partition": 0}, NO),
+        (config(MIRROR, topics__blacklist="v"), {"cluster": "source", "topic": "u.replica", "partition": 0}, YES),
+        (config(MIRROR, topics=""), {"cluster": "source", "topic": "u", "partition": 0}, NO),
         (config(MIRROR, topics_exclude="x"), {"cluster": "source", "topic": "u", "partition": 0}, YES),
         (config(MIRROR, topics__exclude="u"), {"cluster": "source", "topic": "u", "partition": 0}, NO),
         (config(MIRROR, topics="t"), {"cluster": "source", "topic": "heartbeats", "partition": 0}, UNKNOWN),
@@ -120,8 +131,9 @@ KCQL = "insert into t select * from b:p BATCH = 9"
         (config(S3, aws_s3_bucket="b"), {"bucket": "b", "objectKey": "q/1"}, YES),
         (config(S3, aws__s3__bucket__name="c"), {"bucket": "b", "objectKey": "q/1"}, NO),
         (config(AZURE, azure__storage__container__name="c"), {"container": "c", "blobName": "x"}, YES),
-        (config(LENSES, connect__s3__kcql=KCQL), {"container": "b", "prefix": "p"}, YES),
-        (config(LENSES, connect__s3__kcql=KCQL), {"container": "b", "prefix": "p/x/"}, YES),
+        (config(LENSES, connect__s3__kcql=KCQL), {"container": "b", "prefix": "p"}, UNKNOWN),
+        (config(LENSES, connect__s3__kcql=KCQL), {"container": "b", "prefix": "p/x/"}, UNKNOWN),
+        (config(LENSES, connect__s3__kcql=KCQL), {"container": "b", "prefix": "q/x/"}, NO),
         (config(LENSES, connect__s3__kcql=KCQL), {"container": "b", "prefix": "pq"}, UNKNOWN),
         (config(LENSES, connect__s3__kcql="insert into t select * from `c`"), {"container": "b", "prefix": "p"}, NO),
         (config(SPOOLDIR, input__file__pattern=".*"), {"fileName": "a.csv"}, UNKNOWN),
@@ -190,6 +202,9 @@ def test_the_older_form_of_a_source_partition_is_no_other_one() -> None:
     two = one | {"database.names": "a,b"}
     only = {"server": "s"}
     assert statuses(one, one | {"tasks.max": "1"}, only) == [(only, STAYS)]
+    assert statuses(one, one | {"connector.plugin.version": "2.3.7"}, only) == [(only, PartitionStatus.UNKNOWN)]
+    before_2 = config(SQL_SERVER, database__server__name="s", database__dbname="a")
+    assert statuses(before_2, one, only) == [(only, PartitionStatus.UNKNOWN)]
     assert statuses(one, two, only) == [
         (only, GOES),
         ({"server": "s", "database": "a"}, NEW),
@@ -199,9 +214,11 @@ def test_the_older_form_of_a_source_partition_is_no_other_one() -> None:
 
 def test_an_unknown_class_stays_where_only_settings_of_connect_change() -> None:
     own = config("com.example.Source", where="x", tasks__max="1")
-    harmless = {"tasks.max": "2", "transforms": "a", "transforms.a.type": "X", "value.converter": "Y"}
+    harmless = {"errors.tolerance": "all", "transforms": "a", "transforms.a.type": "X", "value.converter": "Y"}
     assert statuses(own, own | harmless, A) == [(A, STAYS)]
-    assert statuses(own, own | {"where": "y"}, A) == [(A, PartitionStatus.UNKNOWN)]
+    for changes in ({"where": "y"}, {"connector.plugin.version": "2"}, {"tasks.max": "2"}):
+        # Kafka's VerifiableSourceConnector has a source partition per task
+        assert statuses(own, own | changes, A) == [(A, PartitionStatus.UNKNOWN)]
     assert statuses(own, own | {"connector.class": "com.example.Other"}, A) == [(A, PartitionStatus.UNKNOWN)]
     assert statuses(None, own, A) == [(A, PartitionStatus.UNKNOWN)]
 
@@ -210,6 +227,7 @@ def test_what_the_worker_resolves_is_unknown_and_never_stays() -> None:
     hidden = config(POSTGRES, topic__prefix="${file:/x:prefix}")
     server = {"server": "pg"}
     assert statuses(hidden, hidden | {"snapshot.mode": "never"}, server) == [(server, PartitionStatus.UNKNOWN)]
+    assert statuses(hidden, hidden | {"tasks.max": "2"}, server) == [(server, STAYS)]  # the config names what it named
     assert statuses(hidden, config(POSTGRES, topic__prefix="pg"), server) == [(server, STAYS)]
     assert statuses(hidden, config(POSTGRES, topic__prefix="qg"), server) == [(server, GOES), ({"server": "qg"}, NEW)]
 
@@ -234,6 +252,84 @@ def test_a_pattern_that_does_not_change_keeps_what_it_matched() -> None:
     spool = config(SPOOLDIR, input__file__pattern=".*")
     assert statuses(spool, spool | {"input.path": "/y"}, found) == [(found, STAYS)]
     assert statuses(spool, spool | {"input.file.pattern": "b.*"}, found) == [(found, PartitionStatus.UNKNOWN)]
+
+
+def test_a_filter_that_changes_keeps_no_table_for_certain() -> None:
+    table = {"protocol": "1", "table": "s.orders"}
+    jdbc = config(JDBC, mode="incrementing", table__include__list="s[.].*")
+    assert statuses(jdbc, jdbc | {"table.exclude.list": "s[.]orders"}, table) == [(table, PartitionStatus.UNKNOWN)]
+    assert statuses(jdbc, jdbc | {"poll.interval.ms": "9"}, table) == [(table, STAYS)]
+
+
+def test_the_depth_of_folders_names_source_partitions() -> None:
+    folder = {"container": "b", "prefix": "p/x/"}
+    lenses = config(LENSES, connect__s3__kcql=KCQL)
+    assert statuses(lenses, lenses | {"connect.s3.kcql": KCQL.replace("9", "8")}, folder) == [(folder, STAYS)]
+    for changes in (
+        {"connect.s3.source.partition.search.recurse.levels": "1"},
+        {"connect.s3.kcql": "insert into t select * from b"},
+    ):
+        assert statuses(lenses, lenses | changes, folder) == [(folder, PartitionStatus.UNKNOWN)]
+
+
+def test_objects_that_another_template_of_names_leaves_out() -> None:
+    found = {"bucket": "b", "objectKey": "p/1"}
+    s3 = config(S3, aws__s3__bucket__name="b")
+    assert statuses(s3, s3 | {"file.name.template": "x-{{partition}}"}, found) == [(found, PartitionStatus.UNKNOWN)]
+
+
+def test_the_replica_set_of_older_versions_follows_from_the_address() -> None:
+    old, new = {"server_id": "m", "rs": "rs0"}, {"server_id": "m"}
+    mongo = config(MONGO, topic__prefix="m", mongodb__connection__string="mongodb://u:p@h/?replicaSet=rs0")
+    other = mongo | {"mongodb.connection.string": "mongodb://u:p@h/?replicaSet=rs1"}
+    assert statuses(mongo, other, old) == [(old, PartitionStatus.UNKNOWN)]
+    assert statuses(mongo, mongo | {"mongodb.connection.mode": "sharded"}, old) == [(old, PartitionStatus.UNKNOWN)]
+    assert statuses(mongo, other, new) == [(new, STAYS)]
+    login = mongo | {"mongodb.connection.string": "mongodb://u:q@h/?replicaSet=rs0"}
+    assert statuses(mongo, login, old) == [(old, STAYS)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "before", "after"),
+    [
+        (JDBC, "connection.url", "jdbc:postgresql://h/d?user=a&password=b", "jdbc:postgresql://h/d?user=a&password=c"),
+        (JDBC, "connection.url", "jdbc:sqlserver://h;password=b;x=1", "jdbc:sqlserver://h;password=c;x=1"),
+        (MONGO, "mongodb.connection.string", "mongodb://u:p@h,i/?w=1", "mongodb://u:q@h,i/?w=1"),
+        (MONGO_KAFKA, "connection.uri", "mongodb+srv://u:p@h/d", "mongodb+srv://v:p@h/d"),
+    ],
+)
+def test_another_login_is_no_other_source(kind: str, name: str, before: str, after: str) -> None:
+    own = config(kind, mode="incrementing", table__whitelist="o", topic__prefix="x", offset__partition__name="x")
+    found = compare_configs(own | {name: before}, own | {name: after}, [{"protocol": "1", "table": "o"}])
+    assert found.meanings == ()
+    assert PartitionStatus.UNKNOWN not in [each.status for each in found.partitions]
+    assert compare_configs(own | {name: before}, own | {name: re.sub("(//|@)h", r"\1j", before)}, []).meanings
+
+
+@pytest.mark.parametrize("name", ["FileStreamSource", "FileStreamSourceConnector"])
+def test_another_spelling_of_a_class_is_no_other_class(name: str) -> None:
+    before = config(FILE, file="a")
+    found = compare_configs(before, before | {"connector.class": name}, [A])
+    assert (found.meanings, [each.status for each in found.partitions]) == ((), [STAYS])
+
+
+def test_thousands_of_tables_take_no_long_time() -> None:
+    names = [f"s.t{number}" for number in range(5_000)]
+    jdbc = config(JDBC, mode="incrementing", table__whitelist=",".join(names[:-1]))
+    present = [{"protocol": "1", "table": name} for name in names]
+    begin = time.monotonic()
+    found = statuses(jdbc, jdbc | {"table.whitelist": ",".join(names[1:])}, *present[:-1])
+    assert found[0] == (present[0], GOES)
+    assert found[-1] == (present[-1], NEW)
+    assert {status for _partition, status in found[1:-1]} == {STAYS}
+    assert time.monotonic() - begin < 20  # each with each other took minutes
+
+
+def test_other_brokers_have_other_offsets() -> None:
+    before = config(FILE, file="a", offsets__storage__topic="own")
+    for client in ("producer", "consumer"):
+        after = before | {f"{client}.override.bootstrap.servers": "other:9092"}
+        assert statuses(before, after, A) == [(A, PartitionStatus.UNKNOWN)]
 
 
 def test_another_offsets_topic_counts_by_what_can_be_read_there() -> None:
@@ -267,7 +363,6 @@ def test_another_class_takes_no_offset_for_granted() -> None:
         (JDBC, "query"),
         (MIRROR, "topics"),
         (FILE, "offsets.storage.topic"),
-        (FILE, "connector.class"),
     ],
 )
 def test_a_change_with_a_meaning_of_its_own_is_named(kind: str, name: str) -> None:
@@ -275,6 +370,12 @@ def test_a_change_with_a_meaning_of_its_own_is_named(kind: str, name: str) -> No
     found = compare_configs(before, before | {name: "other"}, [])
     assert [each.properties for each in found.meanings] == [(name,)]
     assert compare_configs(before, before | {"tasks.max": "9"}, []).meanings == ()
+
+
+def test_another_class_is_named() -> None:
+    for other in ("other", MIRROR):
+        [found] = compare_configs(config(FILE), config(other), []).meanings
+        assert (found.properties, found.may_skip) == (("connector.class",), True)
 
 
 @pytest.mark.parametrize(

@@ -285,3 +285,130 @@ def test_a_snapshot_of_another_cluster_is_not_restored(run: Run, world: OffsetWo
     damaged = Path(path)
     damaged.write_bytes(damaged.read_bytes()[:-20] + b"\n")
     assert invoke(*world.flags, "offsets", "restore", path, "--yes", **world.surroundings).exit_code == 2
+
+
+def test_a_damaged_file_is_not_what_has_the_offsets_of_now(run: Run, tmp_path: Path) -> None:
+    """It was called unchanged, and with --keep 1 the whole one before it was removed."""
+    damaged = Path(only_row(run())["file"])
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    again = only_row(run("--keep", "1"))
+    assert again["outcome"] == "written"
+    assert (tmp_path / "kept" / files(tmp_path)[-1]).read_bytes().count(b"\n") == 5
+
+
+def test_a_damaged_file_is_not_the_newest_complete_one(run: Run, world: OffsetWorld) -> None:
+    whole = Path(only_row(run())["file"])
+    world.time.now_s += 3600
+    world.topics.put(OWN, A, b'{"n":4}')
+    damaged = Path(only_row(run())["file"])
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    world.time.now_s += 3600
+    world.time.now_s += 3600
+    world.topics.open_transaction(GLOBAL, 0)
+    world.topics.put(OWN, A, b'{"n":5}')
+    assert run("--keep", "1").exit_code == 7
+    assert whole.exists(), "the only complete one that is whole"
+
+
+def test_an_incomplete_one_is_not_written_again_and_does_not_push_others_out(run: Run, world: OffsetWorld) -> None:
+    """A hanging transaction had a file each period, and after a night only such were left."""
+    world.topics.open_transaction(GLOBAL, 0)
+    first = run()
+    again = run()
+    assert (only_row(again)["outcome"], only_row(again)["file"]) == ("unchanged", only_row(first)["file"])
+    assert (again.exit_code, only_row(again)["unseen"]) == (7, 1), "it lacks as much as before"
+    world.topics.open_transaction(GLOBAL, 1)
+    assert only_row(run())["outcome"] == "written", "it lacks more"
+
+
+def test_without_a_group_the_files_of_another_offsets_topic_are_not_removed(
+    world: OffsetWorld, invoke: Invoke, tmp_path: Path
+) -> None:
+    """Both of two groups on one cluster had the same scope, and each removed the other's files."""
+    world.topics.add_topic("blue", 1)
+    world.topics.put("blue", A, b'{"n":1}')
+
+    def take(topic: str) -> dict[str, Any]:
+        flags = ["-b", "memory:9092", "-u", world.flags[-1], "--offset-topic", topic]
+        words = ["offsets", "snapshot", str(tmp_path / "kept"), "--keep", "1", "-o", "json"]
+        done = invoke(*flags, *words, **world.surroundings)
+        assert done.exit_code == 0, done.stderr
+        return only_row(done)
+
+    blue = take("blue")
+    assert take(GLOBAL)["removed"] == []
+    assert Path(blue["file"]).exists()
+    assert take("blue")["outcome"] == "unchanged"
+
+
+def test_a_topic_that_is_created_anew_while_it_is_read(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
+    """The header had the id of the former topic, and the file records of the new one."""
+
+    def again(_call: Call) -> None:
+        world.topics.add_topic(GLOBAL, 2)
+
+    world.topics.before("stream", again)
+    assert run().exit_code == 6
+    assert files(tmp_path) == []
+
+
+def test_a_name_that_is_no_text_does_not_end_every_snapshot(run: Run, world: OffsetWorld) -> None:
+    """One such connector, and no round wrote anything any more."""
+    world.connect.add("\ud800", {"offsets.storage.topic": "${file:/x:y}"}, state="STOPPED")
+    done = run()
+    assert (done.exit_code, only_row(done)["outcome"]) == (7, "written"), done.stderr
+    header = read_header(Path(only_row(done)["file"]).read_bytes().splitlines()[0], name="x")
+    assert header is not None
+    assert len(header.unseen) == 1
+
+
+def test_a_connector_that_no_topic_has_an_offset_of(run: Run, world: OffsetWorld) -> None:
+    """A slip of the hand gave a complete snapshot of nothing."""
+    done = run("--store", "global", "--connector", "nobody")
+    assert (done.exit_code, only_row(done)["records"]) == (0, 0)
+    assert [each["code"] for each in done.json()["errors"]] == ["snapshot_without_offset"]
+    world.connect.add("new", {"connector.class": "FileStreamSource"}, state="STOPPED")
+    both = run("--connector", "c", "--connector", "new", "--connector", "c")
+    [problem] = both.json()["errors"]
+    assert "new" in problem["message"]
+    assert only_row(run("--connector", "new", "--connector", "c"))["outcome"] == "unchanged"
+
+
+def test_without_any_topic_there_is_no_snapshot(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
+    """A file without a topic was called written."""
+    for name in list(world.connect.connectors):
+        world.connect.connectors[name].config.pop("offsets.storage.topic", None)
+    assert run("--store", "dedicated").exit_code == 1
+    assert files(tmp_path) == []
+
+
+def test_a_file_from_the_future_is_not_the_newest(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
+    """After the clock was put right each round wrote a file, although nothing had changed."""
+    world.time.now_s += 86_400
+    assert run().exit_code == 0
+    world.time.now_s -= 86_400
+    world.topics.put(OWN, A, b'{"n":4}')
+    now = only_row(run())
+    again = only_row(run("--keep", "1"))
+    assert (again["outcome"], again["file"]) == ("unchanged", now["file"])
+    assert files(tmp_path) == [Path(now["file"]).name]
+
+
+@pytest.mark.parametrize("name", [",x", "a-b", "a\nb", 'q"x\\', "ü", "\U0001f600", " c "])
+def test_connectors_with_odd_names_are_kept(run: Run, world: OffsetWorld, name: str) -> None:
+    key = json.dumps([name, {"f": "a"}], ensure_ascii=False, separators=(",", ":")).encode()
+    escaped = json.dumps([name, {"f": "b"}]).encode()
+    for each in (key, escaped):
+        world.topics.put(GLOBAL, each, b'{"n":1}')
+    world.connect.add(name, {"connector.class": "FileStreamSource"}, state="STOPPED")
+    done = run("--connector", name)
+    assert (done.exit_code, only_row(done)["records"], done.json()["errors"]) == (0, 2, []), done.stderr
+
+
+def test_a_worker_of_another_cluster_does_not_know_the_own_topics(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
+    """A wrong -u gave a snapshot that was called complete, without any own topic."""
+    world.connect.kafka_cluster_id = "elsewhere"
+    world.connect.connectors.clear()
+    assert run().exit_code == 6
+    assert files(tmp_path) == []
+    assert run("--store", "global").exit_code == 0

@@ -263,7 +263,7 @@ def test_a_snapshot_without_the_own_topic_says_nothing_of_it(operator: Operator,
     assert operator.set(file, *ONLY_FILE, "--from", GLOBAL).exit_code == 0
 
 
-@pytest.mark.parametrize("name", ['c"d\\e', "ü ber", "\U0001f600"])
+@pytest.mark.parametrize("name", ['c"d\\e', "ü ber", "\U0001f600", ",x", "a-b", "a\nb", "global"])
 def test_connectors_with_odd_names_are_found(operator: Operator, world: OffsetWorld, name: str) -> None:
     import json
 
@@ -278,3 +278,91 @@ def test_connectors_with_odd_names_are_found(operator: Operator, world: OffsetWo
     world.connect.add(name, {"connector.class": "FileStreamSource"}, state="STOPPED")
     done = operator.run("offsets", "log", "--connector", name, "--snapshots", str(operator.folder))
     assert [row["value"]["position"] for row in done.json()["data"]["rows"]] == [1, 2, 1, 2]
+
+
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The id of every topic to clients of Kafka before 2.8."""
+
+
+def test_without_topic_ids_a_topic_that_was_created_anew_is_not_taken_for_the_former(
+    operator: Operator, world: OffsetWorld
+) -> None:
+    """Both had the same id, and the connector got the offset of the former topic."""
+    world.topics.topics[GLOBAL].topic_id = NO_ID
+    former = operator.snapshot()
+    world.topics.add_topic(GLOBAL, 1)
+    world.topics.topics[GLOBAL].topic_id = NO_ID
+    operator.commit(FILE, 3)
+    assert (operator.set(former, *ONLY_FILE).exit_code, operator.positions()[FILE]) == (6, at(3))
+
+
+def test_without_topic_ids_a_record_that_both_have_proves_the_topic(operator: Operator, world: OffsetWorld) -> None:
+    world.topics.topics[GLOBAL].topic_id = NO_ID
+    file = operator.snapshot()
+    operator.commit(FILE, 20)
+    operator.compact()
+    assert operator.set(file, *ONLY_FILE).exit_code == 0, "the topic still has the record of the other file"
+    assert operator.positions()[FILE] == at(10)
+
+
+def test_a_snapshot_whose_clock_was_ahead_is_not_after_that_time(operator: Operator, world: OffsetWorld) -> None:
+    """The version of three hours before the snapshot's time was set, although another counted at the time."""
+    world.time.now_s += 3 * HOUR_S
+    operator.snapshot()
+    world.time.now_s -= 4 * HOUR_S
+    moment_ms = operator.commit(FILE, 20)
+    operator.commit(FILE, 30)
+    operator.commit(OTHER, 2)
+    operator.compact()
+    assert (operator.set(moment_ms, *ONLY_FILE).exit_code, operator.positions()[FILE]) == (6, at(30))
+
+
+def test_a_later_snapshot_with_an_earlier_time_shows_that_a_clock_was_wrong(
+    operator: Operator, world: OffsetWorld
+) -> None:
+    world.time.now_s += 12 * HOUR_S
+    operator.snapshot()
+    world.time.now_s -= 13 * HOUR_S
+    moment_ms = operator.commit(FILE, 20)
+    operator.commit(FILE, 30)
+    operator.snapshot()
+    world.time.now_s += 20 * HOUR_S
+    operator.commit(FILE, 40)
+    operator.compact()
+    assert (operator.set(moment_ms, *ONLY_FILE).exit_code, operator.positions()[FILE]) == (6, at(40))
+
+
+def test_another_spelling_may_have_had_a_newer_one_then(operator: Operator) -> None:
+    """The version of the one key was set, although one of the other counted; compaction had removed it."""
+    operator.folder.mkdir()
+    odd = b'["c", {"filename":"/f"}]'
+    moments = [operator.commit(odd, position) for position in (20, 30, 40)]
+    operator.compact()
+    assert operator.set(moments[1], *ONLY_FILE).exit_code == 6
+    assert operator.positions()[odd] == at(40)
+
+
+def test_no_other_spelling_was_there_where_the_log_is_whole(operator: Operator) -> None:
+    operator.folder.mkdir()
+    first_ms = operator.world.topics.records(GLOBAL)[0].timestamp_ms
+    operator.commit(b'["c", {"filename":"/f"}]', 20)
+    assert operator.set(first_ms, *ONLY_FILE).exit_code == 0
+
+
+def test_records_that_lay_behind_an_open_transaction_do_not_contradict_the_time(
+    operator: Operator, world: OffsetWorld
+) -> None:
+    """They were there already, and came into sight later."""
+    world.topics.add_topic(GLOBAL, 2)
+    first_ms = world.topics.put(GLOBAL, FILE, at(10), partition=0).timestamp_ms
+    world.topics.open_transaction(GLOBAL, 1)
+    world.topics.put(GLOBAL, OTHER, at(1), partition=1)
+    operator.snapshot()
+    world.topics.close_transaction(GLOBAL, 1)
+    world.time.now_s += HOUR_S
+    world.topics.state.stamp_ms = int(world.time.now_s * 1000)
+    for position in (20, 30):
+        world.topics.put(GLOBAL, FILE, at(position), partition=0)
+    operator.compact()
+    done = operator.set(first_ms, *ONLY_FILE)
+    assert (done.exit_code, operator.positions()[FILE]) == (0, at(10)), done.stderr

@@ -274,7 +274,29 @@ def test_a_tasks_own_id_tells_whether_it_has_committed(
 
     def begins(call: Call) -> None:
         _name, number = call.what
+        ids[f"g-c-{number}"].producer_epoch += 1
         ids[f"g-c-{number}"].state = states[int(str(number))]
 
     world.connect.after("start_task", begins)
     assert switch(app).rows[-1].detail == said
+
+
+def test_a_start_that_is_asked_for_and_not_shown_yet_is_stopped_before_the_way_back(
+    app: App, world: SwitchWorld
+) -> None:
+    """REST shows STOPPED for a while after a resume: the task started in the middle of the merge back, or after it."""
+
+    def asked_for() -> None:
+        world.keep_config(f"target-state-{NAME}", {"state": "STARTED", "state.v2": "STARTED"})
+        world.time.later(2.0, lambda: "stop" in world.calls or world.connect.set_target(NAME, "STARTED"))
+        raise KilledError
+
+    resumed = once(asked_for)
+    world.connect.before("set_state", lambda call: resumed(call) if call.what[-1] == "resume" else None)
+    with pytest.raises(KilledError):
+        switch(app)
+    world.lines.append("more")
+    world.calls.clear()
+    assert switch(app, GLOBAL).exit_code is ExitCode.OK
+    assert world.calls == ["stop", "resume"]
+    assert world.delivered == world.lines

@@ -38,7 +38,7 @@ class Pods(RollWorld):
 
     cluster: Cluster = field(default_factory=lambda: Cluster(Path()))
     seen: dict[str, str] = field(default_factory=dict)
-    held: bool = False  # workers that are made anew don't come up yet
+    held: bool = False  # workers that are recreated don't come up yet
     mode_of: Callable[[Cluster], str] = lambda cluster: cluster.variables(CONNECT).get(VARIABLE, "disabled")
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class Pods(RollWorld):
         self.connect.before("connectors", self.follow)
 
     def follow(self, _call: Call | None = None) -> None:
-        """Pods that are deleted and made anew are workers that leave and come."""
+        """Pods that are deleted and recreated are workers that leave and come."""
         mode = self.mode_of(self.cluster)
         there = {f"http://{name}:8083": pod for name, pod in self.cluster.pods().items() if name.startswith("connect-")}
         for url in self.seen.keys() - there.keys():

@@ -34,7 +34,7 @@ from eosctl.upgrade.drivers.manifests.fields import (
 from eosctl.upgrade.drivers.programs import stamp
 
 ANNOTATION = f"eosctl/{SETTING}"
-"""In a template whose pods take the mode from a file: a pod is made anew where its template changes, and not else."""
+"""In a template whose pods take the mode from a file: a pod is recreated where its template changes, and not else."""
 _ANNOTATION_PATH: Path = ("spec", "template", "metadata", "annotations", ANNOTATION)
 _OVERRIDES: Path = ("spec", "configOverrides", "server")
 _CONFLICT, _TRIES = "(Conflict)", 5

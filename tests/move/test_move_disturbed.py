@@ -1,0 +1,174 @@
+"""Moves that others disturb: people, tools, a machine that sleeps, a profile that changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from eosctl.app import App
+from eosctl.checks.plan import examine
+from eosctl.errors import ConnectError, EosctlError, ExitCode, RefusedError, UnreachableError
+from eosctl.move.journal import Direction
+from eosctl.move.sides import look_at_side, require_at_rest
+from tests.fakes.connect_worker import FakeConnectWorker
+from tests.fakes.faults import Call
+from tests.fakes.moving import NAME, OUT, PROFILE, MovingWorld, move, outcomes
+from tests.move.test_move_kinds import add, several
+
+BACK, DELETE = Direction.BACK, Direction.DELETE
+
+
+def once(happens: Callable[[], object]) -> Callable[[Call], None]:
+    """What a fake calls, and does only the first time."""
+    done: list[Call] = []
+
+    def callback(call: Call) -> None:
+        if not done:
+            done.append(call)
+            happens()
+
+    return callback
+
+
+def run_here_for_a_while(world: MovingWorld) -> None:
+    """Somebody starts it here, it reads on, and it is stopped again."""
+    time = world.here.world.time
+    world.here.connect.set_target(NAME, "STARTED")
+    world.lines.append("meanwhile")
+    time.pass_until(time.now_s + 5)
+    world.here.connect.set_target(NAME, "STOPPED")
+    time.pass_until(time.now_s + 5)
+
+
+def test_what_ran_here_between_the_copy_and_the_start_is_not_read_again(app: App, world: MovingWorld) -> None:
+    """A machine that sleeps stops eosctl for hours, and somebody helps himself: at rest again, it has other offsets."""
+    world.there.connect.after("offsets", once(lambda: run_here_for_a_while(world)))
+    report = move(app)
+    assert "meanwhile" in world.delivered, "it ran here"
+    assert (report.exit_code, world.there.is_running(NAME)) == (ExitCode.PARTIAL, False)
+    assert move(app, resume=True).exit_code in (ExitCode.OK, ExitCode.PARTIAL)
+    world.lines.append("last")
+    for side in world.sides:
+        world.run(side)
+    assert (world.delivered, world.both) == (world.lines, False)
+
+
+def test_one_that_rest_does_not_show_yet_and_the_config_topic_has_is_no_rest(app: App, world: MovingWorld) -> None:
+    """A tool has just created it again: the workers show it a moment later."""
+    world.place("STOPPED")
+    side = look_at_side(app, NAME)
+    require_at_rest(side, so_that="so nothing")
+    known = world.here.connect.connectors.pop(NAME)
+    world.here.keep_config(f"target-state-{NAME}", {"state": "STARTED", "state.v2": "STARTED"})
+    with pytest.raises(RefusedError, match="was asked to start"):
+        require_at_rest(side, so_that="so nothing")
+    for key in (f"connector-{NAME}", f"target-state-{NAME}"):
+        world.here.keep_config(key, None)
+    require_at_rest(side, so_that="so nothing")
+    world.here.connect.connectors[NAME] = known
+    require_at_rest(side, so_that="so nothing")
+
+
+def test_doctor_names_a_move_that_was_cut_off(app: App, world: MovingWorld) -> None:
+    """It said nothing of a connector that a failed command had left STOPPED here."""
+    world.there.connect.fail_next("create_connector", ConnectError("500: try again"))
+    assert move(app).exit_code is ExitCode.PARTIAL
+    [found] = [row for row in examine(app).rows if row.code == "move_unfinished"]
+    assert (found.check, found.severity, found.subject) == ("unfinished", "error", NAME)
+    assert found.fix == (
+        f"`eosctl connectors move --connector {NAME} --resume` goes on, "
+        f"`eosctl connectors move --connector {NAME} --back` goes back."
+    )
+    assert move(app, resume=True).exit_code in (ExitCode.OK, ExitCode.PARTIAL)
+    assert "move_unfinished" not in [row.code for row in examine(app).rows]
+
+
+def removed_here(world: MovingWorld) -> None:
+    world.here.connect.delete(NAME)
+    world.here.world.time.pass_until(world.here.world.time.now_s + 30)
+
+
+@pytest.mark.parametrize("unfinished", [True, False])
+def test_what_was_deleted_here_by_hand_ends_with_delete(app: App, world: MovingWorld, *, unfinished: bool) -> None:
+    """Its journal stayed open for ever, and a later connector of that name was taken for the one that has moved."""
+    if unfinished:
+        world.there.connect.after("set_state", once(lambda: (_ for _ in ()).throw(UnreachableError("gone"))))
+    move(app)
+    removed_here(world)
+    report = move(app, DELETE)
+    assert (report.exit_code, outcomes(report)) == (ExitCode.OK, {"None": "done_before"})
+    world.there.connect.delete(NAME)
+    world.there.world.time.pass_until(world.there.world.time.now_s + 30)
+    world.place("RUNNING", topic=OUT, file="f")
+    again = move(app.with_whole_timeout())
+    assert set(outcomes(again).values()) == {"done"}, again.problems
+
+
+def test_ctrl_c_between_two_connectors_reports_those_that_have_moved(app: App, world: MovingWorld) -> None:
+    """Their rows were lost: nothing said which of them are where."""
+    add(world, "another", file="other")
+    apply = several(app)
+    started = "set_state", "resume"
+
+    def interrupt(call: Call) -> None:
+        if (call.method, call.what[-1]) == started and call.what[1] == "another":
+            world.there.connect.before("plugins", once(lambda: (_ for _ in ()).throw(KeyboardInterrupt)))
+
+    world.there.connect.after("set_state", interrupt)
+    report = apply()
+    rows = {(row.connector, row.step): row.outcome for row in report.rows}
+    assert report.exit_code is ExitCode.INTERRUPTED
+    assert (rows["another", "resume"], rows[NAME, None]) == ("done", "refused")
+    assert world.here.is_running(NAME)
+
+
+@pytest.mark.parametrize("direction", [BACK, DELETE])
+def test_a_profile_that_leads_elsewhere_now_is_refused(app: App, world: MovingWorld, direction: Direction) -> None:
+    """A connector of that name in another group would decide about this one."""
+    move(app)
+    third = world.here.world.other_group("third", "http://third:8083")
+    world.here.world.topics.add_topic("third-configs", 1)
+    made = third.add(NAME, {"file": "f"})
+    world.here.world.topics.put(
+        "third-configs", f"connector-{NAME}".encode(), json.dumps({"properties": made.config}).encode()
+    )
+    elsewhere = replace(
+        app.target, profile=PROFILE, group_id="third", config_topic="third-configs", connect_urls=("http://third:8083",)
+    )
+
+    def open_worker(at: App, url: str) -> FakeConnectWorker:
+        return third.open_worker(at, url) if "third" in url else world.open_worker(at, url)
+
+    changed = replace(app, target_of=lambda _profile: elsewhere, open_worker=open_worker)
+    with pytest.raises(RefusedError, match="leads to group third of Kafka cluster one"):
+        move(changed, direction)
+    assert NAME in world.here.connect.connectors
+
+
+def test_what_is_gone_on_with_later_is_audited_up_to_the_stop(app: App, world: MovingWorld) -> None:
+    """The last minute before the second look was empty, long after the stop: the side that it left was unproven."""
+    world.there.connect.fail_next("create_connector", EosctlError("500"))
+    world.here.connect.after("set_state", once(lambda: world.lines.append("more")))
+    assert move(app).exit_code is ExitCode.PARTIAL
+    time = world.here.world.time
+    time.pass_until(time.now_s + 600)
+    report = move(app.with_whole_timeout(), resume=True)
+    assert [each.verdict for each in report.data.moves[0].audits] == ["exactly_once", "exactly_once"]
+    assert report.exit_code is ExitCode.OK
+
+
+def test_records_that_are_gone_since_are_not_proven(app: App, world: MovingWorld) -> None:
+    """Retention removes the output up to the handover before the audit comes."""
+    world.there.connect.after("set_state", once(lambda: (_ for _ in ()).throw(UnreachableError("gone"))))
+    world.here.connect.after("set_state", once(lambda: world.lines.append("more")))
+    assert move(app).exit_code is ExitCode.PARTIAL
+    topics = world.here.world.topics
+    for partition in topics.state.topics[OUT].partitions:
+        partition.begin = partition.end
+        partition.records.clear()
+        partition.batches.clear()
+    report = move(app.with_whole_timeout(), resume=True)
+    assert report.data.moves[0].audits[0].verdict == "unproven"
