@@ -120,7 +120,9 @@ class CommitWatch(Struct, frozen=True):
         """Return the keys that had no record before and have one now, and those whose record is newer than before."""
         found = [(decode_key(raw), self.before.get(raw), place) for raw, place in self._newest(app).items()]
         keys = [(key, before, place) for key, before, place in found if isinstance(key, OffsetKey) and before != place]
-        return [key for key, before, _ in keys if before is None], [key for key, before, _ in keys if before is not None]
+        return [key for key, before, _ in keys if before is None], [
+            key for key, before, _ in keys if before is not None
+        ]
 
     def _newest(self, app: App) -> Places:
         return _places(app, self.connector, self.topic)
