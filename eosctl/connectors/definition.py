@@ -3,13 +3,12 @@
 JSON is the body of `POST /connectors`, the answer of `GET /connectors/NAME` (its `tasks` and `type` are what Connect
 made of it), or the config alone, with its `name`; YAML is the same. A value has the text that Connect would make of it:
 Jackson (`StringDeserializer`) takes a number as it is written, and Strimzi's operator (`KafkaConnectorConfiguration`)
-as Java prints it. References of config providers stay as they are.
+as Java prints what Kubernetes keeps, where 2.0 is 2. References of config providers stay as they are.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ from eosctl.core.offsets.records import quoted_name
 from eosctl.errors import InputFileError, UsageError
 
 STDIN = "-"
+_LARGEST_EXACT = 1 << 53
 _LARGEST_BYTES = 1 << 20  # of a record, and so of a config, in a topic with the brokers' defaults
 _STATES = (RUNNING, PAUSED, STOPPED)
 _OF_BODY = {"name", "config", "initial_state", "tasks", "type"}
@@ -36,6 +36,10 @@ _SPEC = {"class": PROPERTY, "tasksMax": "tasks.max", "version": "connector.plugi
 """What `AbstractConnectOperator.asJson` of Strimzi's operator makes of the members of `spec`."""
 _SEPARATOR = re.compile(r"(?m)^---(?:[ \t].*)?$")
 _CONTENT = re.compile(r"(?m)^[ \t]*[^\s#]")
+
+
+class _Number(str):
+    """A number, as it is written."""
 
 
 class ConnectorDefinition(Struct, frozen=True):
@@ -144,9 +148,9 @@ def _of_strimzi(document: Mapping[str, object], source: str, name: str | None) -
     if document["kind"] != _STRIMZI or not isinstance(spec, dict) or not isinstance(metadata, dict):
         raise InputFileError(f"{source} is a {document['kind']}, and no {_STRIMZI} with a spec", hint=_SHAPES)
     given = spec.get("config")
-    config = _config({} if given is None else given, f"{source}, spec.config")
+    config = _config(_of_java({} if given is None else given), f"{source}, spec.config")
     config |= {
-        setting: _text(spec[member], f"{source}, spec.{member}")
+        setting: _text(_of_java(spec[member]), f"{source}, spec.{member}")
         for member, setting in _SPEC.items()
         if spec.get(member) is not None
     }
@@ -184,9 +188,7 @@ def _text(value: object, place: str) -> str:
     """
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and math.isfinite(value):
-        return double_text(value)
-    if isinstance(value, str | int):
+    if isinstance(value, str):
         return str(value)
     if value is None:
         raise InputFileError(f"{place} is null", hint="Connect takes no null. Remove the setting, or give it a value.")
@@ -194,6 +196,16 @@ def _text(value: object, place: str) -> str:
     raise InputFileError(
         f"{place} {what}: a setting is one text", hint="Put it in quotes, as the connector expects it."
     )
+
+
+def _of_java(value: object) -> object:
+    """Return a value with its numbers as Java prints those that Kubernetes keeps."""
+    if isinstance(value, dict):
+        return {name: _of_java(each) for name, each in value.items()}
+    if not isinstance(value, _Number) or value.lstrip("-").isdigit():
+        return value
+    number = float(value)
+    return str(int(number)) if number.is_integer() and abs(number) < _LARGEST_EXACT else double_text(number)
 
 
 def _document(text: str, source: str) -> object:
@@ -204,7 +216,7 @@ def _document(text: str, source: str) -> object:
     if len(parts) > 1:
         raise _several(source)
     above = text[: text.index(parts[0])].count("\n") if parts else 0  # so that errors name the line
-    return yaml_of("\n" * above + "".join(parts), source=source, once=True, hint=_SHAPES)
+    return yaml_of("\n" * above + "".join(parts), source=source, once=True, hint=_SHAPES, number=_Number)
 
 
 def _several(source: str) -> InputFileError:
@@ -221,7 +233,7 @@ def _json(text: str, source: str) -> object:
         return found
 
     try:
-        return json.loads(text, object_pairs_hook=members, parse_int=str, parse_float=str, parse_constant=str)
+        return json.loads(text, object_pairs_hook=members, parse_int=_Number, parse_float=_Number, parse_constant=str)
     except json.JSONDecodeError as exc:
         if exc.msg.startswith("Extra data"):
             raise _several(source) from None

@@ -6,80 +6,52 @@ whether they went on from the offsets that were there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.look import PAUSED, RUNNING, STOPPED, ConnectorNow, look_at, reach_worker, require_stable_group
+from eosctl.connectors.look import PAUSED, STOPPED, look_at, reach_worker, require_stable_group
 from eosctl.connectors.validity import require_valid_config
-from eosctl.connectors.waiting import POLL_S, await_connector, await_state
 from eosctl.core.allowances import Waiver
 from eosctl.core.configs.records import OFFSETS_TOPIC
-from eosctl.core.offsets.names import DEDICATED, GLOBAL
+from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.records import json_text
 from eosctl.core.versions import kafka_version
-from eosctl.core.wording import counted
+from eosctl.core.wording import counted, rfc3339
 from eosctl.core.workers.access import CONNECTOR_CONFIG
 from eosctl.create import codes
+from eosctl.create.change_steps import (
+    COMPARE,
+    CONFIGURE,
+    LOOK,
+    RESTART,
+    RUNS,
+    WATCH,
+    ApplyPlan,
+    Offset,
+    unfinished_apply,
+)
 from eosctl.create.create import CreateRequest, prepare_create, unfinished_create
 from eosctl.create.looks import require_plugin
-from eosctl.create.rows import (
-    CONNECTORS_APPLY_PLAN,
-    CONNECTORS_APPLY_RESULT,
-    AppliedData,
-    AppliedSummary,
-)
+from eosctl.create.place import strimzi_problems
+from eosctl.create.rows import CONNECTORS_APPLY_PLAN, CONNECTORS_APPLY_RESULT, AppliedData, AppliedSummary
+from eosctl.create.steps import RESUME
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
-from eosctl.foreign import arguments, shell_word, shell_words
-from eosctl.offsets import codes as offset_codes
+from eosctl.foreign import arguments, shell_words
 from eosctl.offsets.configs.diff import diff_config
 from eosctl.offsets.configs.rows import CONNECTORS_DIFF, ConfigDiffData, PartitionRow
 from eosctl.offsets.history.config_changes import PartitionStatus
 from eosctl.offsets.steps import Outcome, StepDone, pinned_step, step_outcomes
-from eosctl.offsets.stores.gather import gather_stores
 from eosctl.offsets.switch.rows import StepRow
 from eosctl.output.rows import Kind
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report
-from eosctl.state.journal import Progress, Step, Work, carry_out, journal_of
+from eosctl.state.journal import Note, Progress, Step, Work, carry_out, journal_of
 
-CONFIGURE, RESTART, WATCH, COMPARE = STEPS = ("configure", "restart", "watch", "compare")
 _RESTARTS_BY_ITSELF_SINCE = (3, 9)
-_RESTART_SHOWS_S, _COMMITS_S = 3.0, 10.0
-_AGAIN = "Look at it: eosctl connectors trace"
 _SEEN_BY = "`eosctl connectors diff` shows which source partitions the new config names."
-Offset = tuple[object, tuple[int, int]]
-"""A source partition, and partition and offset of its newest record."""
-
-
-class ApplyPlan(Struct, frozen=True):
-    """A change of a live connector's config; `diff` compares both. No `steps`: the config is the same."""
-
-    request: CreateRequest
-    now: ConnectorNow
-    version: str
-    cluster_id: str
-    diff: Report
-    steps: tuple[str, ...]
-    refusal: RefusedError | None = None
-
-    @property
-    def name(self) -> str:
-        """The connector's name."""
-        return self.request.definition.name
-
-    @property
-    def config(self) -> Mapping[str, str]:
-        """The config that it gets."""
-        return self.request.definition.config
-
-    def partitions(self, *statuses: PartitionStatus) -> list[PartitionRow]:
-        """Return the source partitions that have one of these statuses under the new config."""
-        return [row for row in self.diff.rows_of(PartitionRow) if row.status in statuses]
 
 
 def prepare_apply(app: App, request: CreateRequest) -> Plan:
@@ -94,7 +66,8 @@ def prepare_apply(app: App, request: CreateRequest) -> Plan:
     if entry is None:
         return prepare_create(app, request)
     begun = unfinished_create(journal_of(app, "connectors-create", name, cluster_id=cluster_id))
-    if begun is not None and dict(entry.config) == dict(request.definition.config):
+    is_left = begun is not None and (entry.state == STOPPED or RESUME in begun.started)
+    if is_left and dict(entry.config) == dict(request.definition.config):
         return prepare_create(app, request)
     plan = plan_apply(app, request, url=url, version=root["version"], cluster_id=cluster_id)
     apply = partial(apply_change, app, plan) if plan.steps else None
@@ -113,8 +86,15 @@ def plan_apply(app: App, request: CreateRequest, *, url: str, version: str, clus
             hint=f"Stop it, then `eosctl offsets import` or `set`: eosctl connectors stop {arguments(name)}.",
         )
     now = look_at(app, name, url)
+    journal = journal_of(app, "connectors-apply", name, cluster_id=cluster_id)
+    restarts = [RESTART] if (kafka_version(version) or (0, 0)) < _RESTARTS_BY_ITSELF_SINCE else []
+    runs = now.state not in (STOPPED, PAUSED)
     if dict(now.config) == dict(config):
-        return ApplyPlan(request, now, version, cluster_id, Report(CONNECTORS_DIFF, data=_nothing()), ())
+        begun = unfinished_apply(journal)
+        left = (*restarts, WATCH) if begun is not None and runs else ()
+        return ApplyPlan(
+            request, now, version, cluster_id, Report(CONNECTORS_DIFF, data=_nothing()), left, journal, begun
+        )
     worker = app.worker(url)
     require_plugin(worker, request.definition)
     app.target.connect.require_trust(worker.url, CONNECTOR_CONFIG)
@@ -122,12 +102,8 @@ def plan_apply(app: App, request: CreateRequest, *, url: str, version: str, clus
     require_valid_config(worker, name, config, hint=hint)
     target = replace(app.target, connect_urls=(url,))
     diff = diff_config(replace(app, target=target), request.definition)
-    steps = [CONFIGURE]
-    if now.state not in (STOPPED, PAUSED):
-        if (kafka_version(version) or (0, 0)) < _RESTARTS_BY_ITSELF_SINCE:
-            steps.append(RESTART)
-        steps += [WATCH, COMPARE]
-    plan = ApplyPlan(request, now, version, cluster_id, diff, tuple(steps))
+    steps = (CONFIGURE, *restarts, WATCH, COMPARE) if runs else (CONFIGURE,)
+    plan = ApplyPlan(request, now, version, cluster_id, diff, steps, journal)
     return replace(plan, refusal=_refusal(plan))
 
 
@@ -175,6 +151,9 @@ def apply_change(app: App, plan: ApplyPlan) -> Report:
     work = Work(
         steps=lambda: [_step(app, plan, name, before) for name in plan.steps],
         recheck=lambda: _require_unchanged(app.with_whole_timeout(), plan),
+        journal=plan.journal,
+        subject=f"connector {plan.name}",
+        begin=lambda: _begin(plan),
     )
     progress = carry_out(work)
     report = _result(app, plan, progress)
@@ -186,6 +165,12 @@ def apply_change(app: App, plan: ApplyPlan) -> Report:
     return replace(report, exit_code=ExitCode.PARTIAL) if codes.PARTITIONS_NOT_SEEN in found else report
 
 
+def _begin(plan: ApplyPlan) -> Note | None:
+    if plan.begun is not None:
+        return None
+    return Note("begin", {"connector": plan.name, "unknown": bool(plan.partitions(PartitionStatus.UNKNOWN))})
+
+
 def _require_unchanged(app: App, plan: ApplyPlan) -> None:
     now = look_at(app, plan.name, plan.now.url)
     if dict(now.config) != dict(plan.now.config) or (now.state == STOPPED) != (plan.now.state == STOPPED):
@@ -194,116 +179,8 @@ def _require_unchanged(app: App, plan: ApplyPlan) -> None:
         )
 
 
-def committed(app: App, name: str) -> Mapping[str, Offset]:
-    """Return the offsets of a connector in the store that its tasks use, by the identity of their keys."""
-    found = gather_stores(app, connectors=(name,))
-    store = found.rows(name)[DEDICATED if found.has_own(name) else GLOBAL]
-    keys = store.connectors.get(name, ())
-    return {
-        key.identity: (key.partition, (store.records[key.raw].partition, store.records[key.raw].offset)) for key in keys
-    }
-
-
 def _step(app: App, plan: ApplyPlan, name: str, before: dict[str, Offset]) -> Step[StepDone]:
-    return pinned_step(app, name, plan.now.url, lambda pinned: _STEPS[name](pinned, plan, before))
-
-
-def _configure(app: App, plan: ApplyPlan, before: dict[str, Offset]) -> StepDone:
-    """Put the config, and wait until the worker shows it; `before` gets the offsets that were committed until then."""
-    if COMPARE in plan.steps:
-        before.update(committed(app, plan.name))
-    app.worker(plan.now.url).put_connector_config(plan.name, plan.config)
-    await_connector(
-        app,
-        plan.name,
-        plan.now.url,
-        lambda now: dict(now.config) == dict(plan.config),
-        doing="waiting for the worker to show the config",
-        hint=_shows_later(plan),
-    )
-    changed = len(plan.diff.data_of(ConfigDiffData).properties)
-    return StepDone(f"{counted(changed, 'setting')} changed")
-
-
-def _restart(app: App, plan: ApplyPlan, _before: dict[str, Offset]) -> StepDone:
-    """Restart the tasks: below 3.9 a task whose own config is the same may keep what is Connect's (KAFKA-9228)."""
-    app.worker(plan.now.url).restart(plan.name, only_failed=False)
-    return StepDone("restart sent")
-
-
-def _watch_tasks(app: App, plan: ApplyPlan, _before: dict[str, Offset]) -> StepDone:
-    """Wait until connector and tasks run again; for a moment REST shows them as they were before."""
-    soon = Deadline.after(min(_RESTART_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
-    for _ in soon.rounds(POLL_S):
-        if {RUNNING} != set(look_at(app, plan.name, plan.now.url).tasks):
-            break
-
-    now = await_state(
-        app,
-        plan.name,
-        plan.now.url,
-        RUNNING,
-        least=1,
-        doing=f"waiting for {plan.name} to run with the new config",
-        hint=_shows_later(plan),
-        failed=f"{plan.name} FAILED with the new config",
-        failed_hint=f"Apply the former config again, or correct it. {_AGAIN} {arguments(plan.name)}",
-    )
-    return StepDone(f"RUNNING, {counted(len(now.tasks), 'task')}")
-
-
-def _compare(app: App, plan: ApplyPlan, before: dict[str, Offset]) -> StepDone:
-    """See which source partitions the tasks commit: RUNNING does not show whether they went on or started over.
-
-    A commit before the tasks run again may be the last one of the former tasks.
-    """
-    patience = Deadline.after(min(_COMMITS_S, app.deadline.remaining_s() / 2), app.clock)
-    at_start = committed(app, plan.name)
-    fresh: list[object] = []
-    gone_on = 0
-    for _ in patience.rounds(POLL_S):
-        now = committed(app, plan.name)
-        fresh = [partition for each, (partition, _place) in now.items() if each not in before]
-        gone_on = sum(each in before and at_start.get(each) != found for each, found in now.items())
-        if gone_on:
-            break
-    if fresh or gone_on:
-        detail = f"{gone_on} of the former source partitions went on, {counted(len(fresh), 'new one')} committed"
-        return StepDone(detail, problems=tuple(_of_fresh(plan, fresh, had=bool(before), gone_on=bool(gone_on))))
-    certain = not plan.partitions(PartitionStatus.UNKNOWN)
-    problem = Problem(
-        offset_codes.NOTHING_COMMITTED_YET if certain else codes.PARTITIONS_NOT_SEEN,
-        f"{plan.name} is RUNNING, and has committed nothing since it runs with the new config",
-        hint="An idle source commits nothing. If this one is not idle, see the worker's log; `eosctl offsets list "
-        f"--connector {shell_word(plan.name)}` shows how old its offsets are.",
-    )
-    return StepDone("nothing committed yet", problems=(problem,))
-
-
-def _of_fresh(plan: ApplyPlan, fresh: Collection[object], *, had: bool, gone_on: bool) -> list[Problem]:
-    """Return the problem of source partitions that are new since the change, if the connector had any before."""
-    if not fresh or not had:
-        return []
-    first = json_text(next(iter(fresh)))
-    if gone_on or plan.partitions(PartitionStatus.STAYS):
-        message = f"{counted(len(fresh), 'source partition')} of {plan.name} had no offset before, first {first}"
-        return [Problem(codes.SOME_PARTITIONS_NEW, message, codes.SOME_PARTITIONS_NEW.next)]
-    message = (
-        f"all source partitions that {plan.name} has committed since its config was changed are new, first {first}"
-    )
-    return [Problem(codes.ALL_PARTITIONS_NEW, message, codes.ALL_PARTITIONS_NEW.next)]
-
-
-_STEPS: Mapping[str, Callable[[App, ApplyPlan, dict[str, Offset]], StepDone]] = {
-    CONFIGURE: _configure,
-    RESTART: _restart,
-    WATCH: _watch_tasks,
-    COMPARE: _compare,
-}
-
-
-def _shows_later(plan: ApplyPlan) -> str:
-    return f"The config was changed, and may show its effect later. {_AGAIN} {arguments(plan.name)}"
+    return pinned_step(app, name, plan.now.url, lambda pinned: RUNS[name](pinned, plan, before))
 
 
 def show_apply(app: App, plan: ApplyPlan) -> Report:
@@ -314,7 +191,13 @@ def show_apply(app: App, plan: ApplyPlan) -> Report:
 
 def _warnings(plan: ApplyPlan) -> list[Problem]:
     wanted = plan.request.definition.state
-    problems = [each.as_warning() for each in plan.diff.problems]
+    problems = [*(each.as_warning() for each in plan.diff.problems), *strimzi_problems(plan.request.definition)]
+    if plan.begun is not None and plan.steps:
+        message = f"changing the config of {plan.name} was begun at {rfc3339(plan.begun.time_ms)} and not finished"
+        problems.append(Problem(codes.CREATE_UNFINISHED, message).as_warning())
+    if plan.steps and WATCH not in plan.steps:
+        message = f"{plan.name} is {plan.now.state}: whether it goes on with the new config shows when it is resumed"
+        problems.append(Problem(codes.NOT_WATCHED, message, codes.NOT_WATCHED.next))
     if wanted is not None and wanted != plan.now.state:
         message = f"{plan.request.definition.source} says {wanted}, and {plan.name} is {plan.now.state}, which it stays"
         problems.append(Problem(codes.STATE_STAYS, message, codes.STATE_STAYS.next))
@@ -341,7 +224,7 @@ def _left(app: App, plan: ApplyPlan) -> Problem:
     return Problem(
         codes.CREATE_UNFINISHED,
         f"the work is not finished: {plan.name} {present}",
-        hint=f"{_AGAIN} {arguments(plan.name)}",
+        hint=f"{LOOK} {arguments(plan.name)}",
     )
 
 

@@ -49,6 +49,12 @@ KEPT_BY_OPERATOR = warning(
     "The file is a KafkaConnector: where Strimzi's operator keeps the connectors of a group, it undoes what others do.",
     "Apply the resource there, too, in state stopped until the offsets are in place; or let only one of both do it.",
 )
+GIVEN_AFTER_RESET = warning(
+    "given_after_reset",
+    "The connector whose offsets are given has deleted some in its own topic, and has them in the global one: as Kafka "
+    "documents it, these count, and no release reads them.",
+    "If they were reset on purpose, give a file without them: `eosctl offsets export --store TOPIC`.",
+)
 FORMER_TASKS_NOT_FENCED = warning(
     "former_tasks_not_fenced",
     "The tasks of a deleted connector of that name could not be fenced: one that is still alive may commit offsets "
@@ -57,7 +63,7 @@ FORMER_TASKS_NOT_FENCED = warning(
 )
 SPELLING_GUESSED = warning(
     "spelling_guessed",
-    "A body has no bytes of keys: source partitions with several members are written as Connect's REST interface spells "
+    "A body has no bytes of keys: source partitions of several members are written as Connect's REST interface spells "
     "them, and a connector that spells them in another order does not find them.",
     "Give the offsets as a record file (`eosctl offsets export`), or those of the connector that had them.",
 )
@@ -73,13 +79,14 @@ STATE_STAYS = warning(
 )
 ALL_PARTITIONS_NEW = error(
     "all_partitions_new",
-    "Since its config was changed, the connector has committed offsets of new source partitions only, as one that "
-    "starts over. `doctor` reports it of any change as `source_partitions_changed`.",
+    "Since it was started, or its config was changed, the connector has committed offsets of new source partitions "
+    "only, as one that starts over. `doctor` reports it of any change as `source_partitions_changed`.",
     "Stop it, put the former config back, and see `eosctl connectors diff` for what names source partitions.",
 )
 SOME_PARTITIONS_NEW = warning(
     "some_partitions_new",
-    "Since its config was changed, the connector has committed offsets of source partitions that it had none of.",
+    "Since it was started, or its config was changed, the connector has committed offsets of source partitions that it "
+    "had none of.",
     "Where these are the same tables or files under other names, it started over there.",
 )
 PARTITIONS_NOT_SEEN = error(

@@ -27,6 +27,7 @@ from eosctl.create.steps import (
     WATCH,
     WRITE,
     check_offsets,
+    commits_before,
     create_stopped,
     fence_former,
     missing_offsets,
@@ -35,11 +36,11 @@ from eosctl.create.steps import (
     write_offsets,
 )
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, RefusedError, StalePlanError
+from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.foreign import arguments
 from eosctl.group.gather import read_group
 from eosctl.offsets.rows import MOST_ROWS
-from eosctl.offsets.steps import Outcome, StepDone, pinned_step, step_outcomes
+from eosctl.offsets.steps import CommitWatch, Outcome, StepDone, pinned_step, step_outcomes
 from eosctl.offsets.switch.rows import StepRow
 from eosctl.offsets.write_rows import CopiedRow, ResultData, WrittenRow, topic_parts, write_row
 from eosctl.output.rows import Kind
@@ -177,7 +178,7 @@ def apply_create(app: App, plan: CreatePlan, request: CreateRequest) -> Report:
     """
     placement = plan.placement
     work = Work(
-        steps=lambda: [_step(app, plan, name) for name in plan.steps],
+        steps=lambda: _steps(app, plan),
         journal=plan.journal,
         subject=f"connector {placement.name}",
         recheck=lambda: _require_unchanged(app.with_whole_timeout(), plan, request),
@@ -214,7 +215,7 @@ def _write(app: App, placement: ConnectorPlacement) -> StepDone:
 
 
 def _check(app: App, placement: ConnectorPlacement) -> StepDone:
-    """Check that Connect finds the offsets of the store, and, last of all, that these are the given ones as they are now.
+    """Check that Connect finds the offsets of the store, and then that these are the given ones, as they are now.
 
     Raises RefusedError where the connector that had them was started since, or somebody wrote others.
     """
@@ -233,17 +234,26 @@ def _check(app: App, placement: ConnectorPlacement) -> StepDone:
     return done
 
 
-_STEPS: Mapping[str, Callable[[App, ConnectorPlacement], StepDone]] = {
-    CREATE: create_stopped,
-    WRITE: _write,
-    CHECK: _check,
-    RESUME: resume,
-    WATCH: watch,
-}
+def _steps(app: App, plan: CreatePlan) -> list[Step[StepDone]]:
+    """Return the steps; a watch knows what was there before."""
+    placement, url = plan.placement, plan.placement.site.url
+    before: list[CommitWatch | None] = []
 
+    def resumed(app: App) -> StepDone:
+        before.append(commits_before(app, placement))
+        return resume(app, placement)
 
-def _step(app: App, plan: CreatePlan, name: str) -> Step[StepDone]:
-    return pinned_step(app, name, plan.placement.site.url, lambda pinned: _STEPS[name](pinned, plan.placement))
+    def watched(app: App) -> StepDone:
+        return watch(app, placement, before[0] if before else commits_before(app, placement))
+
+    runs: Mapping[str, Callable[[App], StepDone]] = {
+        CREATE: lambda app: create_stopped(app, placement),
+        WRITE: lambda app: _write(app, placement),
+        CHECK: lambda app: _check(app, placement),
+        RESUME: resumed,
+        WATCH: watched,
+    }
+    return [pinned_step(app, name, url, runs[name]) for name in plan.steps]
 
 
 def show_create(app: App, plan: CreatePlan) -> Report:
@@ -262,6 +272,9 @@ def result_report(app: App, plan: CreatePlan, progress: Progress[StepDone]) -> R
     problems += progress.problems
     written = done[WRITE].merged if WRITE in done else ()
     report = _report(app, plan, CONNECTORS_CREATE_RESULT, rows, problems=problems, written=written)
+    errors = {each.code for each in problems if each.severity == "error"}
+    if progress.error is None and codes.ALL_PARTITIONS_NEW in errors:
+        return replace(report, exit_code=ExitCode.FINDINGS)
     return replace(report, exit_code=progress.exit_code(touched=True))
 
 

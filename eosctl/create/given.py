@@ -5,7 +5,7 @@ They are columns under the connector's own name, whatever name they had: the res
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
 from msgspec import Struct
@@ -13,7 +13,10 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.offsets.names import FILE_PREFIX, is_file
-from eosctl.core.offsets.views import offset_views
+from eosctl.core.offsets.records import json_text
+from eosctl.core.offsets.views import Flag, OffsetView, offset_views
+from eosctl.core.wording import counted
+from eosctl.create import codes
 from eosctl.engine.files import spilled_if_several
 from eosctl.engine.incoming import belonging, incoming_table, owners_in, under_name
 from eosctl.errors import InputFileError, NotFoundError, RefusedError
@@ -132,8 +135,21 @@ def given_by_connector(app: App, source: str, *, connector: str, profile: str | 
         source,
         profile,
         running,
-        (*found.problems(), *problems),
+        (*found.problems(), *problems, *_reset(source, views)),
     )
+
+
+def _reset(source: str, views: Iterable[OffsetView]) -> list[Problem]:
+    """Warn of global offsets whose own one was deleted: the connector itself would start over there."""
+    reset = [view.key for view in views if view.documented is not view.runtime and Flag.DELETED in view.flags]
+    if not reset:
+        return []
+    first = json_text(reset[0].partition)
+    message = (
+        f"{source} has deleted {counted(len(reset), 'offset')} in its own topic, first {first}, and the global ones "
+        "are given: it would itself start over there"
+    )
+    return [Problem(codes.GIVEN_AFTER_RESET, message, codes.GIVEN_AFTER_RESET.next)]
 
 
 def _running(app: App, source: str, profile: str | None) -> tuple[str | None, list[Problem]]:

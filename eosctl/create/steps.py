@@ -7,8 +7,10 @@ finds them. So no task ever starts without them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import OtherCluster, servers_of
@@ -26,7 +28,7 @@ from eosctl.connectors.waiting import POLL_S, await_state, await_stopped
 from eosctl.core.clients.own_brokers import own_brokers
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.ids import connector_path
-from eosctl.core.offsets.records import OffsetKey, decode_key
+from eosctl.core.offsets.records import OffsetKey, decode_key, json_text
 from eosctl.core.wording import counted
 from eosctl.create import codes
 from eosctl.create.given import GivenOffsets
@@ -44,7 +46,8 @@ from eosctl.errors import (
 from eosctl.fence.connect import fence_former_tasks
 from eosctl.foreign import arguments, shell_word
 from eosctl.offsets.apply import apply_plan
-from eosctl.offsets.steps import StepDone, before_the_start, lost_partitions, other_keys_problem
+from eosctl.offsets.history.config_changes import PartitionStatus
+from eosctl.offsets.steps import CommitWatch, StepDone, before_the_start, lost_partitions, other_keys_problem
 from eosctl.offsets.stores.gather import gather_topics
 from eosctl.offsets.write_rows import ResultData, ResultSummary
 from eosctl.offsets.writes import OffsetWritePlan
@@ -52,6 +55,8 @@ from eosctl.report import Problem
 
 CREATE, WRITE, CHECK, RESUME, WATCH = STEPS = ("create", "write", "check", "resume", "watch")
 GOES_ON = "Run the same command again: it goes on from here. --timeout is per step."
+COMMITS_S = 10.0
+"""The time for a task to go on from one of the source partitions that it had, once it has committed another."""
 _SHOWS_S = 10.0
 """The time for REST to show offsets that were written: a worker reads its offsets topic a moment later."""
 _UNDECIDED = ("UNASSIGNED", "RESTARTING", "unknown")
@@ -266,13 +271,26 @@ def resume(app: App, placement: ConnectorPlacement) -> StepDone:
     return StepDone(f"{verb} sent")
 
 
-def watch(app: App, placement: ConnectorPlacement) -> StepDone:
-    """Wait until connector and tasks are in their state, and whether they commit; a FAILED part raises ConnectError."""
-    name, url, config = placement.name, placement.site.url, placement.definition.config
-    brokers = own_brokers(config, here=servers_of(app))
-    where = app if brokers is None or brokers.settings is None else OtherCluster(brokers.settings).with_clients(app)
-    is_seen = brokers is None or brokers.settings is not None
-    commits = before_the_start(where, name, topic_of(app, placement.store)) if is_seen else None
+def commits_before(app: App, placement: ConnectorPlacement) -> CommitWatch | None:
+    """Read the committed offsets before the start; None where they are on brokers that eosctl can't connect to."""
+    where = _of_tasks(app, placement)
+    return None if where is None else before_the_start(where, placement.name, topic_of(app, placement.store))
+
+
+def _of_tasks(app: App, placement: ConnectorPlacement) -> App | None:
+    """Return the app of the cluster that the tasks write to; None where eosctl can't connect to it."""
+    brokers = own_brokers(placement.definition.config, here=servers_of(app))
+    if brokers is None:
+        return app
+    return None if brokers.settings is None else OtherCluster(brokers.settings).with_clients(app)
+
+
+def watch(app: App, placement: ConnectorPlacement, commits: CommitWatch | None) -> StepDone:
+    """Wait until connector and tasks are in their state, and whether they commit; a FAILED part raises ConnectError.
+
+    `commits` was made before the start. What they commit shows whether they go on from the offsets that were there.
+    """
+    name, url, where = placement.name, placement.site.url, _of_tasks(app, placement)
 
     now = await_state(
         app,
@@ -288,9 +306,49 @@ def watch(app: App, placement: ConnectorPlacement) -> StepDone:
     outcome = f"{placement.state}, {counted(len(now.tasks), 'task')}"
     if placement.state != RUNNING:
         return StepDone(outcome)
-    if commits is None:
+    if commits is None or where is None:
         unseen = Problem(
             codes.COMMITS_NOT_SEEN, f"whether {name} commits was not looked at: it is on brokers of its own"
         )
         return StepDone(outcome, problems=(unseen,))
-    return commits.watch(where, len(now.tasks), outcome)
+    done = commits.watch(where, len(now.tasks), outcome)
+    return done if done.problems else replace(done, problems=tuple(_started_over(where, placement, commits)))
+
+
+def _started_over(app: App, placement: ConnectorPlacement, commits: CommitWatch) -> list[Problem]:
+    """Return the problem of source partitions that it commits, and had no offset of, if it had any.
+
+    A task may find no offset under the bytes of a key although Connect's REST interface does: then it commits the same
+    source partition under a key of another spelling.
+    """
+    if not commits.before:
+        return []
+    patience = Deadline.after(min(COMMITS_S, app.deadline.remaining_s() / 2), app.clock)
+    for _ in patience.rounds(POLL_S):
+        fresh, gone_on = commits.since(app)
+        if gone_on or not fresh:
+            break
+    had = {decode_key(raw).identity for raw in commits.before}
+    stays = placement.effect is not None and placement.effect.of(PartitionStatus.STAYS)
+    certain = bool(stays) and not any(key.identity in had for key in fresh)
+    name, goes_on = placement.name, bool(gone_on) or certain
+    hint = f"`eosctl connectors stop {arguments(name)}`, and compare the offsets that it had with the new ones."
+    found = new_partitions(name, [each.partition for each in fresh], goes_on=goes_on, since="it was started", hint=hint)
+    return [each.as_warning() for each in found] if placement.allowances.read_again else found
+
+
+def new_partitions(
+    name: str, fresh: Collection[object], *, goes_on: bool, since: str, hint: str | None = None
+) -> list[Problem]:
+    """Return the problem of source partitions of which a connector that had offsets has committed the first ones.
+
+    `goes_on`: it goes on from others.
+    """
+    if not fresh:
+        return []
+    first = json_text(next(iter(fresh)))
+    if goes_on:
+        message = f"{counted(len(fresh), 'source partition')} of {name} had no offset before, first {first}"
+        return [Problem(codes.SOME_PARTITIONS_NEW, message, codes.SOME_PARTITIONS_NEW.next)]
+    message = f"all source partitions that {name} has committed since {since} are new, first {first}"
+    return [Problem(codes.ALL_PARTITIONS_NEW, message, hint or codes.ALL_PARTITIONS_NEW.next)]

@@ -118,11 +118,9 @@ class CommitWatch(Struct, frozen=True):
 
     def since(self, app: App) -> tuple[list[OffsetKey], list[OffsetKey]]:
         """Return the keys that had no record before and have one now, and those whose record is newer than before."""
-        found = [(decode_key(raw), self.before.get(raw), place) for raw, place in self._newest(app).items()]
-        keys = [(key, before, place) for key, before, place in found if isinstance(key, OffsetKey) and before != place]
-        return [key for key, before, _ in keys if before is None], [
-            key for key, before, _ in keys if before is not None
-        ]
+        moved = [raw for raw, place in self._newest(app).items() if self.before.get(raw) != place]
+        keys = [key for key in map(decode_key, moved) if isinstance(key, OffsetKey)]
+        return [key for key in keys if key.raw not in self.before], [key for key in keys if key.raw in self.before]
 
     def _newest(self, app: App) -> Places:
         return _places(app, self.connector, self.topic)

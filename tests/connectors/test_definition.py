@@ -27,7 +27,8 @@ spec:
     tasks.max: 7
     batch.size: 100
     ratio: 0.0001
-    on: off
+    whole: 2.0
+    "on": false
 """
 
 
@@ -64,9 +65,7 @@ def test_values_have_the_text_that_connect_makes_of_them() -> None:
 
 
 def test_a_resource_of_strimzi_is_read_as_its_operator_does() -> None:
-    with pytest.raises(InputFileError, match=r"spec\.config: the name of a setting is no text"):
-        parse(STRIMZI)
-    found = parse(STRIMZI.replace("on: off", '"on": off'))
+    found = parse(STRIMZI)
     assert (found.name, found.state, found.cluster) == ("c", "STOPPED", "main")
     assert found.config == {
         "connector.class": "FileStreamSource",
@@ -75,8 +74,27 @@ def test_a_resource_of_strimzi_is_read_as_its_operator_does() -> None:
         "file": "/data/a",
         "batch.size": "100",
         "ratio": "1.0E-4",
+        "whole": "2",
         "on": "false",
     }
+
+
+def test_a_number_in_yaml_is_text_as_in_json() -> None:
+    """1.10 became 1.1, and 0.0001 what Java prints."""
+    found = parse("name: c\nconnector.class: X\na: 1.10\nb: 0.0001\nc: 12345678901234567890\nd: True\ne: '010'\n")
+    kept = {name: found.config[name] for name in "abcde"}
+    assert kept == {"a": "1.10", "b": "0.0001", "c": "12345678901234567890", "d": "true", "e": "010"}
+
+
+@pytest.mark.parametrize(
+    "value", ["yes", "off", "y", "010", "0o10", "0x10", "12:30", "1_000", "1e3", "+5", ".5", "190:20:30.15"]
+)
+@pytest.mark.parametrize("place", ["a: {}", "{}: a"])
+def test_what_yaml_parsers_read_differently_is_refused(place: str, value: str) -> None:
+    """A schedule of 12:30 was sent as 750, and a password of 010 as 8."""
+    with pytest.raises(InputFileError, match=r"^c\.json:3: YAML parsers disagree"):
+        parse(f"name: c\nconnector.class: X\n{place.format(value)}\n")
+    assert parse(f"name: c\nconnector.class: X\na: '{value}'\n").config["a"] == value
 
 
 @pytest.mark.parametrize(
@@ -110,9 +128,18 @@ def test_what_is_no_definition_is_refused_with_its_place(text: str, message: str
         parse(text)
 
 
-def test_a_value_is_in_no_message() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name":"c","config":{"connector.class":"X","database.password":["hunter2"]}}',
+        "name: c\nconnector.class: X\ndatabase.password: *hunter2\n",
+        "name: c\nconnector.class: X\ndatabase.password: !hunter2 x\n",
+        "name: c\nconnector.class: X\ndatabase.password: &hunter2 x\nother: &hunter2 x\n- hunter2\n",
+    ],
+)
+def test_a_value_is_in_no_message(text: str) -> None:
     with pytest.raises(InputFileError) as refused:
-        parse('{"name":"c","config":{"connector.class":"X","database.password":["hunter2"]}}')
+        parse(text)
     assert "hunter2" not in f"{refused.value.message} {refused.value.hint}"
 
 

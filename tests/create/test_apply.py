@@ -166,6 +166,8 @@ def test_ctrl_c_says_which_config_it_has(apply: Run, live: PlaceWorld, definitio
     live.connect.fail_next("put_connector_config", KeyboardInterrupt(), done=True)
     done = apply(definition(errors_log_enable="true"), "--yes")
     assert (done.exit_code, codes(done)) == (130, {"interrupted", "create_unfinished"})
+    again = apply(definition(errors_log_enable="true"), "--yes")
+    assert (again.exit_code, outcomes(again), codes(again)) == (0, {"watch": "done"}, {"create_unfinished"})
     assert apply(definition(errors_log_enable="true")).json()["data"]["rows"] == []
 
 

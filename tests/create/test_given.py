@@ -106,3 +106,13 @@ def test_null_is_a_loss_unless_the_key_is_spelled_otherwise() -> None:
     assert lost_partitions("c", null, [other, usual]) == (null, 0)
     assert lost_partitions("c", null, []) == (null, 0)
     assert lost_partitions("c", [{"partition": partition, "offset": {"n": 1}}], []) == ([], 0)
+
+
+def test_offsets_that_the_connector_has_reset_in_its_own_topic_are_named(app: App, world: PlaceWorld) -> None:
+    """As Kafka documents it the global one counts; at runtime the connector would start over."""
+    world.place("old", state="STOPPED", offsets_storage_topic="own")
+    world.topics.put("own", key_of("old", "f"), None)
+    world.topics.put(OFFSETS, key_of("old", "f"), position(2))
+    assert [each.code for each in given(app, "old").problems] == ["given_after_reset"]
+    world.topics.put("own", key_of("old", "f"), position(3))
+    assert given(app, "old").problems == ()

@@ -13,6 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct
@@ -107,10 +109,19 @@ _DEEPEST = 100
 """The limit of nested brackets on a line: PyYAML's time grows with the square of their number (6.0)."""
 
 
-def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = None) -> object:
+def yaml_of(
+    text: str,
+    *,
+    source: str,
+    once: bool = False,
+    hint: str | None = None,
+    number: Callable[[str], object] | None = None,
+) -> object:
     """Return the value of a YAML document; of two equal keys the later counts, unless `once` forbids duplicates.
 
-    Raises InputFileError, with the line if it is known, for text that is not YAML, or is too large.
+    With `number`, that makes the value of a number from its text, and plain values that parsers read differently are
+    refused. Raises InputFileError, with the line if it is known, for text that is not YAML, or is too large; its values
+    may be secrets, and are in no message.
     """
     import yaml
 
@@ -129,17 +140,66 @@ def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = No
             _measure(root, {})
             if once:
                 _refuse_double_keys(loader, root)
+            if number is not None:
+                _refuse_ambiguous(root, source, set())
+                for kind in ("int", "float"):
+                    loader.add_constructor(f"{_TAG}{kind}", partial(_number, number))
             return loader.construct_document(root)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as exc:
         line = exc.problem_mark.line + 1 if exc.problem_mark else 0
-        raise InputFileError(f"{source}:{line}: not valid YAML: {exc.problem}", hint=hint) from None
+        problem = _QUOTED.sub("'…'", str(exc.problem))
+        raise InputFileError(f"{source}:{line}: not valid YAML: {problem}", hint=hint) from None
     except _TooLargeError as exc:
         raise InputFileError(f"{source}: not valid YAML: {exc}", hint=hint) from None
     except (yaml.YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as exc:
         # what its constructors raise for `!!timestamp x`, `!!bool x` and such
         raise InputFileError(f"{source}: not valid YAML: {type(exc).__name__}", hint=hint) from None
+
+
+_QUOTED = re.compile(r"'(?!<)[^']{2,}'")
+"""An alias, anchor or tag in a message of PyYAML's: `password: *x` and `password: !x` may be meant as text."""
+_TAG = "tag:yaml.org,2002:"
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_NO_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_OTHERS_READ = re.compile(rf"[yYnN]|0o[0-7]+|{_JSON_NUMBER.pattern}")
+"""Plain values that PyYAML takes for text, and other parsers for booleans and numbers."""
+
+
+def _refuse_ambiguous(node: yaml.Node, source: str, seen: set[int]) -> None:
+    """Raise InputFileError for a plain value that YAML 1.1 and 1.2, or programs, read as different values.
+
+    In YAML 1.1 yes is true, 010 is 8, 12:30 is 750 and 1_000 is 1000; in YAML 1.2 1e3 is a number, and 0o10 is 8.
+    """
+    import yaml
+
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.ScalarNode) and node.style is None:
+        text, kind = str(node.value), str(node.tag).removeprefix(_TAG)
+        is_same = {
+            "bool": text.lower() in ("true", "false"),
+            "int": bool(_JSON_NUMBER.fullmatch(text)),
+            "float": bool(_JSON_NUMBER.fullmatch(text) or _NO_NUMBER.fullmatch(text)),
+            "str": not _OTHERS_READ.fullmatch(text),
+        }
+        if not is_same.get(kind, True):
+            raise InputFileError(
+                f"{source}:{node.start_mark.line + 1}: YAML parsers disagree on this plain value",
+                hint="Put it in quotes. Values such as yes, on, 010, 0x10, 12:30, 1_000 and 1e3 are booleans, numbers or "
+                "text, depending on the parser.",
+            )
+    if isinstance(node, yaml.CollectionNode):
+        for each in node.value:
+            for part in each if isinstance(each, tuple) else (each,):
+                _refuse_ambiguous(part, source, seen)
+
+
+def _number(number: Callable[[str], object], loader: yaml.SafeLoader, node: yaml.ScalarNode) -> object:
+    text = str(node.value)
+    return number(text) if _JSON_NUMBER.fullmatch(text) else loader.construct_yaml_float(node)
 
 
 class _TooLargeError(Exception):
