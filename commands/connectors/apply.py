@@ -50,7 +50,8 @@ def apply_command(
     state of the connector stays as it is; one that is STOPPED or PAUSED is not watched. --timeout is per step.
 
     The config goes to workers that you named (-u, a profile, --connect-map), or to all with --connect-trust-discovered.
-    Secrets are in no plan, audit log or journal. Needs workers of Kafka 3.0 or newer, and 3.7 to create.
+    Secrets are in no plan, audit log or journal; --set takes none, but a reference to one. Needs workers of Kafka 3.0
+    or newer, and 3.7 to create.
 
     Example: eosctl connectors apply orders.json -b kafka:9092 -g connect -u http://w1:8083 --dry-run
     """

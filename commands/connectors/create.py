@@ -55,7 +55,8 @@ def create(
     after a kill or a failed step, the same command continues. --timeout is per step.
 
     The config goes to workers that you named (-u, a profile, --connect-map), or to all with --connect-trust-discovered.
-    Values of the config that may be secrets are in no plan, audit log or journal. Needs workers of Kafka 3.7 or newer.
+    Values of the config that may be secrets are in no plan, audit log or journal; --set takes none, but a reference to
+    one. Needs workers of Kafka 3.7 or newer.
 
     Example: eosctl connectors create orders.json --offsets offsets.ndjson -b kafka:9092 -g connect -u http://w1:8083
     """

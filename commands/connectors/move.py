@@ -44,9 +44,9 @@ class MoveOptions(Struct, frozen=True):
 
     def request(self) -> MoveRequest:
         """Return the request; raise UsageError for options that contradict each other."""
+        from eosctl.core.configs.given_settings import parse_settings
         from eosctl.move.journal import Direction
         from eosctl.move.plan import MoveRequest
-        from eosctl.move.rules import parse_settings
 
         if self.rename == "":
             raise UsageError("--rename takes a name", hint="Leave it out to keep the name.")
@@ -55,7 +55,7 @@ class MoveOptions(Struct, frozen=True):
         direction = Direction.BACK if self.back else Direction.DELETE if self.delete else Direction.THERE
         if direction is not Direction.THERE and (self.settings or self.rename):
             raise UsageError(f"--{direction} takes neither --set nor --rename", hint="The journal has them.")
-        settings = parse_settings(self.settings) if self.settings else None
+        settings = parse_settings(self.settings, name_option="--rename") if self.settings else None
         return MoveRequest(
             direction, self.to, self.rename, settings, self.resume, self.overwrite_offsets, self.read_again
         )

@@ -1,15 +1,14 @@
 """`connectors stop`, `pause`, `resume`, `restart` and `trace`: changes a connector's state, and shows its failures.
 
 A change is planned, requested of one worker, and awaited. Connect answers before anything has happened; here the
-outcome is the state that the worker and the group's members finally show, with the failure of a FAILED part. Waiting
-until one worker shows a connector in a state is one loop for all commands that change a state.
+outcome is the state that the worker and the group's members finally show, with the failure of a FAILED part.
 
 `connectors trace` shows the failure of each FAILED part of a connector, and reads only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors import codes
-from eosctl.connectors.holders import TaskHolders, holders_of_shown, is_at_rest
+from eosctl.connectors.holders import is_at_rest
 from eosctl.connectors.look import (
     FAILED,
     PAUSED,
@@ -42,104 +41,24 @@ from eosctl.connectors.rows import (
     TraceSummary,
     Verb,
 )
-from eosctl.core.versions import is_older, shown_version
+from eosctl.connectors.waiting import await_connector, await_stopped
+from eosctl.core.versions import STOPPABLE_SINCE, is_older, shown_version
 from eosctl.core.wording import counted
-from eosctl.deadline import Deadline, Event
+from eosctl.deadline import Deadline
 from eosctl.errors import (
-    DeadlineError,
-    EosctlError,
     ExitCode,
     InterruptedByUserError,
     RefusedError,
     StalePlanError,
-    UnauthorizedError,
     UnsupportedError,
 )
 from eosctl.failures.reading import causes_of
 from eosctl.foreign import arguments
 from eosctl.group.modes import refuse_unreachable
-from eosctl.group.observation.rules import observed_connector
 from eosctl.output.rows import Kind
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report
 
-POLL_S = 0.25
-_TOLD_AFTER_S = 10.0
-_LOOK_AGAIN_S = 5.0
-
-
-def await_connector(
-    app: App,
-    connector: str,
-    url: str,
-    arrived: Callable[[ConnectorNow], bool],
-    *,
-    doing: str,
-    hint: str,
-    told: Callable[[], str] = str,
-) -> ConnectorNow:
-    """Poll until `arrived`. Raises DeadlineError with the state that was last seen, and the text of `told`.
-
-    After a while that state is an event, too, so that users do not wait for a minute without a message.
-    Only one request of a worker's reports config and state of one moment, and it reports all connectors: it is sent
-    when the connector's own status has changed, and from time to time.
-    """
-    silent: Deadline | None = Deadline.after(_TOLD_AFTER_S, app.clock)
-    now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
-    for _ in app.deadline.rounds(POLL_S, least_s=POLL_S):  # another look would fail, and report less
-        if again.expired() or _has_changed(app, connector, now):
-            now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
-        if arrived(now):
-            return now
-        if silent is not None and silent.expired():
-            app.on_event(Event(f"{doing}; now: {_seen(now)}{told()}"))
-            silent = None
-    raise DeadlineError(f"timed out while {doing}; last seen: {_seen(now)}{told()}", hint=hint)
-
-
-def _seen(now: ConnectorNow) -> str:
-    return f"{now.state}, tasks {', '.join(now.tasks) or 'none'}"
-
-
-def _has_changed(app: App, connector: str, seen: ConnectorNow) -> bool:
-    """Check whether the connector's status differs from the one seen; True where it is unknown."""
-    try:
-        status = app.worker(seen.url).connector_status(connector)
-    except EosctlError:
-        return True
-    now, then = observed_connector(connector, status), seen.parts
-    return (now.states, now.workers, now.traces) != (then.states, then.workers, then.traces)
-
-
-def await_stopped(app: App, connector: str, url: str, *, hint: str, rest_suffices: bool = False) -> ConnectorNow:
-    """Wait until it is STOPPED and no member of the stable group holds a task; raises as `await_connector`.
-
-    Tasks that REST may still show then have ended, and are not returned. With `rest_suffices`, a group that may not be
-    described is an event, and REST alone decides.
-    """
-    held = TaskHolders()
-
-    def over(now: ConnectorNow) -> bool:
-        nonlocal held
-        if now.state != STOPPED:
-            return False
-        held = holders_of_shown(app, [connector], {connector: now.entry})
-        if rest_suffices and isinstance(held.doubt, UnauthorizedError) and not held.left(connector):
-            message = f"whether a member still ends a task of {connector} is not known: {held.doubt.message}"
-            app.on_event(Event(message, warning=True))
-            return True
-        return held.is_at_rest(connector) and look_at(app, connector, url).state == STOPPED
-
-    def told() -> str:
-        doubt = "" if held.doubt is None else f"; {held.doubt.message}"
-        return doubt + "".join(f"; {each.url} has not let go of task {each.task} yet" for each in held.ending())
-
-    doing = f"waiting for {connector} to be STOPPED without tasks"
-    now = await_connector(app, connector, url, over, doing=doing, hint=hint, told=told)
-    return replace(now, tasks=(), parts=replace(now.parts, states={"connector": now.state}))
-
-
-_STOPPABLE_SINCE = (3, 5)
 _SHOWS_S = 10.0  # REST shows a restart, and the first tasks after a stop, a moment later, and some never
 _AT_REST = {RUNNING, PAUSED, FAILED}
 _RESTARTING = "RESTARTING"
@@ -181,7 +100,7 @@ def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = Fal
     url, root = reach_worker(app, named_cluster_id(app))
     now = look_at(app, connector, url)
     refuse_unreachable(connector, app.worker(url))
-    if verb is Verb.STOP and is_older(root["version"], _STOPPABLE_SINCE):
+    if verb is Verb.STOP and is_older(root["version"], STOPPABLE_SINCE):
         raise UnsupportedError(
             f"the worker at {now.shown_url} runs {shown_version(root['version'])}: a connector can be stopped from "
             "Kafka 3.5 on (KIP-875)",

@@ -18,20 +18,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.connectors.look import PAUSED, RUNNING, STOPPED
+from eosctl.core.configs.given_settings import NAME, parse_settings
+from eosctl.core.configs.records import PROPERTY
 from eosctl.core.java.json import double_text
 from eosctl.core.kept.plan_file import yaml_of
 from eosctl.core.offsets.records import quoted_name
 from eosctl.errors import InputFileError, UsageError
 
 STDIN = "-"
-NAME_PROPERTY, CLASS_PROPERTY = "name", "connector.class"
 _LARGEST_EXACT = 1 << 53
 _LARGEST_BYTES = 1 << 20  # of a record, and so of a config, in a topic with the brokers' defaults
 _STATES = (RUNNING, PAUSED, STOPPED)
 _OF_BODY = {"name", "config", "initial_state", "tasks", "type"}
 _STRIMZI = "KafkaConnector"
 _CLUSTER_LABEL = "strimzi.io/cluster"
-_SPEC = {"class": CLASS_PROPERTY, "tasksMax": "tasks.max", "version": "connector.plugin.version"}
+_SPEC = {"class": PROPERTY, "tasksMax": "tasks.max", "version": "connector.plugin.version"}
 """What `AbstractConnectOperator.asJson` of Strimzi's operator makes of the members of `spec`."""
 _SEPARATOR = re.compile(r"(?m)^---(?:[ \t].*)?$")
 _CONTENT = re.compile(r"(?m)^[ \t]*[^\s#]")
@@ -56,16 +57,9 @@ class ConnectorDefinition(Struct, frozen=True):
 
     def changed(self, *, name: str | None = None, settings: Sequence[str] = ()) -> ConnectorDefinition:
         """Return the definition under another name, with these settings (`KEY=VALUE`); raises UsageError."""
-        config = dict(self.config)
-        for setting in settings:
-            key, equals, value = setting.partition("=")
-            if not equals or not key:
-                raise UsageError(f"--set {key}: expected KEY=VALUE", hint="Say, --set tasks.max=2.")
-            if key == NAME_PROPERTY:
-                raise UsageError("--set name=… would be another connector", hint="--name gives it another name.")
-            config[key] = value
         name = name or self.name
-        return replace(self, name=name, config={**config, NAME_PROPERTY: name})
+        changed = {**self.config, **parse_settings(settings, name_option="--name"), NAME: name}
+        return replace(self, name=name, config=changed)
 
 
 def read_definition(path: str, *, stdin: BinaryIO, name: str | None = None) -> ConnectorDefinition:
@@ -124,7 +118,7 @@ def _definition(
     state: str | None = None,
     cluster: str | None = None,
 ) -> ConnectorDefinition:
-    own = config.get(NAME_PROPERTY)
+    own = config.get(NAME)
     if given is not None and own is not None and given != own:
         raise InputFileError(
             f"{source}: the connector is {given}, and the name in its config is {own}",
@@ -139,13 +133,13 @@ def _definition(
         quoted_name(found)
     except UsageError as exc:
         raise InputFileError(f"{source}: {exc.message}", hint=exc.hint) from exc
-    if not config.get(CLASS_PROPERTY):
-        raise InputFileError(f"{source}: the config has no {CLASS_PROPERTY}", hint="It says what the connector is.")
+    if not config.get(PROPERTY):
+        raise InputFileError(f"{source}: the config has no {PROPERTY}", hint="It says what the connector is.")
     try:
         json.dumps([config, cluster], ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise InputFileError(f"{source}: a text in it has half of a surrogate pair, which UTF-8 can't hold") from None
-    return ConnectorDefinition(found, {**config, NAME_PROPERTY: found}, source, state, cluster)
+    return ConnectorDefinition(found, {**config, NAME: found}, source, state, cluster)
 
 
 def _of_strimzi(document: Mapping[str, object], source: str, name: str | None) -> ConnectorDefinition:

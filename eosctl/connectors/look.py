@@ -17,7 +17,7 @@ from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
 from eosctl.connectors.holders import refuse_other_cluster
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.offsets.names import GLOBAL
-from eosctl.core.versions import is_older, shown_version
+from eosctl.core.versions import STOPPABLE_SINCE, is_older, shown_version
 from eosctl.core.wording import alike_first, is_topic_name
 from eosctl.core.workers.connector_entry import ConnectorEntry, TaskStatus
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
@@ -134,7 +134,6 @@ def failure_text(trace: str) -> str:
 
 STOPPED, RUNNING, PAUSED = "STOPPED", "RUNNING", "PAUSED"
 STATE_AFTER = {"FAILED": RUNNING, RUNNING: RUNNING, PAUSED: PAUSED, STOPPED: STOPPED}
-_STOPPABLE_SINCE = (3, 5)
 _MOST_NAMED = 10
 
 
@@ -251,7 +250,7 @@ def require_switchable(app: App, connector: str, now: ConnectorNow, version: str
             f"{connector} is a sink connector: a sink's offsets are those of a consumer group, not of an offsets topic",
             hint="Only source connectors have an offsets topic.",
         )
-    if is_older(version, _STOPPABLE_SINCE):
+    if is_older(version, STOPPABLE_SINCE):
         raise UnsupportedError(
             f"the worker at {now.shown_url} runs {shown_version(version)}: a connector can be stopped from "
             "Kafka 3.5 on (KIP-875)",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from eosctl.core.clients.hidden_secrets import without_values
+from eosctl.core.configs.records import PROPERTY
 from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import mapping_of
 from eosctl.errors import ConnectError, RefusedError
@@ -20,7 +21,7 @@ def require_valid_config(worker: ConnectWorker, connector: str, config: Mapping[
     These ask the source: a database that is down is an error of the config. `hint` is the next step.
     """
     try:
-        answer = worker.validate(config.get("connector.class", ""), config)
+        answer = worker.validate(config.get(PROPERTY, ""), config)
     except ConnectError as exc:
         raise RefusedError(
             f"the worker can't validate the config that {connector} would get: {exc.message}; nothing was changed",

@@ -13,6 +13,10 @@ Version = tuple[int, int]
 
 HEALTH_SINCE: Version = (3, 9)
 """GET /health (KIP-1017)."""
+STOPPABLE_SINCE: Version = (3, 5)
+"""A connector can be STOPPED (KIP-875)."""
+CREATED_STOPPED_SINCE: Version = (3, 7)
+"""A connector can be created STOPPED (KIP-980)."""
 
 _REPORTED = re.compile(r"(\d+)\.(\d+)(?:\.\d+)?(.*)", re.ASCII | re.DOTALL)
 _APACHE = re.compile(r"(-SNAPSHOT|-rc\d+)?", re.ASCII)  # also Strimzi's, Aiven's and Bitnami's builds

@@ -37,13 +37,13 @@ from eosctl.create.looks import require_plugin
 from eosctl.create.place import strimzi_problems
 from eosctl.create.rows import CONNECTORS_APPLY_PLAN, CONNECTORS_APPLY_RESULT, AppliedData, AppliedSummary
 from eosctl.create.steps import RESUME
-from eosctl.deadline import Deadline, Event
+from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.foreign import arguments, shell_words
 from eosctl.offsets.configs.diff import diff_config
 from eosctl.offsets.configs.rows import CONNECTORS_DIFF, ConfigDiffData, PartitionRow
 from eosctl.offsets.history.config_changes import PartitionStatus
-from eosctl.offsets.steps import Outcome, StepDone
+from eosctl.offsets.steps import Outcome, StepDone, pinned_step, step_outcomes
 from eosctl.offsets.switch.rows import StepRow
 from eosctl.output.rows import Kind
 from eosctl.plan import Plan
@@ -180,13 +180,7 @@ def _require_unchanged(app: App, plan: ApplyPlan) -> None:
 
 
 def _step(app: App, plan: ApplyPlan, name: str, before: dict[str, Offset]) -> Step[StepDone]:
-    def run() -> StepDone:
-        target = replace(app.target, connect_urls=(plan.now.url,))
-        done = RUNS[name](replace(app, target=target).with_whole_timeout(), plan, before)
-        app.on_event(Event(f"{name}: {done.detail}"))
-        return done
-
-    return Step(name, run)
+    return pinned_step(app, name, plan.now.url, lambda pinned: RUNS[name](pinned, plan, before))
 
 
 def show_apply(app: App, plan: ApplyPlan) -> Report:
@@ -211,15 +205,8 @@ def _warnings(plan: ApplyPlan) -> list[Problem]:
 
 
 def _result(app: App, plan: ApplyPlan, progress: Progress[StepDone]) -> Report:
-    done, rows = progress.done, []
-    for step in plan.steps:
-        if step in done:
-            rows.append(_row(plan, step, "done", done[step].detail))
-        elif progress.error is not None and progress.failed == step:
-            rows.append(_row(plan, step, "failed", progress.error.message))
-        else:
-            rows.append(_row(plan, step, "not_reached"))
-    problems = [*_warnings(plan), *(problem for step_done in done.values() for problem in step_done.problems)]
+    rows = [_row(plan, *each) for each in step_outcomes(plan.steps, progress)]
+    problems = [*_warnings(plan), *(problem for done in progress.done.values() for problem in done.problems)]
     if progress.error is not None:
         problems += [Problem.of(progress.error), _left(app, plan)]
     return _report(app, plan, CONNECTORS_APPLY_RESULT, rows, problems=problems)

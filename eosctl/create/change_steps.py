@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from eosctl.app import App
-from eosctl.connectors.change import POLL_S, await_connector
 from eosctl.connectors.look import RUNNING, ConnectorNow, look_at
+from eosctl.connectors.waiting import POLL_S, await_connector, await_state
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.wording import counted, rfc3339
 from eosctl.create import codes
 from eosctl.create.create import CreateRequest
 from eosctl.create.steps import COMMITS_S, new_partitions
 from eosctl.deadline import Deadline
-from eosctl.errors import ConnectError, RefusedError
+from eosctl.errors import RefusedError
 from eosctl.foreign import arguments, shell_word
 from eosctl.offsets import codes as offset_codes
 from eosctl.offsets.configs.rows import ConfigDiffData, PartitionRow
@@ -95,8 +95,13 @@ def _configure(app: App, plan: ApplyPlan, before: dict[str, Offset]) -> StepDone
     if COMPARE in plan.steps:
         before.update(committed(app, plan.name))
     app.worker(plan.now.url).put_connector_config(plan.name, plan.config)
-    _await(
-        app, plan, lambda now: dict(now.config) == dict(plan.config), doing="waiting for the worker to show the config"
+    await_connector(
+        app,
+        plan.name,
+        plan.now.url,
+        lambda now: dict(now.config) == dict(plan.config),
+        doing="waiting for the worker to show the config",
+        hint=_shows_later(plan),
     )
     changed = len(plan.diff.data_of(ConfigDiffData).properties)
     return StepDone(f"{counted(changed, 'setting')} changed")
@@ -115,16 +120,17 @@ def _watch_tasks(app: App, plan: ApplyPlan, _before: dict[str, Offset]) -> StepD
         if {RUNNING} != set(look_at(app, plan.name, plan.now.url).tasks):
             break
 
-    def arrived(now: ConnectorNow) -> bool:
-        if "FAILED" in (now.state, *now.tasks):
-            raise ConnectError(
-                f"{plan.name} FAILED with the new config: {now.trace or 'see the worker'}",
-                hint=f"Apply the former config again, or correct it. {LOOK} {arguments(plan.name)}",
-            )
-        complete = len(now.tasks) == max(1, now.task_count) and set(now.tasks) == {RUNNING}
-        return now.state == RUNNING and complete
-
-    now = _await(app, plan, arrived, doing=f"waiting for {plan.name} to run with the new config")
+    now = await_state(
+        app,
+        plan.name,
+        plan.now.url,
+        RUNNING,
+        least=1,
+        doing=f"waiting for {plan.name} to run with the new config",
+        hint=_shows_later(plan),
+        failed=f"{plan.name} FAILED with the new config",
+        failed_hint=f"Apply the former config again, or correct it. {LOOK} {arguments(plan.name)}",
+    )
     unseen = _not_compared(plan) if COMPARE not in plan.steps else ()
     return StepDone(f"RUNNING, {counted(len(now.tasks), 'task')}", problems=unseen)
 
@@ -163,7 +169,7 @@ def _compare(app: App, plan: ApplyPlan, before: dict[str, Offset]) -> StepDone:
     certain = not plan.partitions(PartitionStatus.UNKNOWN)
     problem = Problem(
         offset_codes.NOTHING_COMMITTED_YET if certain else codes.PARTITIONS_NOT_SEEN,
-        f"{plan.name} is RUNNING, and has committed nothing since it runs with the new config",
+        f"{plan.name} is RUNNING, and has committed nothing since its config was changed",
         hint="An idle source commits nothing. If this one is not idle, see the worker's log; `eosctl offsets list "
         f"--connector {shell_word(plan.name)}` shows how old its offsets are.",
     )
@@ -178,6 +184,5 @@ RUNS: Mapping[str, Callable[[App, ApplyPlan, dict[str, Offset]], StepDone]] = {
 }
 
 
-def _await(app: App, plan: ApplyPlan, arrived: Callable[[ConnectorNow], bool], *, doing: str) -> ConnectorNow:
-    hint = f"The config was changed, and may show its effect later. {LOOK} {arguments(plan.name)}"
-    return await_connector(app, plan.name, plan.now.url, arrived, doing=doing, hint=hint)
+def _shows_later(plan: ApplyPlan) -> str:
+    return f"The config was changed, and may show its effect later. {LOOK} {arguments(plan.name)}"

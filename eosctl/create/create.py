@@ -35,12 +35,12 @@ from eosctl.create.steps import (
     watch,
     write_offsets,
 )
-from eosctl.deadline import Deadline, Event
+from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.foreign import arguments
 from eosctl.group.gather import read_group
 from eosctl.offsets.rows import MOST_ROWS
-from eosctl.offsets.steps import CommitWatch, Outcome, StepDone
+from eosctl.offsets.steps import CommitWatch, Outcome, StepDone, pinned_step, step_outcomes
 from eosctl.offsets.switch.rows import StepRow
 from eosctl.offsets.write_rows import CopiedRow, ResultData, WrittenRow, topic_parts, write_row
 from eosctl.output.rows import Kind
@@ -235,38 +235,25 @@ def _check(app: App, placement: ConnectorPlacement) -> StepDone:
 
 
 def _steps(app: App, plan: CreatePlan) -> list[Step[StepDone]]:
-    """Return the steps, which run on one worker: others may lag behind it. A watch knows what was there before."""
-    target = replace(app.target, connect_urls=(plan.placement.site.url,))
-    pinned = replace(app, target=target)
+    """Return the steps; a watch knows what was there before."""
+    placement, url = plan.placement, plan.placement.site.url
     before: list[CommitWatch | None] = []
 
-    def resumed(app: App, placement: ConnectorPlacement) -> StepDone:
+    def resumed(app: App) -> StepDone:
         before.append(commits_before(app, placement))
         return resume(app, placement)
 
-    def watched(app: App, placement: ConnectorPlacement) -> StepDone:
+    def watched(app: App) -> StepDone:
         return watch(app, placement, before[0] if before else commits_before(app, placement))
 
-    ways = {CREATE: create_stopped, WRITE: _write, CHECK: _check, RESUME: resumed, WATCH: watched}
-    return [_step(pinned, plan, name, ways[name]) for name in plan.steps]
-
-
-def _step(
-    app: App, plan: CreatePlan, name: str, run_step: Callable[[App, ConnectorPlacement], StepDone]
-) -> Step[StepDone]:
-    """Return a step that runs with the whole timeout."""
-
-    def run() -> StepDone:
-        done = run_step(app.with_whole_timeout(), plan.placement)
-        app.on_event(Event(f"{name}: {done.detail}"))
-        return done
-
-    return Step(
-        name,
-        run,
-        before=lambda: Note("start", {"step": name}),
-        after=lambda done: Note("done", {"step": name, "detail": done.detail}),
-    )
+    runs: Mapping[str, Callable[[App], StepDone]] = {
+        CREATE: lambda app: create_stopped(app, placement),
+        WRITE: lambda app: _write(app, placement),
+        CHECK: lambda app: _check(app, placement),
+        RESUME: resumed,
+        WATCH: watched,
+    }
+    return [pinned_step(app, name, url, runs[name]) for name in plan.steps]
 
 
 def show_create(app: App, plan: CreatePlan) -> Report:
@@ -277,16 +264,8 @@ def show_create(app: App, plan: CreatePlan) -> Report:
 
 def result_report(app: App, plan: CreatePlan, progress: Progress[StepDone]) -> Report:
     """Report every step, also of a run that failed or was interrupted; exit 7 if a step failed."""
-    done, rows = progress.done, []
-    for step in _in_order(plan):
-        if step in plan.done:
-            rows.append(_row(plan, step, "done_before"))
-        elif step in done:
-            rows.append(_row(plan, step, "done", done[step].detail))
-        elif progress.error is not None and progress.failed == step:
-            rows.append(_row(plan, step, "failed", progress.error.message))
-        else:
-            rows.append(_row(plan, step, "not_reached"))
+    done = progress.done
+    rows = [_row(plan, *each) for each in step_outcomes(_in_order(plan), progress, before=plan.done)]
     problems = [*plan.problems(), *(problem for step_done in done.values() for problem in step_done.problems)]
     if progress.error is not None:
         problems += [Problem.of(progress.error), _unfinished(app, plan)]

@@ -9,13 +9,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.definition import CLASS_PROPERTY, ConnectorDefinition
+from eosctl.connectors.definition import ConnectorDefinition
 from eosctl.connectors.look import STOPPED, reach_worker, require_stable_group
-from eosctl.core.configs.records import names_one_of
+from eosctl.core.configs.records import PROPERTY, names_one_of
 from eosctl.core.ids import connector_path, task_transactional_ids
 from eosctl.core.java.properties import whole_number
 from eosctl.core.offsets.records import OffsetKey
-from eosctl.core.versions import is_older, shown_version
+from eosctl.core.versions import CREATED_STOPPED_SINCE, is_older, shown_version
 from eosctl.core.wording import alike_first, counted
 from eosctl.core.workers.connector_entry import ConnectorEntry, plugin_type
 from eosctl.create import codes
@@ -31,7 +31,6 @@ from eosctl.offsets.history.config_changes import partitions_of
 from eosctl.ports import ConnectWorker
 from eosctl.report import Problem
 
-_CREATABLE_SINCE = (3, 7)
 _MOST_NAMED = 3
 _AT_ONCE = 8
 _MOST_TASKS = 100
@@ -60,7 +59,7 @@ def look_at_site(app: App, name: str) -> Site:
     cluster_id = require_stable_group(app)
     url, root = reach_worker(app, cluster_id)
     worker = app.worker(url)
-    if is_older(root["version"], _CREATABLE_SINCE):
+    if is_older(root["version"], CREATED_STOPPED_SINCE):
         raise UnsupportedError(
             f"the worker at {worker.url} runs {shown_version(root['version'])}: a connector can be created STOPPED "
             "from Kafka 3.7 on (KIP-980)",
@@ -93,7 +92,7 @@ def _configured(app: App, worker: ConnectWorker, entries: Mapping[str, Connector
 def require_plugin(worker: ConnectWorker, definition: ConnectorDefinition) -> None:
     """Raise RefusedError unless the worker has the connector's plugin, and it is a source."""
     listed = {str(each.get("class")): str(each.get("type")) for each in worker.plugins()}
-    wanted = definition.config[CLASS_PROPERTY].strip()
+    wanted = definition.config[PROPERTY].strip()
     there = [name for name in listed if names_one_of(definition.config, [name])]
     if not there:
         alike = ", ".join(alike_first(wanted, listed)[:_MOST_NAMED])
@@ -129,7 +128,7 @@ def other_workers(app: App, site: Site, definition: ConnectorDefinition) -> list
 
     answers = dict(zip(urls, side_by_side(ask, urls, most=_AT_ONCE), strict=True))
     for url, answer in answers.items():
-        if answer is not None and is_older(answer[0], _CREATABLE_SINCE):
+        if answer is not None and is_older(answer[0], CREATED_STOPPED_SINCE):
             raise UnsupportedError(
                 f"the worker at {url} runs {shown_version(answer[0])}, and may lead the group: a connector can be "
                 "created STOPPED from Kafka 3.7 on (KIP-980)",
@@ -139,7 +138,7 @@ def other_workers(app: App, site: Site, definition: ConnectorDefinition) -> list
     silent = [url for url, answer in answers.items() if answer is None]
     problems = []
     if lacking:
-        message = f"{_named(lacking)} {'has' if len(lacking) == 1 else 'have'} no {definition.config[CLASS_PROPERTY]}"
+        message = f"{_named(lacking)} {'has' if len(lacking) == 1 else 'have'} no {definition.config[PROPERTY]}"
         problems.append(Problem(codes.WORKER_LACKS_PLUGIN, message, codes.WORKER_LACKS_PLUGIN.next))
     if silent:
         message = f"whether {_named(silent)} can run it is not known: no answer from here"
@@ -213,7 +212,7 @@ def find_twins(
 
 def _are_one_class(config: Mapping[str, str], other: Mapping[str, str]) -> bool:
     """Decide whether two configs name one class; one may have a short name of it."""
-    return any(names_one_of(one, [two.get(CLASS_PROPERTY, "")]) for one, two in ((config, other), (other, config)))
+    return any(names_one_of(one, [two.get(PROPERTY, "")]) for one, two in ((config, other), (other, config)))
 
 
 def _where(config: Mapping[str, str]) -> dict[str, str]:

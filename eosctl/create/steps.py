@@ -13,7 +13,6 @@ from functools import partial
 from msgspec.structs import replace
 
 from eosctl.app import App
-from eosctl.connectors.change import POLL_S, await_connector, await_stopped
 from eosctl.connectors.dedicated import OtherCluster, servers_of
 from eosctl.connectors.look import (
     PAUSED,
@@ -25,6 +24,7 @@ from eosctl.connectors.look import (
     require_same_config_topic,
     topic_of,
 )
+from eosctl.connectors.waiting import POLL_S, await_state, await_stopped
 from eosctl.core.clients.own_brokers import own_brokers
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.ids import connector_path
@@ -295,18 +295,17 @@ def watch(app: App, placement: ConnectorPlacement, commits: CommitWatch | None) 
     """
     name, url, where = placement.name, placement.site.url, _of_tasks(app, placement)
 
-    def arrived(now: ConnectorNow) -> bool:
-        if "FAILED" in (now.state, *now.tasks):
-            raise ConnectError(
-                f"{name} FAILED: {now.trace or 'see the worker'}",
-                hint=f"Its offsets are in place. `eosctl connectors trace {arguments(name)}` shows why it failed.",
-            )
-        least = 1 if placement.state == RUNNING else 0
-        complete = len(now.tasks) == max(least, now.task_count) and set(now.tasks) <= {placement.state}
-        return now.state == placement.state and complete
-
-    doing = f"waiting for {name} to be {placement.state} with all its tasks"
-    now = await_connector(app, name, url, arrived, doing=doing, hint=GOES_ON)
+    now = await_state(
+        app,
+        name,
+        url,
+        placement.state,
+        least=1 if placement.state == RUNNING else 0,
+        doing=f"waiting for {name} to be {placement.state} with all its tasks",
+        hint=GOES_ON,
+        failed=f"{name} FAILED",
+        failed_hint=f"Its offsets are in place. `eosctl connectors trace {arguments(name)}` shows why it failed.",
+    )
     outcome = f"{placement.state}, {counted(len(now.tasks), 'task')}"
     if placement.state != RUNNING:
         return StepDone(outcome)

@@ -21,7 +21,6 @@ from eosctl.report import Report
 from eosctl.sandbox.rows import DEMO, DemoSummary
 from eosctl.sandbox.settings import DEFAULT_VERSION, GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
-from eosctl.target import Target
 
 
 def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_version: str | None, keep: bool) -> Report:
@@ -62,17 +61,7 @@ def _say_what_next(walk: Walk, name: str) -> None:
 
 def walk_through(walk: Walk) -> Report:
     """Play the story on a running stack."""
-    stack = walk.stack
-    topics = stack.state.topics[GROUP]
-    target = Target(
-        client=stack.client_settings(),
-        connect_urls=tuple(stack.urls(GROUP)),
-        connect=stack.connect_access(),
-        group_id=GROUP,
-        config_topic=topics["config"],
-        offset_topic=topics["offset"],
-    )
-    walk.app = replace(walk.app, target=target)
+    walk.app = replace(walk.app, target=walk.stack.target(GROUP))
     walk.files.mkdir(exist_ok=True)
     return play(walk, SCENES)
 

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 
 from eosctl.app import App
-from eosctl.connectors.change import POLL_S, await_stopped
 from eosctl.connectors.holders import asks_to_start, holders_of_shown, is_at_rest
 from eosctl.connectors.look import STOPPED, look_at, unknown_connector
+from eosctl.connectors.waiting import POLL_S, await_stopped
 from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.java.properties import LONG_BITS, java_number
 from eosctl.core.transactions import (

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eosctl.connectors.change import POLL_S, await_connector, await_stopped
-from eosctl.connectors.look import PAUSED, RUNNING, ConnectorNow
+from eosctl.connectors.look import PAUSED, RUNNING
+from eosctl.connectors.waiting import POLL_S, await_state, await_stopped
 from eosctl.core.clients.hidden_secrets import HIDDEN
 from eosctl.core.ids import connector_path
 from eosctl.core.wording import counted
 from eosctl.create.steps import check_offsets
-from eosctl.errors import ConnectError, DeadlineError, RefusedError
+from eosctl.errors import DeadlineError, RefusedError
 from eosctl.move import codes
 from eosctl.move.journal import Direction, Ends, MoveStep, places_of
 from eosctl.move.offsets import Arrival, offsets_topic
@@ -111,19 +111,17 @@ def watch(run: MoveRun) -> MoveStepDone:
     config = config_of(plan, side)
     app = side.of_tasks(config)
     commits = run.commits or before_the_start(app, side.connector, offsets_topic(side, config).topic)
-    least = 1 if plan.state == RUNNING and plan.tasks else 0
-
-    def arrived(now: ConnectorNow) -> bool:
-        if "FAILED" in (now.state, *now.tasks):
-            raise ConnectError(
-                f"{side.connector} FAILED in {side.where}: {now.trace or 'see the worker'}",
-                hint=f"`{side.command('trace')}` shows why. {_way_back(plan)}",
-            )
-        complete = len(now.tasks) == max(least, now.task_count) and set(now.tasks) <= {plan.state}
-        return now.state == plan.state and complete
-
-    doing = f"waiting for {side.connector} to be {plan.state} in {side.where}"
-    now = await_connector(side.pinned(), side.connector, side.url, arrived, doing=doing, hint=GOES_ON)
+    now = await_state(
+        side.pinned(),
+        side.connector,
+        side.url,
+        plan.state,
+        least=1 if plan.state == RUNNING and plan.tasks else 0,
+        doing=f"waiting for {side.connector} to be {plan.state} in {side.where}",
+        hint=GOES_ON,
+        failed=f"{side.connector} FAILED in {side.where}",
+        failed_hint=f"`{side.command('trace')}` shows why. {_way_back(plan)}",
+    )
     _refuse_both(plan)
     outcome = f"{plan.state}, {counted(len(now.tasks), 'task')}"
     if not now.tasks or plan.state != RUNNING:

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 from msgspec.structs import replace
 
-from eosctl.connectors.change import POLL_S
 from eosctl.connectors.look import STOPPED
+from eosctl.connectors.waiting import POLL_S
 from eosctl.core.ids import offsets_transactional_id, task_transactional_ids
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.wording import counted

@@ -6,40 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from eosctl.core.clients.hidden_secrets import HIDDEN, shown_value, sounds_secret
+from eosctl.core.clients.hidden_secrets import shown_value
+from eosctl.core.configs.given_settings import NAME
 from eosctl.core.java.properties import is_reference
 from eosctl.core.offsets.records import OffsetKey, decode_key, key_owner, renamed_key
 from eosctl.core.offsets.views import KeyAction, PlannedWrite, Store, live
 from eosctl.core.records import Record
-from eosctl.errors import UsageError
 from eosctl.move.journal import BegunMove, MoveStep
 from eosctl.offsets.switch.takeover import ONLY_IN_TARGET
-
-NAME = "name"
-"""The property of a config that repeats the connector's name."""
-
-
-def parse_settings(given: Sequence[str]) -> dict[str, str]:
-    """Parse `--set KEY=VALUE`.
-
-    Raises UsageError for the name, and for a secret: other users of this machine read command lines, and shells keep
-    them.
-    """
-    found: dict[str, str] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise UsageError("--set takes KEY=VALUE", hint="For example --set topic.prefix=eu.")
-        if name == NAME:
-            raise UsageError("--set name is not the way to another name", hint="Give --rename NAME.")
-        if sounds_secret(name) and value and shown_value(name, value) == HIDDEN:
-            raise UsageError(
-                f"--set {name}: a secret on a command line is seen by others",
-                hint="Give a reference that the workers there resolve, say '${file:/etc/kafka/secrets:key}', or change "
-                "the config there before the move ends, by Connect's REST interface.",
-            )
-        found[name] = value
-    return found
 
 
 def shown_settings(settings: Mapping[str, str]) -> dict[str, str]:

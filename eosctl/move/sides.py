@@ -14,7 +14,7 @@ from eosctl.app import App
 from eosctl.connectors.dedicated import cluster_of_ids
 from eosctl.connectors.holders import asks_to_start, who_holds
 from eosctl.connectors.look import STATE_AFTER, STOPPED, ConnectorNow, look_at, reach_worker, require_stable_group
-from eosctl.core.versions import is_older, shown_version
+from eosctl.core.versions import CREATED_STOPPED_SINCE, STOPPABLE_SINCE, is_older, shown_version
 from eosctl.core.workers.access import CONNECTOR_CONFIG
 from eosctl.create.looks import Site
 from eosctl.deadline import Deadline
@@ -29,7 +29,6 @@ from eosctl.state.journal import Journal, journal_of
 
 JOURNAL = "connectors-move"
 _LOOK_S = 5.0
-STOPPABLE_SINCE, CREATED_STOPPED_SINCE = (3, 5), (3, 7)
 
 
 class Side(Struct, frozen=True):

@@ -7,10 +7,11 @@ connector is not resumed unless Connect itself finds its offsets.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.ids import TransactionalId, task_transactional_ids
@@ -19,10 +20,11 @@ from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.views import fold_store, live
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.wording import counted
-from eosctl.deadline import Deadline
+from eosctl.deadline import Deadline, Event
 from eosctl.foreign import shell_word
 from eosctl.offsets import codes
 from eosctl.report import Problem, Report
+from eosctl.state.journal import Note, Progress, Step
 
 _PATIENCE_S, _POLL_S = 3.0, 0.5
 _COMMITTED = (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
@@ -39,6 +41,40 @@ class StepDone(Struct, frozen=True):
     detail: str
     merged: Sequence[Report] = ()
     problems: tuple[Problem, ...] = ()
+
+
+def pinned_step(app: App, name: str, url: str, run: Callable[[App], StepDone]) -> Step[StepDone]:
+    """Return a step that runs with the whole timeout, on one worker for all steps: others may lag behind it."""
+
+    def act() -> StepDone:
+        target = replace(app.target, connect_urls=(url,))
+        done = run(replace(app, target=target).with_whole_timeout())
+        app.on_event(Event(f"{name}: {done.detail}"))
+        return done
+
+    return Step(
+        name,
+        act,
+        before=lambda: Note("start", {"step": name}),
+        after=lambda done: Note("done", {"step": name, "detail": done.detail}),
+    )
+
+
+def step_outcomes(
+    steps: Iterable[str], progress: Progress[StepDone], *, before: Collection[str] = ()
+) -> list[tuple[str, Outcome, str | None]]:
+    """Return each step with its outcome, and the result or the failure; an earlier run did those in `before`."""
+    return [(step, *_outcome(step, progress, before)) for step in steps]
+
+
+def _outcome(step: str, progress: Progress[StepDone], before: Collection[str]) -> tuple[Outcome, str | None]:
+    if step in before:
+        return "done_before", None
+    if step in progress.done:
+        return "done", progress.done[step].detail
+    if progress.error is not None and progress.failed == step:
+        return "failed", progress.error.message
+    return "not_reached", None
 
 
 class CommitWatch(Struct, frozen=True):

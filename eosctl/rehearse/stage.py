@@ -17,7 +17,6 @@ from eosctl.rehearse.plan import GrowingFile, RehearsalPlan, built_in_config
 from eosctl.rehearse.rules import BOOTSTRAP, without_requirement
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import START_TIMEOUT_S, Stack
-from eosctl.target import Target
 
 
 class RehearsalStage:
@@ -61,7 +60,9 @@ class RehearsalStage:
             start_timeout_s=max(START_TIMEOUT_S, self._app.deadline.timeout_s), before_workers=self._lead,
         )  # fmt: skip
         config = self._config(stack)
-        app = replace(self._app, target=target_of(stack), state_dir=stack.directory / "state", on_event=self._sentence)
+        app = replace(
+            self._app, target=stack.target(GROUP), state_dir=stack.directory / "state", on_event=self._sentence
+        )
         name = self._plan.connector_name
         self._ground = Ground(app, self.directory, name, config, forwarders=self._forwarders)
         self._start_connector(self._ground, name, config)
@@ -140,17 +141,3 @@ def stack_spec(plan: RehearsalPlan, forwarded: list[int]) -> StackSpec:
         kafka_version=plan.version, brokers=request.brokers, groups=(group,), forwarded=tuple(forwarded),
         rest_login=True, broker_login=True,
     )  # fmt: skip
-
-
-def target_of(stack: Stack) -> Target:
-    """Return the target of operations on the sandbox."""
-    topics = stack.state.topics[GROUP]
-    return Target(
-        client=stack.client_settings(),
-        connect_urls=tuple(stack.urls(GROUP)),
-        connect=stack.connect_access(),
-        group_id=GROUP,
-        config_topic=topics["config"],
-        offset_topic=topics["offset"],
-        status_topic=topics["status"],
-    )

@@ -24,6 +24,7 @@ from eosctl.sandbox.servers import process as state
 from eosctl.sandbox.servers.launcher import Launcher, PortTakenError, answers, wait_ready
 from eosctl.sandbox.servers.process import Node, StackState, TakePorts, kafka_uuid, storage_template, take_ports
 from eosctl.sandbox.settings import GroupSpec, StackSpec, read_agent_lock, read_lock
+from eosctl.target import Target
 
 START_TIMEOUT_S = 300.0  # slow machines need it; a process that ends is told of at once
 _PORT_ATTEMPTS = 4
@@ -126,6 +127,19 @@ class Stack:
     def connect_access(self) -> ConnectAccess:
         """Return how eosctl authenticates to the workers of all groups."""
         return self.login.connect_access(node.address for node in self.state.of_kind("worker"))
+
+    def target(self, group_id: str) -> Target:
+        """Return the target of operations on one of its groups."""
+        topics = self.state.topics[group_id]
+        return Target(
+            client=self.client_settings(),
+            connect_urls=tuple(self.urls(group_id)),
+            connect=self.connect_access(),
+            group_id=group_id,
+            config_topic=topics["config"],
+            offset_topic=topics["offset"],
+            status_topic=topics["status"],
+        )
 
     @property
     def ca(self) -> Path:

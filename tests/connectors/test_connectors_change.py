@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from eosctl.connectors.change import await_connector
 from eosctl.connectors.look import ConnectorNow
+from eosctl.connectors.waiting import await_connector
 from eosctl.core.transactions import FENCING_FAILED
 from eosctl.errors import UnauthorizedError
 from tests.conftest import Invoke, Outcome

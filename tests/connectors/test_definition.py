@@ -149,7 +149,7 @@ def test_a_definition_gets_another_name_and_settings() -> None:
         "d",
         {"name": "d", "connector.class": "X", "a": "2", "b": "x=y", "e": ""},
     )
-    for wrong in ("a", "=x", "name=e"):
+    for wrong in ("a", "=x", "name=e", "database.password=hunter2"):
         with pytest.raises(UsageError):
             found.changed(settings=[wrong])
 

@@ -398,13 +398,21 @@ def test_secrets_are_nowhere(
 ) -> None:
     made = definition(database_password="hunter22", database_user="${file:/s:u}")
     secret = Path(made)
-    done = create(made, "--offsets", offsets(2), "--set", "api.token=hunter23", "--yes")
+    refused = create(made, "--offsets", offsets(2), "--set", "api.token=hunter23", "--yes")
+    assert (refused.exit_code, world.connect.connectors) == (2, {})
+    done = create(made, "--offsets", offsets(2), "--set", "api.token=${file:/s:t}", "--yes")
     assert done.exit_code == 0
     assert done.json()["data"]["config"]["database.password"] == "***"
     assert done.json()["data"]["config"]["database.user"] == "${file:/s:u}"
-    assert world.connect.connectors["c"].config["api.token"] == "hunter23"
+    assert world.connect.connectors["c"].config["api.token"] == "${file:/s:t}"
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in tmp_path.rglob("*") if path.is_file()]
-    shown = [done.stdout, done.stderr, *(text for text in texts if text != secret.read_text(encoding="utf-8"))]
+    shown = [
+        done.stdout,
+        done.stderr,
+        refused.stdout,
+        refused.stderr,
+        *(text for text in texts if text != secret.read_text(encoding="utf-8")),
+    ]
     assert not [text for text in shown if "hunter2" in text]
 
 

@@ -69,7 +69,7 @@ class Shell:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        self._process.communicate()
+        self._process.communicate("kill $(jobs -p) 2> /dev/null\n")  # what runs in the background
 
     def run(self, script: str) -> str:
         """Return what a script prints, with the usual state directory, and root as the user of `history`."""

@@ -268,3 +268,17 @@ def move(app: App, direction: Direction = Direction.THERE, **request: Any) -> Re
 def outcomes(report: Report) -> dict[str, str]:
     """Step -> outcome."""
     return {str(row.step): row.outcome for row in report.rows}
+
+
+def while_stopped(world: MovingWorld) -> None:
+    """The source gets a line whenever a state is asked for, so that the next start has something to read."""
+    world.here.connect.after("set_state", lambda _call: world.lines.append(f"line {len(world.lines)}"))
+    if world.there.connect is not world.here.connect:
+        world.there.connect.after("set_state", lambda _call: world.lines.append(f"line {len(world.lines)}"))
+
+
+def settle(world: MovingWorld) -> None:
+    """Both sides read on; at most one of them has a task."""
+    world.lines.append("last")
+    for side in world.sides:
+        world.run(side)

@@ -14,23 +14,9 @@ from eosctl.app import App
 from eosctl.errors import EosctlError, ExitCode, UnreachableError
 from eosctl.move.journal import Direction
 from tests.fakes.faults import KilledError, worth_a_kill
-from tests.fakes.moving import NAME, OUT, MovingWorld, move, outcomes
+from tests.fakes.moving import NAME, OUT, MovingWorld, move, outcomes, settle, while_stopped
 
 BACK, DELETE = Direction.BACK, Direction.DELETE
-
-
-def while_stopped(world: MovingWorld) -> None:
-    """The source gets a line whenever a state is asked for, so that the next start has something to read."""
-    world.here.connect.after("set_state", lambda _call: world.lines.append(f"line {len(world.lines)}"))
-    if world.there.connect is not world.here.connect:
-        world.there.connect.after("set_state", lambda _call: world.lines.append(f"line {len(world.lines)}"))
-
-
-def settle(world: MovingWorld) -> None:
-    """Both sides read on; at most one of them has a task."""
-    world.lines.append("last")
-    for side in world.sides:
-        world.run(side)
 
 
 def test_it_goes_on_there_where_it_stopped_here(app: App, world: MovingWorld) -> None:

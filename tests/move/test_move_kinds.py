@@ -17,24 +17,14 @@ from eosctl.move.plan import MoveRequest
 from eosctl.report import Report
 from tests.fakes.connectors import FILE_SINK
 from tests.fakes.faults import Call
-from tests.fakes.moving import NAME, OWN, PROFILE, MovingWorld, move, outcomes
+from tests.fakes.moving import NAME, OWN, PROFILE, MovingWorld, move, outcomes, settle, while_stopped
 
 BACK, DELETE = Direction.BACK, Direction.DELETE
 
 
-def line_when_stopped(world: MovingWorld) -> None:
-    world.here.connect.after("set_state", lambda _call: world.lines.append(f"line {len(world.lines)}"))
-
-
-def settle(world: MovingWorld) -> None:
-    world.lines.append("last")
-    for side in world.sides:
-        world.run(side)
-
-
 def test_under_another_name_the_keys_have_that_name(app: App, world: MovingWorld) -> None:
     world.names[PROFILE] = "renamed"
-    line_when_stopped(world)
+    while_stopped(world)
     report = move(app, rename="renamed")
     assert report.exit_code is ExitCode.OK, report.problems
     settle(world)
@@ -51,7 +41,7 @@ def test_under_another_name_the_keys_have_that_name(app: App, world: MovingWorld
 def test_a_topic_of_its_own_is_the_same_there_or_made_there(tmp_path: Path, clusters: int) -> None:
     world = MovingWorld(clusters, config={"offsets_storage_topic": OWN})
     app = world.app(tmp_path)
-    line_when_stopped(world)
+    while_stopped(world)
     report = move(app)
     assert report.exit_code is ExitCode.OK, report.problems
     settle(world)
@@ -76,7 +66,7 @@ def test_offsets_that_move_on_in_one_topic_of_both_are_no_others(tmp_path: Path)
             world.run(world.here)
 
     world.here.world.topics.after("read", commit)
-    line_when_stopped(world)
+    while_stopped(world)
     report = move(world.app(tmp_path))
     assert report.exit_code is ExitCode.OK, report.problems
     settle(world)
@@ -87,7 +77,7 @@ def test_brokers_of_its_own_keep_its_topics(tmp_path: Path) -> None:
     """Its group changes, and the Kafka cluster that it writes to does not: its offsets are where they were."""
     own = {f"{client}_override_bootstrap_servers": "memory:9092" for client in ("producer", "consumer", "admin")}
     world = MovingWorld(2, config={"offsets_storage_topic": OWN, **own})
-    line_when_stopped(world)
+    while_stopped(world)
     report = move(world.app(tmp_path))
     assert report.exit_code is ExitCode.OK, report.problems
     assert next(row for row in report.rows if row.step == "offsets").detail == "topic own has all of them"
@@ -146,7 +136,7 @@ def test_it_is_left_in_its_state_there(app: App, world: MovingWorld, state: str)
 
 def test_workers_that_are_not_enabled_are_said_and_not_audited(tmp_path: Path) -> None:
     world = MovingWorld(clusters=2, mode="disabled")
-    line_when_stopped(world)
+    while_stopped(world)
     report = move(world.app(tmp_path))
     assert (report.exit_code, "audit" in outcomes(report)) == (ExitCode.OK, False)
     assert [problem.code for problem in report.problems] == ["at_least_once"] * 2
@@ -165,7 +155,7 @@ def test_a_source_that_commits_nothing_leaves_it_unproven(app: App, world: Movin
 
 
 def test_a_record_outside_of_transactions_is_exit_3(app: App, world: MovingWorld) -> None:
-    line_when_stopped(world)
+    while_stopped(world)
     world.there.connect.before("start_task", lambda _call: world.there.world.topics.put("out", b"plain", b"plain"))
     report = move(app)
     assert report.exit_code is ExitCode.FINDINGS

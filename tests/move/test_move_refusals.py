@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.app import App
+from eosctl.core.configs.given_settings import parse_settings
 from eosctl.core.configs.records import Selection
 from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.core.workers.access import ConnectAccess
@@ -27,7 +28,6 @@ from eosctl.errors import (
 from eosctl.move.apply import prepare_move
 from eosctl.move.journal import Direction
 from eosctl.move.plan import MoveRequest
-from eosctl.move.rules import parse_settings
 from eosctl.offsets.writes import offsets_journal
 from tests.fakes.connectors import FILE_SINK, FILE_SOURCE
 from tests.fakes.faults import Call
@@ -168,11 +168,12 @@ def test_a_config_that_starts_over_is_refused_unless_told(app: App, world: Movin
 @pytest.mark.parametrize("setting", ["password=x", "ssl.keystore.password=y", "noequals", "name=other"])
 def test_a_setting_that_is_a_secret_or_none_is_a_usage_error(setting: str) -> None:
     with pytest.raises(UsageError):
-        parse_settings([setting])
+        parse_settings([setting], name_option="--rename")
 
 
 def test_a_reference_to_a_secret_is_none() -> None:
-    assert parse_settings(["password=${file:/x:y}", "topic=a=b"]) == {"password": "${file:/x:y}", "topic": "a=b"}
+    found = parse_settings(["password=${file:/x:y}", "topic=a=b"], name_option="--rename")
+    assert found == {"password": "${file:/x:y}", "topic": "a=b"}
 
 
 def test_there_must_be_something_to_go_on_with_or_back_from(app: App) -> None:

@@ -138,8 +138,9 @@ def test_wheel_runs_from_the_root_directory(release: Release, tmp_path: Path, ve
     assert completions.read_text() == (ROOT / "completions" / "eosctl.bash").read_text()
 
 
+@pytest.mark.slow
 def test_pipx_runs_the_wheel(release: Release, tmp_path: Path) -> None:
-    """By the file: no index has eosctl."""
+    """By the file: no index has eosctl. It installs what the test before has installed, without the sums."""
     environ = {**index(), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PIPX_DEFAULT_PYTHON": sys.executable}
     words = [PYTHON, "-m", "pipx", "run", "--spec", str(release.file("*.whl")), "eosctl", "--version"]
     done = subprocess.run(words, cwd="/", env=environ, capture_output=True, text=True)

@@ -51,10 +51,10 @@ _SECONDS = {
     "node+plane+stack": 200,
     "neighbours": 200,
     "lone_broker": 190,
+    "newest_stack": 190,
     "tests/upgrade/test_upgrade_live.py": 170,
     "older_stack": 100,
     "oldest_stack": 100,
-    "newest_stack": 100,
     "tests/sandbox/test_sandbox.py": 90,
     "tests/sandbox/test_demo_live.py": 70,
 }

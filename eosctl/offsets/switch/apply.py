@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from msgspec.structs import replace
-
 from eosctl.app import App
-from eosctl.connectors.change import POLL_S, await_connector
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
 from eosctl.connectors.look import PAUSED, RUNNING, ConnectorNow, describe_store, look_at, topic_of
+from eosctl.connectors.waiting import POLL_S, await_connector, await_state
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.views import live
 from eosctl.core.wording import counted
-from eosctl.deadline import Deadline, Event
-from eosctl.errors import ConnectError, EosctlError, RefusedError, StalePlanError
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, RefusedError, StalePlanError
 from eosctl.fence.connect import stop_and_fence
 from eosctl.foreign import shell_word
 from eosctl.offsets.apply import apply_plan
-from eosctl.offsets.steps import StepDone, before_the_start, lost_partitions, other_keys_problem
+from eosctl.offsets.steps import StepDone, before_the_start, lost_partitions, other_keys_problem, pinned_step
 from eosctl.offsets.stores.gather import gather_topics
 from eosctl.offsets.switch.plan import (
     CHECK,
@@ -88,20 +86,7 @@ def _begin(plan: SwitchPlan) -> Note:
 
 
 def _step(app: App, plan: SwitchPlan, name: str) -> Step[StepDone]:
-    """Return a step that runs with the whole timeout, on one worker for all steps: others may lag behind it."""
-
-    def run() -> StepDone:
-        target = replace(app.target, connect_urls=(plan.now.url,))
-        done = _STEPS[name](replace(app, target=target).with_whole_timeout(), plan)
-        app.on_event(Event(f"{name}: {done.detail}"))
-        return done
-
-    return Step(
-        name,
-        run,
-        before=lambda: Note("start", {"step": name}),
-        after=lambda done: Note("done", {"step": name, "detail": done.detail}),
-    )
+    return pinned_step(app, name, plan.now.url, lambda pinned: _STEPS[name](pinned, plan))
 
 
 def _stop(app: App, plan: SwitchPlan) -> StepDone:
@@ -151,8 +136,13 @@ def _configure(app: App, plan: SwitchPlan) -> StepDone:
     """Change one property of the present config, and wait until the worker shows it."""
     worker = _worker(app, plan)
     worker.put_connector_config(plan.connector, changed_config(worker.connector_config(plan.connector), plan.target))
-    _await(
-        app, plan, lambda now: now.store(app) == plan.target, doing=f"waiting for the worker to show {TOPIC_PROPERTY}"
+    await_connector(
+        app,
+        plan.connector,
+        plan.now.url,
+        lambda now: now.store(app) == plan.target,
+        doing=f"waiting for the worker to show {TOPIC_PROPERTY}",
+        hint=_GOES_ON,
     )
     return StepDone(f"{TOPIC_PROPERTY} {'removed' if plan.target == GLOBAL else f'= {plan.target}'}")
 
@@ -199,18 +189,17 @@ def _arrive(app: App, plan: SwitchPlan) -> tuple[ConnectorNow, str]:
     A stopped connector gets new tasks when it is started: one that is only paused has none until then, and one that had
     none while it ran may have none again.
     """
-    least = 1 if plan.state == RUNNING and plan.tasks else 0
-
-    def arrived(now: ConnectorNow) -> bool:
-        if "FAILED" in (now.state, *now.tasks):
-            raise ConnectError(
-                f"{plan.connector} FAILED after the switch: {now.trace or 'see the worker'}",
-                hint=f"Its offsets are where they should be. Look at the worker's log; `--to {plan.origin}` goes back.",
-            )
-        complete = len(now.tasks) == max(least, now.task_count) and set(now.tasks) <= {plan.state}
-        return now.state == plan.state and complete
-
-    now = _await(app, plan, arrived, doing=f"waiting for {plan.connector} to be {plan.state} with all its tasks")
+    now = await_state(
+        app,
+        plan.connector,
+        plan.now.url,
+        plan.state,
+        least=1 if plan.state == RUNNING and plan.tasks else 0,
+        doing=f"waiting for {plan.connector} to be {plan.state} with all its tasks",
+        hint=_GOES_ON,
+        failed=f"{plan.connector} FAILED after the switch",
+        failed_hint=f"Its offsets are where they should be. Look at the worker's log; `--to {plan.origin}` goes back.",
+    )
     without = "without a task as before" if plan.state == RUNNING else "no task until it is resumed"
     return now, f"{plan.state}, {counted(len(now.tasks), 'task') if now.tasks else without}"
 
@@ -236,10 +225,6 @@ def _worker(app: App, plan: SwitchPlan) -> ConnectWorker:
 
 def _now(app: App, plan: SwitchPlan) -> ConnectorNow:
     return look_at(app, plan.connector, plan.now.url)
-
-
-def _await(app: App, plan: SwitchPlan, arrived: Callable[[ConnectorNow], bool], *, doing: str) -> ConnectorNow:
-    return await_connector(app, plan.connector, plan.now.url, arrived, doing=doing, hint=_GOES_ON)
 
 
 _STEPS: Mapping[str, Callable[[App, SwitchPlan], StepDone]] = {

@@ -15,7 +15,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.foreign import Lines
 from eosctl.offsets import codes
-from eosctl.offsets.steps import Outcome, StepDone
+from eosctl.offsets.steps import Outcome, StepDone, step_outcomes
 from eosctl.offsets.switch.plan import (
     CHECK,
     CONFIGURE,
@@ -52,16 +52,8 @@ def show_switch(app: App, plan: SwitchPlan) -> Report:
 
 def result_report(app: App, plan: SwitchPlan, progress: Progress[StepDone]) -> Report:
     """Report every step, also of a run that failed or was interrupted; exit 7 if a step failed."""
-    done, rows = progress.done, []
-    for step in _in_order(plan):
-        if step in plan.done:
-            rows.append(_row(plan, step, "done_before"))
-        elif step in done:
-            rows.append(_row(plan, step, "done", done[step].detail))
-        elif progress.error is not None and progress.failed == step:
-            rows.append(_row(plan, step, "failed", progress.error.message))
-        else:
-            rows.append(_row(plan, step, "not_reached"))
+    done = progress.done
+    rows = [_row(plan, *each) for each in step_outcomes(_in_order(plan), progress, before=plan.done)]
     problems = [*_earlier(plan), *(problem for step_done in done.values() for problem in step_done.problems)]
     if progress.error is not None:
         problems += [Problem.of(progress.error), _unfinished_problem(app, plan)]

@@ -12,6 +12,7 @@ from eosctl.connectors.change import prepare_change
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
 from eosctl.connectors.rows import Verb
 from eosctl.core.offsets.names import GLOBAL
+from eosctl.core.versions import STOPPABLE_SINCE
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, ExitCode
@@ -27,7 +28,6 @@ from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.roll import prepare_upgrade
 
 SWITCHED_TO = "rehearsed-offsets"
-_STOPS_SINCE = (3, 5)
 _MORE_TASKS = 2
 _MOST_LOOKS = 20
 _SETTLE_S = 300.0
@@ -54,7 +54,7 @@ class StopResume(RestartsTasks):
     @staticmethod
     def why_not(setup: Setup) -> str:
         """Require Kafka 3.5, as STOPPED came with KIP-875."""
-        return "" if setup.kafka_version >= _STOPS_SINCE else "needs Kafka 3.5"
+        return "" if setup.kafka_version >= STOPPABLE_SINCE else "needs Kafka 3.5"
 
     def inject(self, ground: Ground) -> None:
         """Stop the connector and wait until no worker has a task."""
@@ -108,7 +108,7 @@ class SwitchOffsets(RestartsTasks):
     @staticmethod
     def why_not(setup: Setup) -> str:
         """Require Kafka 3.5, as the connector has to be STOPPED meanwhile."""
-        return "" if setup.kafka_version >= _STOPS_SINCE else "needs Kafka 3.5"
+        return "" if setup.kafka_version >= STOPPABLE_SINCE else "needs Kafka 3.5"
 
     def inject(self, ground: Ground) -> None:
         """Switch to an offsets topic that only rehearsals use."""

@@ -8,11 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import signal
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,12 +16,13 @@ import yaml
 
 from tests.command_tree import leaves
 from tests.conftest import Invoke
+from tests.docs_site.session import Shell, steps_of, with_outputs
 from tests.move.live.ground import Scene
-from tests.sandbox_fixtures import PATIENCE_S, rest
+from tests.sandbox_fixtures import rest
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "move-a-connector.md"
 SETUP, SESSION = "<!-- setup -->", "<!-- session -->"
-FILE = "/tmp/orders.txt"  # noqa: S108 - the page's
+FILES = ("/tmp/orders.txt", "/tmp/plan.txt")  # noqa: S108 - the page's
 VARIES = (
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
     (r"\b[A-Za-z0-9_-]{22}\b", "CLUSTER"),
@@ -41,17 +38,8 @@ VARIES = (
 
 def block(mark: str) -> str:
     """The console block below a mark of the page."""
-    [found] = re.findall(rf"^{re.escape(mark)}\n+```console\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    [found] = re.findall(rf"^{re.escape(mark)}\n+(```console\n.*?^```)", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     return str(found)
-
-
-def commands(text: str) -> Iterator[tuple[str, str]]:
-    """Each command of a block, its further lines included, and what is printed below it."""
-    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        lines = part.splitlines(keepends=True)
-        more = next((number for number, line in enumerate(lines[1:], 1) if not line.startswith("> ")), len(lines))
-        command = lines[0] + "".join(line.removeprefix("> ") for line in lines[1:more])
-        yield command.rstrip("\n"), "".join(lines[more:])
 
 
 def alike(text: str) -> list[str]:
@@ -64,8 +52,8 @@ def alike(text: str) -> list[str]:
 def test_what_comes_first_is_a_command_line(invoke: Invoke, tmp_path: Path) -> None:
     """The two sandboxes, which the session has from the fixture, and their profiles."""
     config = tmp_path / "profiles.yaml"
-    for command, _output in commands(block(SETUP)):
-        words = shlex.split(command.replace("\\\n", ""))[1:]
+    for step in steps_of(block(SETUP)):
+        words = shlex.split(step.script.replace("\\\n", ""))[1:]
         leaves()[" ".join(words[:2])].make_context(words[1], words[2:])
         if words[:2] == ["profile", "set"]:
             assert invoke(*words, "--config", str(config)).exit_code == 0
@@ -79,47 +67,33 @@ def test_the_session_prints_what_stands_there(scene: Scene, pytestconfig: pytest
     here, away = scene.sides["here"], scene.sides["away"]
     profiles = {"old": here.settings(), "new": away.settings()}
     scene.config.write_text(yaml.safe_dump({"profiles": profiles}))
-    bin_folder = Path(sys.executable).parent
     environ = {name: value for name, value in os.environ.items() if not name.startswith("EOSCTL_")}
-    environ |= {"PATH": f"{bin_folder}:{os.environ['PATH']}", "EOSCTL_CONFIG": str(scene.config)}
-    environ |= {"XDG_STATE_HOME": str(scene.folder), "OLD": here.url, "NO_COLOR": "1", "no_proxy": "127.0.0.1"}
-    (scene.folder / "orders.txt").touch()
-    paths = {str(scene.folder / "orders.txt"): FILE, str(scene.folder / "plan.txt"): "/tmp/plan.txt"}  # noqa: S108
-    left = [str(scene.folder / "eosctl"), "~/.local/state/eosctl"]
-    groups: list[int] = []
+    environ |= {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "EOSCTL_CONFIG": str(scene.config)}
+    state = scene.folder / "state"
+    environ |= {"XDG_STATE_HOME": str(state), "OLD": here.url, "NO_COLOR": "1", "no_proxy": "127.0.0.1"}
+    paths = {str(scene.folder / Path(shown).name): shown for shown in FILES}
+    (scene.folder / Path(FILES[0]).name).touch()
 
-    def run(command: str) -> str:
-        for path, shown in paths.items():
-            command = command.replace(shown, path)
-        output = scene.folder / "output.txt"
-        with output.open("w") as printed:
-            process = subprocess.Popen(
-                ["bash", "-c", command], env=environ, cwd=scene.folder, start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT,
-            )  # fmt: skip
-            groups.append(process.pid)
-            process.wait(PATIENCE_S)
-        return shown_as(output.read_text())
-
-    def shown_as(text: str) -> str:
+    def run(script: str) -> str:
         """With the page's paths; a column is as wide as its cells."""
-        for path, shown in [*paths.items(), left]:
+        for path, shown in paths.items():
+            script = script.replace(shown, path)
+        text = shell.run(script)
+        for path, shown in paths.items():
             wider = " " * (len(path) - len(shown))
             text = text.replace(f"SOURCE-PARTITION{wider}", "SOURCE-PARTITION").replace(path, shown)
         return text
 
+    session = block(SESSION)
     try:
-        printed = [(command, expected, run(command)) for command, expected in commands(block(SESSION))]
+        with Shell(environ, state) as shell:
+            outputs = [run(step.script) for step in steps_of(session)]
     finally:
-        for group in groups:
-            with suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGKILL)
         for side in (here, away):
             if "orders" in side.names():
                 rest(f"{side.url}/connectors/orders", "DELETE")
     if pytestconfig.getoption("--update-golden"):
-        text = "".join(f"$ {command.replace(chr(10), chr(10) + '> ')}\n{output}" for command, _old, output in printed)
-        PAGE.write_text(PAGE.read_text().replace(block(SESSION), text))
+        PAGE.write_text(PAGE.read_text().replace(session, with_outputs(session, outputs)))
         return
-    for command, expected, output in printed:
-        assert alike(output) == alike(expected), command
+    for step, output in zip(steps_of(session), outputs, strict=True):
+        assert alike(output) == alike(step.output), step.script
