@@ -44,6 +44,23 @@ def of_unknown_class(world: PlaceWorld, **config: str) -> None:
     world.topics.put(OFFSETS, key_of("c", "f"), position(3))
 
 
+MONGODB = "com.mongodb.kafka.connect.MongoSourceConnector"
+
+
+def test_only_what_may_skip_needs_the_waiver(apply: Run, world: PlaceWorld, definition: Callable[..., str]) -> None:
+    """A setting that counts without an offset only, as startup.mode, needed --may-skip, too."""
+    world.connect.plugins = [*world.connect.plugins, {"class": MONGODB, "type": "source", "version": "3.0.1"}]
+    config = {"connector.class": MONGODB, "offset.partition.name": "orders", "pipeline": "[]"}
+    world.place("c", **{name.replace(".", "_"): value for name, value in config.items()}, topic="t-c")
+    world.topics.put(OFFSETS, b'["c",{"ns":"orders"}]', b'{"_id":"{\\"_data\\": \\"82\\"}"}')
+    live = dict(world.connect.connectors["c"].config)
+    changed = {name.replace(".", "_"): value for name, value in live.items()}
+    assert apply(definition(**{**changed, "pipeline": "[1]"}), "--yes").exit_code == 6
+    assert world.connect.connectors["c"].config == live
+    done = apply(definition(**{**changed, "startup_mode": "latest"}), "--yes")
+    assert (done.exit_code, world.connect.connectors["c"].config["startup.mode"]) == (0, "latest")
+
+
 def commits(world: PlaceWorld, file: str) -> None:
     """As soon as a task of `c` runs with another config it commits an offset of this file, a moment later."""
 
