@@ -122,7 +122,9 @@ def test_no_id_is_broken(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     )
     group = GroupPart(state=None, protocol=None, leader_member_id=None, leader_url=None)
     summary = WorkersSummary(workers=2, modes={})
-    text = _text(Report(kind=WORKERS_LIST, rows=[row, row], summary=summary, data=GroupData(group=group)), Terminal())
+    report, out = Report(kind=WORKERS_LIST, rows=[row, row], summary=summary, data=GroupData(group=group)), Terminal()
+    render_report(report, output="wide", stream=out, color=False)
+    text = out.getvalue()
     assert text.count(url) == 2
     assert text.count("orders-source/8") == 2
     assert max(map(len, text.splitlines())) <= width

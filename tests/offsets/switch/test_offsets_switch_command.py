@@ -66,10 +66,10 @@ def test_there_already(run: Run, world: SwitchWorld) -> None:
     """Neither a question nor --yes: a job may say it each time."""
     done = run("--to", "global")
     assert (done.exit_code, done.stderr, world.calls) == (0, "", [])
-    assert done.stdout == "Nothing to do.\nConnector c keeps its offsets in the global offsets topic already.\n"
+    assert done.stdout == "Connector c keeps its offsets in the global offsets topic already.\n"
     assert run("--to", "own", "--yes").exit_code == 0
     again = run("--to", "own")
-    assert again.stdout == "Nothing to do.\nConnector c keeps its offsets in topic own already.\n"
+    assert again.stdout == "Connector c keeps its offsets in topic own already.\n"
 
 
 def test_a_target_is_needed(run: Run) -> None:
