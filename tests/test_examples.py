@@ -31,6 +31,7 @@ NOT_RUN = {
     "acls check": "needs a cluster with users: tests of the secured stack",
     "connectors create": "needs offsets of the connector: tests/connectors/test_create_live.py",
     "connectors diff": "needs a file of the connector: tests/offsets/configs",
+    "connectors move": "needs two groups: tests/move/live",
     "demo": "tests/sandbox runs it",
     "sandbox up": "tests/sandbox runs it",
     "sandbox logs": "tests/sandbox runs it",
