@@ -283,6 +283,9 @@ def require_consistent(here: Side, there: Side, config: Mapping[str, str], begun
 def _of_existing(there: Side) -> str:
     """Return the next step where the name is taken: the way back, if that connector has moved away from there."""
     if read_moves(there.journal()).there is None:
-        return "--rename NAME moves it under another name."
+        return (
+            "Did a move on another machine put it there, or leave it there STOPPED? Then go on or back on that "
+            "machine, which has the journal. Otherwise --rename NAME moves this one under another name."
+        )
     back = shell_words("eosctl", "connectors", "move", "-p", str(there.profile), "--connector", there.connector)
     return f"It moved away from there: `{back} --back` brings it back, with its offsets."

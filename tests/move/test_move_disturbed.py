@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks.plan import examine
+from eosctl.core.configs.records import Selection
 from eosctl.errors import ConnectError, EosctlError, ExitCode, RefusedError, UnreachableError
+from eosctl.move.apply import prepare_move
 from eosctl.move.journal import Direction
+from eosctl.move.plan import MoveRequest
 from eosctl.move.sides import look_at_side, require_at_rest
 from tests.fakes.connect_worker import FakeConnectWorker
 from tests.fakes.faults import Call
@@ -172,3 +176,34 @@ def test_records_that_are_gone_since_are_not_proven(app: App, world: MovingWorld
         partition.batches.clear()
     report = move(app.with_whole_timeout(), resume=True)
     assert report.data.moves[0].audits[0].verdict == "unproven"
+
+
+def test_one_that_somebody_stopped_since_the_plan_is_left_to_him(app: App, world: MovingWorld) -> None:
+    """Two people who move it to two groups at once: each found it at rest, and started it."""
+    asked: list[Call] = []
+    of_a_plan: list[int] = []
+
+    def stop(call: Call) -> None:
+        asked.append(call)
+        if of_a_plan and len(asked) == 2 * of_a_plan[0]:  # the last of the look before the first step
+            world.here.connect.set_target(NAME, "STOPPED")
+            world.here.world.time.pass_until(world.here.world.time.now_s + 5)
+
+    world.there.connect.after("validate", stop)
+    plan = prepare_move(app, Selection((NAME,)), MoveRequest(to=PROFILE))
+    of_a_plan.append(len(asked))
+    assert plan.apply is not None
+    report = plan.apply()
+    assert (report.exit_code, outcomes(report)["stop"]) == (ExitCode.PARTIAL, "failed")
+    assert "not by this command" in report.problems[0].message
+    assert NAME not in world.there.connect.connectors
+
+
+def test_what_is_the_same_of_all_is_said_once(tmp_path: Path) -> None:
+    world = MovingWorld(2, mode="disabled")
+    add(world, "another", file="other")
+    plan = prepare_move(world.app(tmp_path), Selection(all_connectors=True), MoveRequest(to=PROFILE))
+    report = plan.report()
+    assert [problem.code for problem in report.problems] == ["at_least_once", "at_least_once"]
+    notes = [line for line in report.kind.text.lines(report) if "kept elsewhere" in line]
+    assert len(notes) == 1
