@@ -259,5 +259,41 @@ def test_keys_are_carried_as_they_are_but_for_the_name(app: App, world: MovingWo
     wanted = {key.replace(b'"c"', quoted): value for key, value in odd.items() if b'"c"' in key and value is not None}
     found = there.newest(world.there.offsets)
     assert {key: found.get(key) for key in wanted} == wanted
-    assert not [key for key in found if b"gone" in key and quoted in key]
+    assert not [key for key in found if key and b"gone" in key and quoted in key]
     assert world.there.position(world.there.offsets, name) == len(world.lines)
+
+
+def test_one_whose_switch_was_cut_off_is_refused(app: App) -> None:
+    """Its own way on, which doctor names, starts it here: then it ran on both sides."""
+    side = look_at_side(app, NAME)
+    side.switch_journal().write("begin", origin="global", target=OWN, state="RUNNING")
+    with pytest.raises(RefusedError, match="a switch of c from global to own was begun") as caught:
+        move(app)
+    assert f"eosctl offsets switch --connector {NAME} --to {OWN}" in str(caught.value.hint)
+    side.switch_journal().write("end")
+    assert move(app).exit_code in (ExitCode.OK, ExitCode.PARTIAL)
+
+
+def doctor_there(world: MovingWorld, app: App) -> App:
+    """Doctor's look at the other side, on the same machine."""
+    return replace(app, target=world.target_of(PROFILE))
+
+
+def advice(app: App) -> list[str]:
+    return [str(row.fix) for row in examine(app).rows if row.code == "at_rest"]
+
+
+def test_doctor_advises_nobody_to_start_what_moves_or_has_moved(app: App, world: MovingWorld) -> None:
+    """Its line about a STOPPED connector named the command that starts it: on the second side, or without offsets."""
+    there = doctor_there(world, app)
+    world.there.connect.fail_next("offsets", UnreachableError("the network is gone"))
+    assert move(app).exit_code is ExitCode.PARTIAL
+    for each in (app, there):
+        rows = [row for row in examine(each).rows if row.code == "move_unfinished"]
+        assert [(row.severity, row.subject) for row in rows] == [("error", NAME)]
+        assert advice(each)
+        assert "connectors resume" not in "".join(advice(each))
+    assert move(app, resume=True).exit_code in (ExitCode.OK, ExitCode.PARTIAL)
+    assert "connectors resume" not in "".join(advice(app))
+    assert f"connectors move --connector {NAME} --delete" in "".join(advice(app))
+    assert "move_unfinished" not in [row.code for each in (app, there) for row in examine(each).rows]
