@@ -129,7 +129,7 @@ def _arriving(app: App, cluster_id: str, names: Collection[str]) -> Iterator[Fin
             yield _finding(
                 move_codes.MOVE_UNFINISHED, name,
                 f"a move of {name} to this group, begun {rfc3339(moves.there.began_ms)}, is not over",
-                "Neither start nor stop it here: `eosctl connectors move --resume` goes on, for the group that it left.",
+                "Neither start nor stop it here: `eosctl connectors move --resume`, where it comes from, goes on.",
                 journal.holder(),
             )  # fmt: skip
 
