@@ -125,10 +125,12 @@ def _arriving(app: App, cluster_id: str, names: Collection[str]) -> Iterator[Fin
     if app.target.group_id is None:
         return
     for name, (moves, journal) in arriving_moves(app, cluster_id, app.target.group_id).items():
-        if name in names and moves.there is not None:
+        begun = moves.unfinished
+        if name in names and begun is not None:
+            way = "from this group back" if begun.direction is Direction.BACK else "to this group"
             yield _finding(
                 move_codes.MOVE_UNFINISHED, name,
-                f"a move of {name} to this group, begun {rfc3339(moves.there.began_ms)}, is not over",
+                f"a move of {name} {way}, begun {rfc3339(begun.began_ms)}, is not over",
                 "Neither start nor stop it here: `eosctl connectors move --resume`, where it comes from, goes on.",
                 journal.holder(),
             )  # fmt: skip
@@ -145,14 +147,15 @@ def moved_connectors(app: App, cluster_id: str | None, names: Iterable[str]) -> 
     try:
         on_the_way = arriving_moves(app, cluster_id, app.target.group_id)
         for name in names:
-            there = read_moves(journal_of_moves(app, name, cluster_id=cluster_id)).there
-            if there is not None and there.ended:
+            moves = read_moves(journal_of_moves(app, name, cluster_id=cluster_id))
+            there = moves.there
+            if moves.unfinished is not None or name in on_the_way:
+                fixes[name] = "Do not start it: a move of it is not over, as `move_unfinished` says."
+            elif there is not None:
                 fixes[name] = (
                     f"None: it has moved to group {there.group_id} (profile {there.to}). Do not start it here; "
                     f"`{move_command(name, '--delete')}` deletes it, `{move_command(name, '--back')}` brings it back."
                 )
-            elif there is not None or name in on_the_way:
-                fixes[name] = "Do not start it: a move of it is not over, as said above."
     except EosctlError:
         pass
     return fixes

@@ -241,7 +241,8 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
     now, begun = require_source(here), moves.there
     require_stoppable(here)
     require_creatable(there)
-    _refuse_unfinished_switch(here)
+    if begun is None or not begun.is_handed_over:
+        _refuse_unfinished_switch(here)
     settings = _settings(request, there, begun)
     config = config_there(now.config, there.connector, settings)
     require_consistent(here, there, config, begun)
