@@ -47,7 +47,7 @@ LOOKS = {
     "fence": 2,  # again before the first id
     "connectors create": 3,  # again before the first step, and when it is there
     "connectors apply": 2,  # again for its offsets
-    "offsets switch": 3,  # again before the first step, and after the stop
+    "offsets switch": 4,  # again before the first step, before the stop where it is STOPPED, and after it
     "connectors move": 5,  # again before the steps, before and after the stop, and before the start
     "task-counts write": 5,  # again before the steps, before fencing and before the write; read back
     "rescue": 5,

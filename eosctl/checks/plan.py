@@ -40,7 +40,7 @@ from eosctl.checks.standstill import (
     under_unended,
 )
 from eosctl.checks.two_clusters import findings_on_two_clusters
-from eosctl.checks.unfinished import unfinished_work
+from eosctl.checks.unfinished import moved_connectors, unfinished_work
 from eosctl.checks.visit import Visit, status_findings
 from eosctl.connectors.codes import OTHER_CLUSTER
 from eosctl.connectors.look import failure_findings
@@ -164,7 +164,9 @@ def _connectors(visit: Visit) -> _Found:
         *found,
         *long_transactions(seen),
         *spent_epoch_findings(visit.app, seen.epochs),
-        *at_rest(seen),
+        *at_rest(
+            seen, moved_connectors(visit.app, seen.kafka_cluster_id, [each.name for each in seen.connectors or ()])
+        ),
         *group_findings(seen),
     ]
 

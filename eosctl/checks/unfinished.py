@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from eosctl.app import App
 from eosctl.codes import Code
@@ -12,11 +12,11 @@ from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.wording import rfc3339
+from eosctl.errors import EosctlError
 from eosctl.foreign import arguments, shell_word
 from eosctl.group.observation.rules import ObservedConnector
 from eosctl.move import codes as move_codes
-from eosctl.move.journal import Direction, read_moves
-from eosctl.move.sides import JOURNAL as MOVES
+from eosctl.move.journal import Direction, arriving_moves, journal_of_moves, read_moves
 from eosctl.move.sides import move_command
 from eosctl.offsets import codes as switch_codes
 from eosctl.offsets.switch.journal import newest_target, unfinished_switch
@@ -44,6 +44,8 @@ def unfinished_work(
         yield from _upgrade(app, cluster_id)
         yield from _clean(app, cluster_id)
     at_rest = []
+    connectors = list(connectors)
+    yield from _arriving(app, cluster_id, {each.name for each in connectors})
     for each in connectors:
         state = None if config is None else config.connectors.get(each.name)
         shown = each.states.get("connector", "unknown")
@@ -101,7 +103,7 @@ def _switch(app: App, cluster_id: str, connector: str, state: str) -> Iterator[F
 
 def _move(app: App, cluster_id: str, connector: str, state: str) -> Iterator[Finding]:
     """Yield a move to another Connect group, or back, that was begun for this connector and is not over."""
-    journal = journal_of(app, MOVES, connector, cluster_id=cluster_id)
+    journal = journal_of_moves(app, connector, cluster_id=cluster_id)
     begun = read_moves(journal).unfinished
     if begun is None:
         return
@@ -116,6 +118,47 @@ def _move(app: App, cluster_id: str, connector: str, state: str) -> Iterator[Fin
         f"{on} goes on, {back} goes back." if begun.direction is Direction.THERE else f"{on} goes on.",
         journal.holder(),
     )  # fmt: skip
+
+
+def _arriving(app: App, cluster_id: str, names: Collection[str]) -> Iterator[Finding]:
+    """Yield the moves to this group that are not over: before its offsets are there, a connector would start over."""
+    if app.target.group_id is None:
+        return
+    for name, (moves, journal) in arriving_moves(app, cluster_id, app.target.group_id).items():
+        begun = moves.unfinished
+        if name in names and begun is not None:
+            way = "from this group back" if begun.direction is Direction.BACK else "to this group"
+            yield _finding(
+                move_codes.MOVE_UNFINISHED, name,
+                f"a move of {name} {way}, begun {rfc3339(begun.began_ms)}, is not over",
+                "Neither start nor stop it here: `eosctl connectors move --resume`, where it comes from, goes on.",
+                journal.holder(),
+            )  # fmt: skip
+
+
+def moved_connectors(app: App, cluster_id: str | None, names: Iterable[str]) -> Mapping[str, str]:
+    """Return, of the connectors that a move has to do with, what to do with one that is at rest here.
+
+    It is not to be resumed: it runs in another group, or is on its way. Those of unreadable journals are left out.
+    """
+    if cluster_id is None or app.target.group_id is None:
+        return {}
+    fixes = {}
+    try:
+        on_the_way = arriving_moves(app, cluster_id, app.target.group_id)
+        for name in names:
+            moves = read_moves(journal_of_moves(app, name, cluster_id=cluster_id))
+            there = moves.there
+            if moves.unfinished is not None or name in on_the_way:
+                fixes[name] = "Do not start it: a move of it is not over, as `move_unfinished` says."
+            elif there is not None:
+                fixes[name] = (
+                    f"None: it has moved to group {there.group_id} (profile {there.to}). Do not start it here; "
+                    f"`{move_command(name, '--delete')}` deletes it, `{move_command(name, '--back')}` brings it back."
+                )
+    except EosctlError:
+        pass
+    return fixes
 
 
 def _moved(app: App, cluster_id: str, connector: ConnectorState) -> Iterator[Finding]:

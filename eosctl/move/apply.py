@@ -25,7 +25,7 @@ from eosctl.move.rules import shown_settings
 from eosctl.move.run import MoveRun, MoveStepDone
 from eosctl.plan import Plan
 from eosctl.report import Report
-from eosctl.state.journal import Note, Progress, Step, Work, carry_out, journal_of
+from eosctl.state.journal import Note, Progress, Step, Work, carry_out
 
 
 def prepare_move(app: App, selection: Selection, request: MoveRequest, *, keep_going: bool = False) -> Plan:
@@ -111,7 +111,6 @@ def run_move(app: App, plan: MovePlan) -> Progress[MoveStepDone]:
     """
     run = MoveRun.of(app, plan)
     here, there = plan.here, plan.there
-    switch = journal_of(here.app, "offsets-switch", here.connector, cluster_id=here.cluster_id)
     work = Work(
         steps=lambda: [_step(run, step) for step in plan.steps],
         journal=plan.journal,
@@ -120,7 +119,7 @@ def run_move(app: App, plan: MovePlan) -> Progress[MoveStepDone]:
         begin=lambda: _begin(plan),
         locks=[
             (there.journal(), f"connector {there.connector} of {there.where}"),
-            (switch, f"the offsets of connector {here.connector}"),
+            (here.switch_journal(), f"the offsets of connector {here.connector}"),
         ],
     )
     return carry_out(work)

@@ -66,16 +66,16 @@ def _check_moved(plan: MovePlan) -> MoveStepDone:
         )
     topic = offsets_topic(there, now.config)
     _found, store, _global = topic.read()
-    ends = (plan.moved.arrived if plan.moved is not None else None) or {}
-    before = places_of(ends)
+    ends = plan.moved.arrived if plan.moved is not None else None
+    before = places_of(ends or {})  # a topic that was not there then began at 0
     newest = [store.records[key.raw] for key in store.connectors.get(there.connector, ()) if key.raw in store.records]
     since = [record for record in newest if record.offset >= before.get((topic.topic, record.partition), 0)]
-    if topic.topic not in ends or not since:
+    if ends is None or not since:
         raise RefusedError(
             f"{there.connector} has not committed an offset in {there.where} since it was started there: that it works "
             "there is not proven; nothing was deleted",
             hint="Run again when it has. If its source is idle, and you know that it works, delete it here by REST: "
-            f"DELETE {connector_path(plan.connector)}.",
+            f"DELETE {connector_path(plan.connector)}; --delete then ends the journal.",
         )
     return MoveStepDone(f"it runs there, and has committed {counted(len(since), 'source partition')} since")
 

@@ -12,8 +12,11 @@ from enum import StrEnum, unique
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eosctl.app import App
 from eosctl.core.records import Place
-from eosctl.state.journal import EndEntry, Journal
+from eosctl.state.journal import EndEntry, Journal, journal_of
+
+_COMMAND = "connectors-move"
 
 
 @unique
@@ -145,6 +148,25 @@ _ENTRIES: Mapping[str, type[_Begin | _Start | _Done | EndEntry]] = {
     "done": _Done,
     "end": EndEntry,
 }
+
+
+def journal_of_moves(app: App, connector: str, *, cluster_id: str) -> Journal:
+    """Return the journal of moves of a connector from the group."""
+    return journal_of(app, _COMMAND, connector, cluster_id=cluster_id)
+
+
+def arriving_moves(app: App, cluster_id: str, group_id: str) -> dict[str, tuple[Moves, Journal]]:
+    """Return the moves to a group, begun on this machine and not over, by the connector's name there.
+
+    Raises EosctlError where a journal can't be read.
+    """
+    found = {}
+    for path in sorted((app.state_dir / "journals").glob(f"{_COMMAND}-*.ndjson")):
+        journal = Journal(path, app.clock)
+        moves = read_moves(journal)
+        if moves.there is not None and moves.unfinished is not None and moves.there.is_in(cluster_id, group_id):
+            found[moves.there.name] = (moves, journal)
+    return found
 
 
 def read_moves(journal: Journal) -> Moves:

@@ -12,14 +12,14 @@ from eosctl.core.ids import offsets_transactional_id, task_transactional_ids
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.wording import counted
 from eosctl.create.steps import create_stopped
-from eosctl.errors import DeadlineError, EosctlError
+from eosctl.errors import DeadlineError, EosctlError, RefusedError
 from eosctl.fence.connect import stop_and_fence
 from eosctl.fence.rules import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.move.offsets import offsets_topic
 from eosctl.move.plan import MovePlan
 from eosctl.move.proof import ends_of
 from eosctl.move.run import GOES_ON, MoveRun, MoveStepDone, arrival_of, config_of, placement_of
-from eosctl.move.sides import require_at_rest
+from eosctl.move.sides import Side, require_at_rest
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.write_rows import ResultData, ResultSummary
 from eosctl.offsets.writes import offsets_journal
@@ -36,10 +36,24 @@ def stop(run: MoveRun) -> MoveStepDone:
     if side.now is None:
         require_at_rest(side, so_that="so nothing was changed")
         return MoveStepDone("it is not there any more")
+    if plan.begun is None and side.now.state != STOPPED:
+        _refuse_stopped_since(side)
     where = side.of_tasks(config)
     tasks = max(plan.tasks, side.now.task_count)
     detail = stop_and_fence(side.pinned(), side.connector, side.url, tasks=tasks, hint=GOES_ON, where=where)
     return MoveStepDone(detail)
+
+
+def _refuse_stopped_since(side: Side) -> None:
+    """Raise RefusedError if somebody else has stopped it since the plan was made: it may be on another way already."""
+    now = side.look()
+    if now is not None and now.state == STOPPED:
+        raise RefusedError(
+            f"{side.connector} was stopped in {side.where} since the plan was made, and not by this command; nothing "
+            "was changed",
+            hint="Ask who stopped it, and why: another eosctl may be moving it elsewhere. Then run the same command "
+            "again.",
+        )
 
 
 def settle(run: MoveRun) -> MoveStepDone:

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.definition import ConnectorDefinition
-from eosctl.connectors.look import PAUSED, RUNNING, STATE_AFTER, STOPPED
+from eosctl.connectors.look import PAUSED, RUNNING, STATE_AFTER, STOPPED, switch_command
 from eosctl.connectors.validity import require_valid_config
 from eosctl.core.clients.hidden_secrets import HIDDEN
 from eosctl.create.place import ConnectorPlacement
 from eosctl.errors import NotFoundError, RefusedError, UsageError
-from eosctl.foreign import arguments
+from eosctl.foreign import Lines, arguments
 from eosctl.move.facts import MoveFacts, gather_facts, problems_there
 from eosctl.move.journal import BegunMove, Direction, Moves, MoveStep, read_moves
 from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival, refuse_left_behind
@@ -32,6 +32,7 @@ from eosctl.move.sides import (
     require_source,
     require_stoppable,
 )
+from eosctl.offsets.switch.journal import unfinished_switch
 from eosctl.report import Problem
 from eosctl.state.journal import Journal
 
@@ -131,6 +132,18 @@ def plan_move(app: App, connector: str, request: MoveRequest) -> MovePlan:
     return plans[request.direction](here, there, request, moves)
 
 
+def _refuse_unfinished_switch(here: Side) -> None:
+    """Raise RefusedError for a connector whose switch was cut off: who goes on with that later starts it here again."""
+    begun = unfinished_switch(here.switch_journal())
+    if begun is not None:
+        on, back = (switch_command(here.connector, to) for to in (begun.target, begun.origin))
+        raise RefusedError(
+            f"a switch of {here.connector} from {begun.origin} to {begun.target} was begun and is not finished; "
+            "nothing was changed",
+            hint=Lines.of(f"Go on with it first: {on}", f"Or back: {back}"),
+        )
+
+
 def _refuse_other_group(there: Side, moves: Moves) -> None:
     """Raise RefusedError if the profile does not lead any more to the group where the connector was created."""
     known = moves.there
@@ -228,6 +241,8 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
     now, begun = require_source(here), moves.there
     require_stoppable(here)
     require_creatable(there)
+    if begun is None or not begun.is_handed_over:
+        _refuse_unfinished_switch(here)
     settings = _settings(request, there, begun)
     config = config_there(now.config, there.connector, settings)
     require_consistent(here, there, config, begun)

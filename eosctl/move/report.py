@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -99,8 +99,13 @@ def _report(app: App, kind: Kind, moves: Sequence[MoveDone | Stays], *, planned:
             "kafka_cluster_id": next((each.plan.here.cluster_id for each in plans), None),
             "group_id": app.target.group_id,
         },
-        problems=[problem for each in moves for problem in _problems(each, planned=planned)],
+        problems=_distinct(problem for each in moves for problem in _problems(each, planned=planned)),
     )
+
+
+def _distinct(problems: Iterable[Problem]) -> list[Problem]:
+    """Return each problem once: what is wrong with a side is the same for all connectors that go there."""
+    return list({(each.code, each.message): each for each in problems}.values())
 
 
 def _rows(move: MoveDone | Stays, *, planned: bool) -> list[MoveRow]:

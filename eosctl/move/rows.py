@@ -101,14 +101,22 @@ class MoveData(Printed):
 
 
 def _lines(report: Report) -> Iterator[str]:
-    """Yield, for each connector, where it goes, its offsets, and the verdict; then the summary."""
-    data = report.data_of(MoveData)
-    for move in data.moves:
-        yield from _lines_of(move)
+    """Yield, for each connector, where it goes, its offsets, and the verdict; then the summary.
+
+    What is to be done by hand is said once of several.
+    """
+    moves = report.data_of(MoveData).moves
+    for move in moves:
+        yield from _lines_of(move, notes=len(moves) == 1)
+    if len(moves) > 1 and any(move.kept_elsewhere for move in moves):
+        yield (
+            "note: if their configs are kept elsewhere too (Git, Terraform, Kubernetes resources), move those, too: "
+            "the next apply would start the connectors on this side again"
+        )
     yield from summary_lines(report)
 
 
-def _lines_of(move: MovePart) -> Iterator[str]:
+def _lines_of(move: MovePart, *, notes: bool) -> Iterator[str]:
     sides = " -> " if move.direction is Direction.THERE else " <- " if move.direction is Direction.BACK else " left; "
     here, there = (
         f"{format_cell(side.connector)} in group {format_cell(side.group_id)}" for side in (move.here, move.there)
@@ -125,7 +133,7 @@ def _lines_of(move: MovePart) -> Iterator[str]:
     yield from (f"  {line}" for line in new_topic_lines(move.creates))
     for audit in move.audits:
         yield f"  audit {audit.side}: {audit.verdict}. {printable(audit.why)}"
-    if move.kept_elsewhere:
+    if notes and move.kept_elsewhere:
         yield f"  note: {format_cell(move.kept_elsewhere)}"
     yield f"  journal: {format_cell(move.journal)}"
 

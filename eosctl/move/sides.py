@@ -22,12 +22,11 @@ from eosctl.errors import NotFoundError, RefusedError, UnsupportedError
 from eosctl.foreign import arguments, shell_words
 from eosctl.group.modes import refuse_unreachable
 from eosctl.group.topics import find_config_topic
-from eosctl.move.journal import BegunMove, MoveStep, read_moves
+from eosctl.move.journal import BegunMove, MoveStep, journal_of_moves, read_moves
 from eosctl.ports import ConnectWorker
 from eosctl.state.expectations import require_expected
 from eosctl.state.journal import Journal, journal_of
 
-JOURNAL = "connectors-move"
 _LOOK_S = 5.0
 
 
@@ -104,7 +103,11 @@ class Side(Struct, frozen=True):
 
     def journal(self) -> Journal:
         """Return the journal of moves of this connector, whose lock keeps other moves away."""
-        return journal_of(self.app, JOURNAL, self.connector, cluster_id=self.cluster_id)
+        return journal_of_moves(self.app, self.connector, cluster_id=self.cluster_id)
+
+    def switch_journal(self) -> Journal:
+        """Return the journal of switches of this connector between offsets topics."""
+        return journal_of(self.app, "offsets-switch", self.connector, cluster_id=self.cluster_id)
 
 
 def move_command(connector: str, *flags: str) -> str:
@@ -282,6 +285,9 @@ def require_consistent(here: Side, there: Side, config: Mapping[str, str], begun
 def _of_existing(there: Side) -> str:
     """Return the next step where the name is taken: the way back, if that connector has moved away from there."""
     if read_moves(there.journal()).there is None:
-        return "--rename NAME moves it under another name."
+        return (
+            "Did a move on another machine put it there, or leave it there STOPPED? Then go on or back on that "
+            "machine, which has the journal. Otherwise --rename NAME moves this one under another name."
+        )
     back = shell_words("eosctl", "connectors", "move", "-p", str(there.profile), "--connector", there.connector)
     return f"It moved away from there: `{back} --back` brings it back, with its offsets."

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks.plan import examine
+from eosctl.core.configs.records import Selection
+from eosctl.core.java.json import encode_key, encode_offset
+from eosctl.core.records import OutRecord
 from eosctl.errors import ConnectError, EosctlError, ExitCode, RefusedError, UnreachableError
+from eosctl.move.apply import prepare_move
 from eosctl.move.journal import Direction
+from eosctl.move.plan import MoveRequest
+from eosctl.move.rows import CONNECTORS_MOVE_PLAN
 from eosctl.move.sides import look_at_side, require_at_rest
 from tests.fakes.connect_worker import FakeConnectWorker
 from tests.fakes.faults import Call
-from tests.fakes.moving import NAME, OUT, PROFILE, MovingWorld, move, outcomes
+from tests.fakes.moving import NAME, OUT, OWN, PARTITION, PROFILE, MovingWorld, move, outcomes
 from tests.move.test_move_kinds import add, several
 
 BACK, DELETE = Direction.BACK, Direction.DELETE
@@ -172,3 +180,120 @@ def test_records_that_are_gone_since_are_not_proven(app: App, world: MovingWorld
         partition.batches.clear()
     report = move(app.with_whole_timeout(), resume=True)
     assert report.data.moves[0].audits[0].verdict == "unproven"
+
+
+def test_one_that_somebody_stopped_since_the_plan_is_left_to_him(app: App, world: MovingWorld) -> None:
+    """Two people who move it to two groups at once: each found it at rest, and started it."""
+    asked: list[Call] = []
+    of_a_plan: list[int] = []
+
+    def stop(call: Call) -> None:
+        asked.append(call)
+        if of_a_plan and len(asked) == 2 * of_a_plan[0]:  # the last of the look before the first step
+            world.here.connect.set_target(NAME, "STOPPED")
+            world.here.world.time.pass_until(world.here.world.time.now_s + 5)
+
+    world.there.connect.after("validate", stop)
+    plan = prepare_move(app, Selection((NAME,)), MoveRequest(to=PROFILE))
+    of_a_plan.append(len(asked))
+    assert plan.apply is not None
+    report = plan.apply()
+    assert (report.exit_code, outcomes(report)["stop"]) == (ExitCode.PARTIAL, "failed")
+    assert "not by this command" in report.problems[0].message
+    assert NAME not in world.there.connect.connectors
+
+
+def test_what_is_the_same_of_all_is_said_once(tmp_path: Path) -> None:
+    world = MovingWorld(2, mode="disabled")
+    add(world, "another", file="other")
+    plan = prepare_move(world.app(tmp_path), Selection(all_connectors=True), MoveRequest(to=PROFILE))
+    report = plan.report()
+    assert [problem.code for problem in report.problems] == ["at_least_once", "at_least_once"]
+    notes = [line for line in CONNECTORS_MOVE_PLAN.text.lines(report) if "kept elsewhere" in line]
+    assert len(notes) == 1
+
+
+def test_a_topic_that_the_worker_made_at_the_start_has_its_first_commit(tmp_path: Path) -> None:
+    """It had no offset yet: its own topic was not there before the start, and --delete never saw a commit in it."""
+    world = MovingWorld(2, lines=[], config={"offsets_storage_topic": OWN})
+    app = world.app(tmp_path)
+    assert move(app).exit_code in (ExitCode.OK, ExitCode.PARTIAL)
+    world.lines.append("first")
+    world.run(world.there)
+    assert outcomes(move(app, DELETE)) == {"check": "done", "remove": "done"}
+
+
+def hidden_here(world: MovingWorld) -> None:
+    """A producer that nobody ends holds a transaction open on the offsets partition."""
+    topics = world.here.world.topics
+    producer = topics.take_id("stranger")
+    record = OutRecord(world.here.offsets, encode_key(NAME, PARTITION), encode_offset({"position": 9}))
+    topics.state.write_in("stranger", producer, record, topics.partition_of(record))
+
+
+def test_an_open_transaction_that_hides_an_offset_keeps_it_here(app: App, world: MovingWorld) -> None:
+    hidden_here(world)
+    with suppress(EosctlError):
+        report = move(app)
+        assert report.exit_code is ExitCode.PARTIAL
+    assert not world.there.is_running(NAME)
+
+
+@pytest.mark.parametrize("name", [",x", "a-b", "'ü \"q\"'"])
+def test_keys_are_carried_as_they_are_but_for_the_name(app: App, world: MovingWorld, name: str) -> None:
+    """Spelled otherwise, twice, deleted, or of a partition that Connect's own producer would not choose."""
+    here, there = world.here.world.topics, world.there.world.topics
+    odd = {
+        b'[ "c" , {"filename":"x"}]': b'{"position":1}',
+        b'["c",{"a":1,"b":"\xc3\xbc"}]': b'{"position":2}',
+        b'["c",{"b":"\xc3\xbc","a":1}]': b'{"position":3}',
+        b'["c",{"filename":"gone"}]': None,
+        b'["other",{"filename":"x"}]': b'{"position":4}',
+    }
+    for key, value in odd.items():
+        here.put(world.here.offsets, key, value)
+    world.names[PROFILE] = name
+    report = move(app, rename=name)
+    assert "failed" not in outcomes(report).values(), report.problems
+    quoted = json.dumps(name, ensure_ascii=False).encode()
+    wanted = {key.replace(b'"c"', quoted): value for key, value in odd.items() if b'"c"' in key and value is not None}
+    found = there.newest(world.there.offsets)
+    assert {key: found.get(key) for key in wanted} == wanted
+    assert not [key for key in found if key and b"gone" in key and quoted in key]
+    assert world.there.position(world.there.offsets, name) == len(world.lines)
+
+
+def test_one_whose_switch_was_cut_off_is_refused(app: App) -> None:
+    """Its own way on, which doctor names, starts it here: then it ran on both sides."""
+    side = look_at_side(app, NAME)
+    side.switch_journal().write("begin", origin="global", target=OWN, state="RUNNING")
+    with pytest.raises(RefusedError, match="a switch of c from global to own was begun") as caught:
+        move(app)
+    assert f"eosctl offsets switch --connector {NAME} --to {OWN}" in str(caught.value.hint)
+    side.switch_journal().write("end")
+    assert move(app).exit_code in (ExitCode.OK, ExitCode.PARTIAL)
+
+
+def doctor_there(world: MovingWorld, app: App) -> App:
+    """Doctor's look at the other side, on the same machine."""
+    return replace(app, target=world.target_of(PROFILE))
+
+
+def advice(app: App) -> list[str]:
+    return [str(row.fix) for row in examine(app).rows if row.code == "at_rest"]
+
+
+def test_doctor_advises_nobody_to_start_what_moves_or_has_moved(app: App, world: MovingWorld) -> None:
+    """Its line about a STOPPED connector named the command that starts it: on the second side, or without offsets."""
+    there = doctor_there(world, app)
+    world.there.connect.fail_next("offsets", UnreachableError("the network is gone"))
+    assert move(app).exit_code is ExitCode.PARTIAL
+    for each in (app, there):
+        rows = [row for row in examine(each).rows if row.code == "move_unfinished"]
+        assert [(row.severity, row.subject) for row in rows] == [("error", NAME)]
+        assert advice(each)
+        assert "connectors resume" not in "".join(advice(each))
+    assert move(app, resume=True).exit_code in (ExitCode.OK, ExitCode.PARTIAL)
+    assert "connectors resume" not in "".join(advice(app))
+    assert f"connectors move --connector {NAME} --delete" in "".join(advice(app))
+    assert "move_unfinished" not in [row.code for each in (app, there) for row in examine(each).rows]

@@ -55,7 +55,7 @@ def test_the_exit_code_and_the_document_are_those_without_a_page(invoke: Invoke,
 
 def test_what_could_not_be_seen_is_in_the_page_and_no_ok() -> None:
     unseen = [{"what": "acls_not_checked", "subject": "orders", "why": f"denied {NASTY}", "would_show": "DESCRIBE"}]
-    summary = VerifySummary(target_mode=Mode.ENABLED, workers=1, proven=1, gates=32, findings=0)
+    summary = VerifySummary(target_mode=Mode.ENABLED, workers=1, proven=1, gates=32, passed=32, findings=0)
     report = Report(kind=UPGRADE_VERIFY, summary=summary, data={"unseen": unseen}, exit_code=ExitCode.PARTIAL)
     page = _page(report)
     assert "not everything was done or seen" in page.texts

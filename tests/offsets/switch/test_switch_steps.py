@@ -288,8 +288,12 @@ def test_a_start_that_is_asked_for_and_not_shown_yet_is_stopped_before_the_way_b
 
     def asked_for() -> None:
         world.keep_config(f"target-state-{NAME}", {"state": "STARTED", "state.v2": "STARTED"})
-        world.time.later(2.0, lambda: "stop" in world.calls or world.connect.set_target(NAME, "STARTED"))
+        world.time.later(2.0, start)
         raise KilledError
+
+    def start() -> None:
+        if "stop" not in world.calls:
+            world.connect.set_target(NAME, "STARTED")
 
     resumed = once(asked_for)
     world.connect.before("set_state", lambda call: resumed(call) if call.what[-1] == "resume" else None)
