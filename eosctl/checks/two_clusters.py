@@ -29,10 +29,8 @@ from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError
 from eosctl.foreign import arguments, shell_words
 from eosctl.group.gather import worker_id_of
-from eosctl.move.journal import Moves, read_moves
-from eosctl.move.sides import JOURNAL
+from eosctl.move.journal import Moves, journal_of_moves, read_moves
 from eosctl.offsets.stores.gather import OffsetStores, gather_stores
-from eosctl.state.journal import journal_of
 
 SourcePartitions = Mapping[str, frozenset[str]]
 """Connector -> the source partitions that it has offsets of."""
@@ -96,7 +94,7 @@ class ClusterSide(Struct, frozen=True):
         profile = () if self.profile is None else ("-p", self.profile)
         move = ("eosctl", "connectors", "move", *profile, "--connector", connector)
         try:
-            moves = read_moves(journal_of(self.app, JOURNAL, connector, cluster_id=self.cluster_id))
+            moves = read_moves(journal_of_moves(self.app, connector, cluster_id=self.cluster_id))
         except EosctlError:
             moves = Moves()
         moved = moves.there

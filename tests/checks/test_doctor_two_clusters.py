@@ -14,8 +14,7 @@ from eosctl.checks.two_clusters import findings_on_two_clusters, pairs_of
 from eosctl.core.findings import Finding
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.errors import UnreachableError
-from eosctl.move.sides import JOURNAL
-from eosctl.state.journal import journal_of
+from eosctl.move.journal import journal_of_moves
 from tests.conftest import Invoke
 from tests.fakes.connectors import FakeTask
 from tests.fakes.offset_topics import GLOBAL, WORKER, OffsetWorld
@@ -147,7 +146,7 @@ def test_other_names_and_configs_with_the_same_source_partitions_are_information
 def moved(world: OffsetWorld, *events: str, group_id: str = "b", state_dir: Path) -> App:
     """An app of the group whose journal has a move of `orders` to k2."""
     app = world.app(state_dir)
-    journal = journal_of(app, JOURNAL, "orders", cluster_id=world.cluster_id)
+    journal = journal_of_moves(app, "orders", cluster_id=world.cluster_id)
     begun = {"to": "other", "name": "orders", "cluster_id": "k2", "group_id": group_id, "state": "RUNNING", "tasks": 1}
     with journal.hold("orders"):
         journal.write("begin", direction="there", **begun)
