@@ -121,12 +121,15 @@ def resume_command(app: App, connector: str, yes: bool, dry_run: bool) -> Report
 
     It waits until connector and tasks are RUNNING or FAILED. If something is FAILED, the exit code is 1 and the cause
     is shown. RUNNING means that a task was started; it may fail at its first record. What was FAILED before stays
-    FAILED: see `eosctl connectors restart`. The audit log has the command that restores the former state. For sources
-    and sinks. Works with any version of Kafka Connect.
+    FAILED: see `eosctl connectors restart`. A connector that `eosctl connectors move` has taken to another group is not
+    resumed here: it would run twice. The audit log has the command that restores the former state. For sources and
+    sinks. Works with any version of Kafka Connect.
 
     Example: eosctl connectors resume orders-source -b kafka:9092 -g connect-cluster --dry-run
     """
-    return _change(app, connector, "resume", yes=yes, dry_run=dry_run)
+    from eosctl.move.sides import prepare_resume
+
+    return run_plan(prepare_resume(app, connector), yes=yes, dry_run=dry_run)
 
 
 @connectors.command("restart")

@@ -40,7 +40,7 @@ from eosctl.checks.standstill import (
     under_unended,
 )
 from eosctl.checks.two_clusters import findings_on_two_clusters
-from eosctl.checks.unfinished import moved_connectors, unfinished_work
+from eosctl.checks.unfinished import unfinished_work
 from eosctl.checks.visit import Visit, status_findings
 from eosctl.connectors.codes import OTHER_CLUSTER
 from eosctl.connectors.look import failure_findings
@@ -54,6 +54,7 @@ from eosctl.deadline import Event
 from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.foreign import Lines
 from eosctl.group.observation.rules import Observation
+from eosctl.move.sides import moved_connectors
 from eosctl.observation.connectors.commit_age import by_worker, fold_alike
 from eosctl.observation.connectors.rules import connector_findings, group_findings
 from eosctl.offsets.lint.lint import offset_findings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 
 from eosctl.app import App
 from eosctl.codes import Code
@@ -12,7 +12,6 @@ from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.wording import rfc3339
-from eosctl.errors import EosctlError
 from eosctl.foreign import arguments, shell_word
 from eosctl.group.observation.rules import ObservedConnector
 from eosctl.move import codes as move_codes
@@ -134,31 +133,6 @@ def _arriving(app: App, cluster_id: str, names: Collection[str]) -> Iterator[Fin
                 "Neither start nor stop it here: `eosctl connectors move --resume`, where it comes from, goes on.",
                 journal.holder(),
             )  # fmt: skip
-
-
-def moved_connectors(app: App, cluster_id: str | None, names: Iterable[str]) -> Mapping[str, str]:
-    """Return, of the connectors that a move has to do with, what to do with one that is at rest here.
-
-    It is not to be resumed: it runs in another group, or is on its way. Those of unreadable journals are left out.
-    """
-    if cluster_id is None or app.target.group_id is None:
-        return {}
-    fixes = {}
-    try:
-        on_the_way = arriving_moves(app, cluster_id, app.target.group_id)
-        for name in names:
-            moves = read_moves(journal_of_moves(app, name, cluster_id=cluster_id))
-            there = moves.there
-            if moves.unfinished is not None or name in on_the_way:
-                fixes[name] = "Do not start it: a move of it is not over, as `move_unfinished` says."
-            elif there is not None:
-                fixes[name] = (
-                    f"None: it has moved to group {there.group_id} (profile {there.to}). Do not start it here; "
-                    f"`{move_command(name, '--delete')}` deletes it, `{move_command(name, '--back')}` brings it back."
-                )
-    except EosctlError:
-        pass
-    return fixes
 
 
 def _moved(app: App, cluster_id: str, connector: ConnectorState) -> Iterator[Finding]:

@@ -5,24 +5,35 @@ Who answers is checked, never assumed: a worker's Kafka cluster, and its connect
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.app import App
+from eosctl.connectors.change import prepare_change
 from eosctl.connectors.dedicated import cluster_of_ids
 from eosctl.connectors.holders import asks_to_start, who_holds
-from eosctl.connectors.look import STATE_AFTER, STOPPED, ConnectorNow, look_at, reach_worker, require_stable_group
+from eosctl.connectors.look import (
+    STATE_AFTER,
+    STOPPED,
+    ConnectorNow,
+    look_at,
+    named_cluster_id,
+    reach_worker,
+    require_stable_group,
+)
+from eosctl.connectors.rows import Verb
 from eosctl.core.versions import CREATED_STOPPED_SINCE, STOPPABLE_SINCE, is_older, shown_version
 from eosctl.core.workers.access import CONNECTOR_CONFIG
 from eosctl.create.looks import Site
 from eosctl.deadline import Deadline
-from eosctl.errors import NotFoundError, RefusedError, UnsupportedError
+from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
 from eosctl.foreign import arguments, shell_words
 from eosctl.group.modes import refuse_unreachable
 from eosctl.group.topics import find_config_topic
-from eosctl.move.journal import BegunMove, MoveStep, journal_of_moves, read_moves
+from eosctl.move.journal import BegunMove, MoveStep, arriving_moves, journal_of_moves, read_moves
+from eosctl.plan import Plan
 from eosctl.ports import ConnectWorker
 from eosctl.state.expectations import require_expected
 from eosctl.state.journal import Journal, journal_of
@@ -113,6 +124,44 @@ class Side(Struct, frozen=True):
 def move_command(connector: str, *flags: str) -> str:
     """Return a command line of `connectors move`, to be pasted."""
     return shell_words("eosctl", "connectors", "move", "--connector", connector, *flags)
+
+
+def moved_connectors(app: App, cluster_id: str | None, names: Iterable[str]) -> Mapping[str, str]:
+    """Return, of the connectors that a move has to do with, what to do with one that is at rest here.
+
+    It is not to be resumed: it runs in another group, or is on its way. Those of unreadable journals are left out.
+    """
+    if cluster_id is None or app.target.group_id is None:
+        return {}
+    fixes = {}
+    try:
+        on_the_way = arriving_moves(app, cluster_id, app.target.group_id)
+        for name in names:
+            moves = read_moves(journal_of_moves(app, name, cluster_id=cluster_id))
+            there = moves.there
+            if moves.unfinished is not None or name in on_the_way:
+                fixes[name] = "Do not start it: a move of it is not over, as `move_unfinished` says."
+            elif there is not None:
+                fixes[name] = (
+                    f"It has moved to group {there.group_id} (profile {there.to}). Do not start it here; "
+                    f"`{move_command(name, '--delete')}` deletes it, `{move_command(name, '--back')}` brings it back."
+                )
+    except EosctlError:
+        pass
+    return fixes
+
+
+def prepare_resume(app: App, connector: str) -> Plan:
+    """Return the plan to resume a connector here; raise RefusedError if a move has taken it to another group."""
+    plan = prepare_change(app, connector, Verb.RESUME)
+    fix = moved_connectors(app, named_cluster_id(app), [connector]).get(connector)
+    if fix is not None:
+        raise RefusedError(
+            f"{connector} has moved to another group, or is on its way: resumed here, it could run twice; nothing was "
+            "changed",
+            hint=fix,
+        )
+    return plan
 
 
 def look_at_side(app: App, connector: str, *, profile: str | None = None) -> Side:

@@ -20,10 +20,10 @@ from eosctl.move.apply import prepare_move
 from eosctl.move.journal import Direction
 from eosctl.move.plan import MoveRequest
 from eosctl.move.rows import CONNECTORS_MOVE_PLAN
-from eosctl.move.sides import look_at_side, require_at_rest
+from eosctl.move.sides import look_at_side, prepare_resume, require_at_rest
 from tests.fakes.connect_worker import FakeConnectWorker
 from tests.fakes.faults import Call
-from tests.fakes.moving import NAME, OUT, OWN, PARTITION, PROFILE, MovingWorld, move, outcomes
+from tests.fakes.moving import NAME, OUT, OWN, PARTITION, PROFILE, MovingWorld, move, outcomes, while_stopped
 from tests.move.test_move_kinds import add, several
 
 BACK, DELETE = Direction.BACK, Direction.DELETE
@@ -297,3 +297,15 @@ def test_doctor_advises_nobody_to_start_what_moves_or_has_moved(app: App, world:
     assert "connectors resume" not in "".join(advice(app))
     assert f"connectors move --connector {NAME} --delete" in "".join(advice(app))
     assert "move_unfinished" not in [row.code for each in (app, there) for row in examine(each).rows]
+
+
+def test_what_has_moved_is_not_resumed_here(app: App, world: MovingWorld) -> None:
+    """`connectors resume` used to start it beside the one in the other group."""
+    while_stopped(world)
+    assert prepare_resume(app, NAME).apply is None, "it runs"
+    assert move(app).exit_code is ExitCode.OK
+    with pytest.raises(RefusedError) as refused:
+        prepare_resume(app, NAME)
+    assert "--back" in str(refused.value.hint)
+    assert move(app, BACK).exit_code is ExitCode.OK
+    assert prepare_resume(app, NAME).apply is None, "it runs here again"
