@@ -23,7 +23,8 @@ PRODUCER_UNKNOWN = finding(
 TRANSACTION_WITHOUT_OFFSETS = finding(
     "transaction_without_offsets",
     "A task committed records, and no source offset in the same transaction: after a restart they are read again.",
-    "The connector gives records without source offsets, which no worker can make exactly-once: tell its author.",
+    "The connector gives records without source offsets, which no worker can make exactly-once: report it to "
+    "its developers.",
 )
 TRANSACTION_TORN = finding(
     "transaction_torn",
@@ -41,12 +42,12 @@ SOURCE_PARTITION_SHARED = finding(
     "source_partition_shared",
     "Two producers committed offsets of one source partition in turn, and neither was started again in between: both "
     "read it, so its records are there twice.",
-    "`eosctl txn describe` shows both: stop the connector that should not run, or `eosctl fence` the task of before. "
+    "`eosctl txn describe` shows both: stop the connector that should not run, or `eosctl fence` the former task. "
     "Look for duplicates with --unique.",
 )
 SOURCE_OFFSET_WENT_BACK = finding(
     "source_offset_went_back",
-    "The source offset that was committed lies before the one of before, or was deleted: what lies between is read "
+    "The source offset that was committed lies before the previous one, or was deleted: what lies between is read "
     "again.",
     "Meant after `eosctl offsets set` or `reset`. Else look for a source that starts over, and for duplicates with "
     "--unique.",

@@ -145,7 +145,7 @@ class OffsetsPartition:
         self._note(part)
 
     def _note_marker(self, at_ms: int) -> None:
-        """Note the brokers' time: plain batches that lie before a marker of before the window are not of it."""
+        """Note the brokers' time: plain batches before a marker that precedes the window are not part of it."""
         self._marked_ms = at_ms
         if self._plain and self.window.since_ms is not None and at_ms < self.window.since_ms:
             self._plain.clear()

@@ -110,7 +110,7 @@ class CommitWatch(Struct, frozen=True):
     def _states(self, app: App, tasks: int) -> list[TransactionState]:
         """Return the states of the tasks' ids; none if the tasks have no ids, or these may not be described.
 
-        A task that has an id takes a new epoch when it starts: one that is still that of before is of a former task.
+        A task that has an id takes a new epoch when it starts: an unchanged one belongs to a former task.
         """
         found = _described(app, task_transactional_ids(app.target.require_group_id(), self.connector, tasks))
         is_former = self.producer is not None and bool(found) and _producer(found[0]) == self.producer

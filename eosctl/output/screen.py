@@ -166,7 +166,7 @@ def copyable_rows(text: str, width: int) -> list[ScreenRow]:
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J"
 """Switch to the alternate screen, empty, without a cursor; long lines are cut, not wrapped."""
 LEAVE = "\x1b[m\x1b[?7h\x1b[?25h\x1b[?1049l"
-"""Switch back to the screen of before."""
+"""Switch back to the previous screen."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _CLEAR, _REST_OF_ROW = "\x1b[2J", "\x1b[K"
 _WRAP_ON, _WRAP_OFF = "\x1b[?7h", "\x1b[?7l"

@@ -35,7 +35,7 @@ class SourceOffsets(Struct, frozen=True):
     """The state of a connector's offsets in the log of its offsets topic; source partitions are written as JSON.
 
     `commits` is how many committed offsets each source partition has, of those that have an offset now. `went_back`
-    are commits that lie before the one of before in a source that eosctl knows, as sentences. `repeated` is how often
+    are commits that lie before the previous one in a source that eosctl knows, as sentences. `repeated` is how often
     an offset was committed that had been committed before, `returned` how often another one had replaced it: where that
     is a position, the source was read again. `snapshots` are source partitions of which a snapshot is under way, as
     Debezium's offsets say.

@@ -54,7 +54,7 @@ class RescueResultData(RescueData, kw_only=True):
     """The same, and what the steps left behind."""
 
     fence: Annotated[FencePart | None, "The ids that were fenced."] | UnsetType = UNSET
-    backup: Annotated[str | None, "The file that holds the record of before."] | UnsetType = UNSET
+    backup: Annotated[str | None, "The file that holds the former record."] | UnsetType = UNSET
 
 
 def _lines(report: Report) -> Iterator[str]:

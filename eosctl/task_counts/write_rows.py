@@ -95,7 +95,7 @@ class CountPlanData(WriteData, kw_only=True):
 class WriteResultData(WriteData, kw_only=True):
     """The fencing that came before the write, the backup, and the way back."""
 
-    backup: Annotated[str | None, "The file that holds the record of before."] | UnsetType = UNSET
+    backup: Annotated[str | None, "The file that holds the former record."] | UnsetType = UNSET
     undo: Annotated[str | None, "The command that writes the old count again."] | UnsetType = UNSET
 
 

@@ -85,7 +85,7 @@ def test_the_diagnosis_tells_what_was_seen() -> None:
         (None, 0, "there is no record"),
         (-1, 0, "fences the 0 recorded"),
         (0, 0, "fences the 0 recorded"),
-        (1, 1, "one task that follows one does so itself"),
+        (1, 1, "if the new set has one task, that task does it"),
         (2, 2, "fences the 2 recorded"),
     ],
 )

@@ -427,7 +427,7 @@ def _place_recordless(log: BatchLog, read: LogRead, found: set[Transaction], sin
                 begun.setdefault(producer_at, batch)
             continue
         first = begun.pop(producer_at, None)
-        if first is None or batch.producer_epoch == first.producer_epoch:  # one of before that shares the epoch
+        if first is None or batch.producer_epoch == first.producer_epoch:  # an earlier one with the same epoch
             continue
         each = Transaction(first.producer_id, first.producer_epoch)
         if each not in found:

@@ -8,7 +8,7 @@ librdkafka and its objects take.
 
     for piece in RecordReading(cluster, ranges, settings=…, timeout=…): piece.columns
 
-Raises OldFormatError for message sets of before Kafka 0.11, which only librdkafka reads here. Isolation is that of
+Raises OldFormatError for message sets from before Kafka 0.11, which only librdkafka reads here. Isolation is that of
 Kafka's consumer (`CompletedFetch`, Kafka 4.3): a broker reports which transactions of what it sends were aborted.
 """
 

@@ -1,6 +1,6 @@
 """Reads ranges of offsets as columns: by eosctl's own Fetch, and by librdkafka where that can't read them.
 
-Those are brokers that require a login of another kind, and records in the format of before Kafka 0.11.
+Those are brokers that require a login of another kind, and records in the format from before Kafka 0.11.
 """
 
 from __future__ import annotations

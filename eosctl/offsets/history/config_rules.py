@@ -84,8 +84,8 @@ def _sql_server(config: Reader) -> NamedPartitions:
 SQL_SERVER = ConfigRule(
     _sql_server,
     "`server` is `topic.prefix`, before Debezium 2.0 `database.server.name`; `database` each of `database.names`. The "
-    "offset of `server` alone, of before 2.0, counts from 3.1 on, too, where there is one database; 2.0 to 3.0 do not "
-    "look for it",
+    "offset of `server` alone, from before 2.0, counts from 3.1 on, too, where there is one database; 2.0 to 3.0 do "
+    "not look for it",
     f"read: SqlServerPartition and SqlServerConnector of {_DEBEZIUM_AT}, and of v2.0.1 to v3.1.0.Final",
     _DEBEZIUM_MEANINGS,
 )

@@ -86,7 +86,7 @@ class Reconfigure(RestartsTasks):
         counts = [_task_count(ground)]
         for wanted in (tasks + _MORE_TASKS, 1):
             _change_config(ground, {"tasks.max": str(wanted)})
-            # what REST shows at once is of before; a connector may also go on with as many as it had
+            # what REST shows at once is the former state; a connector may also go on with as many as it had
             ready = partial(_has_changed, ground, counts[-1], count())
             ground.await_well(within_s=ground.app.deadline.timeout_s, ready=ready)
             counts.append(_task_count(ground))
@@ -116,7 +116,7 @@ class SwitchOffsets(RestartsTasks):
         self._switch(ground, SWITCHED_TO)
 
     def undo(self, ground: Ground) -> None:
-        """Switch back to the topic of before."""
+        """Switch back to the former topic."""
         self._switch(ground, ground.config.get(TOPIC_PROPERTY) or GLOBAL)
 
     @staticmethod
