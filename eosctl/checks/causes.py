@@ -74,9 +74,13 @@ def under_settings_and_rights(
 
 def _said_once(findings: _Findings) -> dict[str, Sequence[Finding]]:
     """Leave out of check `connectors` what `offsets` says of the same topic, too."""
-    said = {(each.code, each.severity, each.subject) for each in findings["offsets"]}
-    left = [each for each in findings["connectors"] if (each.code, each.severity, each.subject) not in said]
-    return {**findings, "connectors": left}
+    said = {(each.code, each.severity, each.subject) for each in findings.get("offsets", ())}
+    return {
+        check: [each for each in found if (each.code, each.severity, each.subject) not in said]
+        if check == "connectors"
+        else found
+        for check, found in findings.items()
+    }
 
 
 def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:

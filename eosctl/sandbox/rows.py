@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType, structs
 
 from eosctl.core.wording import counted
-from eosctl.foreign import printable, shell_word
+from eosctl.foreign import printable, shell_word, shell_words
 from eosctl.output.cells import TOTAL, Brief, format_cell, summary_lines
 from eosctl.output.rows import Kind, Printed, Text
 from eosctl.report import Report
@@ -136,8 +136,9 @@ def _status_lines(report: Report) -> Iterable[str]:
     if report.rows:
         yield from _sandbox_lines(report)
     else:
-        name = "" if summary.name == "default" else f" --name {shell_word(summary.name)}"
-        yield f"There is no sandbox {format_cell(summary.name)}. `eosctl sandbox up{name}` starts it."
+        named = () if summary.name == "default" else ("--name", summary.name)
+        up = shell_words("eosctl", "sandbox", "up", *named)
+        yield f"There is no sandbox {format_cell(summary.name)}. `{up}` starts it."
 
 
 def _down_lines(report: Report) -> Iterable[str]:

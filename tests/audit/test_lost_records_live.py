@@ -97,7 +97,11 @@ def _of(name: str, rows: list[Any]) -> list[tuple[str, str]]:
 
 
 def _audit(ended: Ended, invoke: Invoke, name: str, *words: str) -> Any:
-    return audited(invoke, group_flags(ended.stack, LOSES), name, *words)
+    """What the log says once the last transaction has ended: a task is FAILED before its producer has aborted."""
+    flags = group_flags(ended.stack, LOSES)
+    look = ("audit", "--connector", name, "--since", "beginning", "-o", "json")
+    wait_until(lambda: invoke(*flags, *look).exit_code in (0, 3), what=f"the transaction of {name} to end")
+    return audited(invoke, flags, name, *words)
 
 
 def test_what_connect_does(ended: Ended) -> None:

@@ -73,7 +73,7 @@ def test_text_fits_and_nothing_is_lost(columns: int, output: str, environ: dict[
 
 def test_a_real_command_on_a_narrow_terminal() -> None:
     printed = on_a_terminal(["-m", "eosctl", "sandbox", "status", "--name", "none"], columns=80)
-    assert printed == "name: none, up: no\n"
+    assert printed == "There is no sandbox none. `eosctl sandbox up --name none` starts it.\n"
 
 
 def test_the_live_line_has_rate_and_time_left_and_fits() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -33,7 +34,7 @@ class Demo:
         self.home, self.out, self.err = directory / "state", directory / "out", directory / "err"
         environ = {**os.environ, "XDG_STATE_HOME": str(self.home), "XDG_CONFIG_HOME": str(directory / "config")}
         with self.out.open("wb") as stdout, self.err.open("wb") as stderr:
-            command = [sys.executable, "-m", "eosctl", "demo"]
+            command = [sys.executable, "-m", "eosctl", "demo", "-o", "json"]
             self.process = subprocess.Popen(
                 command, env=environ, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True
             )
@@ -72,17 +73,17 @@ def test_the_walk_proves_what_it_says_and_leaves_nothing_running(tmp_path: Path)
         demo.end()
     assert exit_code == 0, told[-3000:]
     assert not demo.sandbox.exists()
-    header, *rows, summary = demo.out.read_text().splitlines()
-    assert header.split() == ["STEP", "PROVED", "ACTUAL", "OK"]
-    assert [row.split()[0] for row in rows if "verdict" in row] == ["audit"] * 3
-    assert {row.split()[0] for row in rows} == {name for name, *_scene in SCENES}
-    assert {row.split()[-1] for row in rows} == {"yes"}
-    assert summary == f"proved: {len(rows)}"
+    data = json.loads(demo.out.read_text())["data"]
+    rows = data["rows"]
+    assert [row["step"] for row in rows if "verdict" in row["proved"]] == ["audit"] * 3
+    assert {row["step"] for row in rows} == {name for name, *_scene in SCENES}
+    assert {row["ok"] for row in rows} == {True}
+    assert (data["summary"]["proved"], data["summary"]["wrong"]) == (len(rows), 0)
     assert [number for number in range(1, 7) if f"\n{number} of 6  " not in told] == []
     assert [command for command in COMMANDS if f"\n   $ eosctl {command}" not in told] == []
     assert f"all {len(GATE_IDS)} pass" in told
     assert "curl" not in told
-    assert [line for line in (*told.splitlines(), header, *rows) if len(line) > WIDTH or "\x1b" in line] == []
+    assert [line for line in told.splitlines() if len(line) > WIDTH or "\x1b" in line] == []
 
 
 def test_ctrl_c_ends_it_and_leaves_nothing_running(tmp_path: Path) -> None:

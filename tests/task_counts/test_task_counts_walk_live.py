@@ -135,7 +135,7 @@ def test_what_show_says_beforehand_is_what_the_workers_do(walk: Walk) -> None:
         predicted = before["after_next_commit"]["would_fence"]
         assert predicted == walk.ids(before["recorded"])
         if (before["recorded"], tasks) == (1, 1):
-            assert "one task that follows one does so itself" in before["after_next_commit"]["reason"]
+            assert "if the new set has one task, that task does it" in before["after_next_commit"]["reason"]
             predicted = []
         walk.mark()
         walk.put(tasks, **more)
