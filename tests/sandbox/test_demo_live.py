@@ -30,11 +30,11 @@ COMMANDS = (
 class Demo:
     """One run of the command in a process group and a state directory of its own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *words: str) -> None:
         self.home, self.out, self.err = directory / "state", directory / "out", directory / "err"
         environ = {**os.environ, "XDG_STATE_HOME": str(self.home), "XDG_CONFIG_HOME": str(directory / "config")}
         with self.out.open("wb") as stdout, self.err.open("wb") as stderr:
-            command = [sys.executable, "-m", "eosctl", "demo", "-o", "json"]
+            command = [sys.executable, "-m", "eosctl", "demo", *words]
             self.process = subprocess.Popen(
                 command, env=environ, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True
             )
@@ -64,7 +64,7 @@ class Demo:
 
 
 def test_the_walk_proves_what_it_says_and_leaves_nothing_running(tmp_path: Path) -> None:
-    demo = Demo(tmp_path)
+    demo = Demo(tmp_path, "-o", "json")
     try:
         exit_code = demo.process.wait(550)
         wait_until(lambda: not demo.running(), what="the last process to end")
