@@ -100,6 +100,7 @@ def _group(visit: Visit) -> GroupStatePart | None:
         modes={mode.value: count for mode, count in state.modes.items()},
         source_tasks=state.source_tasks,
         not_exactly_once=state.not_exactly_once,
+        failed_tasks=state.failed_tasks,
         sentence=state.sentence(),
     )
 

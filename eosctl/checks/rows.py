@@ -105,6 +105,7 @@ class GroupStatePart(Printed):
     not_exactly_once: Annotated[
         int | None, "How many source tasks are not exactly-once; null where it is not known of each."
     ]
+    failed_tasks: Annotated[int | None, "How many source tasks are FAILED; null where it is not known."]
     sentence: Annotated[str, "The same in a sentence."]
 
 

@@ -103,3 +103,19 @@ def test_tasks_that_no_worker_has_are_not_judged() -> None:
     seen = group(ENABLED, NOT_ENABLED, at=None)
     seen = replace(seen, connectors=source(states={"connector": "RUNNING", "task 0": "UNASSIGNED"}))
     assert found(task_audit, seen) == []
+
+
+@pytest.mark.parametrize(
+    ("states", "sentence"),
+    [
+        (["RUNNING", "FAILED"], "; 2 source tasks (1 FAILED), exactly-once"),
+        (["FAILED"], "; 1 source task (1 FAILED)"),
+    ],
+)
+def test_the_headline_has_the_failed_tasks(states: list[str], sentence: str) -> None:
+    """Three tasks were called exactly-once, and one of them was FAILED."""
+    seen = group(ENABLED, at="w0")
+    parts = {f"task {task}": state for task, state in enumerate(states)}
+    seen = replace(seen, connectors=source(states={"connector": "RUNNING", **parts}))
+    assert group_state(seen).sentence().endswith(sentence)
+    assert group_state(seen).failed_tasks == states.count("FAILED")

@@ -48,9 +48,13 @@ class GroupState(Struct, frozen=True):
     modes: Mapping[Mode, int] = {}
     source_tasks: int | None = None
     not_exactly_once: int | None = None
+    failed_tasks: int | None = None
 
     def sentence(self) -> str:
-        """Describe it: `2 of 3 workers enabled (1 disabled); 12 source tasks, 4 of them not exactly-once`."""
+        """Describe it: `2 of 3 workers enabled (1 disabled); 12 source tasks (1 FAILED), 4 of them not exactly-once`.
+
+        A FAILED task delivers nothing: of it alone nothing is called exactly-once.
+        """
         others = ", ".join(f"{count} {mode.value}" for mode, count in self.modes.items() if mode is not Mode.ENABLED)
         workers = f"{self.modes.get(Mode.ENABLED, 0)} of {counted(self.workers, 'worker')} enabled"
         workers += f" ({others})" if others else ""
@@ -59,6 +63,9 @@ class GroupState(Struct, frozen=True):
         tasks = counted(self.source_tasks, "source task")
         if not self.source_tasks:
             return f"{workers}; no source tasks"
+        tasks += f" ({self.failed_tasks} FAILED)" if self.failed_tasks else ""
+        if self.failed_tasks == self.source_tasks:
+            return f"{workers}; {tasks}"
         if self.not_exactly_once is None:
             return f"{workers}; {tasks}, and whether they are exactly-once is not known"
         if not self.not_exactly_once:
@@ -73,12 +80,14 @@ def group_state(observation: Observation) -> GroupState:
     state = GroupState(len(members), {mode: modes[mode] for mode in Mode if modes[mode]})
     if observation.connectors is None:
         return state
-    tasks = sum(len(each.tasks()) for each in observation.sources())
+    states = [task for each in observation.sources() for task in each.tasks().values()]
     verdicts = [
         verdict.exactly_once for each in observation.sources() for verdict in task_verdicts(each, observation).values()
     ]
     unknown = None in verdicts
-    return GroupState(state.workers, state.modes, tasks, None if unknown else verdicts.count(False))
+    return GroupState(
+        state.workers, state.modes, len(states), None if unknown else verdicts.count(False), states.count("FAILED")
+    )
 
 
 def expectation_findings(observation: Observation, expected: Mode | None) -> Iterable[Finding]:
