@@ -30,7 +30,7 @@ VARIES = (
     (r"-[0-9a-f]{8}\b", "-ID"),
     (r"\b\d+(\.\d+)? ?m?s\b", "DURATION"),
     (r'"position":\d+', "POSITION"),
-    (r"\b[\d,]+ (records?|transactions?)\b", r"N \1"),
+    (r"\b[\d,]+ (record|transaction)s?\b( were| was)?", r"N \1s"),
     (r" +", " "),
 )
 """What is another one in every run: pattern -> what stands for it."""
