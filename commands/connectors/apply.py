@@ -61,8 +61,6 @@ def apply_command(
     from eosctl.create.given import gather_given
 
     definition = read_definition(file, stdin=sys.stdin.buffer, name=name).changed(name=name, settings=settings)
-    given = None
-    if offsets is not None:
-        given = gather_given(app, offsets, connector=definition.name, stdin=sys.stdin.buffer)
+    given = gather_given(app, offsets, connector=definition.name, stdin=sys.stdin.buffer)
     request = CreateRequest(definition, given, allowances=allowances)
     return run_plan(prepare_apply(app, request), yes=yes, dry_run=dry_run)

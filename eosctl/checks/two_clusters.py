@@ -21,6 +21,7 @@ from eosctl.checks import codes
 from eosctl.codes import Code
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
 from eosctl.connectors.holders import HeldTask, Holding, TaskHolders, holders_of_shown, shown_connectors
+from eosctl.core.configs.records import PROPERTY
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.java.properties import is_reference
 from eosctl.core.offsets.views import connector_keys, live
@@ -30,21 +31,19 @@ from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError
 from eosctl.foreign import arguments, shell_words
 from eosctl.group.gather import worker_id_of
 from eosctl.move.journal import Moves, journal_of_moves, read_moves
+from eosctl.offsets.history.config_changes import is_connects_own
 from eosctl.offsets.stores.gather import OffsetStores, gather_stores
 
 SourcePartitions = Mapping[str, frozenset[str]]
 """Connector -> the source partitions that it has offsets of."""
 _OWN_SETTINGS = frozenset({"name", TOPIC_PROPERTY})
 _CLIENTS = ("producer.override.", "consumer.override.", "admin.override.")
-_NOT_THE_SOURCE = (
-    *("key.converter", "value.converter", "header.converter", "transforms", "predicates", "errors."),
-    *("schema.history.internal.", "database.history.", "signal."),  # Debezium's own topics
-)
+_NOT_THE_SOURCE = ("schema.history.internal.", "database.history.", "signal.")
+"""The settings of Debezium's own topics."""
 _HOST_PROPERTY = re.compile(r"(?:^|[._-])(?:host|hostname|server|address|url|uri|endpoint|broker)e?s?$", re.IGNORECASE)
 _AUTHORITY = re.compile(r"//(?:[^/@?;\s]*@)?([^/?;\s]*)")
 _HOST_NAME = re.compile(r"(?:[a-z0-9_-]+\.){2,}([a-z][a-z0-9-]*)\.?", re.IGNORECASE)
 _LOCAL_DOMAINS = frozenset({"local", "localdomain", "localhost", "internal", "intranet", "lan", "home", "corp", "svc"})
-_CLASS = "connector.class"
 _READS = {"RUNNING": True, "PAUSED": False}
 _RUNNING = "RUNNING"
 
@@ -157,7 +156,7 @@ def source_hosts(config: Mapping[str, str]) -> list[str]:
     """Return the hosts of the source: those of URLs, and of properties that hold hosts."""
     found = list[str]()
     for name, value in _what_it_reads(config).items():
-        if name.startswith(_NOT_THE_SOURCE):
+        if is_connects_own(name) or name.startswith(_NOT_THE_SOURCE):
             continue
         parts = _AUTHORITY.findall(value) or ([value] if _HOST_PROPERTY.search(name) else [])
         found += [host.strip() for part in parts for host in part.split(",")]
@@ -206,7 +205,7 @@ def _features(name: str, entry: ConnectorEntry, offsets: SourcePartitions | None
     yield name
     yield frozenset(_what_it_reads(entry.config).items())
     for partition in (offsets or {}).get(name, ()):
-        yield entry.config.get(_CLASS), partition
+        yield entry.config.get(PROPERTY), partition
 
 
 def _shared(here: SourcePartitions | None, there: SourcePartitions | None, name: str, other: str) -> int | None:

@@ -106,12 +106,11 @@ def _move(app: App, cluster_id: str, connector: str, state: str) -> Iterator[Fin
     begun = read_moves(journal).unfinished
     if begun is None:
         return
-    doing = {Direction.THERE: "a move", Direction.BACK: "a move back", Direction.DELETE: "a deletion after a move"}
     preposition = "from" if begun.direction is Direction.BACK else "to"
     on, back = (f"`{move_command(connector, flag)}`" for flag in ("--resume", "--back"))
     yield _finding(
         move_codes.MOVE_UNFINISHED, connector,
-        f"{doing[begun.direction]} of {connector} {preposition} group {begun.group_id} (profile {begun.to}), begun "
+        f"{begun.direction.words} of {connector} {preposition} group {begun.group_id} (profile {begun.to}), begun "
         f"{rfc3339(begun.began_ms)}, is not over; done: {', '.join(dict.fromkeys(begun.done)) or 'nothing'}; the "
         f"connector is {state} here, and was {begun.state} before",
         f"{on} goes on, {back} goes back." if begun.direction is Direction.THERE else f"{on} goes on.",

@@ -16,6 +16,7 @@ from eosctl.group.observation.rules import observed_connector
 POLL_S = 0.25
 _TOLD_AFTER_S = 10.0
 _LOOK_AGAIN_S = 5.0
+_RESTART_SHOWS_S = 3.0
 
 
 def await_connector(
@@ -105,5 +106,9 @@ def await_stopped(app: App, connector: str, url: str, *, hint: str, rest_suffice
     return replace(now, tasks=(), parts=replace(now.parts, states={"connector": now.state}))
 
 
-_STOPPABLE_SINCE = (3, 5)
-_SHOWS_S = 10.0  # REST shows a restart, and the first tasks after a stop, a moment later, and some never
+def let_restart_show(app: App, connector: str, url: str, state: str) -> None:
+    """Wait some seconds until REST shows a task in another state than before a restart; it may never do so."""
+    soon = Deadline.after(min(_RESTART_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
+    for _ in soon.rounds(POLL_S):
+        if set(look_at(app, connector, url).tasks) != {state}:
+            return

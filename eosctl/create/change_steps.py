@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from eosctl.app import App
-from eosctl.connectors.look import RUNNING, ConnectorNow, look_at
-from eosctl.connectors.waiting import POLL_S, await_connector, await_state
+from eosctl.connectors.look import RUNNING, ConnectorNow
+from eosctl.connectors.waiting import POLL_S, await_connector, await_state, let_restart_show
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.wording import counted, rfc3339
 from eosctl.create import codes
@@ -26,7 +26,6 @@ from eosctl.report import Problem, Report
 from eosctl.state.journal import EndEntry, Journal
 
 CONFIGURE, RESTART, WATCH, COMPARE = ("configure", "restart", "watch", "compare")
-_RESTART_SHOWS_S = 3.0
 LOOK = "Look at it: eosctl connectors trace"
 Offset = tuple[object, tuple[int, int]]
 """A source partition, and partition and offset of its newest record."""
@@ -115,11 +114,7 @@ def _restart(app: App, plan: ApplyPlan, _before: dict[str, Offset]) -> StepDone:
 
 def _watch_tasks(app: App, plan: ApplyPlan, _before: dict[str, Offset]) -> StepDone:
     """Wait until connector and tasks run again; for a moment REST shows them as they were before."""
-    soon = Deadline.after(min(_RESTART_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
-    for _ in soon.rounds(POLL_S):
-        if {RUNNING} != set(look_at(app, plan.name, plan.now.url).tasks):
-            break
-
+    let_restart_show(app, plan.name, plan.now.url, RUNNING)
     now = await_state(
         app,
         plan.name,

@@ -60,11 +60,13 @@ class GivenOffsets(Struct, frozen=True):
         return given_by_connector(there, self.connector, connector=connector, profile=self.profile)
 
 
-def gather_given(app: App, offsets: str, *, connector: str, stdin: BinaryIO) -> GivenOffsets:
-    """Read the offsets that `--offsets` names, for `connector`: a file, or CONNECTOR[@PROFILE].
+def gather_given(app: App, offsets: str | None, *, connector: str, stdin: BinaryIO) -> GivenOffsets | None:
+    """Read the offsets that `--offsets` names, for `connector`: a file, or CONNECTOR[@PROFILE]; None where it is None.
 
     A file is `-`, `file:PATH`, a path with a slash, or a name that ends as files of offsets do.
     """
+    if offsets is None:
+        return None
     if offsets == STDIN or is_file(offsets) or offsets.endswith(_ENDINGS):
         return given_by_file(app, offsets.removeprefix(FILE_PREFIX), connector=connector, stdin=stdin)
     name, at, profile = offsets.rpartition("@")

@@ -27,6 +27,11 @@ class Direction(StrEnum):
     BACK = "back"
     DELETE = "delete"
 
+    @property
+    def words(self) -> str:
+        """The run, as a subject of a sentence."""
+        return {"there": "a move", "back": "a move back", "delete": "a deletion after a move"}[self]
+
 
 @unique
 class MoveStep(StrEnum):

@@ -186,9 +186,8 @@ def _continued(request: MoveRequest, moves: Moves, connector: str, *, is_gone: b
 
 
 def _under_way(connector: str, unfinished: BegunMove) -> RefusedError:
-    words = {Direction.THERE: "a move", Direction.BACK: "a move back", Direction.DELETE: "a deletion"}
     return RefusedError(
-        f"{words[unfinished.direction]} of {connector} ({unfinished.to}) was begun and is not finished; nothing was "
+        f"{unfinished.direction.words} of {connector} ({unfinished.to}) was begun and is not finished; nothing was "
         "changed",
         hint=f"Go on with it first: {move_command(connector, '--resume')}",
     )

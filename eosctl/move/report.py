@@ -168,8 +168,8 @@ def _earlier(plan: MovePlan) -> list[Problem]:
         return []
     done = ", ".join(dict.fromkeys(begun.done)) or "nothing"
     message = (
-        f"a run for {plan.connector} ({begun.direction}, {plan.to}) was begun at {rfc3339(begun.began_ms)} and not "
-        f"finished; done then: {done}; the connector was {begun.state}"
+        f"{begun.direction.words} of {plan.connector} (profile {plan.to}) was begun at {rfc3339(begun.began_ms)} and "
+        f"not finished; done then: {done}; the connector was {begun.state}"
     )
     return [Problem(codes.MOVE_UNFINISHED, message).as_warning()]
 

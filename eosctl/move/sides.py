@@ -5,7 +5,9 @@ Who answers is checked, never assumed: a worker's Kafka cluster, and its connect
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,13 +34,14 @@ from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedE
 from eosctl.foreign import arguments, shell_words
 from eosctl.group.modes import refuse_unreachable
 from eosctl.group.topics import find_config_topic
-from eosctl.move.journal import BegunMove, MoveStep, arriving_moves, journal_of_moves, read_moves
+from eosctl.move.journal import BegunMove, Moves, MoveStep, arriving_moves, journal_of_moves, read_moves
 from eosctl.plan import Plan
 from eosctl.ports import ConnectWorker
 from eosctl.state.expectations import require_expected
 from eosctl.state.journal import Journal, journal_of
 
 _LOOK_S = 5.0
+Kept = TypeVar("Kept")
 
 
 class Side(Struct, frozen=True):
@@ -129,36 +132,47 @@ def move_command(connector: str, *flags: str) -> str:
 def moved_connectors(app: App, cluster_id: str | None, names: Iterable[str]) -> Mapping[str, str]:
     """Return, of the connectors that a move has to do with, what to do with one that is at rest here.
 
-    It is not to be resumed: it runs in another group, or is on its way. Those of unreadable journals are left out.
+    It is not to be resumed: it runs in another group, or is on its way, or its journal can't be read.
     """
-    if cluster_id is None or app.target.group_id is None:
+    group_id = app.target.group_id
+    if cluster_id is None or group_id is None:
         return {}
-    fixes = {}
-    try:
-        on_the_way = arriving_moves(app, cluster_id, app.target.group_id)
-        for name in names:
-            moves = read_moves(journal_of_moves(app, name, cluster_id=cluster_id))
-            there = moves.there
-            if moves.unfinished is not None or name in on_the_way:
-                fixes[name] = "Do not start it: a move of it is not over, as `move_unfinished` says."
-            elif there is not None:
-                fixes[name] = (
-                    f"It has moved to group {there.group_id} (profile {there.to}). Do not start it here; "
-                    f"`{move_command(name, '--delete')}` deletes it, `{move_command(name, '--back')}` brings it back."
-                )
-    except EosctlError:
-        pass
+    fixes = dict[str, str]()
+    on_the_way, unread_of_all = _or_unread(
+        partial(arriving_moves, app, cluster_id, group_id), dict[str, tuple[Moves, Journal]]()
+    )
+    for name in names:
+        journal = journal_of_moves(app, name, cluster_id=cluster_id)
+        moves, unread = _or_unread(partial(read_moves, journal), Moves())
+        there = moves.there
+        if moves.unfinished is not None or name in on_the_way:
+            fixes[name] = "Do not start it: a move of it is not over, as `move_unfinished` says."
+        elif there is not None:
+            fixes[name] = (
+                f"It has moved to group {there.group_id} (profile {there.to}). Do not start it here; "
+                f"`{move_command(name, '--delete')}` deletes it, `{move_command(name, '--back')}` brings it back."
+            )
+        elif (error := unread or unread_of_all) is not None:
+            fixes[name] = f"Whether a move has taken it to another group is not known: {error.message}. {error.hint}"
     return fixes
 
 
+def _or_unread(read: Callable[[], Kept], otherwise: Kept) -> tuple[Kept, EosctlError | None]:
+    """Return what journals have; `otherwise`, and the error, where they can't be read."""
+    try:
+        return read(), None
+    except EosctlError as exc:
+        return otherwise, exc
+
+
 def prepare_resume(app: App, connector: str) -> Plan:
-    """Return the plan to resume a connector here; raise RefusedError if a move has taken it to another group."""
+    """Return the plan to resume a connector here; raise RefusedError if a move may have taken it to another group."""
     plan = prepare_change(app, connector, Verb.RESUME)
     fix = moved_connectors(app, named_cluster_id(app), [connector]).get(connector)
     if fix is not None:
         raise RefusedError(
-            f"{connector} has moved to another group, or is on its way: resumed here, it could run twice; nothing was "
-            "changed",
+            f"{connector} may run in another group, or be on its way there: resumed here, it could run twice; nothing "
+            "was changed",
             hint=fix,
         )
     return plan

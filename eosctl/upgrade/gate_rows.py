@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from eosctl.core.allowances import Waiver
 from eosctl.foreign import printable
@@ -29,9 +29,21 @@ class OpenGatePart(GatePart):
     status: Annotated[Literal["fail", "unknown"], "Whether the gate fails."]
 
 
+Part = TypeVar("Part", bound=GatePart)
+
+
 def gate_part(gate: Gate) -> GatePart:
     """Return the gate as a document has it."""
-    return GatePart(
+    return _part(GatePart, gate)
+
+
+def open_gates(gates: Iterable[Gate]) -> list[OpenGatePart]:
+    """Return the gates that do not pass."""
+    return [_part(OpenGatePart, gate) for gate in gates if gate.status != "pass"]
+
+
+def _part(kind: type[Part], gate: Gate) -> Part:
+    return kind(
         id=str(gate.id),
         status=gate.status,
         evidence=gate.evidence,
@@ -39,22 +51,6 @@ def gate_part(gate: Gate) -> GatePart:
         stops_apply=gate.stops_apply,
         accepted=gate.accepted,
     )
-
-
-def open_gates(gates: Iterable[Gate]) -> list[OpenGatePart]:
-    """Return the gates that do not pass."""
-    return [
-        OpenGatePart(
-            id=str(gate.id),
-            status=gate.status,
-            evidence=gate.evidence,
-            fix=gate.fix,
-            stops_apply=gate.stops_apply,
-            accepted=gate.accepted,
-        )
-        for gate in gates
-        if gate.status != "pass"
-    ]
 
 
 def gate_lines(gates: Sequence[GatePart]) -> Iterable[str]:

@@ -23,7 +23,9 @@ THERE = ClientSettings(("there:9092",))
 
 
 def given(app: App, offsets: str) -> GivenOffsets:
-    return gather_given(app, offsets, connector="c", stdin=io.BytesIO())
+    found = gather_given(app, offsets, connector="c", stdin=io.BytesIO())
+    assert found is not None
+    return found
 
 
 def offsets_in(found: GivenOffsets) -> dict[bytes, bytes | None]:

@@ -146,6 +146,18 @@ class Kill:
             raise self.error()
 
 
+def once(happens: Callable[[], object]) -> Callable[[Call], None]:
+    """What a fake calls, and does only the first time."""
+    done: list[Call] = []
+
+    def callback(call: Call) -> None:
+        if not done:
+            done.append(call)
+            happens()
+
+    return callback
+
+
 def worth_a_kill(kill: Kill, run: Callable[[], object], left: Callable[[], object]) -> list[int]:
     """The ticks of an undisturbed `run` since whose predecessor something has changed of what is `left`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,23 +21,11 @@ from eosctl.move.plan import MoveRequest
 from eosctl.move.rows import CONNECTORS_MOVE_PLAN
 from eosctl.move.sides import look_at_side, prepare_resume, require_at_rest
 from tests.fakes.connect_worker import FakeConnectWorker
-from tests.fakes.faults import Call
+from tests.fakes.faults import Call, once
 from tests.fakes.moving import NAME, OUT, OWN, PARTITION, PROFILE, MovingWorld, move, outcomes, while_stopped
 from tests.move.test_move_kinds import add, several
 
 BACK, DELETE = Direction.BACK, Direction.DELETE
-
-
-def once(happens: Callable[[], object]) -> Callable[[Call], None]:
-    """What a fake calls, and does only the first time."""
-    done: list[Call] = []
-
-    def callback(call: Call) -> None:
-        if not done:
-            done.append(call)
-            happens()
-
-    return callback
 
 
 def run_here_for_a_while(world: MovingWorld) -> None:
@@ -309,3 +296,14 @@ def test_what_has_moved_is_not_resumed_here(app: App, world: MovingWorld) -> Non
     assert "--back" in str(refused.value.hint)
     assert move(app, BACK).exit_code is ExitCode.OK
     assert prepare_resume(app, NAME).apply is None, "it runs here again"
+
+
+def test_where_a_journal_of_moves_cannot_be_read_nothing_is_resumed(app: App, world: MovingWorld) -> None:
+    """It counted as no move."""
+    while_stopped(world)
+    assert move(app).exit_code is ExitCode.OK
+    path = look_at_side(app, NAME).journal().path
+    path.write_text(path.read_text().replace('"direction": "there"', '"direction": "elsewhere"'))
+    with pytest.raises(RefusedError) as refused:
+        prepare_resume(app, NAME)
+    assert str(path) in str(refused.value.hint)

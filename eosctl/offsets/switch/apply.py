@@ -11,11 +11,10 @@ from functools import partial
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
 from eosctl.connectors.look import PAUSED, RUNNING, ConnectorNow, describe_store, look_at, topic_of
-from eosctl.connectors.waiting import POLL_S, await_connector, await_state
+from eosctl.connectors.waiting import await_connector, await_state, let_restart_show
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.views import live
 from eosctl.core.wording import counted
-from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError, StalePlanError
 from eosctl.fence.connect import stop_and_fence
 from eosctl.foreign import shell_word
@@ -44,7 +43,6 @@ from eosctl.ports import ConnectWorker
 from eosctl.report import Report
 from eosctl.state.journal import Note, Step, Work, carry_out
 
-_RESTART_SHOWS_S = 3.0
 _MERGE_ROUNDS = 5
 _GOES_ON = "Run the same command again: it goes on from here. --timeout is per step."
 
@@ -205,16 +203,10 @@ def _arrive(app: App, plan: SwitchPlan) -> tuple[ConnectorNow, str]:
 
 
 def _restart(app: App, plan: SwitchPlan) -> StepDone:
-    """Restart the tasks: below 3.9 a task with an unchanged config may keep the former topic (KAFKA-9228).
-
-    For a moment REST shows the tasks as they were before.
-    """
+    """Restart the tasks: below 3.9 a task with an unchanged config may keep the former topic (KAFKA-9228)."""
     commits = before_the_start(plan.tasks_app(app), plan.connector, topic_of(app, plan.target))
     _worker(app, plan).restart(plan.connector, only_failed=False)
-    soon = Deadline.after(min(_RESTART_SHOWS_S, app.deadline.remaining_s()), app.clock)
-    for _ in soon.rounds(POLL_S):
-        if set(_now(app, plan).tasks) != {plan.state}:
-            break
+    let_restart_show(app, plan.connector, plan.now.url, plan.state)
     now, outcome = _arrive(app, plan)
     return commits.watch(plan.tasks_app(app), len(now.tasks), outcome) if now.tasks else StepDone(outcome)
 

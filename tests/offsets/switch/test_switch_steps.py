@@ -18,20 +18,8 @@ from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore
 from eosctl.offsets.rows import MOST_ROWS
 from tests.fakes.broker_state import FakeTransaction
-from tests.fakes.faults import Call, KilledError
+from tests.fakes.faults import Call, KilledError, once
 from tests.fakes.switching import GLOBAL, NAME, OWN, URL, SwitchWorld, outcomes, switch
-
-
-def once(happens: Callable[[], object]) -> Callable[[Call], None]:
-    """What a fake calls, and does only the first time."""
-    done: list[Call] = []
-
-    def callback(call: Call) -> None:
-        if not done:
-            done.append(call)
-            happens()
-
-    return callback
 
 
 def test_a_merge_that_failed_changes_no_config(app: App, world: SwitchWorld) -> None:
