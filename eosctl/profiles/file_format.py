@@ -20,23 +20,23 @@ Values = Word | list[Word] | None
 class Connect(Struct, frozen=True):
     """The member `connect` of a profile: how workers are asked over REST."""
 
-    ca: Annotated[Word, "A file with the PEM CA certificates of the workers' REST API."] | UnsetType = UNSET
-    certificate: Annotated[Word, "A file with the PEM client certificate."] | UnsetType = UNSET
-    key: Annotated[Word, "A file with its PEM key, if that is another file."] | UnsetType = UNSET
-    username: Annotated[Word, "The user name for basic authentication."] | UnsetType = UNSET
+    ca: Annotated[Value, "A file with the PEM CA certificates of the workers' REST API."] | UnsetType = UNSET
+    certificate: Annotated[Value, "A file with the PEM client certificate."] | UnsetType = UNSET
+    key: Annotated[Value, "A file with its PEM key, if that is another file."] | UnsetType = UNSET
+    username: Annotated[Value, "The user name for basic authentication."] | UnsetType = UNSET
     trust_discovered: (
-        Annotated[Word, "true: also send credentials, configs and signatures to workers that were discovered."]
+        Annotated[Value, "true: also send credentials, configs and signatures to workers that were discovered."]
         | UnsetType
     ) = UNSET
-    key_password_env: Annotated[Word, "The variable that holds the password of the key."] | UnsetType = UNSET
-    key_password_file: Annotated[Word, "The file that holds it, with mode 0600."] | UnsetType = UNSET
-    key_password_command: Annotated[Word, "The command that prints it."] | UnsetType = UNSET
-    password_env: Annotated[Word, "The variable that holds the password of `username`."] | UnsetType = UNSET
-    password_file: Annotated[Word, "The file that holds it, with mode 0600."] | UnsetType = UNSET
-    password_command: Annotated[Word, "The command that prints it."] | UnsetType = UNSET
-    token_env: Annotated[Word, "The variable that holds the bearer token for workers."] | UnsetType = UNSET
-    token_file: Annotated[Word, "The file that holds it, with mode 0600."] | UnsetType = UNSET
-    token_command: Annotated[Word, "The command that prints it."] | UnsetType = UNSET
+    key_password_env: Annotated[Value, "The variable that holds the password of the key."] | UnsetType = UNSET
+    key_password_file: Annotated[Value, "The file that holds it, with mode 0600."] | UnsetType = UNSET
+    key_password_command: Annotated[Value, "The command that prints it."] | UnsetType = UNSET
+    password_env: Annotated[Value, "The variable that holds the password of `username`."] | UnsetType = UNSET
+    password_file: Annotated[Value, "The file that holds it, with mode 0600."] | UnsetType = UNSET
+    password_command: Annotated[Value, "The command that prints it."] | UnsetType = UNSET
+    token_env: Annotated[Value, "The variable that holds the bearer token for workers."] | UnsetType = UNSET
+    token_file: Annotated[Value, "The file that holds it, with mode 0600."] | UnsetType = UNSET
+    token_command: Annotated[Value, "The command that prints it."] | UnsetType = UNSET
 
 
 class ExpectedTarget(Struct, frozen=True):
@@ -54,7 +54,7 @@ class Profile(Struct, frozen=True):
     command_config: Annotated[Value, "A file of client settings: client.properties."] | UnsetType = UNSET
     client: (
         Annotated[
-            dict[str, Word] | None,
+            dict[str, Value] | None,
             "Client settings by their names in client.properties. A password is NAME_env, _file or _command.",
         ]
         | UnsetType

@@ -136,10 +136,11 @@ def mapping(value: object, where: str) -> Section:
 
 
 def strings(value: object, where: str) -> dict[str, str]:
-    """Convert a mapping of scalars to text; YAML's true becomes `true`, as in .properties files."""
+    """Convert a mapping to text as .properties files have it (`true`), without members that have no value."""
     return {
         str(key): str(item).lower() if isinstance(item, bool) else str(item)
         for key, item in mapping(value, where).items()
+        if item is not None
     }
 
 

@@ -12,8 +12,9 @@ from jsonschema import Draft202012Validator
 
 from eosctl.errors import InputFileError
 from eosctl.explain.kinds import all_kinds
+from eosctl.machine.files import NamedFiles
 from eosctl.profiles.file_format import Connect, Profile, config_schema
-from eosctl.profiles.sources import CONNECT_SECRETS, SECRET_SUFFIXES, check_profile, parse_config
+from eosctl.profiles.sources import CONNECT_SECRETS, SECRET_SUFFIXES, Sources, check_profile, parse_config
 from eosctl.target import DEFAULT_TOPICS
 from tests.conftest import Invoke
 from tests.profiles.test_profile_command import COMMENTED
@@ -33,6 +34,7 @@ FILES = {
     "anchors": "kept: &kept {group_id: g}\nprofiles: {a: {<<: *kept, client: {request.timeout.ms: 5000}}}\n",
     "numbers": "current: 5\nprofiles: {5: {group_id: 5, connect: {trust_discovered: true}, ignore: [a, b:c]}}\n",
     "nulls": "current:\nprofiles: {a: {connect_url: , client: , connect: , expect: {mode: }}, b: }\n",
+    "null members": "profiles: {a: {connect: {ca: , token_env: }, client: {ssl.ca.location: }}}\n",
 }
 WRONG: dict[str, dict[str, Any]] = {
     "unknown": {"bootstrap_servers": "a:1"},
@@ -60,6 +62,15 @@ def test_what_is_read_is_valid(name: str) -> None:
         file.profile(profile)
     document = yaml.safe_load(FILES[name])
     assert document is None or faults(document) == []
+
+
+def test_a_member_without_a_value_is_not_there() -> None:
+    """It used to be the text None: a file of that name was looked for."""
+    profile = parse_config(FILES["null members"], "null members").profile("a")
+    sources = Sources({}, {}, NamedFiles(), profile=profile, profile_origin="profile a")
+    assert sources.first("connect_ca", within="connect") is None
+    assert sources.secret("connect_token", within="connect") is None
+    assert sources.section("client") == {}
 
 
 @pytest.mark.parametrize("name", WRONG)
