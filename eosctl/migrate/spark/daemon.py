@@ -25,7 +25,7 @@ if __name__ == "__main__":
     sys.path[:] = without_zips(sys.path)
     from pyspark.daemon import manager
 
-    for needed in ("confluent_kafka", "eosctl.migrate.spark.job"):
+    for needed in ("confluent_kafka", "pyspark.worker", "eosctl.migrate.spark.job"):
         import_module(needed)
     gc.freeze()  # collecting garbage would make each process a copy of all this
     manager()

@@ -25,10 +25,11 @@ from typing import IO, Any
 
 import pyspark
 from msgspec import Struct
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import INPUT_CONVERTER, Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
+from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
 import eosctl
 from eosctl import errors
@@ -215,6 +216,7 @@ def spark_context(settings: SessionSettings) -> Iterator[SparkContext]:
 def _started(conf: SparkConf, log: IO[bytes], log_file: Path) -> tuple[Any, SparkContext]:
     """Start the JVM and its context; raises EosctlError if Spark does not start, with the reason from its log."""
     gateway, log_start = None, log.tell()
+    _without_numpy()
     try:
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
         return gateway, SparkContext(conf=conf, gateway=gateway)
@@ -224,6 +226,15 @@ def _started(conf: SparkConf, log: IO[bytes], log_file: Path) -> tuple[Any, Spar
         if isinstance(exc, Py4JError | PySparkException | ValueError | OSError):
             raise start_error(exc, log_file=log_file, log_start=log_start) from exc
         raise
+
+
+def _without_numpy() -> None:
+    """Keep py4j from asking at each call whether an argument is one of numpy: none is here.
+
+    To tell, pyspark 4.3 loads `pyspark.testing`, and so pandas where it is installed.
+    """
+    numpys = (NumpyArrayConverter, NumpyScalarConverter)
+    INPUT_CONVERTER[:] = [each for each in INPUT_CONVERTER if not isinstance(each, numpys)]
 
 
 def session_conf(settings: SessionSettings) -> dict[str, str]:
