@@ -88,8 +88,8 @@ class MigrationJob(Struct, frozen=True):
             hosts = ", ".join(host for host, each in apart.items() if each == why)
             raise UsageError(
                 f"{folder} {why} on {hosts}, where executors run; nothing was read",
-                hint="--snapshot-dir names a folder that this machine and all executors share, say on NFS. Let "
-                f"executors run as user {os.geteuid()}, as eosctl does: the folders that it makes are their owner's alone.",
+                hint="--snapshot-dir names a folder that this machine and all executors share, say on NFS. They "
+                f"must run as user {os.geteuid()}, as eosctl does: the folders that it makes are their owner's alone.",
             )
 
     def least_parts(self, records: int) -> int:
