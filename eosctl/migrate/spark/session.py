@@ -75,6 +75,7 @@ _DEATHS = {
     "ExecutorLostFailure": "an executor was lost, killed or for want of memory",
 }
 """Spark's words for a process that died instead of failing: its exceptions explain nothing."""
+_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
 
 
 def start_error(error: BaseException, *, log_file: Path, log_start: int) -> EosctlError:
@@ -117,6 +118,8 @@ def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
 
 
 def _cause(error: BaseException, text: str) -> str:
+    if missing := _NO_PROGRAM.search(text):
+        return f"executors have no program {missing[1]}; --conf spark.pyspark.python=PATH names their Python"
     lines: list[str] = _EXCEPTION_LINE.findall(text)
     ours = [line for line in lines if not line.startswith(_WRAPPERS)]
     deaths = [meaning for words, meaning in _DEATHS.items() if words in text]

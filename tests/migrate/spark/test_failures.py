@@ -56,11 +56,22 @@ Caused by: java.io.IOException: Connection refused: /127.0.0.1:1
 Caused by: io.netty.channel.AbstractChannel$AnnotatedConnectException: Connection refused: /127.0.0.1:1
 Caused by: java.net.ConnectException: Connection refused
 """
+NO_PYTHON = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 2 in stage 0.0 failed 4 times, most recent \
+failure: Lost task 2.3 in stage 0.0 (TID 9) (127.0.0.1 executor 1): java.io.IOException: Cannot run program \
+"/opt/venv/bin/python3": error=2, No such file or directory
+Caused by: java.io.IOException: error=2, No such file or directory
+"""
 
 
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
+        (
+            NO_PYTHON,
+            "executors have no program /opt/venv/bin/python3; --conf spark.pyspark.python=PATH names their Python "
+            "(task 2, tried 4 times)",
+        ),
         (
             NO_API_SERVER,
             "io.netty.channel.AbstractChannel$AnnotatedConnectException: Connection refused: /127.0.0.1:1",
