@@ -10,9 +10,22 @@ import argparse
 import time
 import tracemalloc
 
-from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally, plan_file_text, read_plan
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import replace
+
+from eosctl.core.offsets.migration import (
+    ConnectorRoute,
+    MigrationPlan,
+    PlannedTopic,
+    Tally,
+    plan_file_text,
+    read_plan,
+    writers_of,
+)
 from eosctl.core.offsets.views import Policy
 from eosctl.core.records import Bounds
+from eosctl.engine.write import QuotaPace, by_partition
 
 _NAME = "offsets-orders-{:05}-postgres-source"
 """Of a topic; the connector's is what follows the first dash."""
@@ -33,6 +46,7 @@ def main() -> None:
     arguments = parser.parse_args()
     plans(arguments.keys, arguments.topics)
     transactions(arguments.topics)
+    of_a_task(arguments.keys, arguments.topics, arguments.key_bytes, arguments.value_bytes)
     connections(arguments.brokers)
     files(arguments.keys)
     disk(arguments.keys, arguments.key_bytes + arguments.value_bytes)
@@ -100,6 +114,27 @@ def transactions(topics: int) -> None:
     for each in (1, 3, 7, 13, 25):
         record_bytes = 40 + topics * (2 + name_bytes + 4 + 4 * each)
         print(f"  {topics:,} x {each:2} | {record_bytes / 1e6:4.2f} MB | {record_bytes <= _TRANSACTION_RECORD_LIMIT}")
+
+
+def of_a_task(keys: int, topics: int, key_bytes: int, value_bytes: int) -> None:
+    """How many transactions a task needs, if none takes long: they grow, and have a limit of partitions."""
+    print("partitions of each of the topics | partitions that a task writes | its transactions")
+    parts = max(1, keys // _PART_RECORDS)
+    for each in (1, 3, 25):
+        plan = replace(planned(keys, topics, each), parts=tuple((number,) for number in range(parts)))
+        alone = writers_of(plan)
+        places = alone[0] if alone else [(topic.topic, one) for topic in plan.targets for one in range(each)]
+        dealt = np.arange(keys // parts) % len(places)
+        rows = pa.table(
+            {
+                "topic": pa.array([topic for topic, _partition in places]).take(dealt),
+                "partition": pa.array([partition for _topic, partition in places]).take(dealt),
+                "key": pa.repeat(bytes(key_bytes), len(dealt)),
+                "value": pa.repeat(bytes(value_bytes), len(dealt)),
+            }
+        )
+        pieces = QuotaPace(lambda: 0.0).pieces(by_partition(rows))
+        print(f"  {each:2} | {len(places):,} | {sum(1 for _piece in pieces)}", flush=True)
 
 
 def connections(brokers: int) -> None:

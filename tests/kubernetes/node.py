@@ -24,6 +24,7 @@ from eosctl.sandbox.servers.launcher import Launcher
 from eosctl.sandbox.servers.process import Node as Process
 from eosctl.sandbox.stack import Stack
 from tests.kubernetes.control_plane import ApiError, ControlPlane
+from tests.kubernetes.executors import is_executor, start_executor
 from tests.kubernetes.programs import file_in, is_program, start_program
 
 NAME, ADDRESS, PORT = "node-1", "127.0.0.1", 8083
@@ -149,9 +150,11 @@ class KubeNode(threading.Thread):
     def _start(self, pod: Mapping[str, Any], address: str) -> _Running:
         if pod["metadata"]["name"] in self.broken:
             return _Running(address, broken=True)
-        if is_program(pod):
+        if is_program(pod) or is_executor(pod):
             home = self._home(pod)
             home.mkdir(parents=True)
+            if is_executor(pod):
+                return _Running(address, program=start_executor(self.plane, pod, address, home))
             return _Running(address, program=start_program(self.plane, pod, home))
         return _Running(address, self._start_worker(pod, address))
 

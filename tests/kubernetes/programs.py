@@ -28,7 +28,7 @@ def is_program(pod: Mapping[str, Any]) -> bool:
 def start_program(plane: ControlPlane, pod: Mapping[str, Any], folder: Path) -> subprocess.Popen[bytes]:
     """Starts it; `folder` is the pod's, and gets its output as `log.txt`."""
     (container,) = pod["spec"]["containers"]
-    volumes = {each["name"]: _volume(plane, pod, each, folder) for each in pod["spec"]["volumes"]}
+    volumes = {each["name"]: volume_of(plane, pod, each, folder) for each in pod["spec"]["volumes"]}
     places = {each["mountPath"]: volumes[each["name"]] for each in container["volumeMounts"]}
     kubectl = folder / "bin" / "kubectl"
     kubectl.parent.mkdir()
@@ -38,9 +38,9 @@ def start_program(plane: ControlPlane, pod: Mapping[str, Any], folder: Path) -> 
         "PATH": f"{kubectl.parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder),
         "KUBECONFIG": str(_account(plane, pod, folder)),
-        **{each["name"]: _here(each["value"], places) for each in container["env"]},
+        **{each["name"]: here(each["value"], places) for each in container["env"]},
     }
-    words = [sys.executable, "-m", PROGRAM, *(_here(word, places) for word in container["args"])]
+    words = [sys.executable, "-m", PROGRAM, *(here(word, places) for word in container["args"])]
     with (folder / "log.txt").open("wb") as log:
         return subprocess.Popen(
             words, cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -55,15 +55,19 @@ def file_in(plane: ControlPlane, pod: Mapping[str, Any], path: str) -> str:
     return str(_get(plane, pod, f"configmaps/{configmap}")["data"][name])
 
 
-def _volume(plane: ControlPlane, pod: Mapping[str, Any], volume: Mapping[str, Any], folder: Path) -> Path:
+def volume_of(plane: ControlPlane, pod: Mapping[str, Any], volume: Mapping[str, Any], folder: Path) -> Path:
+    """The folder that a volume of a pod is; `folder` is the pod's."""
+    if "hostPath" in volume:
+        return Path(volume["hostPath"]["path"])
     if "persistentVolumeClaim" in volume:
         claim = _get(plane, pod, f"persistentvolumeclaims/{volume['persistentVolumeClaim']['claimName']}")
         bound = plane.api("GET", f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}")
         return Path(bound["spec"]["hostPath"]["path"])
     place = folder / str(volume["name"])
     place.mkdir()
-    for name, text in _get(plane, pod, f"configmaps/{volume['configMap']['name']}")["data"].items():
-        (place / name).write_text(text)
+    if "configMap" in volume:
+        for name, text in _get(plane, pod, f"configmaps/{volume['configMap']['name']}")["data"].items():
+            (place / name).write_text(text)
     return place
 
 
@@ -80,7 +84,8 @@ def _account(plane: ControlPlane, pod: Mapping[str, Any], folder: Path) -> Path:
     return path
 
 
-def _here(word: str, places: Mapping[str, Path]) -> str:
+def here(word: str, places: Mapping[str, Path]) -> str:
+    """A path in a container, as it is on this machine; `places` are the folders of what is mounted there."""
     for place, folder in places.items():
         if word == place or word.startswith(f"{place}/"):
             return f"{folder}{word.removeprefix(place)}"

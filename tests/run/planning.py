@@ -64,6 +64,7 @@ _WITH = {
     "stack and a Spark of their own": "stack+warm and a Spark of their own",
     "a Spark of their own": "short ones",
     "plane+stack": "node+plane+stack",
+    "node+plane+stack and a Spark of their own": "node+plane+stack",
     "operators+plane+stack": "node+plane+stack",
     "release": "newest_stack",
     "newest_stack+release": "newest_stack",

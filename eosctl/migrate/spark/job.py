@@ -8,6 +8,7 @@ and no SQL runs. The stages return plain values; `eosctl.migrate.plan` decides w
 from __future__ import annotations
 
 import heapq
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain
@@ -83,9 +84,12 @@ class MigrationJob(Struct, frozen=True):
         with self._stage("looking whether all executors share the snapshot folder"):
             apart = hosts_without(self.context, folder, tasks=2 * self.context.defaultParallelism)
         if apart:
+            why = min(apart.values())
+            hosts = ", ".join(host for host, each in apart.items() if each == why)
             raise UsageError(
-                f"{folder} is not the same folder on {', '.join(apart)}, where executors run; nothing was read",
-                hint="--snapshot-dir names a folder that this machine and all executors share, say on NFS.",
+                f"{folder} {why} on {hosts}, where executors run; nothing was read",
+                hint="--snapshot-dir names a folder that this machine and all executors share, say on NFS. They "
+                f"must run as user {os.geteuid()}, as eosctl does: the folders that it makes are their owner's alone.",
             )
 
     def least_parts(self, records: int) -> int:

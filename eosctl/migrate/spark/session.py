@@ -53,7 +53,7 @@ def spark_class_archive(folder: Path, *, java_home: Path | None, work_dir: Path)
     )
 
 
-_EXCEPTION_LINE = re.compile(r"^(?:Caused by: )?([\w.]*(?:Error|Exception)\b.*)$", re.MULTILINE)
+_EXCEPTION_LINE = re.compile(r"^(?:Caused by: |: )?([\w.$]*(?:Error|Exception)\b.*)$", re.MULTILINE)
 _TELLING = re.compile(r"\bError\b|Exception\b|Unrecognized|Invalid|Could not|not found|cannot|unable to", re.IGNORECASE)
 _OF_NO_USE = re.compile(
     r"\s+at |WARNING: |\S+ \S+ WARN |NOTE: |Picked up |Error occurred during init"
@@ -70,12 +70,13 @@ _NEXT: dict[type[EosctlError], str] = {
     UnreachableError: "Can the executors reach the brokers, at the addresses that they advertise? ",
 }
 _TASK = re.compile(r"Task (\d+) in stage \S+ failed (\d+) times")
-_WRAPPERS = ("org.apache.spark", "java.", "py4j.", "pyspark.")
+_WRAPPERS = ("org.apache.spark", "java.", "py4j.", "pyspark.", "io.fabric8.")
 _DEATHS = {
     "Python worker exited unexpectedly": "the Python process of a task died, killed or for want of memory",
     "ExecutorLostFailure": "an executor was lost, killed or for want of memory",
 }
 """Spark's words for a process that died instead of failing: its exceptions explain nothing."""
+_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
 
 
 def start_error(error: BaseException, *, log_file: Path, log_start: int) -> EosctlError:
@@ -118,6 +119,8 @@ def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
 
 
 def _cause(error: BaseException, text: str) -> str:
+    if missing := _NO_PROGRAM.search(text):
+        return f"executors have no program {missing[1]}; --conf spark.pyspark.python=PATH names their Python"
     lines: list[str] = _EXCEPTION_LINE.findall(text)
     ours = [line for line in lines if not line.startswith(_WRAPPERS)]
     deaths = [meaning for words, meaning in _DEATHS.items() if words in text]
@@ -176,12 +179,23 @@ class SessionSettings(Struct, frozen=True):
         """Return where Spark runs: the user's own `conf` may name another master."""
         return self.conf.get("spark.master", self.master)
 
+    def is_local(self) -> bool:
+        """Tell whether tasks run on this machine, in processes of this one's JVM."""
+        master = self.effective_master()
+        return master == "local" or master.startswith("local[")
+
+    def lacks_classes(self) -> bool:
+        """Tell whether classes should be loaded for the archive by a rehearsal.
+
+        On a cluster none is tried: executors do not see this machine's folders.
+        """
+        archive = self.class_archive()
+        return archive is not None and archive.kept() is None and self.is_local()
+
     def runs_installed(self) -> bool:
         """Tell whether tasks find the installed pyspark and eosctl: on this machine, with the same Python."""
-        master = self.effective_master()
-        is_here = master == "local" or master.startswith("local[")
         is_unzipped = Path(pyspark.__file__).is_file()  # spark-submit puts Spark's own pyspark.zip before the installed
-        return is_here and is_unzipped and "spark.pyspark.python" not in self.conf
+        return self.is_local() and is_unzipped and "spark.pyspark.python" not in self.conf
 
 
 @contextmanager
@@ -221,11 +235,14 @@ def _started(conf: SparkConf, log: IO[bytes], log_file: Path) -> tuple[Any, Spar
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
         return gateway, SparkContext(conf=conf, gateway=gateway)
     except BaseException as exc:
+        told = None
+        if isinstance(exc, Py4JError | PySparkException | ValueError | OSError):
+            told = start_error(exc, log_file=log_file, log_start=log_start)  # the JVM has the words: it ends later
         if gateway is not None:
             _end_jvm(gateway)
-        if isinstance(exc, Py4JError | PySparkException | ValueError | OSError):
-            raise start_error(exc, log_file=log_file, log_start=log_start) from exc
-        raise
+        if told is None:
+            raise
+        raise told from exc
 
 
 def _without_numpy() -> None:

@@ -13,6 +13,7 @@ runs on executors. The numbers are only for people to look at: nothing depends o
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shutil
 import time
@@ -127,27 +128,35 @@ def fresh_folder(folder: Path) -> Path:
     return folder
 
 
-def hosts_without(context: SparkContext, folder: Path, *, tasks: int) -> list[str]:
-    """Return the hosts where a task does not find in `folder` the file that this process has just put there.
+def hosts_without(context: SparkContext, folder: Path, *, tasks: int) -> dict[str, str]:
+    """Return the hosts where a task does not find in `folder` the file that this process has just put there, and why.
 
-    A folder of the same name is not the same folder: each task returns the file's content.
+    A folder of the same name is not the same folder: each task compares the file's content.
     """
     token = uuid4().hex
     file = folder / f".shared-{token}"
     make_folder(folder)
     write_whole(file, lambda draft: draft.write(token.encode()), synced=False)
 
-    def look(_number: int) -> tuple[str, str | None]:
-        found = None
-        with suppress(OSError):
-            found = file.read_text()
-        return platform.node(), found
+    def look(_number: int) -> tuple[str, str]:
+        return platform.node(), why_not_shared(file, token)
 
     try:
         seen = run_tasks(context, tasks, look)
     finally:
         file.unlink(missing_ok=True)
-    return sorted({host for host, found in seen if found != token})
+    return {host: why for host, why in sorted(seen) if why}
+
+
+def why_not_shared(file: Path, content: str) -> str:
+    """Return why `file` is not the one with this content, for people to read; "" if it is."""
+    try:
+        found = file.read_text()
+    except PermissionError as exc:
+        return f"can't be read by user {os.geteuid()} ({exc.strerror})"
+    except OSError:
+        found = None
+    return "" if found == content else "is not the same folder"
 
 
 def land_bins(

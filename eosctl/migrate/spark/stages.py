@@ -21,6 +21,14 @@ EXECUTOR_PATIENCE_S = 120.0
 """How long a stage waits for the first executor: a cluster may have to start a machine for it, or never start one."""
 
 _LOOK_EVERY_S = 0.5
+_NO_WORKERS = (
+    "Has the cluster workers, and cores and memory to spare? `--conf spark.cores.max=N` and `--conf "
+    "spark.executor.memory=512m` ask for less."
+)
+_NO_PODS = (
+    "`kubectl describe pod --selector spark-role=executor` says what its pods wait for, and spark.log beside the "
+    "snapshot folder what the API server refused. Pods must reach spark.driver.host."
+)
 
 OnProgress = Callable[[str, int | None, int | None, str], None]
 """Called with the first fields of an `Event`: the activity, how many are done, of how many, and the unit."""
@@ -48,7 +56,7 @@ def watched_stage(
             yield
     except (KeyboardInterrupt, Py4JError, PySparkException) as exc:
         if watch.gave_up.is_set():
-            raise watch.no_executor() from exc
+            raise no_executor(doing, str(context.master), executor_patience_s) from exc
         if not _was_interrupted(exc):
             raise spark_error(exc, doing) from exc
         with suppress(Py4JError):  # the call that was cut off may have taken the connection along
@@ -117,13 +125,13 @@ class _Watch:
         known = [stage for stage in stages if stage is not None]
         return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
 
-    def no_executor(self) -> DeadlineError:
-        """Return the error for a stage that was given up."""
-        return DeadlineError(
-            f"{self.doing}: no executor came to Spark master {self.context.master} within {self.patience_s:g} s",
-            hint="Has the cluster workers, and cores and memory to spare? `--conf spark.cores.max=N` and `--conf "
-            "spark.executor.memory=512m` ask for less.",
-        )
+
+def no_executor(doing: str, master: str, patience_s: float) -> DeadlineError:
+    """Return the error for a stage that was given up."""
+    return DeadlineError(
+        f"{doing}: no executor came to Spark master {master} within {patience_s:g} s",
+        hint=_NO_PODS if master.startswith("k8s://") else _NO_WORKERS,
+    )
 
 
 def _was_interrupted(error: BaseException | None) -> bool:

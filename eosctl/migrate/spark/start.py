@@ -109,7 +109,6 @@ def spark_job(
             job = MigrationJob(context, client, on_progress, others)
             job.require_shared(snapshots.resolve())
             yield job
-            archive = settings.class_archive()
-            if archive is not None and archive.kept() is None:
+            if settings.lacks_classes():
                 on_progress("keeping Spark's classes, once, to start faster the next time", None, None, "")
                 rehearse(MigrationJob(context, None), work / "rehearsal")

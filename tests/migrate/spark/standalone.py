@@ -58,12 +58,13 @@ class Standalone:
         """The pids of the executors that run."""
         return sorted(each.pid for each in _processes() if each.group in self.workers and _EXECUTOR in each.command())
 
-    def tasks(self, executor: int) -> list[int]:
-        """The pids of the Python processes that run the tasks of an executor."""
-        children = defaultdict(list)
-        for each in _processes():
-            children[each.parent].append(each.pid)
-        return [task for daemon in children[executor] for task in children[daemon]]
+
+def tasks_of(executor: int) -> list[int]:
+    """The pids of the Python processes that run the tasks of an executor."""
+    children = defaultdict(list)
+    for each in _processes():
+        children[each.parent].append(each.pid)
+    return [task for daemon in children[executor] for task in children[daemon]]
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,17 @@ def test_one_that_the_jvm_was_killed_over_is_not_kept(tmp_path: Path, java_home:
     assert archive.kept() is None
 
 
+def test_no_rehearsal_on_a_cluster(tmp_path: Path, java_home: Path) -> None:
+    """Its executors were asked for files in a folder of this machine, and left others in theirs."""
+    assert settings(tmp_path, java_home).lacks_classes()
+    assert not settings(tmp_path, java_home, **{"spark.master": "k8s://https://host:6443"}).lacks_classes()
+    archive = settings(tmp_path, java_home).class_archive()
+    assert archive is not None
+    archive.draft.write_text("classes")
+    archive.keep()
+    assert not settings(tmp_path, java_home).lacks_classes()
+
+
 @pytest.mark.parametrize("name", ["spark.driver.extraJavaOptions", "spark.driver.extraClassPath"])
 def test_a_user_who_decides_what_is_loaded(name: str, tmp_path: Path, java_home: Path) -> None:
     assert settings(tmp_path, java_home, **{name: "-Dx=y"}).class_archive() is None

@@ -16,6 +16,7 @@ from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, Unreac
 from eosctl.kafka.topics.pieces import read_pieces
 from eosctl.migrate.spark.job import MigrationJob
 from eosctl.migrate.spark.session import spark_context, spark_error, start_error
+from eosctl.migrate.spark.stages import no_executor
 from tests.quick_spark import quick_settings
 
 PYTHON_IN_JAVA = """An error occurred while calling o61.collectToPython.
@@ -46,11 +47,35 @@ the running tasks) Reason: worker lost: 127.0.0.1:41567
 Driver stacktrace:
 \tat org.apache.spark.scheduler.DAGScheduler.$anonfun$abortStage$3(DAGScheduler.scala:4568)
 """
+NO_API_SERVER = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
+: org.apache.spark.SparkException: External scheduler cannot be instantiated
+\tat org.apache.spark.SparkContext$.createTaskScheduler(SparkContext.scala:1)
+Caused by: io.fabric8.kubernetes.client.KubernetesClientException: An error has occurred.
+\tat io.fabric8.kubernetes.client.KubernetesClientException.launderThrowable(KubernetesClientException.java:129)
+Caused by: java.io.IOException: Connection refused: /127.0.0.1:1
+Caused by: io.netty.channel.AbstractChannel$AnnotatedConnectException: Connection refused: /127.0.0.1:1
+Caused by: java.net.ConnectException: Connection refused
+"""
+NO_PYTHON = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 2 in stage 0.0 failed 4 times, most recent \
+failure: Lost task 2.3 in stage 0.0 (TID 9) (127.0.0.1 executor 1): java.io.IOException: Cannot run program \
+"/opt/venv/bin/python3": error=2, No such file or directory
+Caused by: java.io.IOException: error=2, No such file or directory
+"""
 
 
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
+        (
+            NO_PYTHON,
+            "executors have no program /opt/venv/bin/python3; --conf spark.pyspark.python=PATH names their Python "
+            "(task 2, tried 4 times)",
+        ),
+        (
+            NO_API_SERVER,
+            "io.netty.channel.AbstractChannel$AnnotatedConnectException: Connection refused: /127.0.0.1:1",
+        ),
         (PYTHON_IN_JAVA, "RuntimeError: no records for 60 s, still to read: t-0 up to offset 5 (task 0)"),
         (KILLED, "the Python process of a task died, killed or for want of memory (task 1, tried 4 times)"),
         (LOST, "an executor was lost, killed or for want of memory (task 0, tried 4 times)"),
@@ -100,6 +125,14 @@ def test_what_a_client_meets_with_on_an_executor_keeps_its_exit_code(
     assert type(spark_error(ValueError(lost), "writing")) is UnreachableError
 
 
+def test_nobody_came() -> None:
+    """On Kubernetes `spark.cores.max` asks for nothing, and pods may wait for an image."""
+    pods, workers = (no_executor("reading", master, 120.0) for master in ("k8s://https://a:6443", "spark://a:7077"))
+    assert pods.message == "reading: no executor came to Spark master k8s://https://a:6443 within 120 s"
+    assert "kubectl describe pod" in str(pods.hint)
+    assert "spark.cores.max" in str(workers.hint)
+
+
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # pyspark loses the pipe to that JVM
 def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
@@ -108,6 +141,15 @@ def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
     settings.log_file.write_text("Error: of a run before\n")
     told = r"^starting Spark failed: Could not find agent library nosuch on the library path"
     with pytest.raises(EosctlError, match=told), spark_context(settings):
+        pytest.fail("it started")
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_context_that_its_jvm_refuses_says_why(tmp_path: Path) -> None:
+    """The JVM was ended first and asked for its words then: `unexpected ConnectionRefusedError`."""
+    told = "^starting Spark failed in Spark: org.apache.spark.SparkException: .*Could not parse Master URL: 'local.x.'"
+    with pytest.raises(EosctlError, match=told), spark_context(quick_settings(tmp_path, master="local[x]")):
         pytest.fail("it started")
 
 

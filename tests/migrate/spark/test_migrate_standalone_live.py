@@ -30,7 +30,7 @@ from eosctl.errors import ExitCode
 from tests.migrate.spark.cluster import PARTITIONS, Cluster
 from tests.migrate.spark.driver import kill_driver
 from tests.migrate.spark.event_log import at_each_stage, logged_in, lost_tasks, speculative_tasks, stages
-from tests.migrate.spark.standalone import BIN, Standalone, standalone
+from tests.migrate.spark.standalone import BIN, Standalone, standalone, tasks_of
 from tests.migrate.spark.warm_jvm import WarmJvm
 from tests.sandbox_fixtures import wait_until
 
@@ -235,7 +235,7 @@ def _hold_up_a_writer(spark: Standalone, stage: str) -> None:
         return
     # a task may be short: the driver that was killed had written much of it
     first = wait_until(lambda: _busy(spark), what=f"an executor at work: {stage}", poll_s=0.01)[0]
-    tasks = spark.tasks(first)
+    tasks = tasks_of(first)
     for task in tasks:
         os.kill(task, signal.SIGSTOP)
     try:
@@ -253,7 +253,7 @@ def _everything(cluster: Cluster) -> list[str]:
 
 def _busy(spark: Standalone) -> list[int]:
     """The executors that run tasks."""
-    return [executor for executor in spark.executors() if spark.tasks(executor)]
+    return [executor for executor in spark.executors() if tasks_of(executor)]
 
 
 def _as_undisturbed(cluster: Cluster, migrated: subprocess.CompletedProcess[str]) -> Any:

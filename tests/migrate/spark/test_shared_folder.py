@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import platform
 from pathlib import Path, PosixPath
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from eosctl.migrate.spark.snapshots import hosts_without
+from eosctl.migrate.spark.snapshots import hosts_without, why_not_shared
 
 pytestmark = pytest.mark.spark
 
@@ -22,10 +24,24 @@ class ElsewhereOnExecutors(PosixPath):
 
 
 def test_a_shared_folder_is_seen_and_left_empty(spark: SparkSession, tmp_path: Path) -> None:
-    assert hosts_without(spark.sparkContext, tmp_path / "new", tasks=2) == []
+    assert hosts_without(spark.sparkContext, tmp_path / "new", tasks=2) == {}
     assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_a_folder_of_the_same_name_is_not_the_same(spark: SparkSession, tmp_path: Path) -> None:
     """The first stage found no files of the tasks, after it had read all of the source."""
-    assert hosts_without(spark.sparkContext, ElsewhereOnExecutors(tmp_path / "snapshots"), tasks=2) == [platform.node()]
+    apart = hosts_without(spark.sparkContext, ElsewhereOnExecutors(tmp_path / "snapshots"), tasks=2)
+    assert apart == {platform.node(): "is not the same folder"}
+
+
+class OfAnotherUser(PosixPath):
+    """A file in a folder that is its owner's alone."""
+
+    def read_text(self, *_words: Any, **_more: Any) -> str:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+
+def test_executors_of_another_user(tmp_path: Path) -> None:
+    """Spark's images run as user 185: eosctl said that the folder was another one."""
+    told = why_not_shared(OfAnotherUser(tmp_path / "x"), "token")
+    assert told == f"can't be read by user {os.geteuid()} (Permission denied)"
