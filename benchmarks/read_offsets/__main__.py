@@ -3,12 +3,14 @@
 The topic looks like an offsets topic of many connectors: 25 partitions, keys and values as Connect writes them, one
 record in five superseded, some tombstones, half of the records in transactions. `ConsoleConsumer` is told how many
 records there are and reads them to nowhere; eosctl folds them into the newest per key. Goals, as medians of paired
-ratios: eosctl at most 0.5 of ConsoleConsumer, read_committed at most 1.1 of read_uncommitted.
+ratios: eosctl at most 0.5 of ConsoleConsumer, read_committed at most 1.1 of read_uncommitted, and an export of records
+with a header each (a `traceparent`, as tracing adds it) at most 2 of one without.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import tempfile
@@ -27,7 +29,7 @@ from eosctl.machine.java import Java, require_java
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
-TOPIC = "connect-offsets"
+TOPIC, _WITH_HEADERS = "connect-offsets", "connect-offsets-traced"
 _SUPERSEDED_EVERY, _TOMBSTONE_EVERY, _TRANSACTION_SIZE = 5, 50, 1_000
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
@@ -45,6 +47,8 @@ def main() -> None:
         try:
             fill(stack.bootstrap_servers, arguments.records)
             contest(stack.bootstrap_servers, java, jars, records=arguments.records, runs=arguments.runs)
+            fill(stack.bootstrap_servers, arguments.records, topic=_WITH_HEADERS)
+            headers(stack.bootstrap_servers, records=arguments.records, runs=arguments.runs)
         finally:
             stack.down()
 
@@ -70,6 +74,15 @@ def contest(bootstrap: str, java: Java, jars: list[Path], *, records: int, runs:
     )  # fmt: skip
 
 
+def headers(bootstrap: str, *, records: int, runs: int) -> None:
+    """Records with a header each against those without."""
+    for name, more in (("newest of each key", ()), ("--all-records", ("--all-records",))):
+        wanted = [sys.executable, "-m", "eosctl", "offsets", "export", *more, "-b", bootstrap, "--store"]
+        traced, plain = [*wanted, _WITH_HEADERS], [*wanted, TOPIC]
+        print(f"\n{records:,} records with a header each, offsets export, {name} (goal 2)")
+        compare("with a header each", traced.copy, "without", plain.copy, runs=runs)
+
+
 def fill(
     bootstrap: str,
     count: int,
@@ -77,13 +90,14 @@ def fill(
     *,
     connectors: int = 40,
     per_batch: int = 10_000,
+    topic: str = TOPIC,
 ) -> None:
-    """Writes `count` records to the topic, the first half plainly, the second in transactions.
+    """Writes `count` records to a new topic, the first half plainly, the second in transactions.
 
     None are like those of so many sources with many tables. A batch has at most `per_batch` of them.
     """
     with KafkaTopicClient(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(120)) as store:
-        store.create(TOPIC, partitions=25, replication_factor=1, config={"cleanup.policy": "compact"})
+        store.create(topic, partitions=25, replication_factor=1, config={"cleanup.policy": "compact"})
     settings = {
         "bootstrap.servers": bootstrap,
         "partitioner": "murmur2",
@@ -94,8 +108,17 @@ def fill(
         "log_level": 0,
     }
     records, plain = records or records_of(count, connectors=connectors), Producer(settings)
+    traces = itertools.count()
+
+    def produce(producer: Producer, key: bytes, value: bytes | None) -> None:
+        if topic != _WITH_HEADERS:
+            producer.produce(topic, value, key)
+            return
+        trace = b"00-%032x-%016x-01" % ((next(traces),) * 2)
+        producer.produce(topic, value, key, headers={"traceparent": trace})
+
     for key, value in islice(records, count // 2):
-        plain.produce(TOPIC, key=key, value=value)
+        produce(plain, key, value)
         plain.poll(0)
     plain.flush(120)
     exact = Producer(settings | {"transactional.id": "benchmark-fill"})
@@ -103,7 +126,7 @@ def fill(
     for _start in range(count // 2, count, _TRANSACTION_SIZE):
         exact.begin_transaction()
         for key, value in islice(records, _TRANSACTION_SIZE):
-            exact.produce(TOPIC, key=key, value=value)
+            produce(exact, key, value)
         exact.commit_transaction(60)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ RECORDS = arrow_schema(
 )
 """Records as they were read. `nothing`: the value is a deletion (`is_nothing`); `hash` is murmur2 of the key, null for
 no key; `at_home`: the key is where Connect's producer puts it; `connector` is that of the key (`key_owner`), null for
-none. `timestamp_ms` is -1 for none, `headers` are as they lie in a record batch (`headers.headers_in`), null for
+none. `timestamp_ms` is -1 for none, `headers` are as they lie in a record batch (`heads.headers_in`), null for
 none."""
 
 LINES = arrow_schema(
@@ -196,3 +196,24 @@ def cut_column(cuts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8] | bytes)
     if cuts[0] < 0 or cuts[-1] > len(data) or not (cuts[1:] >= cuts[:-1]).all():
         raise ValueError("a part of a column lies outside of its bytes")
     return pa.Array.from_buffers(VALUES, len(cuts) - 1, [None, pa.py_buffer(cuts), pa.py_buffer(data)])
+
+
+def cut_columns(
+    ends: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]],
+    data: npt.NDArray[np.uint8] | bytes,
+) -> Iterator[pa.Array]:
+    """Yield a column for each of `ends`: the bytes of (first byte, end byte, size) of each row; a size below 0 is null.
+
+    The rows of all columns lie in `data` in order, those of a row one after the other. The bytes between them are
+    values of an array of Arrow, too: so it copies only the wanted ones. Raises ValueError as `cut_column` does.
+    """
+    count = len(ends[0][0])
+    cuts = np.empty(2 * len(ends) * count + 1, np.int64)
+    for number, (first, behind, _size) in enumerate(ends):
+        cuts[2 * number : -1 : 2 * len(ends)], cuts[2 * number + 1 :: 2 * len(ends)] = first, behind
+    cuts[-1] = ends[-1][1][-1]
+    whole = cut_column(cuts, data)
+    for number, (_first, _behind, size) in enumerate(ends):
+        rows = np.arange(2 * number, len(cuts) - 1, 2 * len(ends), dtype=np.int32)
+        is_null = size < 0
+        yield whole.take(pa.array(rows, mask=is_null if is_null.any() else None))

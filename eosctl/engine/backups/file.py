@@ -65,7 +65,7 @@ def record_lines(rows: pa.Table) -> bytes:
 
 def backup_lines(rows: pa.Table, *, cluster_id: str | None) -> bytes:
     """Return records as lines like `record_lines`, with `written`, the value that was written over each."""
-    written = _json_texts(one_array(rows["written"]))
+    written = json_texts(one_array(rows["written"]))
     return _lines(rows, ',"written":', *written, f',"cluster_id":{json.dumps(cluster_id)}}}\n')
 
 
@@ -81,7 +81,7 @@ def _lines(rows: pa.Table, *more: Piece) -> bytes:
     pieces = [
         _beginnings(batch["topic"], batch["partition"]),
         *_number("offset", batch["offset"]), *_number("timestamp_ms", batch["timestamp_ms"]),
-        ',"key":', *_json_texts(batch["key"]), ',"value":', *_json_texts(batch["value"]), headers, *more,
+        ',"key":', *json_texts(batch["key"]), ',"value":', *json_texts(batch["value"]), headers, *more,
     ]  # fmt: skip
     lines = pc.binary_join_element_wise(*_fewer(pieces), "")
     text: bytes = lines.buffers()[2].slice(0, pc.sum(pc.binary_length(lines)).as_py() or 0).to_pybytes()
@@ -118,7 +118,7 @@ def _number(name: str, numbers: pa.Array) -> list[Piece]:
     return [pc.if_else(known, pc.binary_join_element_wise(*pieces, ""), "")]
 
 
-def _json_texts(values: pa.Array) -> list[Piece]:
+def json_texts(values: pa.Array) -> list[Piece]:
     """Return `bytes_text` of a column.
 
     All at once, unless a value is not UTF-8 or has characters that JSON escapes by number.

@@ -21,12 +21,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct
 
-from eosctl.engine.columns import VALUES, cut_column, one_batch
-from eosctl.engine.reading.heads import HEAD, Batches, Integers, decompressed
+from eosctl.engine.columns import VALUES, cut_columns, one_batch
+from eosctl.engine.reading.heads import HEAD, Batches, Integers, decompressed, numbers_at
 from eosctl.errors import ProtocolError
 from eosctl.wire.log.batches import COMPRESSION, LOG_APPEND_TIME
-
-Bytes = npt.NDArray[np.uint8]
 
 PIECE = pa.schema(
     [
@@ -39,7 +37,7 @@ PIECE = pa.schema(
     ]
 )
 """Records of several partitions, each with the number of its own; those of a partition in the order of its log.
-`headers` are as they lie in the batch (`headers.headers_in`), null for none: they go where their record goes."""
+`headers` are as they lie in the batch (`heads.headers_in`), null for none: they go where their record goes."""
 
 _BYTES_AT_ONCE = 1 << 26
 _COMPRESSED_AT_ONCE = 1 << 18
@@ -182,7 +180,7 @@ class _Reading:
             at = rows[0]
             is_short = np.minimum(np.minimum(data[at], data[at + 1]), data[at + 2]) < 0x80  # of three bytes at most
             rows = rows[:, is_short]
-            length, behind = _numbers(data, rows[0])
+            length, behind = numbers_at(data, rows[0])
             rows[0] = behind + length
             rows = rows[:, (length >= _SHORTEST) & (data[behind] == 0) & (rows[0] < rows[3])]
         _groups, chosen = np.unique(rows[2], return_index=True)
@@ -194,7 +192,7 @@ class _Reading:
         found = list[Integers]()
         while len(at) >= _FEW:
             found.append(at)
-            length, behind = _numbers(self._data, at)
+            length, behind = numbers_at(self._data, at)
             at = behind + length
             if length.min() < 0 or (at > ends).any():
                 raise _not_filled()
@@ -216,7 +214,7 @@ class _Reading:
             elif more < 0x80:
                 at += ((byte & 0x7F | more << 7) >> 1) + 2
             else:
-                [length], [behind] = _numbers(self._data, np.array([at]))
+                [length], [behind] = numbers_at(self._data, np.array([at]))
                 if length < 0:
                     raise _not_filled()
                 at = int(behind + length)
@@ -227,21 +225,21 @@ class _Reading:
     def _rows(self, starts: Integers, of_rows: Integers) -> Piece:
         """Read the records that begin at `starts`, each with the row of its batch."""
         data, numbers, producers = self._data, self._numbers[of_rows], self._producers[of_rows]
-        length, at = _numbers(data, starts)
+        length, at = numbers_at(data, starts)
         end = at + length
-        time_ms, at = _numbers(data, at + 1)  # behind the attributes, of which none is used
-        offset, at = _numbers(data, at)
+        time_ms, at = numbers_at(data, at + 1)  # behind the attributes, of which none is used
+        offset, at = numbers_at(data, at)
         offset += self._bases[of_rows]
-        key_size, key = _numbers(data, at)
-        value_size, value = _numbers(data, key_end := key + np.maximum(key_size, 0))
-        count, behind = _numbers(data, value_end := value + np.maximum(value_size, 0))
+        key_size, key = numbers_at(data, at)
+        value_size, value = numbers_at(data, key_end := key + np.maximum(key_size, 0))
+        count, behind = numbers_at(data, value_end := value + np.maximum(value_size, 0))
         cuts = [(key, key_end, key_size), (value, value_end, value_size)]
         if count.any():
             cuts.append((value_end, end, np.sign(count) - 1))
             behind = np.where(count > 0, end, behind)  # what is there is looked at where it is wanted
         if not np.array_equal(behind, end):
             raise ValueError("a record is longer or shorter than what it has")
-        keys, values, *rest = self._cut(cuts)
+        keys, values, *rest = cut_columns(cuts, self._raw)
         [headers] = rest or [pa.nulls(len(starts), VALUES)]
         times = pa.array(self._times(of_rows, time_ms))
         columns = pa.RecordBatch.from_arrays(
@@ -257,44 +255,9 @@ class _Reading:
         times: Integers = self._base_ms[of_rows] + deltas
         return np.where(self._is_stamped[of_rows], self._stamp_ms[of_rows], times) if self._is_stamped.any() else times
 
-    def _cut(self, ends: Sequence[tuple[Integers, Integers, Integers]]) -> Iterator[pa.Array]:
-        """Yield the bytes of (first byte, end byte, size) per record, for each of `ends`; a size below 0 is null.
-
-        The bytes between them are values of an array of Arrow, too: so it copies only the wanted ones.
-        """
-        count = len(ends[0][0])
-        cuts = np.empty(2 * len(ends) * count + 1, np.int64)
-        for number, (first, behind, _size) in enumerate(ends):
-            cuts[2 * number : -1 : 2 * len(ends)], cuts[2 * number + 1 :: 2 * len(ends)] = first, behind
-        cuts[-1] = ends[-1][1][-1]
-        whole = cut_column(cuts, self._raw)
-        for number, (_first, _behind, size) in enumerate(ends):
-            rows = np.arange(2 * number, len(cuts) - 1, 2 * len(ends), dtype=np.int32)
-            is_null = size < 0
-            yield whole.take(pa.array(rows, mask=is_null if is_null.any() else None))
-
 
 def _not_filled() -> ProtocolError:
     return ProtocolError("a record batch is longer or shorter than its records")
-
-
-def _numbers(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
-    """Read the zigzag number that begins at each place; return the numbers and the places after them."""
-    byte = data[at]
-    found = (byte & 0x7F).astype(np.int64)
-    behind = at + 1
-    longer, shift = np.flatnonzero(byte & 0x80), 7
-    while len(longer):
-        byte = data[behind[longer]]
-        found[longer] |= (byte & 0x7F).astype(np.int64) << shift
-        behind[longer] += 1
-        longer, shift = longer[byte >= 0x80], shift + 7
-        if shift > 63 and len(longer):
-            raise ValueError("a number has more than ten bytes")
-    return (found >> 1 & _POSITIVE) ^ -(found & 1), behind
-
-
-_POSITIVE = (1 << 63) - 1
 
 
 def _plain_parts(

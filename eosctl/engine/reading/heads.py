@@ -21,10 +21,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
-from eosctl.core.records import Headers, decode_headers, encode_headers, header_name
-from eosctl.engine.columns import one_array
+from eosctl.core.records import Headers, bytes_text, decode_headers, header_name
+from eosctl.engine.backups.file import json_texts
+from eosctl.engine.columns import cut_columns, cuts_of, one_array
 from eosctl.errors import ProtocolError
 from eosctl.wire.log.batches import BATCH_HEAD, CONTROL, TRANSACTIONAL, batch_places, end_of_transaction, no_batch
 from eosctl.wire.primitives import read_varint, write_varint
@@ -39,8 +41,14 @@ _STREAMS = {_GZIP: "gzip", _LZ4: "lz4", _ZSTD: "zstd"}
 _XERIAL = b"\x82SNAPPY\x00"
 """The beginning of snappy-java's stream, in which Java's clients wrap blocks; librdkafka writes one block alone."""
 _XERIAL_HEAD = 16
+_MEMBER = '{"name":%s,"value":%s}'
+_ROWS_AT_ONCE = 1 << 14
+_COUNTS, _NUMBER_BYTES = range(1, 9), 5
+"""The numbers of headers that are converted for many records at once, and the most bytes of a number."""
 _MARK = os.urandom(16)
 """Bytes that no batch has, as only this process knows them."""
+Integers = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
 _FAILURES = (OSError, ValueError, OverflowError, pa.ArrowException)
 
 
@@ -152,7 +160,8 @@ def _of_block(data: bytes | memoryview, most: int) -> bytes:
 
 def headers_text(headers: Headers) -> str | None:
     """Return headers as the member of a record file; None for none."""
-    return json.dumps(encode_headers(headers), ensure_ascii=False, separators=(",", ":")) if headers else None
+    members = [_MEMBER % (bytes_text(header_name(name)), bytes_text(value)) for name, value in headers]
+    return f"[{','.join(members)}]" if members else None
 
 
 def headers_of(text: str | None) -> Headers:
@@ -164,8 +173,57 @@ def headers_texts(column: Any) -> pa.Array:
     """Convert a column of `raw_headers` to one of `headers_text`; raises ProtocolError if they are no headers."""
     if column.null_count == len(column):
         return pa.nulls(len(column), pa.string())
-    texts = [raw and headers_text(headers_in(raw)) for raw in one_array(column).to_pylist()]
-    return pa.array(texts, pa.string())
+    raws = one_array(column)
+    some = (raws[first : first + _ROWS_AT_ONCE] for first in range(0, len(raws), _ROWS_AT_ONCE))
+    return pa.concat_arrays(map(_headers_texts, some))
+
+
+def _headers_texts(raws: pa.Array) -> pa.Array:
+    """Convert some rows: all that have as many headers as the first at once, the others one by one."""
+    begins, lengths, data = cuts_of(raws)
+    is_usual = raws.is_valid().to_numpy(zero_copy_only=False) & (lengths > 0)
+    texts = None
+    if is_usual.any():
+        number = data[begins[is_usual]]
+        is_usual[is_usual] = number == number[0]
+        texts = _texts_of(data, begins[is_usual], (begins + lengths)[is_usual], count=int(number[0]) / 2)
+    if texts is None:
+        is_usual[:] = False
+    elif is_usual.all():
+        return texts
+    odd = pa.array(~is_usual)
+    found = pa.array((raw and headers_text(headers_in(raw)) for raw in raws.filter(odd).to_pylist()), pa.string())
+    if texts is None:
+        return found
+    usual = texts.take(pa.array(np.cumsum(is_usual) - 1, mask=~is_usual))
+    return pc.replace_with_mask(usual, odd, found)
+
+
+def _texts_of(data: Bytes, begins: Integers, ends: Integers, *, count: float) -> pa.Array | None:
+    """Return the text of `count` headers a row, which lie in `data` from `begins` to `ends`.
+
+    None if they are many, or not sound in one of the rows.
+    """
+    if count not in _COUNTS:
+        return None
+    at, cuts = begins + 1, list[tuple[Integers, Integers, Integers]]()
+    try:
+        for _part in range(2 * int(count)):  # a name, a value, and so on
+            size, first = numbers_at(data, at)
+            if (first - at > _NUMBER_BYTES).any():
+                return None
+            at = first + np.maximum(size, 0)
+            cuts.append((first, at, size))
+        if not np.array_equal(at, ends):
+            return None
+        parts = list(cut_columns(cuts, data))
+    except (IndexError, ValueError):
+        return None
+    pieces: list[str | pa.Array] = []
+    for name, value in zip(parts[::2], parts[1::2], strict=True):
+        texts = *json_texts(pc.fill_null(name, b"")), ',"value":', *json_texts(value)
+        pieces += [',{"name":' if pieces else '[{"name":', *texts, "}"]
+    return pc.binary_join_element_wise(*pieces, "]", "")
 
 
 def raw_headers(headers: Headers) -> bytes | None:
@@ -208,8 +266,26 @@ def _number(raw: bytes, at: int) -> tuple[int, int]:
     return found >> 1 ^ -(found & 1), behind
 
 
-Integers = npt.NDArray[np.int64]
 HEAD = np.dtype([(name, f">{code}") for name, code in BATCH_HEAD.items()])
+
+
+def numbers_at(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
+    """Read the zigzag number that begins at each place; return the numbers and the places after them."""
+    byte = data[at]
+    found = (byte & 0x7F).astype(np.int64)
+    behind = at + 1
+    longer, shift = np.flatnonzero(byte & 0x80), 7
+    while len(longer):
+        byte = data[behind[longer]]
+        found[longer] |= (byte & 0x7F).astype(np.int64) << shift
+        behind[longer] += 1
+        longer, shift = longer[byte >= 0x80], shift + 7
+        if shift > 63 and len(longer):
+            raise ValueError("a number has more than ten bytes")
+    return (found >> 1 & _POSITIVE) ^ -(found & 1), behind
+
+
+_POSITIVE = (1 << 63) - 1
 
 
 class Batches(Struct, frozen=True):
