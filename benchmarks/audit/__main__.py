@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.kafka import compile_java, kafka_jars
+from benchmarks.kafka import CONSUMER, compile_java, kafka_jars
 from benchmarks.pairs import compare, compile_sources
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
@@ -33,7 +33,6 @@ _PARTITIONS = {TOPIC: 12, CONFIGS: 1, OFFSETS: 25}
 _HERE = Path(__file__).parent
 _RECORD_BYTES = 500
 """In the log, compressed."""
-_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 
 def main() -> None:
@@ -52,7 +51,7 @@ def main() -> None:
             records = write_logs(stack, folder, arguments.megabytes, per_transaction=arguments.per_transaction)
             console = [
                 str(java.executable), "-Xshare:auto", "-Xmx512M", "-cp", os.pathsep.join(map(str, kafka_jars(java))),
-                _CONSUMER, "--bootstrap-server", stack.bootstrap_servers, "--topic", TOPIC, "--from-beginning",
+                CONSUMER, "--bootstrap-server", stack.bootstrap_servers, "--topic", TOPIC, "--from-beginning",
                 "--max-messages", str(records), "--timeout-ms", "60000",
             ]  # fmt: skip
             print(f"{arguments.megabytes:,} MB, {records:,} records, {arguments.per_transaction:,} a transaction")

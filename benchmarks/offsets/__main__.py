@@ -19,14 +19,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from keyword import iskeyword
-from multiprocessing import get_context
 from pathlib import Path
 from shlex import join, quote
 
-from benchmarks.kafka import compile_java, kafka_jars
+from benchmarks.kafka import CONSUMER, compile_java, kafka_jars
 from benchmarks.migrate.__main__ import run_tree
-from benchmarks.pairs import compare, compile_sources, run_once
-from benchmarks.read_offsets.__main__ import CONSUMER, TOPIC, fill
+from benchmarks.offsets_topic import TOPIC, fill
+from benchmarks.pairs import compare, compile_sources, elsewhere, run_once
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
@@ -57,7 +56,7 @@ def main() -> None:
         os.environ["XDG_STATE_HOME"] = str(Path(name) / "state")  # what eosctl keeps goes with the rest
         stack = Stack.up(StackSpec(groups=()), Path(name) / "stack", name="benchmark", environ=os.environ)
         try:
-            _fill_elsewhere(stack.bootstrap_servers, arguments.keys, arguments.per_batch)
+            elsewhere(fill_keys, stack.bootstrap_servers, arguments.keys, arguments.per_batch)
             contest = Contest(stack.bootstrap_servers, Path(name), java, jars, arguments.keys, arguments.runs)
             for each in arguments.only or _CONTESTS:
                 print(f"\n{each}: {arguments.keys:,} keys; memory is the sum of a tree's processes")
@@ -66,16 +65,8 @@ def main() -> None:
             stack.down()
 
 
-def _fill_elsewhere(bootstrap: str, keys: int, per_batch: int) -> None:
-    """In another process: Linux counts what this one has had as memory of each process that it starts."""
-    filling = get_context("fork").Process(target=_fill, args=(bootstrap, keys, per_batch))
-    filling.start()
-    filling.join()
-    if filling.exitcode:
-        sys.exit(filling.exitcode)
-
-
-def _fill(bootstrap: str, keys: int, per_batch: int) -> None:
+def fill_keys(bootstrap: str, keys: int, per_batch: int = 10_000) -> None:
+    """Fills the topic with as many keys as records."""
     fill(bootstrap, keys, _records(keys), per_batch=per_batch)
 
 
@@ -100,7 +91,7 @@ class Contest:
 
     def export(self) -> None:
         """Every record of the topic, to a file and to nowhere."""
-        self._pairs("offsets export --all-records", self._export, "ConsoleConsumer", self._console())
+        self._pairs("offsets export --all-records", self.export_line, "ConsoleConsumer", self._console())
 
     def list(self) -> None:
         """Every key, to files."""
@@ -117,25 +108,25 @@ class Contest:
         run_once(self._eosctl("export", "--store", TOPIC, str(file)))
         text.write_bytes(b"".join(b"%s\t%s\n" % record for record in _records(self.keys)))
         compare(
-            "offsets import", lambda: self._eosctl("import", str(file), "--store", self._target(), *how),
-            "ConsoleProducer", lambda: _from_file(self._producer(self._target()), text),
+            "offsets import", lambda: self._eosctl("import", str(file), "--store", self.new_target(), *how),
+            "ConsoleProducer", lambda: _from_file(self._producer(self.new_target()), text),
             runs=self.runs, run=run_tree,
         )  # fmt: skip
 
     def merge(self) -> None:
         """Into a topic that is there, beside the migration into one, and beside only reading the source."""
         compare(
-            "offsets merge", lambda: self._merge(self._target()),
-            "offsets migrate", lambda: self._migrate(self._target()), runs=self.runs, run=run_tree,
+            "offsets merge", lambda: self.merge_line(self.new_target()),
+            "offsets migrate", lambda: self._migrate(self.new_target()), runs=self.runs, run=run_tree,
         )  # fmt: skip
         compare(
-            "offsets merge", lambda: self._merge(self._target()),
+            "offsets merge", lambda: self.merge_line(self.new_target()),
             "ConsoleConsumer", self._console, runs=self.runs, run=run_tree,
         )  # fmt: skip
 
     def restore(self) -> None:
         """A migration over half of the keys, and the way back, in turn on one topic."""
-        target, theirs = self._target(), self._migrate
+        target, theirs = self.new_target(), self._migrate
         self._fill_half(target)
         compare(
             "offsets migrate", lambda: theirs(target, "--conflict", "take-source"),
@@ -145,9 +136,10 @@ class Contest:
 
     def tuned(self) -> None:
         """The same beside a consumer that reads as fast as it can; last, as it ends the benchmark without a JDK."""
-        self._pairs("offsets export --all-records", self._export, "tuned Java", self._tuned())
+        self._pairs("offsets export --all-records", self.export_line, "tuned Java", self._tuned())
 
-    def _export(self) -> Sequence[str]:
+    def export_line(self) -> Sequence[str]:
+        """An export of all records."""
         return self._eosctl("export", "--store", TOPIC, "--all-records", str(self._new_file()))
 
     def _to_file(self, command: Sequence[str]) -> Sequence[str]:
@@ -187,7 +179,8 @@ class Contest:
     def _eosctl(self, *words: str) -> Sequence[str]:
         return [sys.executable, "-m", "eosctl", "offsets", *words, "-b", self.bootstrap, "--timeout", "900"]
 
-    def _merge(self, target: str) -> Sequence[str]:
+    def merge_line(self, target: str) -> Sequence[str]:
+        """A merge into `target`."""
         wanted = ("merge", "--all", "--from", TOPIC, "--into", "global", "--offset-topic", target)
         return self._eosctl(*wanted, "--yes", "--force-running")
 
@@ -196,7 +189,8 @@ class Contest:
         wanted = ("migrate", "--all", "--to", target, "--offset-topic", TOPIC, *where, *more)
         return self._eosctl(*wanted, "--yes", "--force-running")
 
-    def _target(self) -> str:
+    def new_target(self) -> str:
+        """A topic that is there, and empty."""
         topic = f"target-{next(self.numbers)}"
         with KafkaTopicClient(
             ClientSettings(bootstrap_servers=(self.bootstrap,)), deadline=Deadline.after(60)
