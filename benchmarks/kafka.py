@@ -12,6 +12,8 @@ from eosctl.machine.java import Java
 from eosctl.sandbox.downloads.jars import ca_file, cache_dir, ensure_jars
 from eosctl.sandbox.settings import DEFAULT_VERSION, read_lock
 
+CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+
 
 def kafka_jars(java: Java) -> list[Path]:
     """The jars of the newest supported Kafka, fetched as the sandbox fetches them."""

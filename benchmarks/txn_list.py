@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.kafka import kafka_jars
@@ -30,13 +32,9 @@ def main() -> None:
         directory = Path(name)
         stack = Stack.up(StackSpec(groups=()), directory / "stack", name="benchmark", environ=os.environ)
         try:
-            target = ["-b", stack.bootstrap_servers, "--timeout", "10m"]
-            eosctl = [installed_eosctl(directory)]
-            ids = directory / "ids"
-            ids.write_text("".join(f"bench-{number}\n" for number in range(arguments.ids)))
-            fence = [*eosctl, "fence", "--from-file", str(ids), "--create-unknown", "--yes", *target]
-            subprocess.run(fence, check=True, capture_output=True)
-            listing = [*eosctl, "txn", "list", *target]
+            eosctl = installed_eosctl(directory)
+            make_ids(stack, directory, arguments.ids)
+            listing = list_line(stack, eosctl)
             tool = [
                 str(java.executable),
                 "-cp",
@@ -48,6 +46,23 @@ def main() -> None:
             compare("eosctl txn list", lambda: listing, "TransactionsCommand list", lambda: tool, runs=arguments.runs)
         finally:
             stack.down()
+
+
+def make_ids(stack: Stack, directory: Path, count: int) -> None:
+    """So many transactional ids, made by fencing."""
+    ids = directory / "ids"
+    ids.write_text("".join(f"bench-{number}\n" for number in range(count)))
+    fence = [*(sys.executable, "-m", "eosctl", "fence", "--from-file", str(ids)), "--create-unknown", "--yes"]
+    subprocess.run([*fence, *_target(stack)], check=True, capture_output=True)
+
+
+def list_line(stack: Stack, *eosctl: str) -> Sequence[str]:
+    """The listing of all ids, by the script `eosctl` or as a module."""
+    return [*(eosctl or (sys.executable, "-m", "eosctl")), "txn", "list", *_target(stack)]
+
+
+def _target(stack: Stack) -> Sequence[str]:
+    return ["-b", stack.bootstrap_servers, "--timeout", "14m"]
 
 
 if __name__ == "__main__":

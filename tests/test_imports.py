@@ -43,10 +43,14 @@ def test_library_imports_without_click() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["checks.plan", "collect.looks", "upgrade.plan", "watch.run", "rescue.plan", "kafka.topics.store"]
+    "module",
+    [
+        *("checks.plan", "collect.looks", "upgrade.plan", "watch.run", "rescue.plan", "kafka.topics.store"),
+        *("audit.audit", "kafka.batches.log"),
+    ],
 )
 def test_what_only_looks_loads_no_arrow(module: str) -> None:
-    """Arrow took half of doctor's start, and 25 MB of the exporter's memory, for writes that they never do."""
+    """Arrow took half of doctor's start, 25 MB of the exporter's memory, half of audit's, for what they never do."""
     code = f"import sys, eosctl.{module}; print(*sorted({{'pyarrow', 'numpy', 'pyspark'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

@@ -1,105 +1,97 @@
-"""The scan of batch headers that `eosctl audit` makes, beside clients that read the same topic, as whole processes.
+"""`eosctl audit` of what a connector's tasks wrote, beside ConsoleConsumer to nowhere, as whole processes.
 
-One topic of 12 partitions, transactions of lz4 batches of about 16 KB. Beside it ConsoleConsumer to nowhere, which is
-told how many records there are; librdkafka by confluent-kafka, raw values thrown away; and a replay of the scan's own
-requests over one socket, whose answers nobody looks at. Goals, as medians of paired ratios: at most 0.5 of
-ConsoleConsumer, at most 1.2 of the replay; at most 150 MiB, whatever the size.
+One topic of 12 partitions: transactions of four tasks, each with its source offset in the offsets topic, in lz4 batches
+of at most 16 KB. ConsoleConsumer is told how many records there are, and reads the output topic only. The writer is
+Java's (needs a JDK): of Python's clients none gives each transaction an epoch of its own. Goals: at most 0.25 of
+ConsoleConsumer's wall (median of pairs), at most 200 MiB, whatever the size.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from confluent_kafka import Producer
-
-from benchmarks.kafka import kafka_jars
+from benchmarks.kafka import CONSUMER, compile_java, kafka_jars
 from benchmarks.pairs import compare, compile_sources
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.machine.java import require_java
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
-TOPIC, PARTITIONS = "audited", 12
-_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-_VALUE_BYTES, _TRANSACTION_RECORDS = 1000, 10_000
-_BATCH_BYTES = 32_768
-"""Before compression: half of each value can't be compressed."""
+GROUP, CONNECTOR, TASKS = "connect-eos", "orders", 4
+TOPIC, CONFIGS, OFFSETS = "audited", "audited-configs", "audited-offsets"
+_PARTITIONS = {TOPIC: 12, CONFIGS: 1, OFFSETS: 25}
+_HERE = Path(__file__).parent
+_RECORD_BYTES = 500
+"""In the log, compressed."""
 
 
 def main() -> None:
-    """Starts a broker, fills the topic, runs every comparison, prints ratios."""
+    """Starts a broker, writes the logs, compares."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=int, default=512, help="size of the topic in the log, about")
+    parser.add_argument("--megabytes", type=int, default=2000, help="size of the topic in the log, about")
+    parser.add_argument("--per-transaction", type=int, default=1000, help="records in a transaction")
     parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
     compile_sources()
     java = require_java(os.environ)
-    jars = kafka_jars(java)
     with tempfile.TemporaryDirectory() as name:
-        stack = Stack.up(StackSpec(groups=()), Path(name) / "stack", name="benchmark", environ=os.environ)
+        folder = Path(name)
+        stack = Stack.up(StackSpec(groups=()), folder / "stack", name="benchmark", environ=os.environ)
         try:
-            records = fill(stack.bootstrap_servers, arguments.megabytes)
-            recorded = Path(name) / "requests"
-            scan = [sys.executable, "-m", "benchmarks.audit.scan", stack.bootstrap_servers, TOPIC]
-            subprocess.run([*scan, "--record", str(recorded)], check=True)
+            records = write_logs(stack, folder, arguments.megabytes, per_transaction=arguments.per_transaction)
             console = [
-                str(java.executable), "-Xshare:auto", "-Xmx512M", "-cp", os.pathsep.join(map(str, jars)), _CONSUMER,
-                "--bootstrap-server", stack.bootstrap_servers, "--topic", TOPIC, "--from-beginning",
+                str(java.executable), "-Xshare:auto", "-Xmx512M", "-cp", os.pathsep.join(map(str, kafka_jars(java))),
+                CONSUMER, "--bootstrap-server", stack.bootstrap_servers, "--topic", TOPIC, "--from-beginning",
                 "--max-messages", str(records), "--timeout-ms", "60000",
             ]  # fmt: skip
-            others = {
-                "raw socket copy (goal 1.2)": [
-                    sys.executable, "-m", "benchmarks.audit.replay", stack.bootstrap_servers, str(recorded)
-                ],
-                "librdkafka": [sys.executable, "-m", "benchmarks.audit.consume", stack.bootstrap_servers, TOPIC],
-                "ConsoleConsumer (goal 0.5)": console,
-            }  # fmt: skip
-            for other, command in others.items():
-                print(f"\n{arguments.megabytes:,} MB, {records:,} records", flush=True)
-                compare("eosctl's scan", lambda: scan, other, lambda command=command: command, runs=arguments.runs)  # type: ignore[misc]
+            print(f"{arguments.megabytes:,} MB, {records:,} records, {arguments.per_transaction:,} a transaction")
+            compare("eosctl audit", lambda: audit_line(stack), "ConsoleConsumer", lambda: console, runs=arguments.runs)
         finally:
             stack.down()
 
 
-def fill(bootstrap: str, megabytes: int) -> int:
-    """Writes the topic in transactions; how many records that were."""
-    with KafkaTopicClient(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(120)) as store:
-        store.create(TOPIC, partitions=PARTITIONS, replication_factor=1, config={})
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "transactional.id": "benchmark-fill",
-            "compression.type": "lz4",
-            "batch.size": _BATCH_BYTES,
-            "linger.ms": 100,
-            "enable.metrics.push": False,
-            "log_level": 0,
-        }
-    )
-    producer.init_transactions(60)
-    records = megabytes * 1_000_000 // (_VALUE_BYTES // 2)
-    noise = random.Random(7).randbytes(1 << 20)  # noqa: S311 - not for secrets
-    half = _VALUE_BYTES // 2
-    for start in range(0, records, _TRANSACTION_RECORDS):
-        producer.begin_transaction()
-        for number in range(start, min(start + _TRANSACTION_RECORDS, records)):
-            at = number * 7919 % (len(noise) - half)
-            while True:
-                try:
-                    producer.produce(TOPIC, noise[at : at + half] + bytes(half), partition=number // 32 % PARTITIONS)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-        producer.commit_transaction(120)
+def write_logs(stack: Stack, folder: Path, megabytes: int, *, per_transaction: int = 1000) -> int:
+    """Writes the config of the connector and what its tasks wrote, into new topics; how many records that are."""
+    settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
+    with KafkaTopicClient(settings, deadline=Deadline.after(120)) as store:
+        for topic, partitions in _PARTITIONS.items():
+            store.create(topic, partitions=partitions, replication_factor=1, config={})
+        store.write(_config_records())
+    java = require_java(os.environ)
+    class_path = os.pathsep.join([str(folder), *map(str, kafka_jars(java))])
+    compile_java(_HERE / "WriteTransactions.java", java=java, class_path=class_path, directory=folder)
+    records = megabytes * 1_000_000 // _RECORD_BYTES // TASKS * TASKS
+    writer = [str(java.executable), "-Xmx512M", "-cp", class_path, "WriteTransactions", stack.bootstrap_servers]
+    numbers = map(str, (TASKS, records, per_transaction))
+    subprocess.run([*writer, TOPIC, OFFSETS, GROUP, CONNECTOR, *numbers], check=True, stderr=subprocess.DEVNULL)
     return records
+
+
+def _config_records() -> Iterator[OutRecord]:
+    """What a leader writes of a connector; no worker runs here."""
+    config = {"name": CONNECTOR, "connector.class": "FileStreamSource", "tasks.max": str(TASKS), "topic": TOPIC}
+    pairs: list[tuple[str, object]] = [(f"connector-{CONNECTOR}", {"properties": config})]
+    pairs += [(f"task-{CONNECTOR}-{task}", {"properties": {**config, "task.class": "T"}}) for task in range(TASKS)]
+    pairs += [(f"commit-{CONNECTOR}", {"tasks": TASKS}), (f"tasks-fencing-{CONNECTOR}", {"task-count": TASKS})]
+    for key, value in pairs:
+        yield OutRecord(CONFIGS, key.encode(), json.dumps(value, separators=(",", ":")).encode(), 0)
+
+
+def audit_line(stack: Stack) -> Sequence[str]:
+    """The audit of all that is there; it fails unless that is exactly_once."""
+    where = ["-b", stack.bootstrap_servers, "-g", GROUP, "--config-topic", CONFIGS, "--offset-topic", OFFSETS]
+    asked = ["--connector", CONNECTOR, "--topic", TOPIC, "--since", "beginning", "--timeout", "10m"]
+    return [sys.executable, "-m", "eosctl", "audit", *where, *asked]
 
 
 if __name__ == "__main__":

@@ -13,15 +13,16 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from confluent_kafka import Producer
 
+from benchmarks.offsets_topic import TOPIC, fill, names_of, records_of
 from benchmarks.pairs import Run, compare, compile_sources, run_once
-from benchmarks.read_offsets.__main__ import TOPIC, fill, names_of, records_of
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import NewTopic
 from eosctl.deadline import Deadline
@@ -69,49 +70,61 @@ def main() -> None:
             stack = Stack.up(StackSpec(groups=()), Path(folder) / "stack", name="benchmark", environ=os.environ)
             try:
                 fill(stack.bootstrap_servers, arguments.records, connectors=FORMS[name].connectors)
-                contest(
-                    stack.bootstrap_servers,
-                    Path(folder),
-                    form=FORMS[name],
-                    records=arguments.records,
-                    runs=arguments.runs,
-                )
+                contest = Contest(stack.bootstrap_servers, Path(folder), FORMS[name], arguments.records)
+                contest.run(arguments.runs)
             finally:
                 stack.down()
 
 
-def contest(bootstrap: str, folder: Path, *, form: Form, records: int, runs: int) -> None:
-    """eosctl against the naive job, each run into topics of its own."""
-    numbers, connectors = count(), names_of(form.connectors)
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """eosctl against the naive job on a filled broker, each run into topics of its own."""
 
-    def target() -> str:
-        name = form.target(next(numbers))
-        names = [name.format(connector=connector) for connector in connectors] if form.each else [name]
-        topics = [NewTopic(each, form.partitions, 1) for each in names]
-        with KafkaTopicClient(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(300)) as store:
-            store.create_all(topics)
-        if form.half:
-            fill_half(bootstrap, name, records)
-        return name
+    bootstrap: str
+    folder: Path
+    form: Form
+    records: int
+    numbers: Iterator[int] = field(default_factory=count)
 
-    def ours() -> Sequence[str]:
-        name = target()
+    def run(self, runs: int) -> None:
+        """Prints the pairs, and where the time goes."""
+        print(
+            f"\n{self.records:,} records into {self.form.words}; memory is all processes of a tree, shared pages once"
+        )
+        compare("eosctl offsets migrate", self.ours, "naive job", self.naive, runs=runs, run=run_tree)
+        if not self.form.half:
+            print("\nwhere eosctl's time goes")
+            stages = [sys.executable, "-m", "benchmarks.migrate.stages", self.bootstrap, TOPIC, self._target()]
+            subprocess.run(stages, check=True)
+
+    def ours(self) -> Sequence[str]:
+        """The line of eosctl."""
+        name, form = self._target(), self.form
         to = ["--to", "dedicated", "--dedicated-topic", name] if form.each else ["--to", name]
-        renames = [word for each in connectors for word in ("--rename", f"{each}=new-{each}")] if form.half else []
+        connectors = names_of(form.connectors) if form.half else []
+        renames = [word for each in connectors for word in ("--rename", f"{each}=new-{each}")]
         return [
             *(sys.executable, "-m", "eosctl", "offsets", "migrate", "--all", *to, *renames, "--yes", "--force-running"),
-            *("--conflict", "take-source", "--master", "local[2]", "--snapshot-dir", str(folder / "snapshots")),
-            *("-b", bootstrap, "--offset-topic", TOPIC, "--timeout", "20m"),
+            *("--conflict", "take-source", "--master", "local[2]", "--snapshot-dir", str(self.folder / "snapshots")),
+            *("-b", self.bootstrap, "--offset-topic", TOPIC, "--timeout", "20m"),
         ]
 
-    def naive() -> Sequence[str]:
-        return [sys.executable, "-m", "benchmarks.migrate.naive", bootstrap, TOPIC, target(), *(["new-"] * form.half)]
+    def naive(self) -> Sequence[str]:
+        """The line of the naive job."""
+        renames = ["new-"] * self.form.half
+        return [sys.executable, "-m", "benchmarks.migrate.naive", self.bootstrap, TOPIC, self._target(), *renames]
 
-    print(f"\n{records:,} records into {form.words}; memory is all processes of a tree, shared pages once")
-    compare("eosctl offsets migrate", ours, "naive job", naive, runs=runs, run=run_tree)
-    if not form.half:
-        print("\nwhere eosctl's time goes")
-        subprocess.run([sys.executable, "-m", "benchmarks.migrate.stages", bootstrap, TOPIC, target()], check=True)
+    def _target(self) -> str:
+        form = self.form
+        name = form.target(next(self.numbers))
+        names = [name.format(connector=each) for each in names_of(form.connectors)] if form.each else [name]
+        topics = [NewTopic(each, form.partitions, 1) for each in names]
+        settings = ClientSettings(bootstrap_servers=(self.bootstrap,))
+        with KafkaTopicClient(settings, deadline=Deadline.after(300)) as store:
+            store.create_all(topics)
+        if form.half:
+            fill_half(self.bootstrap, name, self.records)
+        return name
 
 
 def fill_half(bootstrap: str, topic: str, records: int) -> None:

@@ -4,9 +4,8 @@ The topic has as many keys as records, of 32 connectors, in 25 partitions, half 
 into a topic that is there and empty; `import` reads the file of an export into such a topic, where `ConsoleProducer`
 writes the same keys and values from text, and neither plans nor reads back; `restore` takes back a migration into a
 topic that had half of the keys; `tuned` is `export` beside a consumer in Java that reads as fast as it can (needs a
-JDK). Goals, as medians of paired ratios at a million keys: merge 1.0 of migrate and 3 of ConsoleConsumer, restore 1.0
-of the migration (five million), list 30 µs of CPU a row, export 0.5 of ConsoleConsumer, and 0.9 of it at five million
-and of the consumer in Java. On a busy machine compare the CPU.
+JDK); `headers` is `export` of records with a header each beside the same without. The goals stand in the README. On a
+busy machine compare the CPU.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, islice
 from keyword import iskeyword
-from multiprocessing import get_context
 from pathlib import Path
 from shlex import join, quote
 
-from benchmarks.kafka import compile_java, kafka_jars
+from benchmarks.kafka import CONSUMER, compile_java, kafka_jars
 from benchmarks.migrate.__main__ import run_tree
-from benchmarks.pairs import compare, compile_sources, run_once
-from benchmarks.read_offsets.__main__ import CONSUMER, TOPIC, fill
+from benchmarks.offsets_topic import TOPIC, fill
+from benchmarks.pairs import compare, compile_sources, elsewhere, run_once
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
@@ -38,7 +37,7 @@ from eosctl.sandbox.stack import Stack
 
 _HERE = Path(__file__).parent
 _CONNECTORS = 32
-_CONTESTS = ("export", "list", "import", "merge", "restore", "tuned")
+_CONTESTS = ("export", "headers", "list", "import", "merge", "restore", "tuned")
 _PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 
 
@@ -57,7 +56,7 @@ def main() -> None:
         os.environ["XDG_STATE_HOME"] = str(Path(name) / "state")  # what eosctl keeps goes with the rest
         stack = Stack.up(StackSpec(groups=()), Path(name) / "stack", name="benchmark", environ=os.environ)
         try:
-            _fill_elsewhere(stack.bootstrap_servers, arguments.keys, arguments.per_batch)
+            elsewhere(fill_keys, stack.bootstrap_servers, arguments.keys, arguments.per_batch)
             contest = Contest(stack.bootstrap_servers, Path(name), java, jars, arguments.keys, arguments.runs)
             for each in arguments.only or _CONTESTS:
                 print(f"\n{each}: {arguments.keys:,} keys; memory is the sum of a tree's processes")
@@ -66,17 +65,9 @@ def main() -> None:
             stack.down()
 
 
-def _fill_elsewhere(bootstrap: str, keys: int, per_batch: int) -> None:
-    """In another process: Linux counts what this one has had as memory of each process that it starts."""
-    filling = get_context("fork").Process(target=_fill, args=(bootstrap, keys, per_batch))
-    filling.start()
-    filling.join()
-    if filling.exitcode:
-        sys.exit(filling.exitcode)
-
-
-def _fill(bootstrap: str, keys: int, per_batch: int) -> None:
-    fill(bootstrap, keys, _records(keys), per_batch=per_batch)
+def fill_keys(bootstrap: str, keys: int, per_batch: int = 10_000, *, topic: str = TOPIC, traced: bool = False) -> None:
+    """Fill a topic with as many keys as records."""
+    fill(bootstrap, keys, _records(keys), per_batch=per_batch, topic=topic, traced=traced)
 
 
 def _records(keys: int) -> Iterator[tuple[bytes, bytes | None]]:
@@ -100,7 +91,18 @@ class Contest:
 
     def export(self) -> None:
         """Every record of the topic, to a file and to nowhere."""
-        self._pairs("offsets export --all-records", self._export, "ConsoleConsumer", self._console())
+        self._pairs("offsets export --all-records", self.export_line, "ConsoleConsumer", self._console())
+
+    def headers(self) -> None:
+        """Every record, and the newest of each key, of a topic whose records have a header each, beside the same without."""
+        traced = "connect-offsets-traced"
+        elsewhere(partial(fill_keys, topic=traced, traced=True), self.bootstrap, self.keys)
+        for name, more in (("newest of each key", ()), ("--all-records", ("--all-records",))):
+            print(f"offsets export, {name}")
+            compare(
+                "with a header each", partial(self._export, traced, *more),
+                "without", partial(self._export, TOPIC, *more), runs=self.runs, run=run_once,
+            )  # fmt: skip
 
     def list(self) -> None:
         """Every key, to files."""
@@ -117,25 +119,25 @@ class Contest:
         run_once(self._eosctl("export", "--store", TOPIC, str(file)))
         text.write_bytes(b"".join(b"%s\t%s\n" % record for record in _records(self.keys)))
         compare(
-            "offsets import", lambda: self._eosctl("import", str(file), "--store", self._target(), *how),
-            "ConsoleProducer", lambda: _from_file(self._producer(self._target()), text),
+            "offsets import", lambda: self._eosctl("import", str(file), "--store", self.new_target(), *how),
+            "ConsoleProducer", lambda: _from_file(self._producer(self.new_target()), text),
             runs=self.runs, run=run_tree,
         )  # fmt: skip
 
     def merge(self) -> None:
         """Into a topic that is there, beside the migration into one, and beside only reading the source."""
         compare(
-            "offsets merge", lambda: self._merge(self._target()),
-            "offsets migrate", lambda: self._migrate(self._target()), runs=self.runs, run=run_tree,
+            "offsets merge", lambda: self.merge_line(self.new_target()),
+            "offsets migrate", lambda: self._migrate(self.new_target()), runs=self.runs, run=run_tree,
         )  # fmt: skip
         compare(
-            "offsets merge", lambda: self._merge(self._target()),
+            "offsets merge", lambda: self.merge_line(self.new_target()),
             "ConsoleConsumer", self._console, runs=self.runs, run=run_tree,
         )  # fmt: skip
 
     def restore(self) -> None:
         """A migration over half of the keys, and the way back, in turn on one topic."""
-        target, theirs = self._target(), self._migrate
+        target, theirs = self.new_target(), self._migrate
         self._fill_half(target)
         compare(
             "offsets migrate", lambda: theirs(target, "--conflict", "take-source"),
@@ -145,10 +147,14 @@ class Contest:
 
     def tuned(self) -> None:
         """The same beside a consumer that reads as fast as it can; last, as it ends the benchmark without a JDK."""
-        self._pairs("offsets export --all-records", self._export, "tuned Java", self._tuned())
+        self._pairs("offsets export --all-records", self.export_line, "tuned Java", self._tuned())
 
-    def _export(self) -> Sequence[str]:
-        return self._eosctl("export", "--store", TOPIC, "--all-records", str(self._new_file()))
+    def export_line(self) -> Sequence[str]:
+        """An export of all records."""
+        return self._export(TOPIC, "--all-records")
+
+    def _export(self, store: str, *how: str) -> Sequence[str]:
+        return self._eosctl("export", "--store", store, *how, str(self._new_file()))
 
     def _to_file(self, command: Sequence[str]) -> Sequence[str]:
         return ["sh", "-c", f"exec {join(command)} > {quote(str(self._new_file()))}"]
@@ -187,7 +193,8 @@ class Contest:
     def _eosctl(self, *words: str) -> Sequence[str]:
         return [sys.executable, "-m", "eosctl", "offsets", *words, "-b", self.bootstrap, "--timeout", "900"]
 
-    def _merge(self, target: str) -> Sequence[str]:
+    def merge_line(self, target: str) -> Sequence[str]:
+        """A merge into `target`."""
         wanted = ("merge", "--all", "--from", TOPIC, "--into", "global", "--offset-topic", target)
         return self._eosctl(*wanted, "--yes", "--force-running")
 
@@ -196,7 +203,8 @@ class Contest:
         wanted = ("migrate", "--all", "--to", target, "--offset-topic", TOPIC, *where, *more)
         return self._eosctl(*wanted, "--yes", "--force-running")
 
-    def _target(self) -> str:
+    def new_target(self) -> str:
+        """A topic that is there, and empty."""
         topic = f"target-{next(self.numbers)}"
         with KafkaTopicClient(
             ClientSettings(bootstrap_servers=(self.bootstrap,)), deadline=Deadline.after(60)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Literal, NewType
 from urllib.parse import quote
 
@@ -126,7 +126,7 @@ OwnerKind = Literal["task", "leader", "eosctl", "other", "ambiguous"]
 Application = Literal["flink-sink", "kafka-streams"]
 
 
-class Owner(Struct, frozen=True):
+class Owner(Struct, frozen=True, gc=False):
     """The owner of a transactional id; a task has a connector and a number.
 
     `application`, only for other, is the kind of application that makes ids of this shape: a guess, as any client may
@@ -139,14 +139,19 @@ class Owner(Struct, frozen=True):
     application: Application | None = None
 
 
+_OTHERS: Mapping[Application | None, Owner] = {
+    each: Owner("other", application=each) for each in (None, FLINK_SINK, KAFKA_STREAMS)
+}
+
+
 def application_of(transactional_id: TransactionalId) -> Application | None:
     """Return FLINK_SINK or KAFKA_STREAMS if the id has the shape of theirs, whoever made it; else None."""
-    if transactional_id.startswith(_LEADS) or is_own_id(transactional_id):
-        return None
     head, _dash, last = transactional_id.rpartition("-")
     before = head.rpartition("-")[2]
     if "_" not in last and not before.isdigit() and len(before) not in (12, 32):
         return None  # most ids: quicker than by the shapes
+    if transactional_id.startswith(_LEADS) or is_own_id(transactional_id):
+        return None
     for application, shape in _SHAPES:
         if shape.fullmatch(transactional_id):
             return application
@@ -200,7 +205,7 @@ def owner_of(
         fits = _may_be_of_other_group(transactional_id, group_id, groups, is_known=is_known)
         if is_known or not connectors:
             return Owner("ambiguous") if fits else Owner("task", *work)
-    return Owner("other", application=application_of(transactional_id))
+    return _OTHERS[application_of(transactional_id)]
 
 
 def _may_be_of_other_group(

@@ -82,7 +82,7 @@ class TransactionDescription(Struct, frozen=True):
     last_started_ms: int | None = None
 
 
-class TransactionListing(Struct, frozen=True):
+class TransactionListing(Struct, frozen=True, gc=False):
     """One entry of ListTransactions, with the broker that reported it."""
 
     transactional_id: TransactionalId

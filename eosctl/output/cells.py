@@ -64,7 +64,14 @@ class Column(msgspec.Struct, frozen=True):
             values = map(attrgetter(source), rows)
         else:
             values = (dig(row, source) for row in rows)
-        return [value if type(value) is str and value.isprintable() else format_cell(value) for value in values]
+        return [
+            value
+            if type(value) is str and value.isprintable()
+            else str(value)
+            if type(value) is int
+            else format_cell(value)
+            for value in values
+        ]
 
     def style(self, row: object) -> str:
         """Return the colour of a cell whose text has a good or bad meaning."""

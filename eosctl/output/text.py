@@ -195,9 +195,9 @@ def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
     """Align columns under upper-case headers; never pad the last column."""
     rows = list(rows)  # they may be made at each look
     cells = [[column.header, *column.cells(rows)] for column in columns]
-    if all(text.isascii() for texts in cells for text in texts):
-        line = _GAP.join(f"{{:<{max(map(len, texts))}}}" for texts in cells)
-        return [line.format(*row_cells).rstrip() for row_cells in zip(*cells, strict=True)]
+    if all("".join(texts).isascii() for texts in cells):
+        line = _GAP.join(f"%-{max(map(len, texts))}s" for texts in cells)
+        return [(line % row_cells).rstrip() for row_cells in zip(*cells, strict=True)]
     widths = [max(map(cells_of, texts)) for texts in cells]
     return [_GAP.join(map(_padded, row_cells, widths)).rstrip() for row_cells in zip(*cells, strict=True)]
 

@@ -101,7 +101,7 @@ ShownTimeout = Annotated[int, "Its transaction timeout in milliseconds.", Header
 ShownCoordinator = Annotated[int, "The node id of the broker that coordinates the transactional id."]
 
 
-class OwnerPart(Printed):
+class OwnerPart(Printed, gc=False):
     """The owner of a transactional id."""
 
     kind: Annotated[OwnerKind, "What uses the id: a task, the leader of a group, eosctl itself, or something else."]

@@ -20,7 +20,7 @@ AgeMs = Annotated[int, "Milliseconds since its last transaction began, which may
 Partitions = Annotated[list[Place], "The partitions that its transaction has written to."]
 
 
-class ListedRow(Printed, kw_only=True):
+class ListedRow(Printed, kw_only=True, gc=False):
     """A transactional id as a listing reports it: most is null."""
 
     transactional_id: ShownId

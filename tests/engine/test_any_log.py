@@ -15,7 +15,7 @@ from eosctl.engine.reading.batches import BatchDecoder, Piece
 from eosctl.engine.reading.heads import HEAD, batches_in, headers_in
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import ProtocolError
-from eosctl.kafka.batches.log import _Records
+from eosctl.kafka.batches.records import _Records
 from eosctl.kafka.batches.source import PartitionReading
 from eosctl.kafka.topics.partition_leaders import Leader
 from eosctl.kafka.topics.stream import Address

@@ -14,7 +14,7 @@ from eosctl.deadline import Deadline
 from eosctl.engine.reading.batches import Piece
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import DeadlineError, ProtocolError, UnauthorizedError, UnreachableError
-from eosctl.kafka.batches.log import RecordReading, _Records
+from eosctl.kafka.batches.records import RecordReading, _Records
 from eosctl.kafka.batches.source import PartitionReading
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.session import Connections

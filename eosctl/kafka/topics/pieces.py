@@ -13,7 +13,7 @@ from eosctl.deadline import Deadline
 from eosctl.engine.reading.batches import Piece
 from eosctl.engine.reading.newest import piece_of
 from eosctl.engine.reading.ranges import OffsetRange, ProgressMeter
-from eosctl.kafka.batches.log import RecordReading
+from eosctl.kafka.batches.records import RecordReading
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.native.sasl import is_spoken_natively
 from eosctl.kafka.topics.runs import RunReading
