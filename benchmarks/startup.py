@@ -1,33 +1,94 @@
-"""`eosctl --help` beside the `--help` of a bare click group with one command (goal: median ratio within 1.3)."""
+"""What is waited for before anything is done: help, and what the Tab key offers.
+
+`eosctl --help` and `eosctl doctor --help` beside a bare click group: with one command, and with a command that has as
+many options as doctor has (goals: median ratio within 1.3). Then completions as the shell asks for them, each with the
+goal of 0.25 s: commands, options, and the ids of a broker, which `--broker` starts.
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
+import statistics
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.pairs import compare, compile_sources
+from benchmarks.pairs import Run, compare, installed_eosctl, run_once
+from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.stack import Stack
 
 BARE = """
-import click
+import click, sys
 @click.group()
 def root(): pass
 @root.command()
 def one(): pass
+for number in range(int(sys.argv.pop(1))):
+    one = click.option(f"--option-{number}", metavar="NAME", help="Do this, or that where it is not so. " * 2)(one)
 root()
 """
+LINES = ("", "doctor --", "offsets ", "fence --", "doctor --ignore ")
+OF_A_BROKER = ("fence bench", "txn describe bench")
 
 
 def main() -> None:
-    """Prints both and their ratio."""
-    compile_sources()
-    with tempfile.TemporaryDirectory() as directory:
-        bare = Path(directory) / "bare.py"
+    """Print each side and the ratios, then the seconds of each Tab."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.startup", description=__doc__)
+    parser.add_argument("runs", type=int, nargs="?", default=15)
+    parser.add_argument("--broker", action="store_true", help="also complete the ids of a broker")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        bare, eosctl = directory / "bare.py", installed_eosctl(directory)
         bare.write_text(BARE)
-        runs = int(sys.argv[1]) if len(sys.argv) > 1 else 15
-        eosctl = [sys.executable, "-m", "eosctl", "--help"]
-        plain = [sys.executable, str(bare), "--help"]
-        compare("eosctl --help", lambda: eosctl, "bare click group --help", lambda: plain, runs=runs)
+        for words, command, options in (("", [], 0), ("doctor ", ["one"], _options_of_doctor())):
+            ours = [eosctl, *words.split(), "--help"]
+            plain = [sys.executable, str(bare), str(options), *command, "--help"]
+            other = f"bare click, {options} options"
+            compare(
+                f"eosctl {words}--help", lambda ours=ours: ours, other, lambda plain=plain: plain, runs=arguments.runs
+            )
+        for line in LINES:
+            _complete(eosctl, line, {}, arguments.runs)
+        if arguments.broker:
+            with _broker(directory / "stack") as bootstrap:
+                for line in OF_A_BROKER:
+                    _complete(eosctl, line, {"EOSCTL_BOOTSTRAP_SERVER": bootstrap}, arguments.runs)
+
+
+def _options_of_doctor() -> int:
+    """Return how many options doctor has, the global ones included."""
+    import click
+    from eosctl.commands.doctor import doctor
+    from eosctl.commands.frame.root import root
+
+    return len(doctor.get_params(click.Context(doctor, parent=click.Context(root))))
+
+
+def _complete(eosctl: str, line: str, environ: Mapping[str, str], runs: int) -> None:
+    """Complete the last word of a line as the bash script does, and print the seconds; nothing is kept from a run."""
+    words = f"eosctl {line}"
+    shell = {"_EOSCTL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    found = list[Run]()
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as cache:
+            given = {**shell, **environ, "XDG_CACHE_HOME": cache}
+            found.append(run_once(["env", *(f"{name}={value}" for name, value in given.items()), eosctl]))
+    walls, cpu_s = [each.wall_s for each in found], statistics.median(each.cpu_s for each in found)
+    times = f"wall {min(walls):.3f} / {statistics.median(walls):.3f} s (min / median), CPU {cpu_s:.3f} s"
+    print(f"{f'{words}<Tab>':28} {times}")
+
+
+@contextmanager
+def _broker(directory: Path) -> Iterator[str]:
+    stack = Stack.up(StackSpec(groups=()), directory, name="benchmark", environ=os.environ)
+    try:
+        yield stack.bootstrap_servers
+    finally:
+        stack.down()
 
 
 if __name__ == "__main__":

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from eosctl.app import App
 from eosctl.core.acls.lines import AclRequest
-from eosctl.report import Report
 
 from .frame.confirm import run_plan
 from .frame.options import EosctlGroup, pass_app, pass_request, write_options
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.report import Report
 
 _F = TypeVar("_F", bound=Callable[..., object])
 _ROLES = (

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from eosctl.app import App
 from eosctl.audit.scope import AuditRequest
-from eosctl.report import Report
 
 from .frame.options import EosctlCommand, pass_app, pass_request
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.report import Report
 
 
 @click.command("audit", cls=EosctlCommand)

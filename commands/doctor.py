@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.app import App
-from eosctl.report import Report
-
 from .frame.options import EosctlCommand, pass_app, report_option, validation_option
 
 if TYPE_CHECKING:
+    from eosctl.app import App
     from eosctl.checks.ignored import IgnoredFinding
+    from eosctl.report import Report
 
 
 @click.command("doctor", cls=EosctlCommand)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from eosctl.errors import UsageError
-from eosctl.report import Report
 
 from .frame.options import EosctlCommand
+
+if TYPE_CHECKING:
+    from eosctl.report import Report
 
 
 @click.command(cls=EosctlCommand)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import sys
 from codecs import BOM_UTF8
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.app import App
 from eosctl.core.allowances import Waiver
-from eosctl.core.ids import TransactionalId
 from eosctl.errors import InputFileError
-from eosctl.report import Report
 
 from .frame.confirm import run_plan
 from .frame.options import EosctlCommand, pass_app, waivers, write_options
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.core.ids import TransactionalId
+    from eosctl.report import Report
 
 _VIA_HELP = "native: one InitProducerId per id; connect: let the leader fence a STOPPED --connector, about one id per \
 second, and write the task-count record (Kafka 3.5); producer: librdkafka, for authentication that native does not \

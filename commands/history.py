@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import click
+from typing import TYPE_CHECKING
 
-from eosctl.report import Report
+import click
 
 from .frame.options import EosctlCommand
 from .frame.session import Session
+
+if TYPE_CHECKING:
+    from eosctl.report import Report
 
 
 @click.command("history", cls=EosctlCommand)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import click
+from typing import TYPE_CHECKING
 
-from eosctl.report import Report
+import click
 
 from .frame.options import EosctlGroup
 from .frame.session import Session, read_file
+
+if TYPE_CHECKING:
+    from eosctl.report import Report
 
 
 @click.group("profile", cls=EosctlGroup)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 
-from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
-from eosctl.report import Report
 
 from .frame.confirm import run_plan
 from .frame.options import EosctlGroup, pass_app, waivers, write_options
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.report import Report
 
 
 @click.group("task-counts", cls=EosctlGroup)

@@ -9,16 +9,16 @@ import click
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from eosctl.app import App
 from eosctl.core.allowances import Waiver
-from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.errors import UsageError
-from eosctl.report import Report
 
 from .frame.confirm import run_plan
 from .frame.options import Duration, EosctlGroup, pass_app, pass_request, waivers, write_options
 
 if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.core.ids import ProducerId, TransactionalId
+    from eosctl.report import Report
     from eosctl.txn.plan import EndRequest
 
 _STATES = (

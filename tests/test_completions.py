@@ -66,6 +66,16 @@ def test_every_command_is_offered() -> None:
     assert {"fence", "offsets", "sandbox", "task-counts", "txn", "upgrade", "workers"} <= set(_candidates(""))
 
 
+def test_offering_the_commands_loads_none_of_them() -> None:
+    """A Tab behind `eosctl` used to load all of them: three times the work of `--help`."""
+    listed = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+    environ = {**os.environ, "COMP_WORDS": "eosctl ", "COMP_CWORD": "1", "_EOSCTL_COMPLETE": "bash_complete"}
+    done = subprocess.run([sys.executable, "-c", listed + EOSCTL], env=environ, capture_output=True, text=True)
+    loaded = {name for name in done.stderr.split() if name.startswith(("eosctl.commands.", "msgspec"))}
+    assert loaded
+    assert all(name.startswith("eosctl.commands.frame") for name in loaded)
+
+
 def test_bash_itself_completes(tmp_path: Path) -> None:
     """The committed script in a real bash: source it, call its function as readline does, look at COMPREPLY."""
     bash = shutil.which("bash")

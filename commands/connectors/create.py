@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.app import App
 from eosctl.core.allowances import Allowances, Waiver
-from eosctl.report import Report
 
 from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.report import Report
 
 
 @click.command("create", cls=EosctlCommand)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from eosctl.app import App
-from eosctl.report import Report
-
 from ..frame.confirm import run_plan
 from ..frame.options import LazyGroup, pass_app, validation_option, write_options
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.report import Report
 
 
 class ConnectorsGroup(LazyGroup):

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
-from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.configs.records import Selection
 from eosctl.errors import UsageError
-from eosctl.report import Report
 
 from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
 
 if TYPE_CHECKING:
+    from eosctl.app import App
     from eosctl.move.plan import MoveRequest
+    from eosctl.report import Report
 
 
 class MoveOptions(Struct, frozen=True):

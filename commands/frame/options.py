@@ -6,16 +6,18 @@ import functools
 import importlib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
-from eosctl.core.allowances import Waiver
 from eosctl.errors import ExitCode, RefusedError
 
 from .candidates import offer_names
 from .help import GlobalOption, WithGlobalOptions, help_all_option
 from .session import OUTPUTS, Session
+
+if TYPE_CHECKING:
+    from eosctl.core.allowances import Waiver
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

@@ -21,6 +21,8 @@ from .options import global_options
 from .session import Session, asked_output
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from eosctl.report import Report
 
 # name -> (group of `eosctl --help`, module below eosctl.commands, one line of help); a test compares the lines with the
@@ -67,6 +69,14 @@ class RootGroup(WithGlobalOptions, click.Group):
         command = getattr(module, attribute or module_name)
         assert isinstance(command, click.Command)  # noqa: S101 - a broken table is a defect of ours, not a user's
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the commands from the table, so that a Tab loads none of them, and the options."""
+        from click.shell_completion import CompletionItem
+
+        found = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=COMMANDS[name][2]) for name in found), *options]
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what eosctl is: one sentence, so that help fits a screen, or all of it with --help-all."""

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.app import App
-from eosctl.report import Report
-
 from ..frame.options import Duration, EosctlGroup
 from ..frame.session import Session
 from .exporter_files import dashboard, rules
@@ -16,7 +13,9 @@ from .exporter_files import dashboard, rules
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from eosctl.app import App
     from eosctl.checks.ignored import IgnoredFinding
+    from eosctl.report import Report
 
 
 @click.group("exporter", cls=EosctlGroup, invoke_without_command=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from eosctl.report import Report
-
 from ..frame.options import Duration, EosctlCommand
+
+if TYPE_CHECKING:
+    from eosctl.report import Report
 
 
 @click.command("rules", cls=EosctlCommand)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from eosctl.errors import UsageError
-from eosctl.report import Report
 
 from ..frame.options import Duration, EosctlCommand
 from ..frame.session import Session
 
 if TYPE_CHECKING:
+    from eosctl.report import Report
     from eosctl.watch.run import Display
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.app import App
 from eosctl.core.allowances import Allowances, Waiver
 from eosctl.errors import UsageError
-from eosctl.report import Report
 
 from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
 from .log import SNAPSHOTS
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.report import Report
 
 _VIA = click.option(
     "--via",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.app import App
 from eosctl.errors import UsageError
 from eosctl.foreign import json_text
 from eosctl.report import Report
@@ -16,6 +15,7 @@ from ..frame.options import EosctlCommand, pass_app
 from ..frame.session import Session
 
 if TYPE_CHECKING:
+    from eosctl.app import App
     from eosctl.offsets.files.rows import Format
 
 

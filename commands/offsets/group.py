@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from eosctl.app import App
 from eosctl.core.allowances import Allowances, Waiver
-from eosctl.report import Report
 
 from ..frame.confirm import run_plan
 from ..frame.options import LazyGroup, pass_app, pass_request, waivers, write_options
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.report import Report
 
 _DEDICATED_TOPIC = click.option(
     "--dedicated-topic",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.app import App
-from eosctl.report import Report
-
 from ..frame.options import EosctlCommand, pass_app
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.report import Report
 
 SNAPSHOTS = click.option(
     "--snapshots",

@@ -13,7 +13,6 @@ from eosctl.core.configs.records import Selection
 from eosctl.core.offsets.migration import MigrationPlan, read_plan
 from eosctl.core.offsets.views import Policy
 from eosctl.errors import UsageError
-from eosctl.report import Report
 
 from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_app, pass_request, report_option, waivers, write_options
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from eosctl.app import App
     from eosctl.migrate.plan import MigrationRequest
     from eosctl.migrate.run import Engine
+    from eosctl.report import Report
 
 _ENGINE_OPTIONS = [
     click.option(

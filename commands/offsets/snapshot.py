@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.app import App
-from eosctl.report import Report
-
 from ..frame.options import Duration, EosctlCommand, pass_app
 from ..frame.session import Session
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.report import Report
 
 
 @click.command("snapshot", cls=EosctlCommand)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import click
+from typing import TYPE_CHECKING
 
-from eosctl.app import App
-from eosctl.report import Report
+import click
 
 from ..frame.confirm import run_plan
 from ..frame.options import EosctlCommand, pass_app, write_options
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.report import Report
 
 
 @click.command("switch", cls=EosctlCommand)

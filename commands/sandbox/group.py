@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 
 from eosctl.core.workers.modes import TARGETS
 from eosctl.errors import UsageError
-from eosctl.report import Report
 
 from ..frame.options import EosctlCommand, EosctlGroup
 from ..frame.session import Session
+
+if TYPE_CHECKING:
+    from eosctl.report import Report
 
 _MODES = [mode.value for mode in TARGETS]
 _name = click.option(

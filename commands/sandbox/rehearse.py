@@ -11,7 +11,6 @@ import click
 from msgspec import Struct
 
 from eosctl.errors import InputFileError
-from eosctl.report import Report
 from eosctl.target import Target
 
 from ..frame.confirm import run_plan
@@ -20,6 +19,7 @@ from ..frame.session import Session, read_text_file
 
 if TYPE_CHECKING:
     from eosctl.rehearse.plan import RehearsalRequest
+    from eosctl.report import Report
 
 _RECOVERY_TIMEOUT_S = 180.0
 _NOT_REPEATED = {"seed", "yes", "dry_run", "report", "keep"}

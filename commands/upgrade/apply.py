@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
-from eosctl.report import Report
 
 from ..frame.confirm import run_plan
 from ..frame.options import Duration, EosctlCommand, pass_app, pass_request, waivers, write_options
@@ -19,6 +17,8 @@ from ..frame.session import read_text_file
 from .kubernetes_options import PodOptions, place_options, pod_options
 
 if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.report import Report
     from eosctl.upgrade.drivers import Driver
 
 # option -> the drivers that take it

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
-from eosctl.report import Report
 
 from ..frame.options import EosctlGroup, pass_app, pass_request, report_option, validation_option, waivers
 from .apply import apply_command
 from .kubernetes_options import PodOptions, place_options, pod_options
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.report import Report
 
 
 @click.group("upgrade", cls=EosctlGroup)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 from msgspec import Struct
 
-from eosctl.app import App
 from eosctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from eosctl.app import App
     from eosctl.upgrade.drivers.kubernetes.driver import KubernetesDriver
     from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 

@@ -21,17 +21,19 @@ from eosctl.kafka.faults import fault
 from eosctl.kafka.topics.stream import Address
 from eosctl.wire.cluster_messages import (
     API_VERSIONS,
-    DESCRIBE_LOG_DIRS,
     METADATA,
     ApiVersionsRequest,
     ApiVersionsResponse,
-    DescribedLogDir,
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
     MetadataRequest,
     MetadataResponse,
 )
 from eosctl.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, KAFKA_STORAGE_ERROR, NONE, error_name
+from eosctl.wire.log_dir_messages import (
+    DESCRIBE_LOG_DIRS,
+    DescribedLogDir,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
 
 T = TypeVar("T")
 _PARALLEL_BROKERS = 32

@@ -124,7 +124,7 @@ def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> To
 
     The endpoint is another server than the brokers: it is verified with authorities of its own, or those of the system.
     """
-    from eosctl.core.clients.hidden_secrets import without_logins
+    from eosctl.core.clients.logins import without_logins
 
     parts, shown = _endpoint_of(url), without_logins(url)
     deadline.check(f"asking {shown} for a token")
@@ -171,7 +171,7 @@ def _endpoint_of(url: str) -> urllib.parse.SplitResult:
         reason = "its host or port can't be one"
     if reason is None:
         return parts
-    from eosctl.core.clients.hidden_secrets import without_logins
+    from eosctl.core.clients.logins import without_logins
 
     shown = without_logins("".join(url.split()))
     raise UsageError(

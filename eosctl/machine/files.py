@@ -10,7 +10,6 @@ import errno
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, count
@@ -344,6 +343,8 @@ def file_in_memory(text: str) -> Iterator[str]:
             file.flush()
             yield f"/proc/self/fd/{file.fileno()}"
         return
+    import tempfile  # most systems have files in memory
+
     with tempfile.NamedTemporaryFile(mode="w", encoding="utf-8") as made:  # with mode 0600
         made.write(text)
         made.flush()

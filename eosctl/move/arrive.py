@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from eosctl.connectors.look import PAUSED, RUNNING
 from eosctl.connectors.waiting import POLL_S, await_state, await_stopped
-from eosctl.core.clients.hidden_secrets import HIDDEN
+from eosctl.core.clients.logins import HIDDEN
 from eosctl.core.ids import connector_path
 from eosctl.core.wording import counted
 from eosctl.create.steps import check_offsets

@@ -14,7 +14,7 @@ from eosctl.app import App
 from eosctl.connectors.definition import ConnectorDefinition
 from eosctl.connectors.look import PAUSED, RUNNING, STATE_AFTER, STOPPED, switch_command
 from eosctl.connectors.validity import require_valid_config
-from eosctl.core.clients.hidden_secrets import HIDDEN
+from eosctl.core.clients.logins import HIDDEN
 from eosctl.create.place import ConnectorPlacement
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.foreign import Lines, arguments

@@ -21,7 +21,8 @@ from typing import Any, cast
 from msgspec.structs import fields, replace
 
 from eosctl.app import App
-from eosctl.core.clients.hidden_secrets import hide_secrets, without_logins
+from eosctl.core.clients.hidden_secrets import hide_secrets
+from eosctl.core.clients.logins import without_logins
 from eosctl.core.clients.properties import client_from_properties
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.clients.stores import java_refusals

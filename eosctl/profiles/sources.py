@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from eosctl.core.clients.settings import Secret
 from eosctl.core.java.properties import split_list
-from eosctl.core.kept.plan_file import yaml_of
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import arguments
@@ -176,6 +175,8 @@ def config_path(sources: Sources) -> str:
 
 def parse_config(text: str, path: str) -> ConfigFile:
     """Parse a config file; raise InputFileError if it is not one."""
+    from eosctl.core.kept.plan_file import yaml_of  # many runs have no config file
+
     document = mapping(yaml_of(text, source=path), path)
     current = document.get("current")
     profiles = {str(name): each for name, each in mapping(document.get("profiles"), f"{path}: profiles").items()}

@@ -24,6 +24,7 @@ from uuid import uuid4
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eosctl.core.clients.logins import HIDDEN, without_logins
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
@@ -404,16 +405,18 @@ def _argument(option: str, value: object) -> Json:
         return value
     if isinstance(value, list | tuple):
         return [_argument(option, item) for item in value]
-    from eosctl.core.clients.hidden_secrets import HIDDEN, shown_value, sounds_secret, without_logins
-
     text = str(getattr(value, "name", value))  # an open file says which one it is
     if option.endswith("_command"):
         program, blank, rest = text.strip().partition(" ")
         return without_logins(program) + (f"{blank}{HIDDEN}" if rest else "")
     name, equals, rest = text.partition("=")
-    if equals and option in ("conf", "settings"):
+    if not equals:
+        return without_logins(text)
+    from eosctl.core.clients.hidden_secrets import shown_value, sounds_secret
+
+    if option in ("conf", "settings"):
         return f"{name}={shown_value(name, rest)}"
-    return f"{name}={HIDDEN}" if equals and sounds_secret(name) else without_logins(text)
+    return f"{name}={HIDDEN}" if sounds_secret(name) else without_logins(text)
 
 
 def _without_passwords(urls: Collection[str]) -> list[Json]:

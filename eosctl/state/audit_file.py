@@ -13,7 +13,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from eosctl.core.kept.plan_file import json_of
 from eosctl.machine.files import make_folder, open_own, sync_directory
 from eosctl.report import Json
 
@@ -104,6 +103,8 @@ def _lock(descriptor: int, kind: int) -> bool:
 
 def entry_in(text: bytes) -> dict[str, object]:
     """Parse an entry; return an empty one if `text` is none."""
+    from eosctl.core.kept.plan_file import json_of  # who writes rarely reads any
+
     try:
         found = json_of(text, mend=True)  # names on the command line may be no UTF-8
     except ValueError:

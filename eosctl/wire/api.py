@@ -11,7 +11,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from eosctl.core.brokers import APPLICATION_APIS, INIT_PRODUCER_ID, INSPECTION_APIS, is_left_out, kind_of
 from eosctl.errors import NoTransactionsError, ProtocolError, UnreachableError, UnsupportedError
 from eosctl.wire.primitives import NULLABLE_STRING, Data
 from eosctl.wire.schema import NotCarriedError, Struct, decoding, encoding, skip_tags
@@ -152,7 +151,6 @@ class Offered(NamedTuple):
     newest: int
 
 
-_TRANSACTIONAL = {*APPLICATION_APIS, *INSPECTION_APIS, 27}  # 27: WriteTxnMarkers
 _METADATA, _VOTE = 3, 52
 """API keys: KRaft controllers vote and report no metadata."""
 
@@ -186,7 +184,10 @@ class BrokerVersions:
 
     def _not_offered(self, api: AnyApi, broker: str) -> UnsupportedError:
         """Return the error for an API that is missing; a newer broker is advised only where age can be the reason."""
-        without = bool(self._offered) and api.key in _TRANSACTIONAL and INIT_PRODUCER_ID not in self._offered
+        from eosctl.core.brokers import APPLICATION_APIS, INIT_PRODUCER_ID, INSPECTION_APIS, is_left_out, kind_of
+
+        transactional = {*APPLICATION_APIS, *INSPECTION_APIS, 27}  # 27: WriteTxnMarkers
+        without = bool(self._offered) and api.key in transactional and INIT_PRODUCER_ID not in self._offered
         kind = kind_of((), None, (broker,))
         if kind.name or is_left_out(self._offered, api.key):
             reason = "the broker offers APIs that came later, so its age is not the reason"

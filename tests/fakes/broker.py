@@ -25,11 +25,11 @@ from eosctl.wire import cluster_messages as cluster_api
 from eosctl.wire import error_codes as codes
 from eosctl.wire import sasl_messages as sasl_api
 from eosctl.wire.api import Api, RequestHeader, decode_request, decode_request_header, encode_response
-from eosctl.wire.cluster_messages import DESCRIBE_LOG_DIRS
 from eosctl.wire.frames import FrameBuffer
 from eosctl.wire.group_listing_messages import LIST_GROUPS
 from eosctl.wire.group_messages import DESCRIBE_GROUPS
 from eosctl.wire.log.fetch_messages import FETCH, LIST_OFFSETS
+from eosctl.wire.log_dir_messages import DESCRIBE_LOG_DIRS
 from eosctl.wire.producer_messages import DESCRIBE_PRODUCERS, WRITE_TXN_MARKERS
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, INIT_PRODUCER_ID

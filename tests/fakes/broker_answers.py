@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eosctl.core.records import LogDir
 from eosctl.wire import cluster_messages as cluster_api
-from eosctl.wire import cluster_messages as disks
 from eosctl.wire import error_codes as codes
 from eosctl.wire import group_listing_messages as group_listings
 from eosctl.wire import group_messages as groups
+from eosctl.wire import log_dir_messages as disks
 from eosctl.wire import producer_messages as leaders
 from eosctl.wire import sasl_messages as sasl_api
 from eosctl.wire import transaction_listing_messages as listings

@@ -12,10 +12,11 @@ from typing import Any
 
 from eosctl.wire import primitives
 from eosctl.wire.api import Api
-from eosctl.wire.cluster_messages import API_VERSIONS, DESCRIBE_LOG_DIRS, FIND_COORDINATOR, METADATA
+from eosctl.wire.cluster_messages import API_VERSIONS, FIND_COORDINATOR, METADATA
 from eosctl.wire.group_listing_messages import LIST_GROUPS
 from eosctl.wire.group_messages import DESCRIBE_GROUPS
 from eosctl.wire.log.fetch_messages import FETCH, LIST_OFFSETS
+from eosctl.wire.log_dir_messages import DESCRIBE_LOG_DIRS
 from eosctl.wire.producer_messages import DESCRIBE_PRODUCERS, WRITE_TXN_MARKERS
 from eosctl.wire.sasl_messages import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from eosctl.wire.schema import Array, Struct, WireType

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Mapping
 
+from eosctl.core.clients.logins import HIDDEN, without_logins
 from eosctl.core.java.properties import parse_properties
 from eosctl.core.wording import encodable
 from eosctl.errors import InputFileError
@@ -105,7 +106,6 @@ def takes_pairs(name: str) -> bool:
     return _PAIRS.fullmatch(words_of(name)) is not None
 
 
-HIDDEN = "***"
 _SHORTEST = 4  # a shorter value is part of any text
 _HOST = r"(?:(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d+|\(\d+\))?|:\d+)"
 _HOST_ADDRESS = re.compile(
@@ -129,10 +129,6 @@ _PAIR = re.compile(r"[^\s:/,\\()\[\]{}|*]+:(?!\d+(?:\s*,|$))[^\\].*", re.S)
 _SALT = re.compile(r"(?<=\.with\.salt\.).+", re.S)  # Debezium's column.mask.hash.ALGORITHM.with.salt.SALT
 _NAMES = re.compile(r"""(?<![\w.-])([\w.-]+)["']?\s*[=:]""")
 _NAMED = re.compile(r"""(?<![\w.-])([\w.-]+)(?:\s*=|["']\s*:)\s*""")
-_URL = re.compile(r"(?<![\w+.-])[a-z][\w+.-]*://[^\s\"'<>]+", re.I)
-_LOGIN = re.compile(
-    r"(?<![^\s,;'\"=])[^\s/@:,;'\"={}]+:[^\s@/'\"{}]{1,200}@(?=[\w.\[-])"
-)  # of an address without scheme
 _AUTHORIZATION = re.compile(r"(\bauthorization\b[\"']?\s*[:=]\s*).*|\b((?:basic|bearer)\s+)[\w+/=.~-]{12,}", re.I)
 
 
@@ -228,18 +224,6 @@ def shown_line(line: str) -> str:
         return HIDDEN
     line = _AUTHORIZATION.sub(lambda match: f"{match[1] or match[2]}{HIDDEN}", line)
     return without_logins(line)
-
-
-def without_logins(text: str) -> str:
-    """Return a text without the users, passwords and queries of its URLs; their paths stay."""
-    return encodable(_LOGIN.sub(f"{HIDDEN}@", _URL.sub(lambda match: _without_login(match[0]), text)))
-
-
-def _without_login(url: str) -> str:
-    scheme, _colon, rest = url.partition("://")
-    login, at, place = rest.rpartition("@")  # a password may have any character
-    place, mark, _query = place.partition("?")
-    return f"{scheme}://{HIDDEN if login else ''}{at}{place}{'?…' if mark else ''}"
 
 
 def holds_secrets(body: object) -> bool:

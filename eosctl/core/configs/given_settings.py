@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eosctl.core.clients.hidden_secrets import HIDDEN, shown_value, sounds_secret
+from eosctl.core.clients.hidden_secrets import shown_value, sounds_secret
+from eosctl.core.clients.logins import HIDDEN
 from eosctl.errors import UsageError
 
 NAME = "name"

@@ -24,7 +24,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 
 _JOINED = r"\\(?:\r\n?|\n)[ \t\f]*+"  # a setting goes on in the next line
-_SETTING = re.compile(  # possessive: time and memory are those of the text, however many lines a setting has
+_SETTING = (  # possessive: time and memory are those of the text, however many lines a setting has
     r"(?:[ \t\f\r\n]|\\[\r\n]|[#!][^\r\n]*)*+"
     rf"(?P<key>(?:[^\\=: \t\f\r\n]|\\[^\r\n]|{_JOINED})*+)"
     rf"(?P<separator>(?:[ \t\f]|{_JOINED})*+[=:]?(?:[ \t\f]|{_JOINED})*+)"
@@ -78,7 +78,9 @@ def parse_properties(text: str, *, source: str) -> Properties:
 
 def settings_in(text: str) -> Iterator[re.Match[str]]:
     """Yield the settings of a file in order, each as its `key`, `separator` and `value` as they are written."""
-    return (setting for setting in _SETTING.finditer(text) if setting["key"] + setting["separator"] + setting["value"])
+    return (
+        setting for setting in re.finditer(_SETTING, text) if setting["key"] + setting["separator"] + setting["value"]
+    )
 
 
 def unescaped(written: str) -> str:

@@ -13,9 +13,9 @@ from eosctl.core.clients.hidden_secrets import (
     holds_secrets,
     shown_line,
     shown_value,
-    without_logins,
     without_values,
 )
+from eosctl.core.clients.logins import without_logins
 from tests.core.clients.connector_settings import SETTINGS
 from tests.core.clients.debezium_settings import PEM
 

@@ -18,9 +18,9 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from eosctl.wire import cluster_messages as cluster_api
-from eosctl.wire import cluster_messages as disks
 from eosctl.wire import group_listing_messages as group_listings
 from eosctl.wire import group_messages as groups
+from eosctl.wire import log_dir_messages as disks
 from eosctl.wire import primitives
 from eosctl.wire import producer_messages as leaders
 from eosctl.wire import transaction_listing_messages as listings
