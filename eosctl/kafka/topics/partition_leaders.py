@@ -24,7 +24,14 @@ from eosctl.errors import BrokerError, UnauthorizedError, UnreachableError, Unsu
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import fault
 from eosctl.kafka.topics.stream import Address
-from eosctl.wire.cluster_messages import METADATA, MetadataRequest, PartitionMetadata, TopicMetadata, TopicQuery
+from eosctl.wire.cluster_messages import (
+    METADATA,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+    TopicMetadata,
+    TopicQuery,
+)
 from eosctl.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
     NONE,
@@ -79,7 +86,11 @@ def find_leaders(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Part
 def describe_leaders(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Partition, Leader | KafkaFault]:
     """Request metadata once and return each partition's leader, or the fault."""
     wanted = list(partitions)
-    metadata = cluster.metadata(dict.fromkeys(topic for topic, _ in wanted))
+    return leaders_in(cluster.metadata(dict.fromkeys(topic for topic, _ in wanted)), wanted)
+
+
+def leaders_in(metadata: MetadataResponse, wanted: Iterable[Partition]) -> dict[Partition, Leader | KafkaFault]:
+    """Return each partition's leader in `metadata`, or the fault."""
     brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
     topics = {topic.name: topic for topic in metadata.topics}
     parts = {(topic.name or "", item.partition_index): item for topic in metadata.topics for item in topic.partitions}
