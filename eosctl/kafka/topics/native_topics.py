@@ -194,6 +194,8 @@ class NativeTopics:
         return self._bounds(topics, partly=True, counted=partitions or _NOTHING)
 
     def _bounds(self, topics: Collection[str], *, partly: bool, counted: Mapping[str, int]) -> dict[str, KnownBounds]:
+        if not topics:
+            return {}
         election = self._cluster.deadline().half(at_most_s=LEADER_PATIENCE_S)
         while True:
             with self._cluster.within(election):
