@@ -21,7 +21,9 @@ from eosctl.kafka.topics.stream import Address, Stream
 if TYPE_CHECKING:
     import ssl
 
+    from eosctl.core.records import Place
     from eosctl.kafka.oauth import TokenSource
+    from eosctl.kafka.topics.partition_leaders import Leader
     from eosctl.wire.api import BrokerVersions
 
 
@@ -43,6 +45,8 @@ class Connections:
         self._lock = threading.Lock()
         self._idle: defaultdict[Address, list[Connection]] = defaultdict(list)
         self._versions: dict[Address, BrokerVersions] = {}
+        self.leaders: dict[Place, Leader] = {}
+        """Who led partitions when it was asked last: a guess, to be confirmed together with what is asked there."""
 
     def has_idle(self, address: Address) -> bool:
         """Return whether there is an idle connection to `address`."""

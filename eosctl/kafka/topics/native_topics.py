@@ -10,20 +10,24 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import Bounds, KnownBounds, Place, Placement, Record, TopicDescription, UnseenReason
 from eosctl.core.transactions import KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import OffsetRange, ProgressMeter
-from eosctl.errors import BrokerError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
+from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.kafka.access import Access
-from eosctl.kafka.batches.fetching import MOVING, FetchPass, LogBounds, bounds_at
+from eosctl.kafka.batches.fetching import MOVING, FetchPass, LogBounds, bounds_at, bounds_in, bounds_requests
 from eosctl.kafka.batches.source import PartitionReading, pass_sound
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import LEADER_PATIENCE_S
+from eosctl.kafka.native.connection import Connection
 from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.partition_leaders import Leader, leaders_in
+from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address
 from eosctl.wire.api import AnyApi
 from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResponse, TopicMetadata, TopicQuery
 from eosctl.wire.config_messages import (
@@ -43,7 +47,7 @@ from eosctl.wire.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
 )
-from eosctl.wire.log.fetch_messages import Isolation, PartitionData
+from eosctl.wire.log.fetch_messages import LIST_OFFSETS, Isolation, PartitionData
 from eosctl.wire.log.records import Part, visible_records
 
 _POLL_S = 0.1
@@ -58,7 +62,7 @@ class NativeTopics:
     def __init__(self, settings: ClientSettings, *, deadline: Deadline, connections: Connections) -> None:
         self._settings, self._deadline = settings, deadline
         self._cluster = Cluster(settings, deadline=deadline, connections=connections)
-        self._leaders: dict[Place, Leader] = {}
+        self._leaders = connections.leaders
 
     def close(self) -> None:
         """Give the connections back to the command."""
@@ -84,6 +88,7 @@ class NativeTopics:
             asked.append((DESCRIBE_CONFIGS, DescribeConfigsRequest(queries)))
         metadata, *more = self._cluster.use_any(lambda connection: connection.call_together(asked))
         existing = self._existing(metadata)
+        self._learn(metadata)
         settings = {item.resource_name: item for answer in more for item in answer.results}
         brokers = {broker.node_id for broker in metadata.brokers}
         return {
@@ -91,6 +96,13 @@ class NativeTopics:
             for name in names
             if name in existing
         }
+
+    def _learn(self, metadata: MetadataResponse) -> None:
+        """Remember the brokers, and who leads partitions, as a guess for the next question."""
+        self._cluster.learn(metadata)
+        places = [(topic.name or "", part.partition_index) for topic in metadata.topics for part in topic.partitions]
+        found = leaders_in(metadata, places)
+        self._leaders.update((place, each) for place, each in found.items() if isinstance(each, Leader))
 
     def _config(self, topic: str, answer: DescribedResource | None) -> dict[str, str]:
         if answer is None or answer.error_code == TOPIC_AUTHORIZATION_FAILED:
@@ -104,7 +116,6 @@ class NativeTopics:
         Raises UnauthorizedError without DESCRIBE_CONFIGS on the cluster.
         """
         from eosctl.kafka.brokers import ask_every_broker
-        from eosctl.kafka.topics.stream import Address
 
         doing = f"reading the brokers' {name}"
         access = Access("DESCRIBE_CONFIGS", "Cluster", "kafka-cluster", self._settings)
@@ -199,8 +210,7 @@ class NativeTopics:
         election = self._cluster.deadline().half(at_most_s=LEADER_PATIENCE_S)
         while True:
             with self._cluster.within(election):
-                leaders = self._find_leaders(topics, counted, partly=partly)
-                answers = bounds_at(self._cluster, leaders)
+                answers = self._ask_bounds(topics, counted, partly=partly)
             faults = {place: answer for place, answer in answers.items() if isinstance(answer, KafkaFault)}
             for place, fault in faults.items():
                 if fault.code not in MOVING or (election.expired() and not partly):
@@ -218,19 +228,44 @@ class NativeTopics:
                 missing[topic][number] = self._offsets_error((topic, number), answer).message
         return {topic: KnownBounds(tuple(known[topic]), missing[topic]) for topic in topics}
 
-    def _find_leaders(
+    def _ask_bounds(
         self, topics: Collection[str], counted: Mapping[str, int], *, partly: bool
-    ) -> dict[Place, Leader | KafkaFault]:
+    ) -> Mapping[Place, LogBounds | KafkaFault]:
+        """Return the bounds of every partition, or the fault.
+
+        Where one broker led them all before, it is asked for metadata and bounds at once: the bounds count if it still
+        leads the same partitions, and these are all there are.
+        """
+        guess = {place: leader for place, leader in self._leaders.items() if place[0] in topics}
+        addresses = {leader.address for leader in guess.values()}
+        if len(addresses) == 1 and {topic for topic, _number in guess} == set(topics):
+            about: tuple[AnyApi, object] = METADATA, _about(list(dict.fromkeys(topics)))
+            asked = [about, *((LIST_OFFSETS, each) for each in bounds_requests(guess))]
+            with (
+                suppress(UnreachableError, DeadlineError),
+                self._cluster.within(self._cluster.deadline().half(at_most_s=CONNECT_TIMEOUT_S)),
+            ):
+                metadata, *answers = self._cluster.use(
+                    addresses.pop(), partial(Connection.call_together, requests=asked)
+                )
+                self._learn(metadata)
+                if leaders_in(metadata, self._places(metadata, topics, counted, partly=partly)) == guess:
+                    return bounds_in(answers, guess)
         metadata = self._cluster.metadata(dict.fromkeys(topics))
-        existing = self._existing(metadata)
-        places: list[Place] = []
+        self._learn(metadata)
+        return bounds_at(self._cluster, leaders_in(metadata, self._places(metadata, topics, counted, partly=partly)))
+
+    def _places(
+        self, metadata: MetadataResponse, topics: Collection[str], counted: Mapping[str, int], *, partly: bool
+    ) -> list[Place]:
+        existing, places = self._existing(metadata), list[Place]()
         for topic in topics:
             count = len(existing[topic].partitions) if topic in existing else 0
             wanted = counted.get(topic, count)
             if topic not in existing or (partly and wanted > count):
                 raise NotFoundError(f"topic {topic} does not exist", hint="Check the name and the cluster (-b).")
             places += [(topic, number) for number in range(min(wanted, count))]
-        return leaders_in(metadata, places)
+        return places
 
     def _offsets_error(self, place: Place, fault: KafkaFault) -> EosctlError:
         topic, number = place
