@@ -16,14 +16,13 @@ from eosctl.deadline import Deadline
 from eosctl.errors import UsageError
 from eosctl.kafka.native.connection import Connection
 from eosctl.kafka.native.sasl import is_spoken_natively, no_native_login
-from eosctl.kafka.topics.stream import Address, Stream
+from eosctl.kafka.topics.stream import Address, Leader, Stream
 
 if TYPE_CHECKING:
     import ssl
 
     from eosctl.core.records import Place
     from eosctl.kafka.oauth import TokenSource
-    from eosctl.kafka.topics.partition_leaders import Leader
     from eosctl.wire.api import BrokerVersions
 
 

@@ -44,9 +44,7 @@ from tests.sandbox_fixtures import GROUP, PATIENCE_S, wait_until, wait_until_as_
 
 def on(*stacks: str) -> list[Any]:
     """Parameters of a fixture that gets a real stack by its name."""
-    return [
-        pytest.param(name, marks=[pytest.mark.live, pytest.mark.on(name.removeprefix(SESSION))]) for name in stacks
-    ]
+    return [pytest.param(name, marks=[pytest.mark.live, pytest.mark.on(name.removeprefix(SESSION))]) for name in stacks]
 
 
 SESSION = "session-"

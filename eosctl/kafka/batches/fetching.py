@@ -25,8 +25,8 @@ from eosctl.kafka.batches.source import FetchTerms, PartitionReading, Source
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import LEADER_RETRIES, ask_until_settled, fault, wait_s
 from eosctl.kafka.native.coordinators import ask_each_broker
-from eosctl.kafka.topics.partition_leaders import Leader, describe_leaders
-from eosctl.kafka.topics.stream import Address
+from eosctl.kafka.topics.partition_leaders import describe_leaders
+from eosctl.kafka.topics.stream import Address, Leader
 from eosctl.wire.error_codes import (
     INCONSISTENT_TOPIC_ID,
     NONE,

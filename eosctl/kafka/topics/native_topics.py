@@ -26,8 +26,8 @@ from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import LEADER_PATIENCE_S
 from eosctl.kafka.native.connection import Connection
 from eosctl.kafka.session import Connections
-from eosctl.kafka.topics.partition_leaders import Leader, leaders_in
-from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address
+from eosctl.kafka.topics.partition_leaders import leaders_in
+from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address, Leader
 from eosctl.wire.api import AnyApi
 from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResponse, TopicMetadata, TopicQuery
 from eosctl.wire.config_messages import (

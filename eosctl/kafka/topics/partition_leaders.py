@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from uuid import UUID
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.core.acls.lines import grant_hint
@@ -23,7 +21,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, UnauthorizedError, UnreachableError, UnsupportedError
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import fault
-from eosctl.kafka.topics.stream import Address
+from eosctl.kafka.topics.stream import Address, Leader
 from eosctl.wire.cluster_messages import (
     METADATA,
     MetadataRequest,
@@ -67,14 +65,6 @@ def count_partitions(cluster: Cluster, topics: Iterable[str] | None, settings: C
         elif topic.error_code != UNKNOWN_TOPIC_OR_PARTITION:
             raise BrokerError(f"can't describe topic {topic.name}: {error_name(topic.error_code)}")
     return counts
-
-
-class Leader(Struct, frozen=True):
-    """The leader of a partition, its epoch (-1 before Kafka 2.1), and its topic's id (none before 2.8)."""
-
-    address: Address
-    epoch: int
-    topic_id: UUID
 
 
 def find_leaders(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Partition, Address | KafkaFault]:
