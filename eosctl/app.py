@@ -47,7 +47,8 @@ def open_transactions(app: App) -> TransactionAdmin:
 def _open_topics(app: App) -> TopicClient:
     from eosctl.kafka.topics.store import KafkaTopicClient
 
-    return KafkaTopicClient(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
+    client = app.target.require_client()
+    return KafkaTopicClient(client, deadline=app.deadline, on_event=app.on_event, connections=app.connections(client))
 
 
 def _open_batches(app: App) -> BatchLog:

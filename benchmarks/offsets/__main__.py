@@ -94,7 +94,7 @@ class Contest:
         self._pairs("offsets export --all-records", self.export_line, "ConsoleConsumer", self._console())
 
     def headers(self) -> None:
-        """Every record, and the newest of each key, of a topic whose records have a header each, beside the same without."""
+        """Every record, and the newest of each key, of records with a header each, beside the same without."""
         traced = "connect-offsets-traced"
         elsewhere(partial(fill_keys, topic=traced, traced=True), self.bootstrap, self.keys)
         for name, more in (("newest of each key", ()), ("--all-records", ("--all-records",))):

@@ -330,8 +330,8 @@ class Visit:
             return {}  # which those checks say that need one
         first = replace(self.app, deadline=self.app.deadline.half(at_most_s=KAFKA_PATIENCE_S))
         with first.transactions() as admin:
-            admin.cluster_id()
             silent = admin.silent_brokers(patience_s=BROKER_PATIENCE_S)
+            admin.cluster_id()
         if silent:
             self._budget = self._whole.deadline.half(at_most_s=SILENT_BUDGET_S)
         return silent

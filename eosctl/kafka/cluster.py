@@ -14,7 +14,7 @@ from eosctl.errors import DeadlineError, EosctlError, ProtocolError, Unreachable
 from eosctl.kafka.native.connection import Connection
 from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, parse_address
-from eosctl.wire.api import Api
+from eosctl.wire.api import AnyApi, Api
 from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResponse, TopicQuery
 
 Q = TypeVar("Q")
@@ -84,10 +84,14 @@ class Cluster:
         queries = None if topics is None else tuple(TopicQuery(name=topic) for topic in topics)
         request = MetadataRequest(queries, allow_auto_topic_creation=False)
         answer = self.use_any(lambda connection: connection.call(METADATA, request))
-        with self._lock:
-            self._brokers = {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers}
-            self._cluster_id = answer.cluster_id
+        self.learn(answer)
         return answer
+
+    def learn(self, metadata: MetadataResponse) -> None:
+        """Remember the brokers and the cluster id of an answer."""
+        with self._lock:
+            self._brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
+            self._cluster_id = metadata.cluster_id
 
     def cluster_id(self) -> str:
         """Return the cluster id of the last metadata, which is requested if there was none.
@@ -99,6 +103,16 @@ class Cluster:
     def ask(self, address: Address, api: Api[Q, S], request: Q) -> S:
         """Send one request that may be repeated to one broker."""
         return self.use(address, lambda connection: connection.call(api, request))
+
+    def ask_with_cluster_id(self, address: Address, api: Api[Q, S], request: Q) -> S:
+        """Send one request that may be repeated to one broker; its cluster id, if not known, comes along."""
+        if self._cluster_id is not None:
+            return self.ask(address, api, request)
+        about: tuple[AnyApi, object] = METADATA, MetadataRequest((), allow_auto_topic_creation=False)
+        answer, metadata = self.use(address, lambda connection: connection.call_together([(api, request), about]))
+        self.learn(metadata)
+        found: S = answer
+        return found
 
     def use(self, address: Address, exchange: Callable[[Connection], T]) -> T:
         """Run `exchange` on a connection to `address`, and again on a new one if the first died while idle."""

@@ -16,11 +16,12 @@ from eosctl.deadline import Deadline
 from eosctl.errors import UsageError
 from eosctl.kafka.native.connection import Connection
 from eosctl.kafka.native.sasl import is_spoken_natively, no_native_login
-from eosctl.kafka.topics.stream import Address, Stream
+from eosctl.kafka.topics.stream import Address, Leader, Stream
 
 if TYPE_CHECKING:
     import ssl
 
+    from eosctl.core.records import Place
     from eosctl.kafka.oauth import TokenSource
     from eosctl.wire.api import BrokerVersions
 
@@ -43,6 +44,8 @@ class Connections:
         self._lock = threading.Lock()
         self._idle: defaultdict[Address, list[Connection]] = defaultdict(list)
         self._versions: dict[Address, BrokerVersions] = {}
+        self.leaders: dict[Place, Leader] = {}
+        """Who led partitions when it was asked last: a guess, to be confirmed together with what is asked there."""
 
     def has_idle(self, address: Address) -> bool:
         """Return whether there is an idle connection to `address`."""

@@ -8,7 +8,7 @@ validation may log in to the connector's database and take seconds: they run in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from eosctl.core.configs.view import differing_connectors
 from eosctl.core.offsets.findings import aborted_offsets
 from eosctl.core.offsets.records import newest_commits, snapshots_under_way
 from eosctl.core.open_transactions import OpenTransaction
-from eosctl.core.records import Bounds, Record
+from eosctl.core.records import Bounds, Place, Record
 from eosctl.core.versions import is_older
 from eosctl.core.wording import is_topic_name
 from eosctl.core.workers.connector_entry import ConnectorEntry, mapping_of
@@ -286,18 +286,18 @@ def _with_open_transactions(app: App, store: TopicReader, observation: Observati
 def _open_transactions(app: App, store: TopicReader) -> tuple[OpenTransaction, ...]:
     """Return partitions of the internal topics whose LSO stays behind the end; tasks that commit regularly move on."""
     topics = (app.target.config_topic, app.target.offset_topic)
-    first = {(topic, bound.partition): bound for topic in topics for bound in _open_bounds(store, topic)}
+    stuck = _open_bounds(store, topics)
     patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s()), app.clock)
-    stuck = first
     while stuck and not patience.expired():
         patience.sleep(_POLL_S)
-        now = {(topic, bound.partition): bound for topic in topics for bound in _open_bounds(store, topic)}
+        now = _open_bounds(store, topics)
         stuck = {place: bound for place, bound in stuck.items() if place in now and now[place].lso == bound.lso}
     return tuple(OpenTransaction(topic, bound) for (topic, _partition), bound in sorted(stuck.items()))
 
 
-def _open_bounds(store: TopicReader, topic: str) -> list[Bounds]:
-    return [bound for bound in store.bounds(topic) if bound.lso < bound.end]
+def _open_bounds(store: TopicReader, topics: Collection[str]) -> dict[Place, Bounds]:
+    found = store.bounds_of(topics)
+    return {(topic, each.partition): each for topic in topics for each in found[topic] if each.lso < each.end}
 
 
 def _with_config_state(app: App, store: TopicReader, observation: Observation) -> Observation:

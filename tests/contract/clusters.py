@@ -26,6 +26,7 @@ from eosctl.core.records import OutRecord
 from eosctl.core.transactions import Coordinator, RawGroup, RawGroupMember
 from eosctl.deadline import Clock, Deadline
 from eosctl.kafka.batches.log import NativeBatchLog
+from eosctl.kafka.session import KafkaSession
 from eosctl.kafka.topics.librdkafka import quiet_logger
 from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
@@ -43,9 +44,10 @@ from tests.sandbox_fixtures import GROUP, PATIENCE_S, wait_until, wait_until_as_
 
 def on(*stacks: str) -> list[Any]:
     """Parameters of a fixture that gets a real stack by its name."""
-    return [pytest.param(name, marks=[pytest.mark.live, pytest.mark.on(name)]) for name in stacks]
+    return [pytest.param(name, marks=[pytest.mark.live, pytest.mark.on(name.removeprefix(SESSION))]) for name in stacks]
 
 
+SESSION = "session-"
 REAL = on("stack", "three_brokers", "old_stack")
 FROZEN = 3
 
@@ -202,9 +204,10 @@ class RealProducer:
 
 
 class RealSubject:
-    """A sandbox."""
+    """A sandbox; with `session` its topics are asked over the connections of a command, else by librdkafka."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: Stack, session: KafkaSession | None = None) -> None:
+        self._session = session
         self._stack, self._servers = stack, stack.bootstrap_servers
         self._settings = ClientSettings(tuple(self._servers.split(",")))
         self._confluent = AdminClient({"bootstrap.servers": self._servers, "enable.metrics.push": False})
@@ -213,7 +216,8 @@ class RealSubject:
         self.lists_by_pattern = int(stack.state.kafka_version.split(".")[0]) >= 4
 
     def store(self, timeout_s: float = 60.0) -> AbstractContextManager[TopicClient]:
-        return KafkaTopicClient(self._settings, deadline=Deadline.after(timeout_s))
+        connections = self._session.to(self._settings) if self._session is not None else None
+        return KafkaTopicClient(self._settings, deadline=Deadline.after(timeout_s), connections=connections)
 
     def admin(self, timeout_s: float = 60.0) -> AbstractContextManager[TransactionAdmin]:
         return NativeTransactionAdmin(self._settings, deadline=Deadline.after(timeout_s))
@@ -283,13 +287,17 @@ class RealSubject:
 
 @contextmanager
 def subject_of(name: str, request: pytest.FixtureRequest) -> Iterator[Subject]:
-    """The subject that a parameter names: `memory`, `tcp`, or the fixture of a sandbox."""
+    """The subject that a parameter names: `memory`, `tcp`, or the fixture of a sandbox, perhaps after SESSION."""
     if name == "memory":
         yield FakeSubject()
     elif name == "tcp":
         fake = FakeSubject(over_tcp=True)
         with fake.brokers:
             yield fake
+    elif name.startswith(SESSION):
+        session = KafkaSession()
+        yield RealSubject(request.getfixturevalue(name.removeprefix(SESSION)), session)
+        session.close()
     else:
         yield RealSubject(request.getfixturevalue(name))
         gc.collect()  # producers that outlive their brokers complain

@@ -13,11 +13,12 @@ from eosctl.engine.reading.heads import headers_in
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import BrokerError, NotFoundError, UsageError
 from eosctl.ports import TopicClient
-from tests.contract.clusters import REAL, Subject
+from tests.contract.clusters import REAL, SESSION, Subject, on
 from tests.sandbox_fixtures import wait_until
 
 PARTITIONS = 3
-pytestmark = pytest.mark.parametrize("subject", ["memory", *REAL], indirect=True, scope="module")
+BY_SESSION = on(*(f"{SESSION}{name}" for name in ("stack", "three_brokers", "old_stack")))
+pytestmark = pytest.mark.parametrize("subject", ["memory", *REAL, *BY_SESSION], indirect=True, scope="module")
 
 
 @pytest.fixture

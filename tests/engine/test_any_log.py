@@ -17,8 +17,7 @@ from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import ProtocolError
 from eosctl.kafka.batches.records import _Records
 from eosctl.kafka.batches.source import PartitionReading
-from eosctl.kafka.topics.partition_leaders import Leader
-from eosctl.kafka.topics.stream import Address
+from eosctl.kafka.topics.stream import Address, Leader
 from eosctl.wire.log.fetch_messages import AbortedTransaction, PartitionData
 from eosctl.wire.primitives import NO_ID
 from tests.engine.record_batches import CODECS, Log, Row, Written, any_log, batch_of, marker_of

@@ -18,8 +18,7 @@ from eosctl.kafka.batches.records import RecordReading, _Records
 from eosctl.kafka.batches.source import PartitionReading
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.session import Connections
-from eosctl.kafka.topics.partition_leaders import Leader
-from eosctl.kafka.topics.stream import Address
+from eosctl.kafka.topics.stream import Address, Leader
 from eosctl.wire import error_codes as codes
 from eosctl.wire.log.batches import OldFormatError
 from eosctl.wire.log.fetch_messages import AbortedTransaction, PartitionData

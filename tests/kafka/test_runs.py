@@ -14,7 +14,7 @@ from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import BrokerError, DeadlineError, UnauthorizedError, UnreachableError
 from eosctl.kafka.topics.meter import OffsetMeter
-from eosctl.kafka.topics.reader import rows_of
+from eosctl.kafka.topics.reader import records_of_runs, rows_of
 from eosctl.kafka.topics.runs import RunReading
 from tests.fakes.clock import FakeTime
 
@@ -222,7 +222,7 @@ def test_rows_are_in_order_and_the_newest_of_each_partition(
 ) -> None:
     consumer = ScriptedConsumer([[record(1, 0), record(0, 0)], [record(0, 1, None), record(1, 1), record(0, 2)]])
     both = reading(consumer, OffsetRange("t", 0, 0, 3), TO_TWO)
-    rows = rows_of(both, [1, 0], newest_per_key=newest_per_key)
+    rows = rows_of(map(records_of_runs, both), [1, 0], newest_per_key=newest_per_key)
     assert [(row.partition, row.offset) for row in rows] == offsets
     assert rows[-1] == Record("t", 1, 1, 0, b"k", b"v1")
     assert both.read == 5
@@ -236,4 +236,8 @@ def test_a_sieve_is_given_some_at_a_time() -> None:
         return ()
 
     both = reading(consumer, TO_TWO)
-    assert (rows_of(both, [1], newest_per_key=True, keep=none), both.read, given) == ((), 2, [1, 1])
+    assert (rows_of(map(records_of_runs, both), [1], newest_per_key=True, keep=none), both.read, given) == (
+        (),
+        2,
+        [1, 1],
+    )

@@ -13,6 +13,7 @@ from typing import Any
 from eosctl.wire import primitives
 from eosctl.wire.api import Api
 from eosctl.wire.cluster_messages import API_VERSIONS, FIND_COORDINATOR, METADATA
+from eosctl.wire.config_messages import DESCRIBE_CONFIGS
 from eosctl.wire.group_listing_messages import LIST_GROUPS
 from eosctl.wire.group_messages import DESCRIBE_GROUPS
 from eosctl.wire.log.fetch_messages import FETCH, LIST_OFFSETS
@@ -39,6 +40,7 @@ APIS: tuple[Api[Any, Any], ...] = (
     LIST_OFFSETS,
     FETCH,
     DESCRIBE_LOG_DIRS,
+    DESCRIBE_CONFIGS,
 )
 VERSIONS = [(api, version) for api in APIS for version in range(api.oldest, api.newest + 1)]
 _LAST_OF_ITS_LENGTH = "\x7f\u07ff\uffff\U0010ffff"  # in UTF-8: of one byte, two, three and four

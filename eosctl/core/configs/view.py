@@ -59,7 +59,10 @@ def state_document(state: ConfigState) -> dict[str, object]:
     """Return `data.state` of `task-counts replay`, without task configs and the session key."""
     return {
         "offset": state.offset,
-        "connectors": {encodable(name): _connector_document(connector) for name, connector in state.connectors.items()},
+        "connectors": {
+            encodable(name): _document(each, None if each.config is None else hide_secrets(each.config))
+            for name, each in state.connectors.items()
+        },
         "ignored": [
             {"offset": each.offset, "key": each.key, "code": each.code, "reason": each.reason} for each in state.ignored
         ],
@@ -67,9 +70,9 @@ def state_document(state: ConfigState) -> dict[str, object]:
     }
 
 
-def _connector_document(connector: ConnectorState) -> dict[str, object]:
+def _document(connector: ConnectorState, config: Mapping[str, object] | None) -> dict[str, object]:
     return {
-        "config": None if connector.config is None else hide_secrets(connector.config),
+        "config": config,
         "target_state": connector.target_state,
         "task_count": connector.task_count,
         "task_ids": connector.task_ids,
@@ -126,7 +129,7 @@ def _held(state: ConfigState, name: str) -> dict[str, object]:
     The generation is left out: it counts commits, so an aborted one alone changes it.
     """
     connector = state.connectors.get(name) or ConnectorState(name)
-    document = {**_connector_document(connector), "config": connector.config}
+    document = _document(connector, connector.config)
     return {key: value for key, value in document.items() if key != "task_config_generation"}
 
 

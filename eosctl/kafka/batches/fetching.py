@@ -25,8 +25,8 @@ from eosctl.kafka.batches.source import FetchTerms, PartitionReading, Source
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import LEADER_RETRIES, ask_until_settled, fault, wait_s
 from eosctl.kafka.native.coordinators import ask_each_broker
-from eosctl.kafka.topics.partition_leaders import Leader, describe_leaders
-from eosctl.kafka.topics.stream import Address
+from eosctl.kafka.topics.partition_leaders import describe_leaders
+from eosctl.kafka.topics.stream import Address, Leader
 from eosctl.wire.error_codes import (
     INCONSISTENT_TOPIC_ID,
     NONE,
@@ -84,27 +84,50 @@ def read_log_bounds(
     """
 
     def ask_once(pending: list[Place]) -> Mapping[Place, LogBounds | KafkaFault]:
-        leaders = describe_leaders(cluster, pending)
-        located = {place: each if isinstance(each, KafkaFault) else each.address for place, each in leaders.items()}
-        known = {place: each for place, each in leaders.items() if isinstance(each, Leader)}
-        return ask_each_broker(
-            cluster,
-            located,
-            lambda address, batch: _ask(cluster, address, {each: known[each] for each in batch}, times_ms),
-        )
+        return bounds_at(cluster, describe_leaders(cluster, pending), times_ms=times_ms)
 
     return ask_until_settled(
         places, ask_once, retriable=_WITHOUT_TOPIC, deadline=cluster.deadline(), within=cluster.within
     )
 
 
+def bounds_at(
+    cluster: Cluster, leaders: Mapping[Place, Leader | KafkaFault], *, times_ms: Sequence[int] = ()
+) -> dict[Place, LogBounds | KafkaFault]:
+    """Return the bounds of each partition, by one question to its leader, or the fault."""
+    located = {place: each if isinstance(each, KafkaFault) else each.address for place, each in leaders.items()}
+    known = {place: each for place, each in leaders.items() if isinstance(each, Leader)}
+    return ask_each_broker(
+        cluster,
+        located,
+        lambda address, batch: _ask(cluster, address, {each: known[each] for each in batch}, times_ms),
+    )
+
+
 def _ask(
     cluster: Cluster, address: Address, leaders: Mapping[Place, Leader], times_ms: Sequence[int]
 ) -> dict[Place, LogBounds | KafkaFault]:
-    asked = [(EARLIEST, Isolation.UNCOMMITTED), (LATEST, Isolation.COMMITTED), (LATEST, Isolation.UNCOMMITTED)]
-    asked += [(time_ms, Isolation.UNCOMMITTED) for time_ms in times_ms]
-    requests = [_request(leaders, timestamp, isolation) for timestamp, isolation in asked]
+    """Return the bounds of partitions that one broker leads.
+
+    The end is requested before the LSO, and the LSO is cut to it: a transaction that begins in between lies behind the
+    end, and must not look like one that blocks.
+    """
+    requests = bounds_requests(leaders, times_ms)
     answers = cluster.use(address, lambda connection: connection.pipeline(LIST_OFFSETS, requests))
+    return bounds_in(answers, leaders)
+
+
+def bounds_requests(leaders: Mapping[Place, Leader], times_ms: Sequence[int] = ()) -> list[ListOffsetsRequest]:
+    """Return the requests for the bounds of partitions, in the order in which their leader has to take them."""
+    asked = [(EARLIEST, Isolation.UNCOMMITTED), (LATEST, Isolation.UNCOMMITTED), (LATEST, Isolation.COMMITTED)]
+    asked += [(time_ms, Isolation.UNCOMMITTED) for time_ms in times_ms]
+    return [_request(leaders, timestamp, isolation) for timestamp, isolation in asked]
+
+
+def bounds_in(
+    answers: Sequence[ListOffsetsResponse], leaders: Mapping[Place, Leader]
+) -> dict[Place, LogBounds | KafkaFault]:
+    """Return the bounds of partitions in the answers to `bounds_requests`."""
     found = [_by_place(answer) for answer in answers]
     return {place: _bounds([each.get(place) for each in found], leader) for place, leader in leaders.items()}
 
@@ -130,8 +153,8 @@ def _bounds(found: Sequence[int | KafkaFault | None], leader: Leader) -> LogBoun
     if len(offsets) < len(found):
         faults = (each for each in found if isinstance(each, KafkaFault))
         return next(faults, fault(UNKNOWN_TOPIC_OR_PARTITION, "the broker's answer leaves this partition out"))
-    start, last_stable, end, *of_times = offsets
-    return LogBounds(start, last_stable, end, tuple(end if each < 0 else each for each in of_times), leader)
+    start, end, last_stable, *of_times = offsets
+    return LogBounds(start, min(last_stable, end), end, tuple(end if each < 0 else each for each in of_times), leader)
 
 
 C = TypeVar("C")
@@ -187,14 +210,16 @@ class FetchPass(Generic[C, T]):
         isolation: Isolation = Isolation.UNCOMMITTED,
         limited: bool = False,
         whole: bool = False,
+        leaders: Mapping[Place, Leader] | None = None,
     ) -> None:
-        """Begin a pass; `stops` are the first offsets that are not read."""
+        """Begin a pass; `stops` are the first offsets that are not read, `leaders` those that were just looked up."""
         self._cluster, self._taker, self._settings, self._timeout = cluster, taker, settings, timeout
         self._deadline, self._limited, self._whole = timeout, limited, whole
         self._terms = FetchTerms.by(settings, isolation)
         self._stops = dict(stops)
         self._bytes_read = 0
         self._leaders: dict[Place, Leader] = {}
+        self._looked_up = {place: (leaders or {})[place] for place in self._stops.keys() & (leaders or {}).keys()}
         self._why: dict[Place, str] = {}
         self._unreachable: dict[Place, UnreachableError] = {}
         self._out_of_range: set[Place] = set()
@@ -219,13 +244,16 @@ class FetchPass(Generic[C, T]):
         readings: defaultdict[Address, list[PartitionReading]] = defaultdict(list)
         try:
             self._find_range()
-            found = describe_leaders(self._cluster, self._stops)
+            found = self._looked_up or describe_leaders(self._cluster, self._stops)
+            self._looked_up = {}
         except (UnreachableError, DeadlineError) as exc:
             self._note(self._stops, exc)
             return readings
         for place, leader in found.items():
             if isinstance(leader, KafkaFault):
                 self._why[place] = str(leader)
+                continue
+            if place not in self._stops:  # what was looked up before may be over
                 continue
             ids = {self._leaders.setdefault(place, leader).topic_id, leader.topic_id} - {NO_ID}
             if len(ids) > 1:

@@ -22,7 +22,7 @@ from eosctl.core.java.properties import whole_number
 from eosctl.core.records import OLD_FORMAT, Batch, Place, ScanPlan, Unseen, UnseenReason
 from eosctl.deadline import Clock
 from eosctl.kafka.native.connection import Connection, Pending
-from eosctl.kafka.topics.partition_leaders import Leader
+from eosctl.kafka.topics.stream import Leader
 from eosctl.wire.frames import FrameMemory
 from eosctl.wire.log.batches import decode_batches
 from eosctl.wire.log.fetch_messages import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -80,13 +80,18 @@ class Connection:
         return self.versions.choose(api, broker=self.broker)
 
     def pipeline(self, api: Api[Q, S], requests: list[Q]) -> list[S]:
-        """Send several requests at once, and return their responses."""
-        version = self.version_of(api)
-        frames = [(self.next_correlation_id(), request) for request in requests]
-        self.stream.send(b"".join(self._encode(api, request, version, number) for number, request in frames))
+        """Send several requests of one kind at once, and return their responses."""
+        return self.call_together([(api, request) for request in requests])
+
+    def call_together(self, requests: Sequence[tuple[Api[Any, Any], Any]]) -> list[Any]:
+        """Send requests of several kinds at once, and return their responses; the broker takes them in this order."""
+        asked = [(api, self.version_of(api), self.next_correlation_id(), request) for api, request in requests]
+        self.stream.send(
+            b"".join(self._encode(api, request, version, number) for api, version, number, request in asked)
+        )
         return [
             decode_response(api, self.stream.receive_frame(), version=version, correlation_id=number)
-            for number, _ in frames
+            for api, version, number, _request in asked
         ]
 
     def send(self, api: Api[Q, S], request: Q, *, version: int) -> Pending[S]:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from uuid import UUID
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eosctl.core.acls.lines import grant_hint
@@ -23,8 +21,15 @@ from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, UnauthorizedError, UnreachableError, UnsupportedError
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import fault
-from eosctl.kafka.topics.stream import Address
-from eosctl.wire.cluster_messages import METADATA, MetadataRequest, PartitionMetadata, TopicMetadata, TopicQuery
+from eosctl.kafka.topics.stream import Address, Leader
+from eosctl.wire.cluster_messages import (
+    METADATA,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+    TopicMetadata,
+    TopicQuery,
+)
 from eosctl.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
     NONE,
@@ -62,14 +67,6 @@ def count_partitions(cluster: Cluster, topics: Iterable[str] | None, settings: C
     return counts
 
 
-class Leader(Struct, frozen=True):
-    """The leader of a partition, its epoch (-1 before Kafka 2.1), and its topic's id (none before 2.8)."""
-
-    address: Address
-    epoch: int
-    topic_id: UUID
-
-
 def find_leaders(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Partition, Address | KafkaFault]:
     """Request metadata once and return the address of each partition's leader, or the fault."""
     found = describe_leaders(cluster, partitions)
@@ -79,7 +76,11 @@ def find_leaders(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Part
 def describe_leaders(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Partition, Leader | KafkaFault]:
     """Request metadata once and return each partition's leader, or the fault."""
     wanted = list(partitions)
-    metadata = cluster.metadata(dict.fromkeys(topic for topic, _ in wanted))
+    return leaders_in(cluster.metadata(dict.fromkeys(topic for topic, _ in wanted)), wanted)
+
+
+def leaders_in(metadata: MetadataResponse, wanted: Iterable[Partition]) -> dict[Partition, Leader | KafkaFault]:
+    """Return each partition's leader in `metadata`, or the fault."""
     brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
     topics = {topic.name: topic for topic in metadata.topics}
     parts = {(topic.name or "", item.partition_index): item for topic in metadata.topics for item in topic.partitions}

@@ -21,16 +21,21 @@ _TAIL_BYTES = {"max.partition.fetch.bytes": 1 << 16}
 
 
 def rows_of(
-    reading: RunReading, partitions: Iterable[int], *, newest_per_key: bool, keep: RecordFilter | None = None
+    reading: Iterable[list[Record]],
+    partitions: Iterable[int],
+    *,
+    newest_per_key: bool,
+    keep: RecordFilter | None = None,
 ) -> tuple[Record, ...]:
     """Return the records of a topic's `partitions`, in partition, then offset order; raises the errors of `reading`.
+
+    `reading` yields some records at a time.
 
     `newest_per_key` keeps the newest in each partition, so that memory grows with the keys, not with the log. Records
     without a key can't supersede each other and are all kept. Only records that `keep` returns are held; it takes many
     at a time, because a call per record is slow.
     """
-    batches = map(_records, reading)
-    records = chain.from_iterable(batches if keep is None else map(keep, batches))
+    records = chain.from_iterable(reading if keep is None else map(keep, reading))
     with collector_paused():
         if not newest_per_key:
             found: dict[int, list[Record]] = {partition: [] for partition in sorted(partitions)}
@@ -58,12 +63,12 @@ def read_tails(
     ]
     reading = RunReading(settings, ranges, timeout=deadline, limited=True, skips_gone=True, properties=_TAIL_BYTES)
     found: dict[str, list[Record]] = {topic: [] for topic in bounds}
-    for record in chain.from_iterable(map(_records, reading)):
+    for record in chain.from_iterable(map(records_of_runs, reading)):
         found[record.topic].append(record)
     return {topic: tuple(sorted(records, key=itemgetter(1, 2))) for topic, records in found.items()}
 
 
-def _records(runs: Sequence[Run]) -> list[Record]:
+def records_of_runs(runs: Sequence[Run]) -> list[Record]:
     """Convert messages of librdkafka to records.
 
     A record without a timestamp has -1 in librdkafka too.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from confluent_kafka import murmur2
@@ -28,11 +28,16 @@ from eosctl.deadline import Deadline, Event, OnEvent, ignore_events
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import EosctlError, UsageError
 from eosctl.kafka.admin import KafkaTopicAdmin
+from eosctl.kafka.native.sasl import is_spoken_natively
+from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.meter import OffsetMeter
-from eosctl.kafka.topics.reader import collector_paused, read_tails, rows_of
+from eosctl.kafka.topics.native_topics import NativeTopics
+from eosctl.kafka.topics.reader import collector_paused, read_tails, records_of_runs, rows_of
 from eosctl.kafka.topics.runs import RunReading
 from eosctl.kafka.topics.writer import KafkaTopicWriter
 from eosctl.machine.side_by_side import ahead
+from eosctl.wire.log.batches import OldFormatError
+from eosctl.wire.log.records import CompressedError
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
@@ -48,34 +53,47 @@ _ISOLATIONS = ("read_committed", "read_uncommitted")
 class KafkaTopicClient:
     """Reads and writes whole topics of the cluster that `settings` name; connects at the first request."""
 
-    def __init__(self, settings: ClientSettings, *, deadline: Deadline, on_event: OnEvent = ignore_events) -> None:
+    def __init__(
+        self,
+        settings: ClientSettings,
+        *,
+        deadline: Deadline,
+        on_event: OnEvent = ignore_events,
+        connections: Connections | None = None,
+    ) -> None:
         self._settings, self._deadline, self._on_event = settings, deadline, on_event
         self._admin = KafkaTopicAdmin(settings, deadline=deadline)
+        self._native: NativeTopics | None = None
+        if connections is not None and is_spoken_natively(settings):
+            self._native = NativeTopics(settings, deadline=deadline, connections=connections)
+        self._looks = self._native or self._admin
 
     def __enter__(self) -> KafkaTopicClient:
         return self
 
     def __exit__(self, *_exc: object) -> None:
         self._admin.close()
+        if self._native is not None:
+            self._native.close()
 
     def cluster_id(self) -> str:
         """Return the Kafka cluster id."""
-        return self._admin.cluster_id()
+        return self._looks.cluster_id()
 
     def describe(self, topics: Collection[str], *, configs: bool = True) -> Mapping[str, TopicDescription]:
         """Describe the topics that exist among `topics`; the others are absent from the result.
 
         Without `configs` these are empty, which saves a request.
         """
-        return self._admin.describe(topics, configs=configs)
+        return self._looks.describe(topics, configs=configs)
 
     def broker_settings(self, name: str) -> Mapping[int, str]:
         """Return the value of one broker setting at each broker, by broker id; raises UnauthorizedError."""
-        return self._admin.broker_settings(name)
+        return self._looks.broker_settings(name)
 
     def own_settings(self, topic: str) -> Mapping[str, str]:
         """Return the settings of this topic alone, without defaults; raises NotFoundError, UnauthorizedError."""
-        return self._admin.own_settings(topic)
+        return self._looks.own_settings(topic)
 
     def change_settings(self, topic: str, settings: Mapping[str, str | None]) -> None:
         """Set a topic's own settings; None restores the default. Raises NotFoundError, UnauthorizedError."""
@@ -101,17 +119,17 @@ class KafkaTopicClient:
         self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
     ) -> Mapping[str, tuple[Bounds, ...]]:
         """Return the bounds of many topics with few requests; those in `partitions` are not described."""
-        return self._admin.bounds_of(topics, partitions=partitions)
+        return self._looks.bounds_of(topics, partitions=partitions)
 
     def known_bounds(self, topic: str) -> KnownBounds:
         """Return the bounds of those partitions whose leaders respond; raises UnreachableError if none does."""
-        return self._admin.known_bounds(topic)
+        return self._looks.known_bounds(topic)
 
     def known_bounds_of(
         self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
     ) -> Mapping[str, KnownBounds]:
         """Return the `known_bounds` of many topics with few requests; those in `partitions` are not described."""
-        return self._admin.known_bounds_of(topics, partitions=partitions)
+        return self._looks.known_bounds_of(topics, partitions=partitions)
 
     def read(
         self,
@@ -136,7 +154,7 @@ class KafkaTopicClient:
         """
         if isolation not in _ISOLATIONS:
             raise UsageError(f"unknown isolation {isolation}", hint=f"One of {', '.join(_ISOLATIONS)}.")
-        bounds = self._admin.known_bounds(topic) if partly else KnownBounds(self.bounds(topic))
+        bounds = self._looks.known_bounds(topic) if partly else KnownBounds(self.bounds(topic))
         wanted = [_narrowed(one, since or {}, until or {}) for one in bounds.known]
         committed = isolation == "read_committed"
         records, read = self._rows(
@@ -159,13 +177,17 @@ class KafkaTopicClient:
         Returns them and the number of records read.
         """
         ranges = [OffsetRange(topic, one.partition, one.begin, one.lso if committed else one.end) for one in bounds]
-        reading = RunReading(
-            self._settings, ranges,
-            timeout=self._deadline, limited=limited, committed=committed,
-            progress=self._meter(f"reading {topic}", ranges),
-        )  # fmt: skip
         partitions = [one.partition for one in bounds]
-        return rows_of(reading, partitions, newest_per_key=newest_per_key, keep=keep), reading.read
+        meter = self._meter(f"reading {topic}", ranges)
+        if self._native is not None:
+            rows = self._native.rows(ranges, committed=committed, limited=limited, progress=meter)
+            with suppress(CompressedError, OldFormatError):  # which only librdkafka reads
+                return rows_of(rows, partitions, newest_per_key=newest_per_key, keep=keep), rows.read
+        reading = RunReading(
+            self._settings, ranges, timeout=self._deadline, limited=limited, committed=committed, progress=meter
+        )
+        runs = map(records_of_runs, reading)
+        return rows_of(runs, partitions, newest_per_key=newest_per_key, keep=keep), reading.read
 
     def _meter(self, doing: str, ranges: Sequence[OffsetRange]) -> OffsetMeter:
         total = sum(max(0, one.end - one.begin) for one in ranges)

@@ -8,6 +8,9 @@ from __future__ import annotations
 import select
 import socket
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from msgspec import Struct
 
 from eosctl.core.java.properties import MOST_PORT, whole_number
 from eosctl.deadline import Deadline
@@ -30,6 +33,14 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Leader(Struct, frozen=True):
+    """The leader of a partition, its epoch (-1 before Kafka 2.1), and its topic's id (none before 2.8)."""
+
+    address: Address
+    epoch: int
+    topic_id: UUID
 
 
 def parse_address(text: str) -> Address:

@@ -274,7 +274,8 @@ class NativeTransactionAdmin:
         from eosctl.wire.group_messages import DESCRIBE_GROUPS, DescribeGroupsRequest
 
         def describe(address: Address, batch: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
-            answer = self._cluster.ask(address, DESCRIBE_GROUPS, DescribeGroupsRequest(tuple(batch)))
+            request = DescribeGroupsRequest(tuple(batch))
+            answer = self._cluster.ask_with_cluster_id(address, DESCRIBE_GROUPS, request)
             return {item.group_id: group_of(item) for item in answer.groups}
 
         return ask_each_broker(

@@ -81,7 +81,7 @@ BATCH_HEAD = {
     "records": "i",
 }
 """The numbers at the beginning of a batch, each with its code in `struct`; the records follow."""
-_BATCH = struct.Struct(">" + "".join(BATCH_HEAD.values()))
+BATCH = struct.Struct(">" + "".join(BATCH_HEAD.values()))
 _CRC_FROM = 21
 COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, _DELETE_HORIZON = 7, 8, 16, 32, 64
 """The bits of a batch's attributes."""
@@ -91,7 +91,7 @@ _KEY, _VALUE = struct.Struct(">hh"), struct.Struct(">hi")
 _ENDS = {0: False, 1: True}
 """The types that end a transaction: abort and commit. The others are Raft's."""
 _UNUSUAL = LOG_APPEND_TIME | CONTROL | _DELETE_HORIZON
-_LEAST_BYTES = _BATCH.size - _LENGTH_END
+_LEAST_BYTES = BATCH.size - _LENGTH_END
 _LEAST_OF = {0: 14, 1: 22, 2: _LEAST_BYTES}
 """The least length of a message or a batch, by magic."""
 _OLD_ATTRIBUTES = struct.Struct(">bq")
@@ -109,7 +109,7 @@ def batch_places(records: memoryview, *, topic: str, partition: int) -> list[int
     """
     position, end, places, unpack = 0, len(records), [0], _LENGTH_AND_MAGIC.unpack_from
     append = places.append
-    while end - position >= _BATCH.size:
+    while end - position >= BATCH.size:
         length, magic = unpack(records, position)
         if magic != OLD_FORMAT or length < _LEAST_BYTES:
             break
@@ -133,8 +133,8 @@ def decode_batches(
     """
     found: list[Batch] = []
     offset, end = 0, len(records)
-    new, cls, unpack, append = tuple.__new__, Batch, _BATCH.unpack_from, found.append
-    while end - offset >= _BATCH.size:
+    new, cls, unpack, append = tuple.__new__, Batch, BATCH.unpack_from, found.append
+    while end - offset >= BATCH.size:
         base, length, _epoch, magic, _crc, attributes, last, first_ms, max_ms, producer_id, epoch, sequence, count = (
             unpack(records, offset)
         )
@@ -180,12 +180,12 @@ def _entry(data: memoryview, topic: str, partition: int, expected: int, *, check
 
 
 def _batch(data: memoryview, topic: str, partition: int, *, check_crc: bool) -> Batch:
-    base, _length, _leader_epoch, _magic, crc, attributes, *rest = _BATCH.unpack_from(data)
+    base, _length, _leader_epoch, _magic, crc, attributes, *rest = BATCH.unpack_from(data)
     last_delta, first_ms, max_ms, producer_id, epoch, sequence, count = rest
     if last_delta < 0 or count < 0 or base < 0:
         raise no_batch(topic, partition, base)
     is_control = attributes & CONTROL != 0
-    end = end_of_transaction(data[_BATCH.size :]) if is_control and count else (None, None)
+    end = end_of_transaction(data[BATCH.size :]) if is_control and count else (None, None)
     if attributes & (LOG_APPEND_TIME | _DELETE_HORIZON):  # the first timestamp is the producer's, or none
         first_ms = max_ms
     return tuple.__new__(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from random import Random
 
 from eosctl.core import transaction_log
@@ -24,6 +25,7 @@ from eosctl.group.protocol import (
 from eosctl.kafka.native.scram import Scram
 from eosctl.wire.api import decode_response, encode_response
 from eosctl.wire.log.batches import OldFormatError, decode_batches
+from eosctl.wire.log.records import CompressedError, visible_records
 from tests.engine.record_batches import CODECS, Written, any_log, batch_of
 from tests.fuzz.mutation import BETWEEN
 from tests.fuzz.reader import DisagreementError, Reader
@@ -47,7 +49,7 @@ def _answers() -> list[bytes]:
 
 
 def _read_batches(data: bytes) -> object:
-    """As columns, and the heads alone, with and without a look at the checksums."""
+    """As columns, the records one by one, and the heads alone, with and without a look at the checksums."""
     view = memoryview(data)
     heads = [
         decode_batches(view, topic="t", partition=0, position=0, check_crc=check_crc) for check_crc in (False, True)
@@ -70,6 +72,11 @@ def _read_batches(data: bytes) -> object:
             != len(texts) - texts.null_count
         ):
             raise DisagreementError("headers")
+    with suppress(CompressedError):  # which is not read one by one
+        parts = visible_records(view, topic="t", partition=0, aborted=[(1, 0), (2, 0)])
+        one_by_one = sum(len(records) for _base, _last, records in parts)
+        if one_by_one != rows:
+            raise DisagreementError(f"{rows} records and {one_by_one}")
     return heads, rows
 
 
