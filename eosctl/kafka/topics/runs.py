@@ -39,7 +39,7 @@ OpenConsumer = Callable[[Properties], Any]
 """A function that makes confluent-kafka's Consumer from librdkafka properties."""
 
 _AT_ONCE = 10_000
-_MOMENT_S = 0.1  # consume() waits this long for a full batch even at the end of all partitions
+_MOMENT_S = 0.1
 _CONSUMER = {
     "group.id": "eosctl-unused",  # librdkafka wants one; nothing is ever committed
     "enable.auto.commit": False,
@@ -47,7 +47,7 @@ _CONSUMER = {
     "auto.offset.reset": "error",
     "enable.partition.eof": True,
     "allow.auto.create.topics": False,
-    "fetch.wait.max.ms": 50,
+    "fetch.wait.max.ms": 10,  # the event at the end of a partition comes with an answer without records
     "fetch.queue.backoff.ms": 20,
     "queued.min.messages": 100_000,  # more are read no faster, and each takes 400 bytes besides its own
     "queued.max.messages.kbytes": 16_384,  # which bounds what is in memory
@@ -107,9 +107,10 @@ class RunReading:
             learn_topics(consumer, self._topics, self._deadline)
             consumer.assign([TopicPartition(*place, position) for place, position in self._positions.items()])
             while self._ends:
-                left = sum(end - self._positions[place] for place, end in self._ends.items())
                 before = set(self._ends)
-                received = consumer.consume(min(_AT_ONCE, left), timeout=_MOMENT_S)
+                received = consumer.consume(1, timeout=_MOMENT_S)  # which waits until it has as many as it is asked for
+                if received:
+                    received += consumer.consume(_AT_ONCE, timeout=0)
                 runs = self._inside(received)
                 yield runs
                 if over := before - self._ends.keys():

@@ -38,6 +38,7 @@ OpenProducer = Callable[[Properties], Any]
 _POLL_S = 0.1
 _PROGRESS_EVERY = 10_000
 _ABORT_TIMEOUT_S = 10.0
+_FIRST_STEP_S, _LONGEST_STEP_S = 0.1, 2.0
 _FAILED_BEFORE = (KafkaError._STATE, KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _FATAL = (KafkaException, SystemError)  # see _kafka_error
 
@@ -286,11 +287,14 @@ class KafkaTopicWriter:
         """Run `step(timeout_s)`, again while its error is retriable.
 
         A step that ends between two responses says only _TIMED_OUT: the coordinator's last response shows why.
+
+        The first calls are short, as each looks for the coordinator at once. librdkafka (2.16) by itself rests for
+        500 ms where no broker is connected yet at the first look, which is so half of the time.
         """
-        doing, reason = f"{verb} transactional id {self._id}", ""
+        doing, reason, patience_s = f"{verb} transactional id {self._id}", "", _FIRST_STEP_S
         while True:
             try:
-                step(max(min(2.0, self._deadline.remaining_s()), 0.001))
+                step(max(min(patience_s, self._deadline.remaining_s()), 0.001))
                 return
             except _FATAL as exc:
                 error = _kafka_error(exc)
@@ -299,6 +303,7 @@ class KafkaTopicWriter:
                     raise self._translated(error, doing, None) from exc
                 reason = error.name() if error.code() >= 0 or not reason else reason
                 self._deadline.check(f"{doing} ({reason})")
+                patience_s = min(2 * patience_s, _LONGEST_STEP_S)
 
     def _commit(self, producer: Producer) -> None:
         try:

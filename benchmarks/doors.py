@@ -1,0 +1,81 @@
+"""Run eosctl in this process and print on stderr where it waited: sleeps, requests to brokers and workers, topics.
+
+`python -m benchmarks.doors ARGUMENTS…`. The seconds of a door are its own, without those of a door that it went through
+meanwhile; requests that threads make side by side count each for itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+BEGAN_S = time.perf_counter()
+_spent_s: dict[str, list[float]] = defaultdict(list)
+_inside = threading.local()
+
+
+def watch(owner: Any, name: str, door: Callable[..., str]) -> None:
+    """Replace a function by one that notes its own seconds under the name that `door` makes of its arguments."""
+    real = getattr(owner, name)
+
+    @functools.wraps(real)
+    def watched(*args: Any, **options: Any) -> Any:
+        outer_s = getattr(_inside, "spent_s", 0.0)
+        _inside.spent_s, began_s = 0.0, time.perf_counter()
+        try:
+            return real(*args, **options)
+        finally:
+            took_s = time.perf_counter() - began_s
+            _spent_s[door(*args, **options)].append(took_s - _inside.spent_s)
+            _inside.spent_s = outer_s + took_s
+
+    setattr(owner, name, watched)
+
+
+def watch_all() -> None:
+    """Watch every place where a command waits for something else."""
+    watch(time, "sleep", lambda _s: f"sleep in {_caller()}")  # before the clock takes it
+    from eosctl.connect.rest import RestConnectWorker
+    from eosctl.kafka.admin import KafkaTopicAdmin
+    from eosctl.kafka.native.admin_connection import AdminConnection
+    from eosctl.kafka.native.connection import Connection
+    from eosctl.kafka.topics.store import KafkaTopicClient
+
+    watch(Connection, "_exchange", lambda _self, api, *_rest: f"broker {api.name}")
+    watch(Connection, "pipeline", lambda _self, api, requests: f"broker {len(requests)} x {api.name}")
+    watch(Connection, "open", lambda *_args, **_options: "broker connect")
+    watch(AdminConnection, "wait", lambda _self, _futures, doing: f"librdkafka {doing}")
+    watch(AdminConnection, "client", lambda _self: "librdkafka connect")
+    watch(RestConnectWorker, "_exchange", lambda _self, method, target, **_body: f"worker {method} {target[:60]}")
+    watch(KafkaTopicClient, "read", lambda _self, topic, **_options: f"topic read {topic}")
+    watch(KafkaTopicClient, "write", lambda *_args, **_options: "topic write")
+    watch(KafkaTopicAdmin, "describe", lambda *_args, **_options: "topic describe")
+
+
+def _caller() -> str:
+    frame = sys._getframe(3)  # noqa: SLF001 - who waits, past the clock and the deadline
+    while frame.f_back is not None and frame.f_code.co_filename.endswith("deadline.py"):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename.rpartition('eosctl/')[2]}:{frame.f_lineno}"
+
+
+def main() -> None:
+    """Run the command line; print the table even if it fails."""
+    watch_all()
+    from eosctl.__main__ import main as run
+
+    try:
+        run()
+    finally:
+        print(f"{time.perf_counter() - BEGAN_S:8.2f} s, CPU {time.process_time():.2f} s", file=sys.stderr)
+        for door, spent_s in sorted(_spent_s.items(), key=lambda each: -sum(each[1])):
+            print(f"{sum(spent_s):8.2f} s {len(spent_s):5} x {door}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""`eosctl rescue` of a connector with 130 tasks on a real worker: the seconds of each step, and where it waits.
+
+While a new configuration comes, nobody may fence the tasks' ids: the worker's round fails all tasks at once, as it does
+after 90 s with more than about 90 of them. The step `watch` is the worker's own start of the tasks, and what eosctl adds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed as re-exported
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from benchmarks.pairs import compile_sources
+from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.stack import Stack
+
+GROUP, NAME, GOAL_S, PATIENCE_S = "connect-eos", "wide", 3, 120
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+_open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
+
+
+def main() -> None:
+    """Starts a broker and a worker; jams and rescues the connector."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tasks", type=int, default=130)
+    parser.add_argument("--runs", type=int, default=3)
+    arguments = parser.parse_args()
+    compile_sources()
+    spec = StackSpec(broker_config=AUTHORIZER)
+    with tempfile.TemporaryDirectory() as name:
+        stack = Stack.up(spec, Path(name) / "stack", name="benchmark", environ=os.environ)
+        try:
+            [url] = stack.urls(GROUP)
+            configure(url, arguments.tasks, 0)
+            wait_for(url, "RUNNING", arguments.tasks)
+            time.sleep(5)  # the worker starts the last of them a moment later
+            print(f"{arguments.tasks} tasks; goal {GOAL_S} s without the start of the tasks")
+            for run in range(1, arguments.runs + 2):
+                with nobody_fences(stack.bootstrap_servers):
+                    configure(url, arguments.tasks, run)
+                    wait_for(url, "FAILED", arguments.tasks, because="zombie fencing")
+                where = ["-b", stack.bootstrap_servers, "-g", GROUP, "-u", url]
+                module = "eosctl" if run <= arguments.runs else "benchmarks.doors"
+                tell([sys.executable, "-m", module, "rescue", "--connector", NAME, "--yes", *where], Path(name))
+        finally:
+            stack.down()
+
+
+@contextmanager
+def nobody_fences(servers: str) -> Iterator[None]:
+    """Denies the use of the tasks' ids until the block ends."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    kind, pattern = ResourceType.TRANSACTIONAL_ID, ResourcePatternType.PREFIXED
+    what = (kind, f"{GROUP}-{NAME}-", pattern, "User:ANONYMOUS", "*", AclOperation.WRITE, AclPermissionType.DENY)
+    for made in admin.create_acls([AclBinding(*what)]).values():
+        made.result()
+    try:
+        yield
+    finally:
+        for gone in admin.delete_acls([AclBindingFilter(*what)]).values():
+            gone.result()
+
+
+def configure(url: str, tasks: int, run: int) -> None:
+    """Creates the connector, or changes the configuration of all its tasks."""
+    config = {
+        "connector.class": "org.apache.kafka.connect.tools.VerifiableSourceConnector",
+        **{"tasks.max": str(tasks), "topic": "records", "throughput": "1", "run": str(run)},
+        **dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.storage.StringConverter"),
+    }
+    headers = {"Content-Type": "application/json"}
+    body = json.dumps(config).encode()
+    with _open(urllib.request.Request(f"{url}/connectors/{NAME}/config", body, headers, method="PUT"), timeout=90):
+        pass
+
+
+def wait_for(url: str, state: str, tasks: int, *, because: str = "") -> None:
+    """Waits until all tasks are in `state`, for a reason whose text has `because`."""
+    ends_s = time.monotonic() + PATIENCE_S
+    states: list[str] = []
+    while states != [state] * tasks:
+        if time.monotonic() > ends_s:
+            sys.exit(f"the tasks are not {state}: {sorted(set(states))}")
+        time.sleep(0.5)
+        with _open(f"{url}/connectors?expand=status", timeout=90) as answer:
+            found = json.load(answer).get(NAME)
+        shown = found["status"]["tasks"] if found else []
+        states = [task["state"] for task in shown if because in task.get("trace", "")]
+
+
+def tell(command: Sequence[str], state: Path) -> None:
+    """Runs a command that keeps its state in a folder, and prints what it says, each line with the seconds since its start."""
+    began_s = time.perf_counter()
+    environ = {**os.environ, "XDG_STATE_HOME": str(state)}
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environ
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            print(f"{time.perf_counter() - began_s:7.2f} s  {line}", end="")
+    print(f"{time.perf_counter() - began_s:7.2f} s  exit code {process.returncode}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
