@@ -64,10 +64,12 @@ def fill(
 def _produce(
     producer: Producer, topic: str, key: bytes, value: bytes | None, traces: Iterator[int] | None = None
 ) -> None:
-    headers = {} if traces is None else {"headers": {"traceparent": b"00-%032x-%016x-01" % ((next(traces),) * 2)}}
+    headers: list[tuple[str, str | bytes | None]] = []
+    if traces is not None:
+        headers = [("traceparent", b"00-%032x-%016x-01" % ((next(traces),) * 2))]
     while True:
         try:
-            producer.produce(topic, key=key, value=value, **headers)
+            producer.produce(topic, key=key, value=value, headers=headers)
         except BufferError:  # millions are waiting
             producer.poll(0.1)
         else:
