@@ -18,6 +18,8 @@ class Scram:
     Source: `ScramFormatter.normalize` and `ScramSaslClient`, Kafka 4.3.
     """
 
+    is_public = True  # a name and a nonce
+
     def __init__(self, digest: str, username: str, password: str, *, nonce: str | None = None) -> None:
         self._digest = digest
         self._password = password.encode()
