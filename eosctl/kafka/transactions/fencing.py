@@ -179,7 +179,9 @@ class Fencing:
         for attempt in attempts:
             assert attempt.coordinator is not None  # noqa: S101 - the caller's filter
             address = Address(attempt.coordinator.host, attempt.coordinator.port)
-            lane = self._lanes.setdefault(address, _Lane(address))
+            lane = self._lanes.get(address)
+            if lane is None:
+                lane = self._lanes[address] = _Lane(address)
             lane.waiting.put(attempt)
         for lane in self._lanes.values():
             wanted = min(CONNECTIONS_PER_COORDINATOR, -(-lane.waiting.qsize() // IDS_PER_CONNECTION))
