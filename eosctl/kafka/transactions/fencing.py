@@ -43,7 +43,7 @@ from eosctl.wire.transaction_messages import (
 )
 
 NO_COORDINATORS: Mapping[TransactionalId, Coordinator] = MappingProxyType({})
-CONNECTIONS_PER_COORDINATOR = 8
+CONNECTIONS_PER_COORDINATOR = 16
 WINDOW = 8
 IDS_PER_CONNECTION = 16  # a connection more is worth its handshake for this many ids
 _JOIN_S, _WAKINGS = 2.0, 20
