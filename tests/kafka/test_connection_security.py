@@ -28,7 +28,7 @@ from eosctl.errors import (
 )
 from eosctl.kafka.native.scram import Scram
 from eosctl.kafka.tls import tls_failure
-from eosctl.wire.api import encode_response
+from eosctl.wire.api import Api, encode_response
 from eosctl.wire.error_codes import NONE, SASL_AUTHENTICATION_FAILED
 from eosctl.wire.frames import FrameBuffer
 from eosctl.wire.sasl_messages import (
@@ -352,7 +352,7 @@ def test_scram_begins_in_the_round_trip_of_the_handshake() -> None:
             connection.sendall(cluster.answer(1, next_frame()) or b"")
             handshake, first = next_frame(), next_frame()
             begun.extend(int.from_bytes(each[:2], "big") for each in (handshake, first))
-            answers = (
+            answers: tuple[tuple[Api[Any, Any], bytes, object], ...] = (
                 (SASL_HANDSHAKE, handshake, SaslHandshakeResponse(NONE, ("SCRAM-SHA-256",))),
                 (SASL_AUTHENTICATE, first, SaslAuthenticateResponse(SASL_AUTHENTICATION_FAILED, "go away")),
             )
@@ -365,7 +365,11 @@ def test_scram_begins_in_the_round_trip_of_the_handshake() -> None:
         thread = threading.Thread(target=serve, args=(cluster,), daemon=True)
         thread.start()
         address = f"127.0.0.1:{listener.getsockname()[1]}"
-        login = {"sasl_mechanism": "SCRAM-SHA-256", "sasl_username": "user", "sasl_password": Secret("pencil")}
+        login: dict[str, Any] = {
+            "sasl_mechanism": "SCRAM-SHA-256",
+            "sasl_username": "user",
+            "sasl_password": Secret("pencil"),
+        }
         with pytest.raises(UnauthorizedError, match="refused SASL SCRAM-SHA-256: go away"):
             connect(address, security_protocol="SASL_PLAINTEXT", **login)
         listener.close()

@@ -36,7 +36,7 @@ class Mechanism(Protocol):
 class Plain:
     """PLAIN (RFC 4616)."""
 
-    is_public = False
+    is_public: ClassVar[bool] = False
 
     def __init__(self, username: str, password: str) -> None:
         self._message = f"\0{username}\0{password}".encode()
@@ -56,7 +56,7 @@ class OAuthBearer:
     The client answers an error challenge with ^A, then the broker gives the reason.
     """
 
-    is_public = False
+    is_public: ClassVar[bool] = False
 
     def __init__(self, token: str, extensions: dict[str, str]) -> None:
         pairs = "".join(f"{name}={value}\x01" for name, value in extensions.items())
