@@ -8,6 +8,7 @@ goal of 0.25 s: commands, options, and the ids of a broker, which `--broker` sta
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import statistics
 import sys
@@ -15,6 +16,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+import click
 
 from benchmarks.pairs import Run, compare, installed_eosctl, run_once
 from eosctl.sandbox.settings import StackSpec
@@ -44,13 +47,8 @@ def main() -> None:
         directory = Path(name)
         bare, eosctl = directory / "bare.py", installed_eosctl(directory)
         bare.write_text(BARE)
-        for words, command, options in (("", [], 0), ("doctor ", ["one"], _options_of_doctor())):
-            ours = [eosctl, *words.split(), "--help"]
-            plain = [sys.executable, str(bare), str(options), *command, "--help"]
-            other = f"bare click, {options} options"
-            compare(
-                f"eosctl {words}--help", lambda ours=ours: ours, other, lambda plain=plain: plain, runs=arguments.runs
-            )
+        _help(eosctl, bare, "", options=0, runs=arguments.runs)
+        _help(eosctl, bare, "doctor ", options=_options_of_doctor(), runs=arguments.runs)
         for line in LINES:
             _complete(eosctl, line, {}, arguments.runs)
         if arguments.broker:
@@ -59,12 +57,17 @@ def main() -> None:
                     _complete(eosctl, line, {"EOSCTL_BOOTSTRAP_SERVER": bootstrap}, arguments.runs)
 
 
+def _help(eosctl: str, bare: Path, words: str, *, options: int, runs: int) -> None:
+    """Compare the help of eosctl, or of a command of it, with that of a bare group, or of a command with options."""
+    ours = [eosctl, *words.split(), "--help"]
+    plain = [sys.executable, str(bare), str(options), *(["one"] if words else []), "--help"]
+    compare(f"eosctl {words}--help", lambda: ours, f"bare click, {options} options", lambda: plain, runs=runs)
+
+
 def _options_of_doctor() -> int:
     """Return how many options doctor has, the global ones included."""
-    import click
-    from eosctl.commands.doctor import doctor
-    from eosctl.commands.frame.root import root
-
+    doctor = importlib.import_module("eosctl.commands.doctor").doctor
+    root = importlib.import_module("eosctl.commands.frame.root").root
     return len(doctor.get_params(click.Context(doctor, parent=click.Context(root))))
 
 

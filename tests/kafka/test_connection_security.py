@@ -6,7 +6,9 @@ import contextlib
 import http.server
 import json
 import re
+import socket
 import ssl
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,15 @@ from eosctl.errors import (
 )
 from eosctl.kafka.native.scram import Scram
 from eosctl.kafka.tls import tls_failure
+from eosctl.wire.api import Api, encode_response
+from eosctl.wire.error_codes import NONE, SASL_AUTHENTICATION_FAILED
+from eosctl.wire.frames import FrameBuffer
+from eosctl.wire.sasl_messages import (
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    SaslAuthenticateResponse,
+    SaslHandshakeResponse,
+)
 from tests.fakes.broker import FakeCluster
 from tests.fakes.http_server import serving
 from tests.kafka.connecting import (
@@ -322,3 +333,45 @@ def test_oauth_endpoint_failures(answer: tuple[int, bytes], error: type[EosctlEr
 def test_oauth_endpoint_that_is_down(closed_port: int) -> None:
     with FakeCluster(users={"": "t"}) as cluster, pytest.raises(UnreachableError, match="can't get a token"):
         connect(cluster.bootstrap_servers, **client_credentials(f"http://127.0.0.1:{closed_port}/token"))
+
+
+def test_scram_begins_in_the_round_trip_of_the_handshake() -> None:
+    """The server answers nothing before it has both; each used to take a round trip of its own."""
+    begun = list[int]()
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve(cluster: FakeCluster) -> None:
+        connection, frames = listener.accept()[0], FrameBuffer(1 << 20)
+
+        def next_frame() -> bytes:
+            while (frame := frames.next_frame()) is None:
+                frames.feed(connection.recv(1 << 16))
+            return frame
+
+        with connection:
+            connection.sendall(cluster.answer(1, next_frame()) or b"")
+            handshake, first = next_frame(), next_frame()
+            begun.extend(int.from_bytes(each[:2], "big") for each in (handshake, first))
+            answers: tuple[tuple[Api[Any, Any], bytes, object], ...] = (
+                (SASL_HANDSHAKE, handshake, SaslHandshakeResponse(NONE, ("SCRAM-SHA-256",))),
+                (SASL_AUTHENTICATE, first, SaslAuthenticateResponse(SASL_AUTHENTICATION_FAILED, "go away")),
+            )
+            for api, frame, answer in answers:
+                version, number = int.from_bytes(frame[2:4], "big"), int.from_bytes(frame[4:8], "big")
+                connection.sendall(encode_response(api, answer, version=version, correlation_id=number))
+            connection.recv(1)
+
+    with FakeCluster() as cluster:
+        thread = threading.Thread(target=serve, args=(cluster,), daemon=True)
+        thread.start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        login: dict[str, Any] = {
+            "sasl_mechanism": "SCRAM-SHA-256",
+            "sasl_username": "user",
+            "sasl_password": Secret("pencil"),
+        }
+        with pytest.raises(UnauthorizedError, match="refused SASL SCRAM-SHA-256: go away"):
+            connect(address, security_protocol="SASL_PLAINTEXT", **login)
+        listener.close()
+        thread.join(5)
+    assert begun == [SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key]

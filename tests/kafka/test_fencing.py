@@ -107,7 +107,7 @@ def test_no_ids_need_no_broker() -> None:
         assert list(admin.fence([], transaction_timeout_ms=30_000)) == []
 
 
-def test_many_ids_get_eight_connections_and_few_get_one() -> None:
+def test_many_ids_get_many_connections_and_few_get_one() -> None:
     with FakeCluster() as cluster, admin_of(cluster) as admin:
         cluster.latency_s = 0.001
         fence(admin, IDS[:3])

@@ -43,7 +43,7 @@ from eosctl.wire.transaction_messages import (
 )
 
 NO_COORDINATORS: Mapping[TransactionalId, Coordinator] = MappingProxyType({})
-CONNECTIONS_PER_COORDINATOR = 8
+CONNECTIONS_PER_COORDINATOR = 16
 WINDOW = 8
 IDS_PER_CONNECTION = 16  # a connection more is worth its handshake for this many ids
 _JOIN_S, _WAKINGS = 2.0, 20
@@ -179,7 +179,9 @@ class Fencing:
         for attempt in attempts:
             assert attempt.coordinator is not None  # noqa: S101 - the caller's filter
             address = Address(attempt.coordinator.host, attempt.coordinator.port)
-            lane = self._lanes.setdefault(address, _Lane(address))
+            lane = self._lanes.get(address)
+            if lane is None:
+                lane = self._lanes[address] = _Lane(address)
             lane.waiting.put(attempt)
         for lane in self._lanes.values():
             wanted = min(CONNECTIONS_PER_COORDINATOR, -(-lane.waiting.qsize() // IDS_PER_CONNECTION))
