@@ -2,7 +2,10 @@
 
 One real broker with the ids, configs and offsets of all tasks, one real worker, and before it a front that makes up the
 connectors. The user's script asks for each connector's status, lists the transactions and describes the internal
-topics; it judges nothing. Goals: at most 20 s and 300 MiB.
+topics; it judges nothing.
+
+`--far plaintext` or `--far tls` has one connector, of a worker and a broker that are 20 ms away (`benchmarks.far`),
+without a login or over TLS with SCRAM-SHA-512.
 """
 
 from __future__ import annotations
@@ -15,13 +18,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.doctor.front import connector_config, connector_name
+from benchmarks.far import RTT_MS, far_stack
 from benchmarks.kafka import kafka_jars
 from benchmarks.pairs import Run, compare, compile_sources, run_once
+from eosctl.connect.rest import RestConnectWorker
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
@@ -31,29 +36,30 @@ from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
 GROUP, CONFIGS, OFFSETS = "connect-eos", "many-configs", "many-offsets"
-GOAL_S, GOAL_MIB = 20, 300
 
 
 def main() -> None:
-    """Starts a broker and a worker, makes the connectors, compares."""
+    """Starts brokers and workers, makes the connectors, compares."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--connectors", type=int, default=500)
     parser.add_argument("--tasks", type=int, default=10)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--far", choices=("plaintext", "tls"))
     arguments = parser.parse_args()
     if shutil.which("curl") is None:
         sys.exit("this benchmark needs curl")
     compile_sources()
-    names = [connector_name(number) for number in range(arguments.connectors)]
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
+        if arguments.far:
+            far(directory, secure=arguments.far == "tls", runs=arguments.runs)
+            return
+        names = [connector_name(number) for number in range(arguments.connectors)]
         stack = Stack.up(StackSpec(), directory / "stack", name="benchmark", environ=os.environ)
         try:
             with many_connectors(stack, directory, arguments.connectors, arguments.tasks) as (doctor, url):
-                script = ["bash", str(write_script(directory / "look.sh", stack, url, names))]
-                print(
-                    f"{arguments.connectors} connectors, {arguments.tasks} tasks each; goal {GOAL_S} s, {GOAL_MIB} MiB"
-                )
+                script = ["bash", str(write_script(directory / "look.sh", stack.bootstrap_servers, url, names))]
+                print(f"{arguments.connectors} connectors, {arguments.tasks} tasks each")
                 compare(
                     "eosctl doctor", lambda: doctor, "curl and Kafka's tools", lambda: script,
                     runs=arguments.runs, run=run_with_findings,
@@ -82,6 +88,39 @@ def many_connectors(stack: Stack, directory: Path, connectors: int, tasks: int) 
             ],
             url,
         )
+
+
+def far(directory: Path, *, secure: bool, runs: int) -> None:
+    """Compare on one connector with one task, 20 ms away."""
+    with far_stack(StackSpec(), directory / "stack", secure=secure) as far_away:
+        [url] = far_away.stack.urls(GROUP)
+        (directory / "lines").write_text("a line\n")
+        name = connector_name(0)
+        config = {**connector_config(name, 1), "file": str(directory / "lines")}
+        del config["name"]
+        create(url, name, config)
+        doctor = [sys.executable, "-m", "eosctl", "doctor", "-g", GROUP, *far_away.options()]
+        way, topics = far_away.connect_map[url], far_away.stack.state.topics[GROUP]
+        script = write_script(
+            directory / "look.sh", far_away.bootstrap_servers, way, [name],
+            topics=(topics["config"], topics["offset"]), command_config=far_away.command_config,
+        )  # fmt: skip
+        print(f"one connector, {RTT_MS} ms away, {'TLS with SCRAM' if secure else 'plaintext'}")
+        compare(
+            "eosctl doctor", lambda: doctor, "curl and Kafka's tools", lambda: ["bash", str(script)],
+            runs=runs, run=run_with_findings,
+        )  # fmt: skip
+
+
+def create(url: str, name: str, config: Mapping[str, str]) -> None:
+    """Create a connector and wait until its task runs."""
+    deadline = Deadline.after(120)
+    worker = RestConnectWorker(url, deadline=deadline)
+    worker.put_connector_config(name, config)
+    for _ in deadline.rounds(0.5):
+        found = worker.connectors().get(name)
+        if found is not None and [task.state for task in found.tasks] == ["RUNNING"]:
+            return
 
 
 def make_ids(stack: Stack, directory: Path, names: list[str], tasks: int) -> None:
@@ -131,17 +170,27 @@ def front(stack: Stack, connectors: int, tasks: int) -> Iterator[str]:
             process.terminate()
 
 
-def write_script(path: Path, stack: Stack, url: str, names: list[str]) -> Path:
+def write_script(
+    path: Path,
+    bootstrap_servers: str,
+    url: str,
+    names: list[str],
+    *,
+    topics: Sequence[str] = (CONFIGS, OFFSETS),
+    command_config: str = "",
+) -> Path:
     """What the user would paste; it prints what has to be read."""
     java = require_java(os.environ)
     jars = os.pathsep.join(map(str, kafka_jars(java)))
     tool = f"{shlex.quote(str(java.executable))} -cp {shlex.quote(jars)} org.apache.kafka.tools"
-    server = f"--bootstrap-server {stack.bootstrap_servers}"
+    server = f"--bootstrap-server {bootstrap_servers}"
+    if command_config:
+        server += f" --command-config {shlex.quote(command_config)}"
     lines = [
         "set -e",
         *(f"curl -sS --noproxy '*' {url}/connectors/{name}/status" for name in names),
         f"{tool}.TransactionsCommand {server} list",
-        f"{tool}.TopicCommand {server} --describe --topic '{CONFIGS}|{OFFSETS}|__transaction_state'",
+        f"{tool}.TopicCommand {server} --describe --topic '{'|'.join([*topics, '__transaction_state'])}'",
         f"{tool}.consumer.group.ConsumerGroupCommand {server} --describe --group {GROUP} --members",
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

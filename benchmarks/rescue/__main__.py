@@ -86,7 +86,10 @@ def configure(url: str, tasks: int, run: int) -> None:
     """Creates the connector, or changes the configuration of all its tasks."""
     config = {
         "connector.class": "org.apache.kafka.connect.tools.VerifiableSourceConnector",
-        **{"tasks.max": str(tasks), "topic": "records", "throughput": "1", "run": str(run)},
+        "tasks.max": str(tasks),
+        "topic": "records",
+        "throughput": "1",
+        "run": str(run),
         **dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.storage.StringConverter"),
     }
     headers = {"Content-Type": "application/json"}

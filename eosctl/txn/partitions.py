@@ -170,8 +170,8 @@ def look_for_hanging(app: App, topic: str | None, *, older_than_ms: int) -> Hang
     """
     now_ms, limit = app.clock.now_ms(), older_than_ms
     with app.transactions() as admin:
-        cluster_id = admin.cluster_id()
         partitions = all_partitions(admin) if topic is None else partitions_of(admin, topic, None)
+        cluster_id = admin.cluster_id()  # which has come with the partitions
         found, faults = _active(admin.describe_producers(partitions, only_open=True))
         silent = [one for one in found if is_silent(one, now_ms=now_ms, max_transaction_timeout_ms=limit)]
         try:

@@ -10,12 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import Bounds, Record, RecordFilter
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import OffsetRange
-from eosctl.kafka.topics.runs import Run, RunReading
+
+if TYPE_CHECKING:
+    from eosctl.kafka.topics.runs import Run
 
 _TAIL_BYTES = {"max.partition.fetch.bytes": 1 << 16}
 
@@ -56,6 +59,8 @@ def read_tails(
     It samples many topics rather than reading them. Records that retention removes meanwhile are left out. Raises the
     errors of `RunReading`.
     """
+    from eosctl.kafka.topics.runs import RunReading
+
     ranges = [
         OffsetRange(topic, one.partition, max(one.begin, one.lso - offsets), one.lso)
         for topic, each in bounds.items()

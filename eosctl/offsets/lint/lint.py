@@ -176,11 +176,12 @@ def _located(app: App, stores: Sequence[str]) -> tuple[App, Sequence[str], str |
 def _look(app: App, stores: Sequence[str], *, only: frozenset[str] = frozenset(), watch: bool = False) -> _LintState:
     """Read `stores`, the global one first: its copies come after their originals."""
     with app.topics() as topics:
-        state = _LintState(topics.cluster_id(), only)
+        state = _LintState("", only)
         configured = _configured(app, topics, state) if not stores or DEDICATED in stores else []
         named = [app.target.offset_topic if name == GLOBAL else name for name in stores or (GLOBAL,)]
         names = list(dict.fromkeys([name for name in named if name != DEDICATED] + configured))
         state.descriptions = dict(topics.describe(names))
+        state.cluster_id = topics.cluster_id()  # which has come with the descriptions
         absent = [name for name in names if name not in state.descriptions]
         state.missing = [name for name in absent if name in configured]
         for name in absent:
