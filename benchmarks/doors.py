@@ -61,7 +61,8 @@ def watch_all() -> None:
 
 
 def _caller() -> str:
-    frame = sys._getframe(3)  # noqa: SLF001 - who waits, past the clock and the deadline
+    """Return the line that waits, past the clock and the deadline."""
+    frame = sys._getframe(3)
     while frame.f_back is not None and frame.f_code.co_filename.endswith("deadline.py"):
         frame = frame.f_back
     return f"{frame.f_code.co_filename.rpartition('eosctl/')[2]}:{frame.f_lineno}"

@@ -7,23 +7,23 @@ Tasks that move after that are eosctl's to wait for, and are not taken off.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.pairs import compile_sources
+from eosctl.connect.rest import RestConnectWorker
 from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 
-GROUP, NAME, WORKERS, GOAL_S = "rolling", "roll", 3, 5
-_open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
+GROUP, NAME, WORKERS, GOAL_S, PATIENCE_S = "rolling", "roll", 3, 5, 120
 
 
 def main() -> None:
@@ -50,21 +50,20 @@ def main() -> None:
 
 def configure(url: str, number: int, state: Path) -> None:
     """Creates a source with one task, and waits until it runs."""
-    file = state / f"lines-{number}"
+    name, file, text = f"c{number}", state / f"lines-{number}", "org.apache.kafka.connect.storage.StringConverter"
     file.write_text("line\n")
     config = {
-        **{"connector.class": "FileStreamSource", "tasks.max": "1", "file": str(file), "topic": "lines"},
-        **dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.storage.StringConverter"),
+        "connector.class": "FileStreamSource",
+        "tasks.max": "1",
+        "file": str(file),
+        "topic": "lines",
+        "key.converter": text,
+        "value.converter": text,
     }
-    where, headers = f"{url}/connectors/c{number}", {"Content-Type": "application/json"}
-    with _open(urllib.request.Request(f"{where}/config", json.dumps(config).encode(), headers, method="PUT")):
-        pass
-    states: list[str] = []
-    while states != ["RUNNING"]:
+    worker = RestConnectWorker(url, deadline=Deadline.after(PATIENCE_S))
+    worker.put_connector_config(name, config)
+    while (found := worker.connectors().get(name)) is None or [task.state for task in found.tasks] != ["RUNNING"]:
         time.sleep(0.5)
-        with _open(f"{url}/connectors?expand=status") as answer:
-            found = json.load(answer).get(f"c{number}")
-        states = [task["state"] for task in found["status"]["tasks"]] if found else []
 
 
 def roll(stack: Stack, state: Path, module: str, mode: Mode) -> None:
@@ -106,9 +105,8 @@ def restart_s(url: str) -> float:
 def is_healthy(url: str) -> bool:
     """Decides whether the worker says so."""
     try:
-        with _open(f"{url}/health", timeout=30):
-            return True
-    except OSError:
+        return RestConnectWorker(url, deadline=Deadline.after(PATIENCE_S)).health() == "healthy"
+    except EosctlError:
         return False
 
 
