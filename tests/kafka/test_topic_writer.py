@@ -82,7 +82,7 @@ class LateProducer(RecordedProducer):
 
 
 def test_the_coordinator_is_looked_for_again_after_a_moment() -> None:
-    """Every second write took half a second more: librdkafka looks again after 500 ms, and at once when called again."""
+    """Every second write took half a second more: librdkafka looks again after 500 ms, or when it is called again."""
     producer = LateProducer()
     writer_with(producer).write_rows(iter([[rows()]]), total=1)
     assert producer.waited_s == [0.1, 0.2, 0.4]
