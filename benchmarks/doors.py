@@ -45,7 +45,10 @@ def watch_all() -> None:
     from eosctl.kafka.native.admin_connection import AdminConnection
     from eosctl.kafka.native.connection import Connection
     from eosctl.kafka.topics.store import KafkaTopicClient
+    from eosctl.sandbox.stack import Stack
 
+    watch(Stack, "stop_nodes", lambda *_args: "sandbox stop")
+    watch(Stack, "start_node", lambda *_args, **_options: "sandbox start")
     watch(Connection, "_exchange", lambda _self, api, *_rest: f"broker {api.name}")
     watch(Connection, "pipeline", lambda _self, api, requests: f"broker {len(requests)} x {api.name}")
     watch(Connection, "open", lambda *_args, **_options: "broker connect")
@@ -58,6 +61,7 @@ def watch_all() -> None:
 
 
 def _caller() -> str:
+    """Return the line that waits, past the clock and the deadline."""
     frame = sys._getframe(3)
     while frame.f_back is not None and frame.f_code.co_filename.endswith("deadline.py"):
         frame = frame.f_back

@@ -1,19 +1,18 @@
 """`eosctl rescue` of a connector with 130 tasks on a real worker: the seconds of each step, and where it waits.
 
 While a new configuration comes, nobody may fence the tasks' ids: the worker's round fails all tasks at once, as it does
-after 90 s with more than about 90 of them. The step `watch` is the worker's own start of the tasks, and what eosctl adds.
+after 90 s with more than about 90 of them. The step `watch` is the worker's own start of the tasks, and a little of
+eosctl's.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +28,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 )
 
 from benchmarks.pairs import compile_sources
+from eosctl.connect.rest import RestConnectWorker
+from eosctl.deadline import Deadline
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
@@ -37,7 +38,6 @@ AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
 }
-_open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
 
 def main() -> None:
@@ -84,36 +84,32 @@ def nobody_fences(servers: str) -> Iterator[None]:
 
 def configure(url: str, tasks: int, run: int) -> None:
     """Creates the connector, or changes the configuration of all its tasks."""
+    worker = RestConnectWorker(url, deadline=Deadline.after(PATIENCE_S))
+    text = "org.apache.kafka.connect.storage.StringConverter"
     config = {
         "connector.class": "org.apache.kafka.connect.tools.VerifiableSourceConnector",
         "tasks.max": str(tasks),
         "topic": "records",
         "throughput": "1",
+        "key.converter": text,
+        "value.converter": text,
         "run": str(run),
-        **dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.storage.StringConverter"),
     }
-    headers = {"Content-Type": "application/json"}
-    body = json.dumps(config).encode()
-    with _open(urllib.request.Request(f"{url}/connectors/{NAME}/config", body, headers, method="PUT"), timeout=90):
-        pass
+    worker.put_connector_config(NAME, config)
 
 
 def wait_for(url: str, state: str, tasks: int, *, because: str = "") -> None:
     """Waits until all tasks are in `state`, for a reason whose text has `because`."""
-    ends_s = time.monotonic() + PATIENCE_S
-    states: list[str] = []
-    while states != [state] * tasks:
-        if time.monotonic() > ends_s:
-            sys.exit(f"the tasks are not {state}: {sorted(set(states))}")
-        time.sleep(0.5)
-        with _open(f"{url}/connectors?expand=status", timeout=90) as answer:
-            found = json.load(answer).get(NAME)
-        shown = found["status"]["tasks"] if found else []
-        states = [task["state"] for task in shown if because in task.get("trace", "")]
+    deadline = Deadline.after(PATIENCE_S)
+    for _ in deadline.rounds(0.5):
+        found = RestConnectWorker(url, deadline=deadline).connectors().get(NAME)
+        if [task.state for task in (found.tasks if found else ()) if because in task.trace] == [state] * tasks:
+            return
+    sys.exit(f"the tasks are not {state}")
 
 
 def tell(command: Sequence[str], state: Path) -> None:
-    """Runs a command that keeps its state in a folder, and prints what it says, each line with the seconds since its start."""
+    """Runs a command that keeps its state in a folder; prints what it says, each line after the seconds so far."""
     began_s = time.perf_counter()
     environ = {**os.environ, "XDG_STATE_HOME": str(state)}
     with subprocess.Popen(

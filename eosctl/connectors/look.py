@@ -208,13 +208,17 @@ def named_cluster_id(app: App) -> str | None:
 def look_at(app: App, connector: str, url: str) -> ConnectorNow:
     """Return the connector as the worker at `url` shows it now; raises NotFoundError."""
     worker = app.worker(url)
-    entries = worker.connectors()
+    return connector_in(worker.connectors(), connector, url=url, shown_url=worker.url)
+
+
+def connector_in(entries: Mapping[str, ConnectorEntry], connector: str, *, url: str, shown_url: str) -> ConnectorNow:
+    """Return the connector as the worker at `url` has shown it among all of its group; raises NotFoundError."""
     entry = entries.get(connector)
     if entry is None:
-        raise unknown_connector(f"the worker at {worker.url} knows no connector {connector}", connector, entries)
+        raise unknown_connector(f"the worker at {shown_url} knows no connector {connector}", connector, entries)
     return ConnectorNow(
         url=url,
-        shown_url=worker.url,
+        shown_url=shown_url,
         config=entry.config,
         kind=entry.type,
         state=entry.state,

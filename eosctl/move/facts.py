@@ -125,7 +125,7 @@ def _refuse_shared_ids(here: Side, there: Side) -> None:
     """
     prefix = f"{there.group_id}-{there.connector}-"
     for side in (there, *([here] if here.cluster_id == there.cluster_id else [])):
-        for name in side.worker().connectors():
+        for name in side.shown:
             if name != side.connector and f"{side.group_id}-{name}-" == prefix:
                 raise RefusedError(
                     f"the tasks of {there.connector} would have the transactional ids of connector {name} of "

@@ -20,6 +20,7 @@ from eosctl.connectors.look import (
     STATE_AFTER,
     STOPPED,
     ConnectorNow,
+    connector_in,
     look_at,
     named_cluster_id,
     reach_worker,
@@ -28,12 +29,13 @@ from eosctl.connectors.look import (
 from eosctl.connectors.rows import Verb
 from eosctl.core.versions import CREATED_STOPPED_SINCE, STOPPABLE_SINCE, is_older, shown_version
 from eosctl.core.workers.access import CONNECTOR_CONFIG
+from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.create.looks import Site
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
 from eosctl.foreign import arguments, shell_words
 from eosctl.group.modes import refuse_unreachable
-from eosctl.group.topics import find_config_topic
+from eosctl.group.topics import ConfigTopic, find_config_topic
 from eosctl.move.journal import BegunMove, Moves, MoveStep, arriving_moves, journal_of_moves, read_moves
 from eosctl.plan import Plan
 from eosctl.ports import ConnectWorker
@@ -47,7 +49,8 @@ Kept = TypeVar("Kept")
 class Side(Struct, frozen=True):
     """One side: `connector` is the connector's name there, `now` how a worker shows it, None where there is none.
 
-    `profile` names the side that is not the command's own target.
+    `shown` are all connectors of the group, as the worker showed them at that moment. `profile` names the side that is
+    not the command's own target.
     """
 
     app: App
@@ -57,6 +60,7 @@ class Side(Struct, frozen=True):
     shown_url: str
     version: str
     now: ConnectorNow | None
+    shown: Mapping[str, ConnectorEntry]
     profile: str | None = None
 
     @property
@@ -66,7 +70,7 @@ class Side(Struct, frozen=True):
 
     def site(self) -> Site:
         """Return the side as the place of a connector."""
-        return Site(self.url, self.shown_url, self.version, self.cluster_id, self.worker().connectors())
+        return Site(self.url, self.shown_url, self.version, self.cluster_id, self.shown)
 
     def pinned(self) -> App:
         """Return the App with the whole timeout, and one worker for all steps: others may lag behind it."""
@@ -188,16 +192,18 @@ def look_at_side(app: App, connector: str, *, profile: str | None = None) -> Sid
     url, root = reach_worker(app, cluster_id)
     worker = app.worker(url)
     refuse_unreachable(connector, worker)
-    side = Side(app, connector, cluster_id, url, worker.url, root["version"], None, profile)
-    _require_same_group(side)
-    return replace(side, now=side.look())
-
-
-def _require_same_group(side: Side) -> None:
-    """Raise RefusedError unless the worker has the very connectors that the group's config topic has."""
-    app = side.app
     with app.topics() as topics:
         found = find_config_topic(app, topics)
+    shown = worker.connectors()
+    now = connector_in(shown, connector, url=url, shown_url=worker.url) if connector in shown else None
+    side = Side(app, connector, cluster_id, url, worker.url, root["version"], now, shown, profile)
+    _require_same_group(side, found)
+    return side
+
+
+def _require_same_group(side: Side, found: ConfigTopic | None) -> None:
+    """Raise RefusedError unless the worker has the very connectors that the group's config topic has."""
+    app, shown = side.app, side.shown
     if found is None:
         raise RefusedError(
             f"topic {app.target.config_topic} of {side.where} does not exist, so whether the worker at "
@@ -205,7 +211,6 @@ def _require_same_group(side: Side) -> None:
             hint="Name the group's config topic: --config-topic, or config_topic of the profile.",
         )
     known = {name for name, state in found.state.connectors.items() if state.config is not None}
-    shown = app.worker(side.url).connectors()
     differing = sorted(known ^ set(shown))
     mine, kept = shown.get(side.connector), found.state.connectors.get(side.connector)
     if mine is not None and kept is not None and mine.config != kept.config:

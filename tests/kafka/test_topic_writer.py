@@ -66,3 +66,23 @@ def test_a_header_whose_name_is_no_utf_8_is_refused() -> None:
     with pytest.raises(RefusedError, match="not UTF-8"):
         writer_with(producer).write([OutRecord("t", b"k", b"v", 0, headers=headers)])
     assert not {"produce", "commit_transaction"} & set(producer.calls)
+
+
+class LateProducer(RecordedProducer):
+    """Has no broker at its first two looks for the coordinator; `waited_s` is how long each may take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited_s: list[float] = []
+
+    def init_transactions(self, timeout_s: float) -> None:
+        self.waited_s.append(timeout_s)
+        if len(self.waited_s) < 3:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no coordinator yet", retriable=True))
+
+
+def test_the_coordinator_is_looked_for_again_after_a_moment() -> None:
+    """Every second write took half a second more: librdkafka looks again after 500 ms, or when it is called again."""
+    producer = LateProducer()
+    writer_with(producer).write_rows(iter([[rows()]]), total=1)
+    assert producer.waited_s == [0.1, 0.2, 0.4]

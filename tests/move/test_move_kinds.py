@@ -234,3 +234,13 @@ def test_who_starts_it_here_while_it_arrives_ends_it_there(app: App, world: Movi
     assert "runs_on_both" in [problem.code for problem in report.problems]
     assert world.there.connect.connectors[NAME].state == "STOPPED"
     assert not world.there.is_running(NAME)
+
+
+def test_a_plan_takes_what_a_worker_shows_of_its_group_once(app: App, world: MovingWorld) -> None:
+    """It asked for all connectors of the groups seven times, and as often again before the first step of each."""
+    asked: list[str] = []
+    world.here.connect.before("connectors", lambda _call: asked.append("here"))
+    world.there.connect.before("connectors", lambda _call: asked.append("there"))
+    prepare_move(app, Selection((NAME,)), MoveRequest(to=PROFILE))
+    owners = 1  # whose offsets the topic there has, is asked besides
+    assert (asked.count("here"), asked.count("there")) == (1, 1 + owners)
