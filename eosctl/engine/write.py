@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.records import Place, Record, sendable_headers
-from eosctl.engine.columns import SENT, batch_of_columns, filter_rows, in_one_piece, one_array, row_numbers
+from eosctl.engine.columns import SENT, batch_of_columns, filter_rows, in_one_piece, one_array
 from eosctl.engine.files import ROWS_AT_ONCE, metadata_of, write_batches
 from eosctl.engine.keys import homes_by
 from eosctl.engine.reading.heads import headers_of
@@ -185,11 +185,16 @@ def record_sizes(rows: pa.Table) -> pa.Array:
 
 
 def first_rows_of(rows: pa.Table) -> list[tuple[int, str, int]]:
-    """Return (row, topic, partition) for the first row of each partition."""
-    places = pa.table({"topic": rows["topic"], "partition": rows["partition"]})
-    grouped = places.append_column("row", row_numbers(len(rows))).group_by(places.column_names)
-    firsts = grouped.aggregate([("row", "min")]).select(["row_min", *places.column_names])
-    return sorted(zip(*(column.to_pylist() for column in firsts.columns), strict=True))
+    """Return (row, topic, partition) for the first row of each partition, by row."""
+    topics, partitions = one_array(rows["topic"]), one_array(rows["partition"])
+    numbers, others = partitions.to_numpy(), pc.not_equal(topics[1:], topics[:-1])
+    changes = (numbers[1:] != numbers[:-1]) | others.to_numpy(zero_copy_only=False)
+    begins = np.flatnonzero(np.append(True, changes)) if len(rows) else np.zeros(0, np.int64)
+    firsts = dict[tuple[str, int], int]()
+    places = topics.take(begins).to_pylist(), numbers[begins].tolist()
+    for row, topic, partition in zip(begins.tolist(), *places, strict=True):
+        firsts.setdefault((topic, partition), row)
+    return [(row, *place) for place, row in firsts.items()]
 
 
 MOST_RECORDS, MOST_BYTES, MOST_PARTITION_BYTES = 200_000, 1 << 28, 1 << 19

@@ -291,9 +291,11 @@ def _writers(decisions: Path) -> list[list[tuple[str, int]]] | None:
 
 def with_topic_names(rows: pa.Table) -> pa.Table:
     """Return `rows` with the names that their topics have on their cluster."""
-    topics = one_array(rows["topic"])
-    names = {name: topic_of(name) for name in pc.unique(topics).to_pylist()}
-    return rows.set_column(rows.column_names.index("topic"), "topic", dictionary_of(topics, names, pa.string()))
+    names = {name: topic_of(name) for name in pc.unique(rows["topic"]).to_pylist()}
+    if all(name == topic for name, topic in names.items()):
+        return rows
+    topics = dictionary_of(one_array(rows["topic"]), names, pa.string())
+    return rows.set_column(rows.column_names.index("topic"), "topic", topics)
 
 
 def land_in_order(decisions: Path, number: int, into: Path) -> None:

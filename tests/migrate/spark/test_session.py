@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +18,20 @@ def test_the_jvm_of_spark_submit_is_not_ended_by_us() -> None:
     shut: list[int] = []
     _end_jvm(SimpleNamespace(proc=None, shutdown=lambda: shut.append(1)))
     assert shut == []
+
+
+def test_calls_to_the_jvm_load_neither_pandas_nor_what_pyspark_tests_with() -> None:
+    """Starting Spark took a second longer where pandas was installed: py4j asked for arrays of numpy in arguments."""
+    calls = """
+import sys
+from py4j.protocol import INPUT_CONVERTER
+from eosctl.migrate.spark.session import _without_numpy
+_without_numpy()
+can = [each.can_convert("word") for each in INPUT_CONVERTER]
+print(can.count(True), *sorted({"pandas", "pyspark.testing"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", calls], capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"
 
 
 def test_what_the_user_sets_wins(tmp_path: Path) -> None:
