@@ -108,6 +108,9 @@ def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
     if ours := _OUR_ERROR.fullmatch(cause):
         kind = getattr(errors, ours[1], EosctlError)
         return kind, ours[2], _NEXT.get(kind, "")
+    if "KubernetesClientException" in cause:
+        refused = re.search(r"\bcode=40[13]\b", cause)
+        return UnauthorizedError if refused else EosctlError, cause.partition(" Received status: ")[0], ""
     kafkas = _KAFKA_ERROR.search(cause)
     message = f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
     if re.search(r"\b\w*(?:AUTHORIZATION|AUTHENTICATION)(?:_FAILED)?\b", cause):

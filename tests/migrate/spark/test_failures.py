@@ -125,6 +125,18 @@ def test_what_a_client_meets_with_on_an_executor_keeps_its_exit_code(
     assert type(spark_error(ValueError(lost), "writing")) is UnreachableError
 
 
+def test_rights_on_kubernetes() -> None:
+    """Exit code 1, and a page of the API server's whole answer."""
+    text = (
+        "Caused by: io.fabric8.kubernetes.client.KubernetesClientException: Message: pods is forbidden: User. Received "
+    )
+    error = spark_error(
+        ValueError(f"{text}status: Status(apiVersion=v1, code=403, reason=Forbidden).\n"), "starting Spark"
+    )
+    assert type(error) is UnauthorizedError
+    assert error.message.endswith("KubernetesClientException: Message: pods is forbidden: User.")
+
+
 def test_nobody_came() -> None:
     """On Kubernetes `spark.cores.max` asks for nothing, and pods may wait for an image."""
     pods, workers = (no_executor("reading", master, 120.0) for master in ("k8s://https://a:6443", "spark://a:7077"))
