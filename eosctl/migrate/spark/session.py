@@ -73,8 +73,9 @@ _WRAPPERS = ("org.apache.spark", "java.", "py4j.", "pyspark.", "io.fabric8.")
 _DEATHS = {
     "Python worker exited unexpectedly": "the Python process of a task died, killed or for want of memory",
     "ExecutorLostFailure": "an executor was lost, killed or for want of memory",
+    "SparkContext was shut down": "Spark gave up: its master is gone, or too many executors failed",
 }
-"""Spark's words for a process that died instead of failing: its exceptions explain nothing."""
+"""Spark's words for a process that died or gave up instead of failing: its exceptions explain nothing."""
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
 
 

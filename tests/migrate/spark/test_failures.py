@@ -78,6 +78,10 @@ Caused by: java.io.IOException: error=2, No such file or directory
         ),
         (PYTHON_IN_JAVA, "RuntimeError: no records for 60 s, still to read: t-0 up to offset 5 (task 0)"),
         (KILLED, "the Python process of a task died, killed or for want of memory (task 1, tried 4 times)"),
+        (
+            "x\n: org.apache.spark.SparkException: Job 0 cancelled because SparkContext was shut down\n",
+            "Spark gave up: its master is gone, or too many executors failed",
+        ),
         (LOST, "an executor was lost, killed or for want of memory (task 0, tried 4 times)"),
         (
             "x\nCaused by: java.io.IOException: No space left on device\n",
