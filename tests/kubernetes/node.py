@@ -1,6 +1,6 @@
 """In place of a kubelet: a Node, and a real Connect worker for each pod that the scheduler binds to it.
 
-A container's environment says how its worker runs, as with the images that make properties of `CONNECT_…` variables.
+A pod may also be eosctl (programs.py) or an executor of Spark (executors.py). A container's environment says how its worker runs, as with the images that make properties of `CONNECT_…` variables.
 Each pod has an address of its own on loopback. A pod that is told of no brokers runs, and does nothing.
 """
 
