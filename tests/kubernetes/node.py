@@ -1,7 +1,8 @@
 """In place of a kubelet: a Node, and a real Connect worker for each pod that the scheduler binds to it.
 
-A container's environment says how its worker runs, as with the images that make properties of `CONNECT_…` variables.
-Each pod has an address of its own on loopback. A pod that is told of no brokers runs, and does nothing.
+A pod may also be eosctl (programs.py) or an executor of Spark (executors.py). A worker's environment says how it runs,
+as with the images that make properties of `CONNECT_…` variables. Each pod has an address of its own on loopback. A pod
+that is told of no brokers runs, and does nothing.
 """
 
 from __future__ import annotations

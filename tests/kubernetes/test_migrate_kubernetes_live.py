@@ -74,7 +74,7 @@ def migrate(cluster: Cluster, folder: Path, to: str, master: str, conf: Mapping[
 
 def planned(data: Any, to: str) -> Any:
     """The plan as it would be for any target; where and when it was made is left out."""
-    plan = json.loads((Path(data["snapshot"]) / "plan.json").read_text().replace(f"-{to}-", "-"))
+    plan = json.loads((Path(data["snapshot"]) / "plan.json").read_text().replace(f"-{to}-", "-"))["plan"]
     return {name: value for name, value in plan.items() if name not in ("snapshot_base", "planned_at")}
 
 
@@ -107,7 +107,8 @@ def test_the_same_from_three_masters(idle_scene: Scene, node: KubeNode, tmp_path
             os.kill(killed[0], signal.SIGKILL)
 
     done = {"local": migrate(cluster, tmp_path, "local", "local[2]", {})}
-    with standalone(tmp_path / "machines") as spark:
+    (machines := tmp_path / "machines").mkdir()
+    with standalone(machines) as spark:
         quick = {"spark.executor.extraJavaOptions": spark.quick}
         done["standalone"] = migrate(cluster, tmp_path, "standalone", spark.master, CLUSTER | quick)
     shared = tmp_path / "kubernetes"
@@ -119,7 +120,11 @@ def test_the_same_from_three_masters(idle_scene: Scene, node: KubeNode, tmp_path
     assert [to for to in done if written(cluster, to) != expected] == []
     plans = [planned(data, to) for to, data in done.items()]
     assert plans[1:] == plans[:-1]
-    # what executors need is gone with the command
-    left = [scene.plane.api("GET", f"/api/v1/namespaces/{scene.namespace}/{kind}")["items"] for kind in ("pods",)]
-    assert all("deletionTimestamp" in each["metadata"] for each in left[0])
     assert "forbidden" not in (shared / "spark.log").read_text()
+    path = f"/api/v1/namespaces/{scene.namespace}"
+    left = [
+        each["metadata"]
+        for kind in ("pods", "configmaps")
+        for each in scene.plane.api("GET", f"{path}/{kind}")["items"]
+    ]
+    assert [each["name"] for each in left if "deletionTimestamp" not in each] == []

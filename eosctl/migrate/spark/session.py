@@ -74,8 +74,9 @@ _WRAPPERS = ("org.apache.spark", "java.", "py4j.", "pyspark.", "io.fabric8.")
 _DEATHS = {
     "Python worker exited unexpectedly": "the Python process of a task died, killed or for want of memory",
     "ExecutorLostFailure": "an executor was lost, killed or for want of memory",
+    "SparkContext was shut down": "Spark gave up: its master is gone, or too many executors failed",
 }
-"""Spark's words for a process that died instead of failing: its exceptions explain nothing."""
+"""Spark's words for a process that died or gave up instead of failing: its exceptions explain nothing."""
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
 
 
@@ -109,6 +110,9 @@ def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
     if ours := _OUR_ERROR.fullmatch(cause):
         kind = getattr(errors, ours[1], EosctlError)
         return kind, ours[2], _NEXT.get(kind, "")
+    if "KubernetesClientException" in cause:
+        refused = re.search(r"\bcode=40[13]\b", cause)
+        return UnauthorizedError if refused else EosctlError, cause.partition(" Received status: ")[0], ""
     kafkas = _KAFKA_ERROR.search(cause)
     message = f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
     if re.search(r"\b\w*(?:AUTHORIZATION|AUTHENTICATION)(?:_FAILED)?\b", cause):

@@ -78,6 +78,10 @@ Caused by: java.io.IOException: error=2, No such file or directory
         ),
         (PYTHON_IN_JAVA, "RuntimeError: no records for 60 s, still to read: t-0 up to offset 5 (task 0)"),
         (KILLED, "the Python process of a task died, killed or for want of memory (task 1, tried 4 times)"),
+        (
+            "x\n: org.apache.spark.SparkException: Job 0 cancelled because SparkContext was shut down\n",
+            "Spark gave up: its master is gone, or too many executors failed",
+        ),
         (LOST, "an executor was lost, killed or for want of memory (task 0, tried 4 times)"),
         (
             "x\nCaused by: java.io.IOException: No space left on device\n",
@@ -123,6 +127,18 @@ def test_what_a_client_meets_with_on_an_executor_keeps_its_exit_code(
     assert ("`eosctl acls generate --role offset-writer`" in str(error.hint)) == (kind is UnauthorizedError)
     lost = "RuntimeError: 1 of 2 records were not delivered: ['t-0: timed out (_MSG_TIMED_OUT)']"
     assert type(spark_error(ValueError(lost), "writing")) is UnreachableError
+
+
+def test_rights_on_kubernetes() -> None:
+    """Exit code 1, and a page of the API server's whole answer."""
+    text = (
+        "Caused by: io.fabric8.kubernetes.client.KubernetesClientException: Message: pods is forbidden: User. Received "
+    )
+    error = spark_error(
+        ValueError(f"{text}status: Status(apiVersion=v1, code=403, reason=Forbidden).\n"), "starting Spark"
+    )
+    assert type(error) is UnauthorizedError
+    assert error.message.endswith("KubernetesClientException: Message: pods is forbidden: User.")
 
 
 def test_nobody_came() -> None:
