@@ -96,7 +96,7 @@ COMMANDS = {
     "migrate": Command("record", 100_000, _migrate, run=run_tree),
     "merge": Command("key", 10_000, _merge, run=run_tree),
     "export": Command("key", 10_000, _export),
-    "audit": Command("MB", 20, _audit),
+    "audit": Command("megabyte", 20, _audit),
     "doctor": Command("connector", 5, _doctor, spec=StackSpec(), run=run_with_findings),
     "txn list": Command("id", 3_000, _txn_list),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Literal, NewType
+from typing import Annotated, Literal, NewType
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -127,16 +127,20 @@ Application = Literal["flink-sink", "kafka-streams"]
 
 
 class Owner(Struct, frozen=True, gc=False):
-    """The owner of a transactional id; a task has a connector and a number.
+    """The owner of a transactional id."""
 
-    `application`, only for other, is the kind of application that makes ids of this shape: a guess, as any client may
-    use such an id.
-    """
+    kind: Annotated[OwnerKind, "What uses the id: a task, the leader of a group, eosctl itself, or something else."]
+    connector: Annotated[str | None, "The connector of the task."] = None
+    task: Annotated[int | None, "The number of the task."] = None
+    application: Annotated[
+        Application | None, "Of `other`: what makes ids of this shape. A guess, for any client may use such an id."
+    ] = None
 
-    kind: OwnerKind
-    connector: str | None = None
-    task: int | None = None
-    application: Application | None = None
+    def cell(self) -> str:
+        """Format the owner: `orders/0` for a task; `flink-sink?` if only the form of the id is known."""
+        if self.kind == "task":
+            return f"{self.connector}/{self.task}"
+        return f"{self.application}?" if self.application else self.kind
 
 
 _OTHERS: Mapping[Application | None, Owner] = {

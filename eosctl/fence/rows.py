@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, overload
 
 from eosctl.app import App
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import Owner, TransactionalId
 from eosctl.core.transactions import TransactionDescription
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnconfirmedError
 from eosctl.fence.rules import FenceItem, FenceOutcome, count_outcomes
@@ -19,7 +19,6 @@ from eosctl.report import Problem, Report
 from eosctl.txn.owners import (
     AUTHORIZATION_CODES,
     NOT_CHECKED,
-    OwnerPart,
     ShownCoordinator,
     ShownEpoch,
     ShownId,
@@ -28,7 +27,6 @@ from eosctl.txn.owners import (
     error_cell,
     exit_code_of_faults,
     open_for,
-    owner_part,
 )
 
 
@@ -64,7 +62,7 @@ class FenceRow(Printed):
 
     transactional_id: ShownId
     coordinator: ShownCoordinator | None
-    owner: Annotated[OwnerPart, "The owner of the transactional id."]
+    owner: Annotated[Owner, "The owner of the transactional id."]
     before: Annotated[
         DescribedState | None, "The id before it was fenced; null where its coordinator does not know it."
     ]
@@ -160,7 +158,7 @@ def fence_row(item: FenceItem, *, now_ms: int) -> FenceRow:
     return FenceRow(
         transactional_id=item.transactional_id,
         coordinator=None if item.coordinator is None else item.coordinator.node_id,
-        owner=owner_part(item.owner),
+        owner=item.owner,
         before=None if item.before is None else _before(item.before, now_ms),
         after=None if item.after is None else FencedState(producer_id=item.after[0], producer_epoch=item.after[1]),
         outcome=item.outcome,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+from eosctl.core.ids import Owner
 from eosctl.core.offsets.records import OffsetKey
 from eosctl.core.offsets.views import KeyAction, PlannedWrite
 from eosctl.core.records import NewTopic
@@ -20,7 +21,6 @@ from eosctl.offsets.rows import Key, Lsns, SourcePartition, key_members, value_j
 from eosctl.output.cells import format_cell, summary_lines
 from eosctl.output.rows import Header, Kind, Place, Printed, Text, Time
 from eosctl.report import Report
-from eosctl.txn.owners import OwnerPart
 
 _MOST_NEW_TOPICS = 3
 """The most topics that are named one by one; hundreds would hide the rest of a plan."""
@@ -99,7 +99,7 @@ class Newer(Printed):
     offset: Annotated[int, "Its offset in the partition."]
     timestamp: Annotated[Time | None, "When it was written."]
     transactional_id: Annotated[str | None, "The transactional id that likely wrote it."]
-    owner: Annotated[OwnerPart | None, "The owner of the transactional id."]
+    owner: Annotated[Owner | None, "The owner of the transactional id."]
 
     def cell(self) -> str:
         """Return the time and the transactional id; an unknown id is left out."""

@@ -31,7 +31,7 @@ from eosctl.output.rows import Place
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem, Report
 from eosctl.txn.hanging import unjudged
-from eosctl.txn.owners import NOT_CHECKED, owner_part, owners_of_ids
+from eosctl.txn.owners import NOT_CHECKED, owners_of_ids
 from eosctl.txn.report import hidden_ids_warning, id_problem, missing_ids_problems, txn_report
 from eosctl.txn.rows import (
     TXN_COORDINATOR,
@@ -140,7 +140,7 @@ def _listing_row(listing: TransactionListing, owner: Owner) -> ListedRow:
         state=listing.state.value,
         producer_id=listing.producer_id,
         coordinator=listing.coordinator_id,
-        owner=owner_part(owner),
+        owner=owner,
     )
 
 
@@ -176,7 +176,7 @@ def describe_transactions(app: App, ids: Sequence[TransactionalId]) -> Report:
 
 def _unread_row(transactional_id: TransactionalId, owner: Owner) -> DescribedRow:
     """Return the row of an id whose coordinator did not answer."""
-    return DescribedRow(transactional_id=transactional_id, state=NOT_CHECKED, started=None, owner=owner_part(owner))
+    return DescribedRow(transactional_id=transactional_id, state=NOT_CHECKED, started=None, owner=owner)
 
 
 def _description_row(app: App, state: TransactionDescription, owner: Owner) -> DescribedRow:
@@ -193,7 +193,7 @@ def _description_row(app: App, state: TransactionDescription, owner: Owner) -> D
         started=rfc3339(state.started_ms),
         age_ms=age_ms,
         partitions=[Place(topic=topic, partition=partition) for topic, partition in state.partitions],
-        owner=owner_part(owner),
+        owner=owner,
     )
 
 

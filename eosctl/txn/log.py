@@ -18,7 +18,7 @@ from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, NotFoun
 from eosctl.output.rows import Place
 from eosctl.report import Problem, Report
 from eosctl.txn import codes
-from eosctl.txn.owners import NOT_CHECKED, owner_part, owners_of_ids
+from eosctl.txn.owners import NOT_CHECKED, owners_of_ids
 from eosctl.txn.rows import TXN_LOG, LogRow, LogSummary
 from eosctl.txn.rules import LogEntry, LogLook
 
@@ -58,7 +58,7 @@ def read_transaction_log(app: App, request: LogRequest) -> Report:
         else:
             found += [(TransactionalId(str(row.transactional_id)), row)] if row is not None else []
     owners = owners_of_ids(app, sorted({name for name, _row in found}))
-    rows = [replace(row, owner=owner_part(owners[name])) for name, row in found]
+    rows = [replace(row, owner=owners[name]) for name, row in found]
     return Report(
         kind=TXN_LOG,
         rows=[*rows, *map(_unread_row, sorted(read.missing))],

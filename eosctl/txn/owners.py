@@ -14,9 +14,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.ids import (
-    Application,
     Owner,
-    OwnerKind,
     ProducerId,
     TransactionalId,
     groups_of_task,
@@ -29,7 +27,7 @@ from eosctl.core.transactions import OPEN_STATES, KafkaFault
 from eosctl.errors import ExitCode
 from eosctl.group.listing import list_connect_groups
 from eosctl.output.cells import duration
-from eosctl.output.rows import Header, KafkaError, Printed
+from eosctl.output.rows import Header, KafkaError
 
 _LEADS = leader_transactional_id("")
 
@@ -99,28 +97,6 @@ ShownProducerId = Annotated[ProducerId, "The producer id that the coordinator ha
 ShownEpoch = Annotated[int, "The producer's epoch; brokers refuse a producer with a lower one.", Header("EPOCH")]
 ShownTimeout = Annotated[int, "Its transaction timeout in milliseconds.", Header("TIMEOUT-MS")]
 ShownCoordinator = Annotated[int, "The node id of the broker that coordinates the transactional id."]
-
-
-class OwnerPart(Printed, gc=False):
-    """The owner of a transactional id."""
-
-    kind: Annotated[OwnerKind, "What uses the id: a task, the leader of a group, eosctl itself, or something else."]
-    connector: Annotated[str | None, "The connector of the task."]
-    task: Annotated[int | None, "The number of the task."]
-    application: Annotated[
-        Application | None, "Of `other`: what makes ids of this shape. A guess, for any client may use such an id."
-    ]
-
-    def cell(self) -> str:
-        """Format the owner: `orders/0` for a task; `flink-sink?` if only the form of the id is known."""
-        if self.kind == "task":
-            return f"{self.connector}/{self.task}"
-        return f"{self.application}?" if self.application else self.kind
-
-
-def owner_part(owner: Owner) -> OwnerPart:
-    """Return the `owner` member of a row."""
-    return OwnerPart(kind=owner.kind, connector=owner.connector, task=owner.task, application=owner.application)
 
 
 def open_for(state: str | None, age_ms: int | None) -> str | None:

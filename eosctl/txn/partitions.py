@@ -32,7 +32,7 @@ from eosctl.txn.hanging import (
     unjudged,
     without_owner,
 )
-from eosctl.txn.owners import NO_ANSWER, NOT_CHECKED, owner_part, owners_of_ids
+from eosctl.txn.owners import NO_ANSWER, NOT_CHECKED, owners_of_ids
 from eosctl.txn.report import (
     Partition,
     id_problem,
@@ -122,7 +122,7 @@ def _producer_row(
         **asdict(writer_of(app, producer)),
         last_sequence=producer.last_sequence,
         transactional_id=transactional_id,
-        owner=None if transactional_id is None else owner_part(owners[transactional_id]),
+        owner=None if transactional_id is None else owners[transactional_id],
     )
 
 

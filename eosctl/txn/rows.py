@@ -6,11 +6,12 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
+from eosctl.core.ids import Owner
 from eosctl.output.cells import TOTAL, duration
 from eosctl.output.rows import Counts, Header, Kind, Place, Printed, Text, Time
-from eosctl.txn.owners import OwnerPart, ShownCoordinator, ShownEpoch, ShownId, ShownProducerId, ShownTimeout, open_for
+from eosctl.txn.owners import ShownCoordinator, ShownEpoch, ShownId, ShownProducerId, ShownTimeout, open_for
 
-OwnerOfId = Annotated[OwnerPart, "The owner of the transactional id."]
+OwnerOfId = Annotated[Owner, "The owner of the transactional id."]
 State = Annotated[
     str, "The state of its transaction, as its coordinator says; `not_checked` where none could be asked."
 ]

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import Owner, TransactionalId
 from eosctl.core.offsets.views import KeyAction
 from eosctl.fence.rows import FenceSummary
 from eosctl.group.rows import WORKERS_LIST, AssignedPart, GroupData, GroupPart, TaskPart, WorkerRow, WorkersSummary
@@ -28,7 +28,6 @@ from eosctl.output.cells import TOTAL, Brief, duration, format_cell
 from eosctl.output.rows import Counts, Kind, Place, Printed, Text, columns_of
 from eosctl.output.text import fold
 from eosctl.report import Report
-from eosctl.txn.owners import OwnerPart
 from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow, RowsSummary
 
 HOUSE = Path(__file__).resolve().parents[2] / "eosctl"
@@ -168,7 +167,7 @@ def test_a_renamed_connector_and_a_key_that_is_none_of_connects() -> None:
 @pytest.mark.parametrize("state", ["CompleteCommit", "Empty"])
 def test_a_closed_transaction_is_not_open_for_any_time(state: str) -> None:
     """A coordinator keeps the start of the last transaction; it was shown as open since then."""
-    owner = OwnerPart(kind="other", connector=None, task=None, application=None)
+    owner = Owner(kind="other", connector=None, task=None, application=None)
     row = DescribedRow(transactional_id=TransactionalId("x"), state=state, age_ms=90_000, owner=owner)
     assert "90s" not in _text(Report(kind=TXN_DESCRIBE, rows=[row]), io.StringIO())
     assert "90s" in _text(Report(kind=TXN_DESCRIBE, rows=[replace(row, state="Ongoing")]), io.StringIO())
@@ -281,7 +280,7 @@ def test_a_path_stays_behind_its_label() -> None:
 
 def test_the_number_of_rows_that_are_all_there_is_not_said_again() -> None:
     """A table of one id ended in `rows: 1`."""
-    owner = OwnerPart(kind="other", connector=None, task=None, application=None)
+    owner = Owner(kind="other", connector=None, task=None, application=None)
     row = DescribedRow(transactional_id=TransactionalId("x"), state="Empty", owner=owner)
     for rows, is_said in ((1, False), (2, True)):
         text = _text(Report(kind=TXN_DESCRIBE, rows=[row], summary=RowsSummary(rows=rows)), io.StringIO())

@@ -7,14 +7,13 @@ import struct
 import pytest
 from msgspec.structs import replace
 
-from eosctl.core.ids import ProducerId, TransactionalId
+from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.transaction_log import TOPIC
 from eosctl.errors import ExitCode, NotFoundError, UnsupportedError, UsageError
 from eosctl.output.rows import Place
 from eosctl.report import Report
 from eosctl.txn.list import ListFilter, describe_transactions, find_coordinators, list_transactions
 from eosctl.txn.log import LogRequest, read_transaction_log
-from eosctl.txn.owners import OwnerPart
 from eosctl.txn.partitions import find_hanging_transactions, list_producers
 from eosctl.txn.plan import EndRequest, plan_end
 from eosctl.txn.rows import HangingSummary, ListSummary, ProducersSummary
@@ -79,7 +78,7 @@ def test_describe_gives_everything_a_listing_lacks(stage: Stage) -> None:
     (row,) = report.rows
     assert row.partitions == [Place(topic="t", partition=0), Place(topic="t", partition=1)]
     assert (row.producer_epoch, row.transaction_timeout_ms) == (8, 60_000)
-    assert row.owner == OwnerPart(kind="task", connector="c", task=1, application=None)
+    assert row.owner == Owner(kind="task", connector="c", task=1, application=None)
     assert isinstance(row.age_ms, int)
 
 

@@ -276,11 +276,10 @@ class Ledger:
         for (producer_id, _epoch), each in self._shared.items():
             yield producer_id, tuple(each.finish()), each.unsure
 
-    def shared_without_records(self, producer_id: ProducerId, *, since_ms: int, until_ms: int) -> Iterator[int]:
-        """Yield when groups of offsets under shared epochs ended, in that time, that no output part took."""
-        for (owner, _epoch), each in self._shared.items():
-            if owner == producer_id:
-                yield from each.unclaimed(since_ms, until_ms)
+    def shared_without_records(self, *, since_ms: int, until_ms: int) -> Iterator[tuple[ProducerId, int]]:
+        """Yield whose groups of offsets under shared epochs ended when, in that time, that no output part took."""
+        for (producer_id, _epoch), each in self._shared.items():
+            yield from ((producer_id, ended_ms) for ended_ms in each.unclaimed(since_ms, until_ms))
 
     def without_records(self, producer_id: ProducerId, *, since_ms: int, until_ms: int) -> Iterator[Transaction]:
         """Yield the transactions of a producer that committed offsets, and have no records anywhere.

@@ -351,13 +351,7 @@ def _find_recordless(scope: Scope, log: BatchLog, read: LogRead, cut_off: Collec
         if not (boundary and ledger.follows_an_abort(each))
     }
     found -= {Transaction(part.producer_id, part.epoch) for part in read.ledger.went_back}  # a finding of its own
-    shared = [
-        (producer_id, ended_ms)
-        for producer_id in ledger.producers()
-        for ended_ms in ledger.shared_without_records(
-            producer_id, since_ms=_asked_ms(read), until_ms=until_ms - CLOCKS_MS
-        )
-    ]
+    shared = list(ledger.shared_without_records(since_ms=_asked_ms(read), until_ms=until_ms - CLOCKS_MS))
     if not found and not shared:
         return
     begun, ended = _what_lies_behind(log, read.spans)

@@ -29,7 +29,6 @@ from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.write_rows import RESTORE, Newer
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
 from eosctl.report import Problem
-from eosctl.txn.owners import owner_part
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
@@ -157,7 +156,7 @@ def _newer_details(
                 offset=record.offset,
                 timestamp=rfc3339(record.timestamp_ms),
                 transactional_id=None if writer is None else writer[0],
-                owner=None if writer is None else owner_part(writer[1]),
+                owner=None if writer is None else writer[1],
             ),
         }
     return details
