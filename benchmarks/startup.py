@@ -1,8 +1,8 @@
 """What is waited for before anything is done: help, and what the Tab key offers.
 
 `eosctl --help` and `eosctl doctor --help` beside a bare click group: with one command, and with a command that has as
-many options as doctor has (goals: median ratio within 1.3). Then completions as the shell asks for them, each with the
-goal of 0.25 s: commands, options, and the ids of a broker, which `--broker` starts.
+many options as doctor has. Then completions as the shell asks for them: commands,
+options, and the ids of a broker, which `--broker` starts.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 One topic of 12 partitions: transactions of four tasks, each with its source offset in the offsets topic, in lz4 batches
 of at most 16 KB. ConsoleConsumer is told how many records there are, and reads the output topic only. The writer is
-Java's (needs a JDK): of Python's clients none gives each transaction an epoch of its own. Goals: at most 0.25 of
-ConsoleConsumer's wall (median of pairs), at most 200 MiB, whatever the size.
+Java's (needs a JDK): of Python's clients none gives each transaction an epoch of its own.
 """
 
 from __future__ import annotations

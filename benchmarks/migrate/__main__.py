@@ -1,8 +1,7 @@
 """`eosctl offsets migrate` beside the Spark job that a user would write (naive.py), whole processes in turn.
 
 The naive job keeps no backup, decides nothing, compares with nothing and reads nothing back: eosctl does all that in
-its time. Goals, as medians of paired ratios: 100 records 0.35, a million 0.45 (`renames` 0.7), five million 0.5, twenty
-million 0.4. Then a last run tells where the time goes.
+its time. Then a last run tells where the time goes.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The topic has as many keys as records, of 32 connectors, in 25 partitions, half 
 into a topic that is there and empty; `import` reads the file of an export into such a topic, where `ConsoleProducer`
 writes the same keys and values from text, and neither plans nor reads back; `restore` takes back a migration into a
 topic that had half of the keys; `tuned` is `export` beside a consumer in Java that reads as fast as it can (needs a
-JDK); `headers` is `export` of records with a header each beside the same without. The goals stand in the README. On a
-busy machine compare the CPU.
+JDK); `headers` is `export` of records with a header each beside the same without. On a busy machine compare
+the CPU.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from eosctl.errors import EosctlError
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 
-GROUP, NAME, WORKERS, GOAL_S, PATIENCE_S = "rolling", "roll", 3, 5, 120
+GROUP, NAME, WORKERS, PATIENCE_S = "rolling", "roll", 3, 120
 
 
 def main() -> None:
@@ -40,9 +40,8 @@ def main() -> None:
         try:
             for number in range(arguments.connectors):
                 configure(stack.urls(GROUP)[0], number, state)
-            print(f"goal {GOAL_S} s a worker without its own restart")
             for run in range(arguments.runs + 1):
-                module = "eosctl" if run < arguments.runs else "benchmarks.doors"
+                module = "eosctl" if run < arguments.runs else "benchmarks.waits"
                 roll(stack, state, module, Mode.DISABLED if run % 2 else Mode.PREPARING)
         finally:
             (Stack.find(stack.directory) or stack).down()

@@ -1,7 +1,7 @@
 """Run eosctl in this process and print on stderr where it waited: sleeps, requests to brokers and workers, topics.
 
-`python -m benchmarks.doors ARGUMENTS…`. The seconds of a door are its own, without those of a door that it went through
-meanwhile; requests that threads make side by side count each for itself.
+`python -m benchmarks.waits ARGUMENTS…`. The seconds of a wait are its own, without those of another wait inside it;
+requests that threads make side by side count each for itself.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _spent_s: dict[str, list[float]] = defaultdict(list)
 _inside = threading.local()
 
 
-def watch(owner: Any, name: str, door: Callable[..., str]) -> None:
-    """Replace a function by one that notes its own seconds under the name that `door` makes of its arguments."""
+def watch(owner: Any, name: str, name_of: Callable[..., str]) -> None:
+    """Replace a function by one that notes its own seconds under the name that `name_of` makes of its arguments."""
     real = getattr(owner, name)
 
     @functools.wraps(real)
@@ -31,7 +31,7 @@ def watch(owner: Any, name: str, door: Callable[..., str]) -> None:
             return real(*args, **options)
         finally:
             took_s = time.perf_counter() - began_s
-            _spent_s[door(*args, **options)].append(took_s - _inside.spent_s)
+            _spent_s[name_of(*args, **options)].append(took_s - _inside.spent_s)
             _inside.spent_s = outer_s + took_s
 
     setattr(owner, name, watched)
@@ -77,8 +77,8 @@ def main() -> None:
         run()
     finally:
         print(f"{time.perf_counter() - BEGAN_S:8.2f} s, CPU {time.process_time():.2f} s", file=sys.stderr)
-        for door, spent_s in sorted(_spent_s.items(), key=lambda each: -sum(each[1])):
-            print(f"{sum(spent_s):8.2f} s {len(spent_s):5} x {door}", file=sys.stderr)
+        for name, spent_s in sorted(_spent_s.items(), key=lambda each: -sum(each[1])):
+            print(f"{sum(spent_s):8.2f} s {len(spent_s):5} x {name}", file=sys.stderr)
 
 
 if __name__ == "__main__":
