@@ -84,10 +84,11 @@ def compare(
 ) -> float:
     """Prints both sides and the ratios; returns the median ratio of wall time A/B.
 
-    `a` and `b` make the command line of each run, outside the timing, and `run` runs it. One warm-up pair is not
-    counted.
+    `a` and `b` make the command line of each run, outside the timing, and `run` runs it. A warm-up pair is not
+    counted; 0 `runs` are one pair without it.
     """
-    pairs = [(run(a()), run(b())) for _ in range(runs + 1)][1:]
+    pairs = [(run(a()), run(b())) for _ in range(runs + 1)]
+    pairs = pairs[1:] or pairs
     for name, side in ((name_a, 0), (name_b, 1)):
         walls = sorted(pair[side].wall_s for pair in pairs)
         peak = max(pair[side].peak_mib for pair in pairs)
