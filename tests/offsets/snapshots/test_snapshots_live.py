@@ -56,11 +56,12 @@ def test_a_connector_returns_to_what_compaction_has_removed(
     file_source.wait_position(19)
 
     def cleaned() -> bool:
+        """A round of the cleaner may end between the two: it keeps the last offset that it has come to."""
         file_source.append("more")
-        return (8, True) in positions()
+        seen = positions()
+        return (8, True) in seen and (14, False) not in seen
 
-    wait_until(cleaned, what="the log cleaner to remove the first offset")
-    assert (14, False) not in positions(), "the cleaner has removed that, too, and no snapshot has it"
+    wait_until(cleaned, what="the log cleaner to remove both offsets; no snapshot has the second")
     file_source.stop_and_wait()
     lines = delivered(4).total()
 
