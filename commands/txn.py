@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from eosctl.core.allowances import Waiver
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.errors import UsageError
 
 from .frame.confirm import run_plan
@@ -17,7 +18,6 @@ from .frame.options import Duration, EosctlGroup, pass_app, pass_request, waiver
 
 if TYPE_CHECKING:
     from eosctl.app import App
-    from eosctl.core.ids import ProducerId, TransactionalId
     from eosctl.report import Report
     from eosctl.txn.plan import EndRequest
 

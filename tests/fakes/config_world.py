@@ -13,7 +13,7 @@ from tests.fakes.connectors import FILE_SINK, FILE_SOURCE
 from tests.fakes.faults import EVERY, Call, Faults
 from tests.fakes.world import World
 
-OF_TOPICS = ("cluster_id", "describe", "broker_settings", "bounds", "read")
+OF_TOPICS = ("cluster_id", "describe", "broker_settings", "bounds", "bounds_of", "read")
 OF_CONNECT = ("validate", "plugins", "connectors")
 HIDDEN = ("super.users", "allow.everyone.if.no.acl.found")
 
