@@ -85,10 +85,8 @@ def _has_ended(status: TaskStatus) -> bool:
     return status.state in _NOT_HOLDING and status.state != BEFORE_ITS_START
 
 
-def connector_statuses(app: App, *, again: bool = False) -> Mapping[str, ConnectorEntry]:
+def connector_statuses(app: App) -> Mapping[str, ConnectorEntry]:
     """Return every connector, from the first worker that answers; empty when the group has no member.
-
-    `again`: the same command has asked before, so that the workers' cluster is known to be the right one.
 
     A worker that died a moment ago may still be named as running a task, never the other way round for long: callers
     that must not hit a live task take every state but FAILED for live. Raises what `no_answer` makes when no worker
@@ -97,8 +95,7 @@ def connector_statuses(app: App, *, again: bool = False) -> Mapping[str, Connect
     failures: list[EosctlError] = []
     for _url, worker in in_turn(app, discover_urls(app)):
         try:
-            if not again:
-                _check_cluster(app, worker)
+            _check_cluster(app, worker)
             connectors = worker.connectors()
         except RefusedError:
             raise

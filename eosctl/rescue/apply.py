@@ -167,7 +167,7 @@ def _watch(app: App, plan: RescuePlan, _output: RescueOutput) -> str:
     before = (begun.restarted if begun else None) or {}
     began_s = app.clock.monotonic_s()
     for _ in app.deadline.rounds(_POLL_S, least_s=_POLL_S):
-        entry = connector_statuses(app, again=True).get(plan.connector)
+        entry = connector_statuses(app).get(plan.connector)
         tasks = entry.tasks if entry is not None else ()
         failed = [task for task in tasks if task.state == "FAILED"]
         if tasks and all(task.state == "RUNNING" for task in tasks):

@@ -62,7 +62,6 @@ THREADS = "fake broker"
 """What its threads are called, by which they can be told from those of eosctl."""
 _CORRELATION = slice(4, 8)
 """Where a response frame says which request it answers."""
-_HANDSHAKE_ERROR = slice(8, 10)
 _BEFORE_LOGIN = {cluster_api.API_VERSIONS.key, sasl_api.SASL_HANDSHAKE.key, sasl_api.SASL_AUTHENTICATE.key}
 
 
@@ -131,8 +130,6 @@ class _Broker:
             if header.api_key == sasl_api.SASL_AUTHENTICATE.key:
                 logged_in, since_s = True, self.cluster.now_s()
             connection.sendall(answer)
-            if header.api_key == sasl_api.SASL_HANDSHAKE.key and answer[_HANDSHAKE_ERROR] != b"\0\0":
-                return  # as a broker does, whatever came behind it
 
     def close(self) -> None:
         with contextlib.suppress(OSError):

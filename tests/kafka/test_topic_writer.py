@@ -86,3 +86,23 @@ def test_the_coordinator_is_looked_for_again_after_a_moment() -> None:
     producer = LateProducer()
     writer_with(producer).write_rows(iter([[rows()]]), total=1)
     assert producer.waited_s == [0.1, 0.2, 0.4]
+
+
+class SlowCoordinator(RecordedProducer):
+    """Has not committed within the first two calls; `waited_s` is how long each may take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited_s: list[float] = []
+
+    def commit_transaction(self, timeout_s: float) -> None:
+        self.waited_s.append(timeout_s)
+        if len(self.waited_s) < 3:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "retry call to resume", retriable=True))
+
+
+def test_a_commit_is_not_cut_short() -> None:
+    """librdkafka 2.16 aborts the process, or says that it committed, if a call ends before its thread has begun it."""
+    producer = SlowCoordinator()
+    writer_with(producer).write_rows(iter([[rows()]]), total=1)
+    assert producer.waited_s == [2.0, 2.0, 2.0]

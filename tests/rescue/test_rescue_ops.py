@@ -165,6 +165,15 @@ def test_running_is_believed_only_of_tasks_that_took_their_ids(scene: Scene) -> 
     assert "2 tasks without the id that is theirs" in report.problems[0].message
 
 
+def test_a_worker_of_another_cluster_ends_no_watch(scene: Scene) -> None:
+    """The first of several given URLs, unreachable when the rescue was planned, may lead anywhere when it answers."""
+    plan = plan_rescue(scene.app(), "c")
+    scene.connect.after("restart", lambda _call: setattr(scene.connect, "kafka_cluster_id", "elsewhere"))
+    report = apply_rescue(scene.app(), plan)
+    assert (steps(report)[-1], report.exit_code) == (("watch", "failed"), ExitCode.PARTIAL)
+    assert "uses Kafka cluster elsewhere" in report.problems[0].message
+
+
 def test_with_followers_rescue_waits_until_the_leaders_round_is_over(scene: Scene) -> None:
     """A follower's task gives up after 30 s; the round that it asked for goes on, and fences whoever runs by then."""
     scene.connect.modes = {"http://other:8083": "enabled", URL: "enabled"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -25,8 +25,6 @@ from eosctl.wire.frames import LISTING_LIMIT_BYTES, FrameMemory
 
 if TYPE_CHECKING:
     import ssl
-
-    from eosctl.wire.sasl_messages import SaslHandshakeResponse
 
 Q = TypeVar("Q")
 S = TypeVar("S")
@@ -87,14 +85,12 @@ class Connection:
 
     def call_together(self, requests: Sequence[tuple[Api[Any, Any], Any]]) -> list[Any]:
         """Send requests of several kinds at once, and return their responses; the broker takes them in this order."""
-        return list(self._answers(requests))
-
-    def _answers(self, requests: Sequence[tuple[Api[Any, Any], Any]]) -> Iterator[Any]:
-        """Send requests at once when the first response is wanted, and yield their responses in order."""
         asked = [(api, request, self.version_of(api), self.next_correlation_id()) for api, request in requests]
         self.stream.send(b"".join(self._encode(*each) for each in asked))
-        for api, _request, version, number in asked:
-            yield decode_response(api, self.stream.receive_frame(), version=version, correlation_id=number)
+        return [
+            decode_response(api, self.stream.receive_frame(), version=version, correlation_id=number)
+            for api, _request, version, number in asked
+        ]
 
     def send(self, api: Api[Q, S], request: Q, *, version: int) -> Pending[S]:
         """Send a request in a given version; `receive_in` returns its response.
@@ -161,25 +157,19 @@ class Connection:
         return _versions_of(_read_versions(frame[4:]), self.broker)
 
     def _authenticate(self, settings: ClientSettings, oauth_token: Callable[[], str]) -> None:
-        """Log in; a first message that is no secret goes with the handshake, in one round trip."""
-        from eosctl.wire.sasl_messages import (
-            SASL_AUTHENTICATE,
-            SASL_HANDSHAKE,
-            SaslAuthenticateRequest,
-            SaslHandshakeRequest,
-        )
+        """Log in, a message at a time.
+
+        Over TLS a broker (Kafka 4.3) would leave a message that came with the one before it until its next poll, up to
+        300 ms later.
+        """
+        from eosctl.wire.sasl_messages import SASL_AUTHENTICATE, SaslAuthenticateRequest
 
         mechanism = make_mechanism(settings, oauth_token)
         name = (settings.sasl_mechanism or "").upper()
-        begun: list[tuple[Api[Any, Any], object]] = [(SASL_HANDSHAKE, SaslHandshakeRequest(name))]
-        first = mechanism.first()
-        if mechanism.is_public:
-            begun.append((SASL_AUTHENTICATE, SaslAuthenticateRequest(first)))
-        answers = self._answers(begun)
-        message: bytes | None = first
-        self._check_handshake(name, next(answers))
+        self._shake_hands(name)
+        message: bytes | None = mechanism.first()
         while message is not None:
-            answer = next(answers, None) or self.call(SASL_AUTHENTICATE, SaslAuthenticateRequest(message))
+            answer = self.call(SASL_AUTHENTICATE, SaslAuthenticateRequest(message))
             if answer.error_code != NONE:
                 reason = answer.error_message or error_name(answer.error_code)
                 raise UnauthorizedError(
@@ -190,8 +180,10 @@ class Connection:
                 lifetime_s = answer.session_lifetime_ms / 1000
                 self._session_ends_s = self.stream.deadline.clock.now_s() + _SESSION_USED * lifetime_s
 
-    def _check_handshake(self, mechanism: str, answer: SaslHandshakeResponse) -> None:
-        """Raise UnauthorizedError or ProtocolError if the broker does not log in by `mechanism`."""
+    def _shake_hands(self, mechanism: str) -> None:
+        from eosctl.wire.sasl_messages import SASL_HANDSHAKE, SaslHandshakeRequest
+
+        answer = self.call(SASL_HANDSHAKE, SaslHandshakeRequest(mechanism))
         if answer.error_code == UNSUPPORTED_SASL_MECHANISM:
             raise UnauthorizedError(
                 f"{self.broker} does not offer SASL {mechanism}",

@@ -6,7 +6,7 @@ Mechanisms eosctl speaks itself: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARE
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from eosctl.core.allowances import Waiver
 from eosctl.core.clients.settings import ClientSettings
@@ -16,12 +16,7 @@ _WITH_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class Mechanism(Protocol):
-    """One conversation; `answer` returns None when nothing more is to be sent.
-
-    `is_public`: the first message holds no secret, so it may be sent before the broker has agreed to the mechanism.
-    """
-
-    is_public: ClassVar[bool]
+    """One conversation; `answer` returns None when nothing more is to be sent."""
 
     def first(self) -> bytes:
         """Return the client's first message."""
@@ -35,8 +30,6 @@ class Mechanism(Protocol):
 
 class Plain:
     """PLAIN (RFC 4616)."""
-
-    is_public: ClassVar[bool] = False
 
     def __init__(self, username: str, password: str) -> None:
         self._message = f"\0{username}\0{password}".encode()
@@ -55,8 +48,6 @@ class OAuthBearer:
 
     The client answers an error challenge with ^A, then the broker gives the reason.
     """
-
-    is_public: ClassVar[bool] = False
 
     def __init__(self, token: str, extensions: dict[str, str]) -> None:
         pairs = "".join(f"{name}={value}\x01" for name, value in extensions.items())

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import hmac
 import secrets
-from typing import ClassVar
 
 from eosctl.errors import ProtocolError, UnauthorizedError
 
@@ -18,8 +17,6 @@ class Scram:
 
     Source: `ScramFormatter.normalize` and `ScramSaslClient`, Kafka 4.3.
     """
-
-    is_public: ClassVar[bool] = True  # a name and a nonce
 
     def __init__(self, digest: str, username: str, password: str, *, nonce: str | None = None) -> None:
         self._digest = digest

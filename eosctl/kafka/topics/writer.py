@@ -38,7 +38,7 @@ OpenProducer = Callable[[Properties], Any]
 _POLL_S = 0.1
 _PROGRESS_EVERY = 10_000
 _ABORT_TIMEOUT_S = 10.0
-_FIRST_STEP_S, _LONGEST_STEP_S = 0.1, 2.0
+_FIRST_LOOK_S, _STEP_S = 0.1, 2.0
 _FAILED_BEFORE = (KafkaError._STATE, KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _FATAL = (KafkaException, SystemError)  # see _kafka_error
 
@@ -138,7 +138,7 @@ class KafkaTopicWriter:
             raise translate(error_of(exc), "starting the producer") from exc
         try:
             if self._id is not None:
-                self._transact(producer.init_transactions, "taking")
+                self._transact(producer.init_transactions, "taking", first_s=_FIRST_LOOK_S)
             for send in sends:
                 if self._id is None:
                     self._send(producer, send)
@@ -283,15 +283,17 @@ class KafkaTopicWriter:
         outcome = f"{some} written before" if self._committed else "nothing was written"
         return outcome if self._limited else f"{outcome} as {self._id}"  # others may write beside it
 
-    def _transact(self, step: Callable[[float], None], verb: str) -> None:
-        """Run `step(timeout_s)`, again while its error is retriable.
+    def _transact(self, step: Callable[[float], None], verb: str, *, first_s: float = _STEP_S) -> None:
+        """Run `step(timeout_s)`, again while its error is retriable: for `first_s`, then for twice as long, and so on.
 
         A step that ends between two responses says only _TIMED_OUT: the coordinator's last response shows why.
 
-        The first calls are short, as each looks for the coordinator at once. librdkafka (2.16) by itself rests for
-        500 ms where no broker is connected yet at the first look, which is so half of the time.
+        The first calls of init_transactions are short, as each looks for the coordinator at once. librdkafka (2.16) by
+        itself rests for 500 ms where no broker is connected yet at the first look, which is so half of the time.
+        A commit's are not: where its time ends before librdkafka's thread has begun it, the next call takes the result
+        of another step for its own, and the process is aborted, or told of a commit that was not made.
         """
-        doing, reason, patience_s = f"{verb} transactional id {self._id}", "", _FIRST_STEP_S
+        doing, reason, patience_s = f"{verb} transactional id {self._id}", "", first_s
         while True:
             try:
                 step(max(min(patience_s, self._deadline.remaining_s()), 0.001))
@@ -303,7 +305,7 @@ class KafkaTopicWriter:
                     raise self._translated(error, doing, None) from exc
                 reason = error.name() if error.code() >= 0 or not reason else reason
                 self._deadline.check(f"{doing} ({reason})")
-                patience_s = min(2 * patience_s, _LONGEST_STEP_S)
+                patience_s = min(2 * patience_s, _STEP_S)
 
     def _commit(self, producer: Producer) -> None:
         try:
