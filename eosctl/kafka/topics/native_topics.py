@@ -42,7 +42,9 @@ from eosctl.wire.config_messages import (
 from eosctl.wire.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     LEADER_NOT_AVAILABLE,
+    NETWORK_EXCEPTION,
     NONE,
+    REQUEST_TIMED_OUT,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
@@ -54,6 +56,7 @@ _POLL_S = 0.1
 NO_LEADER_HINT = "Bring the broker back that has it, then run again."
 _NOTHING: Mapping[str, int] = {}
 _DENIED = (TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
+_NOBODY_THERE = (LEADER_NOT_AVAILABLE, NETWORK_EXCEPTION, REQUEST_TIMED_OUT)
 
 
 class NativeTopics:
@@ -207,17 +210,28 @@ class NativeTopics:
     def _bounds(self, topics: Collection[str], *, partly: bool, counted: Mapping[str, int]) -> dict[str, KnownBounds]:
         if not topics:
             return {}
-        election = self._cluster.deadline().half(at_most_s=LEADER_PATIENCE_S)
+        deadline = self._cluster.deadline()
+        election = deadline.half(at_most_s=LEADER_PATIENCE_S)
+        patience = election if partly else deadline
+        answers: Mapping[Place, LogBounds | KafkaFault] = {}
         while True:
-            with self._cluster.within(election):
-                answers = self._ask_bounds(topics, counted, partly=partly)
+            try:
+                with self._cluster.within(patience):
+                    answers = self._ask_bounds(topics, counted, partly=partly)
+            except (UnreachableError, DeadlineError):
+                if not answers:
+                    raise
             faults = {place: answer for place, answer in answers.items() if isinstance(answer, KafkaFault)}
             for place, fault in faults.items():
-                if fault.code not in MOVING or (election.expired() and not partly):
+                gave_up = not partly and fault.code in _NOBODY_THERE and election.expired()
+                if gave_up or fault.code not in MOVING:
                     raise self._offsets_error(place, fault)
-            if not faults or election.expired():
+            if not faults or patience.expired():
                 break
-            self._deadline.sleep(_POLL_S)
+            patience.sleep(_POLL_S)
+        if faults and not partly:
+            place, fault = next(iter(faults.items()))
+            raise deadline.passed(f"waiting for leaders ({self._offsets_error(place, fault).message})")
         known: dict[str, list[Bounds]] = {topic: [] for topic in topics}
         missing: dict[str, dict[int, str]] = {topic: {} for topic in topics}
         for (topic, number), answer in sorted(answers.items()):

@@ -1,0 +1,86 @@
+"""Topics over eosctl's own wire, where brokers are down, move, or answer nothing: as test_topic_admin.py, by requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.records import Bounds, KnownBounds
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, UnreachableError
+from eosctl.kafka.session import Connections
+from eosctl.kafka.topics.native_topics import NativeTopics
+from eosctl.wire import error_codes as codes
+from tests.fakes.admin import MemoryStream
+from tests.fakes.broker import FakeCluster, Seen
+from tests.fakes.clock import FakeTime
+
+EMPTY = (Bounds(0, 0, 0, 0), Bounds(1, 0, 0, 0))
+
+
+class World:
+    """Topic t with two partitions on one broker, or one on each of several; a request takes 1 ms."""
+
+    def __init__(self, brokers: int = 1) -> None:
+        self.time = FakeTime()
+        self.cluster = FakeCluster(brokers=brokers)
+        self.cluster.state.add_topic("t", 2)
+        self.acts: Callable[[Seen], object] = lambda _seen: None
+        self.cluster.tamper = self._pass_on
+        settings = ClientSettings(self.cluster.bootstrap_servers)
+        self.topics = NativeTopics(
+            settings,
+            deadline=Deadline.after(60, self.time.clock()),
+            connections=Connections(settings, open_stream=partial(MemoryStream, self.cluster)),
+        )
+
+    def _pass_on(self, seen: Seen, frame: bytes) -> bytes:
+        self.time.now_s += 0.001
+        self.acts(seen)
+        return frame
+
+
+def half_led() -> World:
+    world = World()
+    world.cluster.state.leaderless.add(("t", 1))
+    return world
+
+
+def test_offsets_of_partitions_with_leaders_are_known_beside_those_without() -> None:
+    world = half_led()
+    assert world.topics.known_bounds("t") == KnownBounds(EMPTY[:1], {1: "partition 1 of topic t has no leader"})
+    assert 15 <= world.time.now_s < 16
+
+
+def test_all_offsets_are_refused_before_the_deadline_where_a_partition_gets_no_leader() -> None:
+    world = half_led()
+    with pytest.raises(UnreachableError, match="partition 1 of topic t has no leader"):
+        world.topics.bounds_of(["t"])
+    assert 15 <= world.time.now_s < 16
+
+
+def test_a_leader_that_is_elected_meanwhile_is_asked() -> None:
+    world = half_led()
+    world.time.later(5.0, world.cluster.state.leaderless.clear)
+    assert world.topics.bounds_of(["t"]) == {"t": EMPTY}
+
+
+def test_offsets_of_the_other_brokers_are_known_beside_those_of_a_frozen_one() -> None:
+    world = World(brokers=2)
+    world.topics.cluster_id()
+    world.cluster.frozen.add(2)
+    found = world.topics.known_bounds("t")
+    assert found.known == EMPTY[:1]
+    assert set(found.missing) == {1}
+
+
+def test_a_leader_that_never_hears_of_its_topic_ends_at_the_deadline() -> None:
+    """It may be a broker that lags; nobody is missing, so that the time of an election is no measure."""
+    world = World()
+    world.acts = lambda seen: world.cluster.fail_next("ListOffsets", *[codes.UNKNOWN_TOPIC_OR_PARTITION] * 3)
+    world.cluster.fail_next("ListOffsets", *[codes.UNKNOWN_TOPIC_OR_PARTITION] * 3)
+    with pytest.raises(DeadlineError, match="timed out after 60 s while waiting for leaders .*UNKNOWN_TOPIC_OR_PART"):
+        world.topics.bounds_of(["t"])
