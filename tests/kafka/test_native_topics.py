@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
-from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.records import Bounds, KnownBounds
 from eosctl.deadline import Deadline
-from eosctl.errors import DeadlineError, UnreachableError
+from eosctl.errors import BrokerError, DeadlineError, UnauthorizedError, UnreachableError
 from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.native_topics import NativeTopics
 from eosctl.wire import error_codes as codes
@@ -24,13 +25,19 @@ EMPTY = (Bounds(0, 0, 0, 0), Bounds(1, 0, 0, 0))
 class World:
     """Topic t with two partitions on one broker, or one on each of several; a request takes 1 ms."""
 
-    def __init__(self, brokers: int = 1) -> None:
+    def __init__(self, brokers: int = 1, *, password: str | None = None) -> None:
         self.time = FakeTime()
-        self.cluster = FakeCluster(brokers=brokers)
+        self.cluster = FakeCluster(brokers=brokers, users={"u": password} if password else None)
         self.cluster.state.add_topic("t", 2)
         self.acts: Callable[[Seen], object] = lambda _seen: None
         self.cluster.tamper = self._pass_on
-        settings = ClientSettings(self.cluster.bootstrap_servers)
+        login: dict[str, Any] = {
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "PLAIN",
+            "sasl_username": "u",
+            "sasl_password": Secret(password or ""),
+        }
+        settings = ClientSettings(self.cluster.bootstrap_servers, **login if password else {})
         self.topics = NativeTopics(
             settings,
             deadline=Deadline.after(60, self.time.clock()),
@@ -84,3 +91,19 @@ def test_a_leader_that_never_hears_of_its_topic_ends_at_the_deadline() -> None:
     world.cluster.fail_next("ListOffsets", *[codes.UNKNOWN_TOPIC_OR_PARTITION] * 3)
     with pytest.raises(DeadlineError, match="timed out after 60 s while waiting for leaders .*UNKNOWN_TOPIC_OR_PART"):
         world.topics.bounds_of(["t"])
+
+
+def test_a_leader_that_refuses_the_login_is_no_broker_that_is_down() -> None:
+    world = World(brokers=2, password="p")
+    world.topics.cluster_id()
+    world.cluster.users = {"u": "another"}  # which broker 1 no longer asks for
+    with pytest.raises(UnauthorizedError, match="refused SASL PLAIN"):
+        world.topics.known_bounds("t")
+
+
+def test_an_error_that_a_broker_answers_is_no_broker_that_is_down() -> None:
+    """An audit takes a topic for unseen whose brokers are down, and goes on without it."""
+    world = World()
+    world.cluster.fail_next("ListOffsets", codes.UNKNOWN_SERVER_ERROR)
+    with pytest.raises(BrokerError, match="reading the offsets of topic t, partition 0 failed: UNKNOWN_SERVER_ERROR"):
+        world.topics.known_bounds("t")

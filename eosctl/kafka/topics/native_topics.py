@@ -45,6 +45,7 @@ from eosctl.wire.error_codes import (
     NETWORK_EXCEPTION,
     NONE,
     REQUEST_TIMED_OUT,
+    SASL_AUTHENTICATION_FAILED,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
@@ -288,6 +289,10 @@ class NativeTopics:
         doing = f"reading the offsets of topic {topic}"
         if fault.code == TOPIC_AUTHORIZATION_FAILED:
             return _denied(doing, Access("READ", "Topic", topic, self._settings))
+        if fault.code == SASL_AUTHENTICATION_FAILED:
+            return UnauthorizedError(f"{doing}: {fault.message}", hint="Check user name, password or token.")
+        if fault.code not in MOVING:
+            return BrokerError(f"{doing}, partition {number} failed: {fault}")
         return UnreachableError(f"{doing}, partition {number} ({fault})", hint="Are all brokers up?")
 
     # -- records
