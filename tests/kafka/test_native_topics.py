@@ -9,12 +9,18 @@ from typing import Any
 import pytest
 
 from eosctl.core.clients.settings import ClientSettings, Secret
-from eosctl.core.records import Bounds, KnownBounds
-from eosctl.deadline import Deadline
+from eosctl.core.records import Bounds, KnownBounds, OutRecord, Record
+from eosctl.deadline import Deadline, Event
+from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import BrokerError, DeadlineError, UnauthorizedError, UnreachableError
 from eosctl.kafka.session import Connections
+from eosctl.kafka.topics.meter import OffsetMeter
 from eosctl.kafka.topics.native_topics import NativeTopics
 from eosctl.wire import error_codes as codes
+from eosctl.wire.api import decode_response, encode_response
+from eosctl.wire.log.fetch_messages import FETCH
+from eosctl.wire.log.records import CompressedError
+from tests.engine.record_batches import Written, batch_of
 from tests.fakes.admin import MemoryStream
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import FakeTime
@@ -30,6 +36,7 @@ class World:
         self.cluster = FakeCluster(brokers=brokers, users={"u": password} if password else None)
         self.cluster.state.add_topic("t", 2)
         self.acts: Callable[[Seen], object] = lambda _seen: None
+        self.fetched = list[bytes]()
         self.cluster.tamper = self._pass_on
         login: dict[str, Any] = {
             "security_protocol": "SASL_PLAINTEXT",
@@ -47,7 +54,17 @@ class World:
     def _pass_on(self, seen: Seen, frame: bytes) -> bytes:
         self.time.now_s += 0.001
         self.acts(seen)
-        return frame
+        return _with_records(seen, frame, self.fetched.pop(0)) if seen.api == "Fetch" and self.fetched else frame
+
+
+def _with_records(seen: Seen, frame: bytes, records: bytes) -> bytes:
+    """The answer to a fetch from one partition, with other batches than the zeros of the fake."""
+    number = int.from_bytes(frame[4:8], "big")
+    answer = decode_response(FETCH, frame[4:], version=seen.version, correlation_id=number)
+    (topic,) = answer.responses
+    (part,) = topic.partitions
+    changed = topic._replace(partitions=(part._replace(records=memoryview(records)),))
+    return encode_response(FETCH, answer._replace(responses=(changed,)), version=seen.version, correlation_id=number)
 
 
 def half_led() -> World:
@@ -107,3 +124,23 @@ def test_an_error_that_a_broker_answers_is_no_broker_that_is_down() -> None:
     world.cluster.fail_next("ListOffsets", codes.UNKNOWN_SERVER_ERROR)
     with pytest.raises(BrokerError, match="reading the offsets of topic t, partition 0 failed: UNKNOWN_SERVER_ERROR"):
         world.topics.known_bounds("t")
+
+
+def test_what_was_read_before_a_compressed_batch_is_not_in_the_rest() -> None:
+    """The whole topic was read again by librdkafka: an audit counted its first records twice, as duplicates."""
+    world, rows, events = World(), [Written(0, 0, b"k", b"v"), Written(1, 0, b"k", b"w")], list[Event]()
+    world.cluster.state.add_topic("u")
+    for _record in range(4):
+        world.cluster.state.append(OutRecord("u", b"k", b"v"), 0, (7, 0), transactional=False)
+    world.fetched = [batch_of(0, rows), batch_of(2, rows, codec="gzip")]
+    deadline = Deadline.after(60, world.time.clock())
+    meter = OffsetMeter("reading u", 4, deadline=deadline, on_event=events.append)
+    reading = world.topics.rows([OffsetRange("u", 0, 0, 4)], committed=True, limited=True, progress=meter)
+    found = list[Record]()
+    with pytest.raises(CompressedError):
+        for records in reading:
+            found += records
+    assert [each.offset for each in found] == [0, 1]
+    assert reading.rest() == [OffsetRange("u", 0, 2, 4)]
+    meter.tell(lambda: 2, last=True)
+    assert [each.done for each in events] == [4]

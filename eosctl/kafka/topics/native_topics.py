@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
+from msgspec.structs import replace
+
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import Bounds, KnownBounds, Place, Placement, Record, TopicDescription, UnseenReason
 from eosctl.core.transactions import KafkaFault
@@ -50,8 +52,9 @@ from eosctl.wire.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
 )
+from eosctl.wire.log.batches import OldFormatError
 from eosctl.wire.log.fetch_messages import LIST_OFFSETS, Isolation, PartitionData
-from eosctl.wire.log.records import Part, visible_records
+from eosctl.wire.log.records import CompressedError, Part, visible_records
 
 _POLL_S = 0.1
 NO_LEADER_HINT = "Bring the broker back that has it, then run again."
@@ -303,7 +306,7 @@ class NativeTopics:
         *,
         committed: bool,
         limited: bool,
-        progress: ProgressMeter | None,
+        progress: ProgressMeter,
     ) -> RowReading:
         """Read the records of ranges whose bounds were just looked up."""
         return RowReading(
@@ -313,9 +316,9 @@ class NativeTopics:
 
 
 class RowReading:
-    """An iterable that can be iterated once, of some records at a time; `read` is their number so far.
+    """An iterable that can be iterated once, of some records at a time.
 
-    Raises the errors of `RecordReading`, and CompressedError or OldFormatError where only librdkafka reads the records.
+    Raises the errors of `RecordReading`, and CompressedError or OldFormatError where only librdkafka reads the `rest`.
     """
 
     def __init__(
@@ -328,9 +331,8 @@ class RowReading:
         timeout: Deadline,
         committed: bool,
         limited: bool,
-        progress: ProgressMeter | None,
+        progress: ProgressMeter,
     ) -> None:
-        self.read = 0
         self._ranges, self._progress = [one for one in ranges if one.begin < one.end], progress
         self._taken = _Rows(self._ranges)
         self._pass = FetchPass(
@@ -346,18 +348,24 @@ class RowReading:
         )
 
     def __iter__(self) -> Iterator[list[Record]]:
-        for records in self._pass:
-            self.read += len(records)
-            yield records
-            if self._progress is not None:
+        try:
+            for records in self._pass:
+                yield records
                 self._progress.tell(self._passed)
-        if self._progress is not None and self._ranges:
+        except (CompressedError, OldFormatError):
+            self._progress.tell(self._passed, last=True)
+            raise
+        if self._ranges:
             self._progress.tell(self._passed, last=True)
 
     def _passed(self) -> int:
         """Count the offsets that are read, including markers and gaps; in the end this is the ranges' length."""
+        return sum(rest.begin - one.begin for rest, one in zip(self.rest(), self._ranges, strict=True))
+
+    def rest(self) -> list[OffsetRange]:
+        """Return the parts of the ranges whose records were not yielded yet."""
         positions = self._taken.positions
-        return sum(min(positions[one.topic, one.partition], one.end) - one.begin for one in self._ranges)
+        return [replace(one, begin=min(positions[one.topic, one.partition], one.end)) for one in self._ranges]
 
 
 class _Rows:
