@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from eosctl.core.clients.settings import ClientSettings, Secret
-from eosctl.core.records import Bounds, KnownBounds, OutRecord, Record
+from eosctl.core.records import Bounds, KnownBounds, OutRecord, Place, Record
 from eosctl.deadline import Deadline, Event
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import BrokerError, DeadlineError, UnauthorizedError, UnreachableError
 from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.meter import OffsetMeter
 from eosctl.kafka.topics.native_topics import NativeTopics
+from eosctl.kafka.topics.stream import Leader
 from eosctl.wire import error_codes as codes
 from eosctl.wire.api import decode_response, encode_response
 from eosctl.wire.log.fetch_messages import FETCH
@@ -45,11 +46,9 @@ class World:
             "sasl_password": Secret(password or ""),
         }
         settings = ClientSettings(self.cluster.bootstrap_servers, **login if password else {})
-        self.topics = NativeTopics(
-            settings,
-            deadline=Deadline.after(60, self.time.clock()),
-            connections=Connections(settings, open_stream=partial(MemoryStream, self.cluster)),
-        )
+        self.connections = Connections(settings, open_stream=partial(MemoryStream, self.cluster))
+        deadline = Deadline.after(60, self.time.clock())
+        self.topics = NativeTopics(settings, deadline=deadline, connections=self.connections)
 
     def _pass_on(self, seen: Seen, frame: bytes) -> bytes:
         self.time.now_s += 0.001
@@ -144,3 +143,22 @@ def test_what_was_read_before_a_compressed_batch_is_not_in_the_rest() -> None:
     assert reading.rest() == [OffsetRange("u", 0, 2, 4)]
     meter.tell(lambda: 2, last=True)
     assert [each.done for each in events] == [4]
+
+
+class WhileOthersLearn(list[str]):
+    """Names of topics; between two looks at them, another thread learns of one more leader."""
+
+    def __init__(self, names: list[str], leaders: dict[Place, Leader]) -> None:
+        super().__init__(names)
+        self._leaders = leaders
+
+    def __contains__(self, name: object) -> bool:
+        self._leaders["other", len(self._leaders)] = next(iter(self._leaders.values()))
+        return super().__contains__(name)
+
+
+def test_leaders_may_be_learnt_while_they_are_looked_through() -> None:
+    """The exporter's threads share them: a source failed now and then with an unexpected RuntimeError."""
+    world = World()
+    world.topics.bounds_of(["t"])
+    assert world.topics.bounds_of(WhileOthersLearn(["t"], world.connections.leaders)) == {"t": EMPTY}

@@ -254,7 +254,8 @@ class NativeTopics:
         Where one broker led them all before, it is asked for metadata and bounds at once: the bounds count if it still
         leads the same partitions, and these are all there are.
         """
-        guess = {place: leader for place, leader in self._leaders.items() if place[0] in topics}
+        known = self._leaders.copy()  # other threads learn meanwhile
+        guess = {place: leader for place, leader in known.items() if place[0] in topics}
         addresses = {leader.address for leader in guess.values()}
         if len(addresses) == 1 and {topic for topic, _number in guess} == set(topics):
             about: tuple[AnyApi, object] = METADATA, _about(list(dict.fromkeys(topics)))
