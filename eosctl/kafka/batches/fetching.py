@@ -219,7 +219,7 @@ class FetchPass(Generic[C, T]):
         self._stops = dict(stops)
         self._bytes_read = 0
         self._leaders: dict[Place, Leader] = {}
-        self._looked_up = {place: (leaders or {})[place] for place in self._stops.keys() & (leaders or {}).keys()}
+        self._looked_up = {place: leaders[place] for place in self._stops if leaders and place in leaders}
         self._why: dict[Place, str] = {}
         self._unreachable: dict[Place, UnreachableError] = {}
         self._out_of_range: set[Place] = set()
