@@ -38,7 +38,7 @@ class World:
         self.cluster = FakeCluster(brokers=brokers, users={"u": password} if password else None)
         self.cluster.state.add_topic("t", 2)
         self.acts: Callable[[Seen], object] = lambda _seen: None
-        self.fetched = list[bytes]()
+        self.fetched, self.events = list[bytes](), list[Event]()
         self.cluster.tamper = self._pass_on
         login: dict[str, Any] = {
             "security_protocol": "SASL_PLAINTEXT",
@@ -50,6 +50,10 @@ class World:
         self.connections = Connections(settings, open_stream=partial(MemoryStream, self.cluster))
         deadline = Deadline.after(60, self.time.clock())
         self.topics = NativeTopics(settings, deadline=deadline, connections=self.connections)
+
+    def meter(self, doing: str, total: int) -> OffsetMeter:
+        deadline = Deadline.after(60, self.time.clock())
+        return OffsetMeter(doing, total, deadline=deadline, on_event=self.events.append)
 
     def _pass_on(self, seen: Seen, frame: bytes) -> bytes:
         self.time.now_s += 0.001
@@ -127,13 +131,12 @@ def test_an_error_that_a_broker_answers_is_no_broker_that_is_down() -> None:
 
 def test_what_was_read_before_a_compressed_batch_is_not_in_the_rest() -> None:
     """The whole topic was read again by librdkafka: an audit counted its first records twice, as duplicates."""
-    world, rows, events = World(), [Written(0, 0, b"k", b"v"), Written(1, 0, b"k", b"w")], list[Event]()
+    world, rows = World(), [Written(0, 0, b"k", b"v"), Written(1, 0, b"k", b"w")]
     world.cluster.state.add_topic("u")
     for _record in range(4):
         world.cluster.state.append(OutRecord("u", b"k", b"v"), 0, (7, 0), transactional=False)
     world.fetched = [batch_of(0, rows), batch_of(2, rows, codec="gzip")]
-    deadline = Deadline.after(60, world.time.clock())
-    meter = OffsetMeter("reading u", 4, deadline=deadline, on_event=events.append)
+    meter = world.meter("reading u", 4)
     reading = world.topics.rows([OffsetRange("u", 0, 0, 4)], committed=True, limited=True, progress=meter)
     found = list[Record]()
     with pytest.raises(CompressedError):
@@ -141,7 +144,7 @@ def test_what_was_read_before_a_compressed_batch_is_not_in_the_rest() -> None:
     assert [each.offset for each in found] == [0, 1]
     assert reading.rest() == [OffsetRange("u", 0, 2, 4)]
     meter.tell(lambda: 2, last=True)
-    assert [each.done for each in events] == [4]
+    assert [each.done for each in world.events] == [4]
 
 
 class WhileOthersLearn(list[str]):
@@ -161,3 +164,36 @@ def test_leaders_may_be_learnt_while_they_are_looked_through() -> None:
     world = World()
     world.topics.bounds_of(["t"])
     assert world.topics.bounds_of(WhileOthersLearn(["t"], world.connections.leaders)) == {"t": EMPTY}
+
+
+def test_bounds_are_asked_with_the_metadata_of_a_broker_that_led_all_partitions() -> None:
+    world = World()
+    world.topics.bounds_of(["t"])
+    before = len(world.cluster.seen)
+    world.cluster.state.append(OutRecord("t", b"k", b"v"), 1, (7, 0), transactional=False)
+    assert world.topics.bounds_of(["t"]) == {"t": (EMPTY[0], Bounds(1, 0, 1, 1))}
+    assert [seen.api for seen in world.cluster.seen[before:]] == ["Metadata", *["ListOffsets"] * 3]
+
+
+def test_a_guess_that_is_wrong_is_no_answer() -> None:
+    """The leader died, or other partitions are wanted than those that were led."""
+    world = World(brokers=2)
+    world.cluster.state.add_topic("u")
+    assert world.topics.bounds_of(["u"]) == {"u": EMPTY[:1]}
+    world.cluster.stop_broker(1)
+    assert world.topics.bounds_of(["u"]) == {"u": EMPTY[:1]}
+    assert world.topics.bounds_of(["t"]) == {"t": EMPTY}
+    assert world.topics.bounds_of(["t"], partitions={"t": 1}) == {"t": EMPTY[:1]}
+    world.cluster.state.add_topic("u", 2)
+    assert world.topics.bounds_of(["u"]) == {"u": EMPTY}
+
+
+def test_a_topic_that_was_created_again_before_it_was_read_is_another_one() -> None:
+    world = World()
+    world.topics.bounds_of(["t"])
+    world.cluster.state.add_topic("t", 2)
+    reading = world.topics.rows(
+        [OffsetRange("t", 0, 0, 1)], committed=True, limited=True, progress=world.meter("reading t", 1)
+    )
+    with pytest.raises(BrokerError, match="topic t was deleted and created again"):
+        list(reading)
