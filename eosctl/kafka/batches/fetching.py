@@ -253,8 +253,6 @@ class FetchPass(Generic[C, T]):
             if isinstance(leader, KafkaFault):
                 self._why[place] = str(leader)
                 continue
-            if place not in self._stops:  # what was looked up before may be over
-                continue
             ids = {self._leaders.setdefault(place, leader).topic_id, leader.topic_id} - {NO_ID}
             if len(ids) > 1:
                 raise BrokerError(
