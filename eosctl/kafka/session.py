@@ -45,7 +45,7 @@ class Connections:
         self._idle: defaultdict[Address, list[Connection]] = defaultdict(list)
         self._versions: dict[Address, BrokerVersions] = {}
         self.leaders: dict[Place, Leader] = {}
-        """Who led partitions when it was asked last: a guess, to be confirmed together with what is asked there."""
+        """Who led each partition at the last look: a guess, to be confirmed together with what they are asked."""
 
     def has_idle(self, address: Address) -> bool:
         """Return whether there is an idle connection to `address`."""

@@ -132,6 +132,26 @@ def test_only_what_a_sieve_keeps_is_held(store: TopicClient, topic: str) -> None
     assert [r.offset for r in store.read(topic, newest_per_key=True, keep=even).records] == [4]
 
 
+def test_a_sieve_sees_each_record_once_where_the_compression_changed(store: TopicClient, name: str) -> None:
+    """An audit that counted its first records twice took them for duplicates. They are more than one fetch brings."""
+    store.create(name, partitions=1, replication_factor=1, config={"compression.type": "uncompressed"})
+    for _record in range(10):
+        store.write(_at(name, 0, (b"k", bytes(900_000))))
+    changed = {"compression.type": "gzip"}
+    store.change_settings(name, changed)
+    wait_until(lambda: store.own_settings(name) == changed, what="the new setting")
+    store.write(_at(name, 0, (b"k", bytes(1000))))
+    seen: list[int] = []
+
+    def note(records: Sequence[Record]) -> Sequence[Record]:
+        seen.extend(record.offset for record in records)
+        return records
+
+    read = store.read(name, keep=note)
+    assert seen == [record.offset for record in read.records] == list(range(11))
+    assert read.records_read == 11
+
+
 @pytest.mark.parametrize("at_once", [30, 50_000])
 def test_a_stream_has_what_a_read_has_in_the_same_order(
     store: TopicClient, topic: str, at_once: int, monkeypatch: pytest.MonkeyPatch

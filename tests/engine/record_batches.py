@@ -122,7 +122,7 @@ class Log(NamedTuple):
     end: int
 
 
-def any_log(chance: Chance, *, most: int) -> Log:
+def any_log(chance: Chance, *, most: int, codecs: Sequence[str] = tuple(CODECS)) -> Log:
     """Batches of any kind, of `most` records: gaps, transactions that go through each other, markers, codecs."""
     data, rows, aborted = list[bytes](), list[Row](), list[tuple[int, int]]()
     offset, under_way = chance.choice([0, chance.randrange(1 << 40)]), dict[int, tuple[int, list[Row]]]()
@@ -144,7 +144,7 @@ def any_log(chance: Chance, *, most: int) -> Log:
             offset += last + 1
         else:
             in_transaction = chance.random() < 0.4
-            batch, seen = _any_batch(chance, offset, most, in_transaction=in_transaction)
+            batch, seen = _any_batch(chance, offset, most, codecs, in_transaction=in_transaction)
             data.append(batch)
             if in_transaction:
                 under_way.setdefault(seen[0][5], (offset, []))[1].extend(seen)
@@ -156,7 +156,9 @@ def any_log(chance: Chance, *, most: int) -> Log:
     return Log(b"".join(data), aborted, sorted(rows), offset)
 
 
-def _any_batch(chance: Chance, base: int, most: int, *, in_transaction: bool) -> tuple[bytes, list[Row]]:
+def _any_batch(
+    chance: Chance, base: int, most: int, codecs: Sequence[str], *, in_transaction: bool
+) -> tuple[bytes, list[Row]]:
     records, offset = list[Written](), -1
     size = chance.choice([2, 20, 130, 600])
     for _record in range(chance.choice([1, 1, 1, 2, 3, chance.randrange(1, 40), chance.choice([5, most])])):
@@ -175,7 +177,7 @@ def _any_batch(chance: Chance, base: int, most: int, *, in_transaction: bool) ->
     )
     batch = batch_of(
         base, records,
-        codec=chance.choice(list(CODECS)), base_ms=base_ms, max_ms=max_ms, producer=producer, attributes=attributes,
+        codec=chance.choice(codecs), base_ms=base_ms, max_ms=max_ms, producer=producer, attributes=attributes,
         last=offset + chance.choice([0, 0, 0, 3]),
     )  # fmt: skip
     rows = [

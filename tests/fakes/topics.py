@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 KNOWN_SETTINGS = frozenset(
     {"cleanup.policy", "min.cleanable.dirty.ratio", "min.compaction.lag.ms", "min.insync.replicas", "retention.ms"}
-    | {"segment.ms"}
+    | {"segment.ms", "compression.type"}
 )
 
 

@@ -1,16 +1,20 @@
-"""Records one by one, out of batches that kafka-python's builder made."""
+"""Records one by one, out of batches that kafka-python's builder made, and of any log."""
 
 from __future__ import annotations
 
+import random
 import warnings
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eosctl.core.records import Headers, Record
 from eosctl.errors import ProtocolError
 from eosctl.wire.log.batches import OldFormatError
 from eosctl.wire.log.records import CompressedError, visible_records
+from tests.engine.record_batches import any_log
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of importlib.resources, in kafka-python 3.0.12
@@ -92,6 +96,12 @@ def test_what_was_aborted_is_not_seen_and_markers_never_are() -> None:
     )
     assert [record.offset for record in read(log, [(8, 1), (7, 0)])] == [3, 5, 8]
     assert [record.offset for record in read(log)] == [0, 1, 3, 5, 6, 8], "nothing is said: all"
+
+
+@given(st.integers(0, 1 << 32))
+def test_any_log_has_what_a_consumer_sees(seed: int) -> None:
+    log = any_log(random.Random(seed), most=300, codecs=["none"])  # noqa: S311
+    assert [record[2:] for record in read(log.data, log.aborted)] == [row[:5] for row in log.rows]
 
 
 def test_what_is_compressed_or_old_is_for_others() -> None:

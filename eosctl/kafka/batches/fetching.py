@@ -219,7 +219,7 @@ class FetchPass(Generic[C, T]):
         self._stops = dict(stops)
         self._bytes_read = 0
         self._leaders: dict[Place, Leader] = {}
-        self._looked_up = {place: (leaders or {})[place] for place in self._stops.keys() & (leaders or {}).keys()}
+        self._looked_up = {place: leaders[place] for place in self._stops if leaders and place in leaders}
         self._why: dict[Place, str] = {}
         self._unreachable: dict[Place, UnreachableError] = {}
         self._out_of_range: set[Place] = set()
@@ -252,8 +252,6 @@ class FetchPass(Generic[C, T]):
         for place, leader in found.items():
             if isinstance(leader, KafkaFault):
                 self._why[place] = str(leader)
-                continue
-            if place not in self._stops:  # what was looked up before may be over
                 continue
             ids = {self._leaders.setdefault(place, leader).topic_id, leader.topic_id} - {NO_ID}
             if len(ids) > 1:

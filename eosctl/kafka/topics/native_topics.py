@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
+from msgspec.structs import replace
+
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import Bounds, KnownBounds, Place, Placement, Record, TopicDescription, UnseenReason
 from eosctl.core.transactions import KafkaFault
@@ -42,18 +44,23 @@ from eosctl.wire.config_messages import (
 from eosctl.wire.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     LEADER_NOT_AVAILABLE,
+    NETWORK_EXCEPTION,
     NONE,
+    REQUEST_TIMED_OUT,
+    SASL_AUTHENTICATION_FAILED,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
 )
+from eosctl.wire.log.batches import OldFormatError
 from eosctl.wire.log.fetch_messages import LIST_OFFSETS, Isolation, PartitionData
-from eosctl.wire.log.records import Part, visible_records
+from eosctl.wire.log.records import CompressedError, Part, visible_records
 
 _POLL_S = 0.1
 NO_LEADER_HINT = "Bring the broker back that has it, then run again."
 _NOTHING: Mapping[str, int] = {}
 _DENIED = (TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
+_NOBODY_THERE = (LEADER_NOT_AVAILABLE, NETWORK_EXCEPTION, REQUEST_TIMED_OUT)
 
 
 class NativeTopics:
@@ -207,17 +214,28 @@ class NativeTopics:
     def _bounds(self, topics: Collection[str], *, partly: bool, counted: Mapping[str, int]) -> dict[str, KnownBounds]:
         if not topics:
             return {}
-        election = self._cluster.deadline().half(at_most_s=LEADER_PATIENCE_S)
+        deadline = self._cluster.deadline()
+        election = deadline.half(at_most_s=LEADER_PATIENCE_S)
+        patience = election if partly else deadline
+        answers: Mapping[Place, LogBounds | KafkaFault] = {}
         while True:
-            with self._cluster.within(election):
-                answers = self._ask_bounds(topics, counted, partly=partly)
+            try:
+                with self._cluster.within(patience):
+                    answers = self._ask_bounds(topics, counted, partly=partly)
+            except (UnreachableError, DeadlineError):
+                if not answers:
+                    raise
             faults = {place: answer for place, answer in answers.items() if isinstance(answer, KafkaFault)}
             for place, fault in faults.items():
-                if fault.code not in MOVING or (election.expired() and not partly):
+                gave_up = not partly and fault.code in _NOBODY_THERE and election.expired()
+                if gave_up or fault.code not in MOVING:
                     raise self._offsets_error(place, fault)
-            if not faults or election.expired():
+            if not faults or patience.expired():
                 break
-            self._deadline.sleep(_POLL_S)
+            patience.sleep(_POLL_S)
+        if faults and not partly:
+            place, fault = next(iter(faults.items()))
+            raise deadline.passed(f"waiting for leaders ({self._offsets_error(place, fault).message})")
         known: dict[str, list[Bounds]] = {topic: [] for topic in topics}
         missing: dict[str, dict[int, str]] = {topic: {} for topic in topics}
         for (topic, number), answer in sorted(answers.items()):
@@ -236,7 +254,8 @@ class NativeTopics:
         Where one broker led them all before, it is asked for metadata and bounds at once: the bounds count if it still
         leads the same partitions, and these are all there are.
         """
-        guess = {place: leader for place, leader in self._leaders.items() if place[0] in topics}
+        known = self._leaders.copy()  # other threads learn meanwhile
+        guess = {place: leader for place, leader in known.items() if place[0] in topics}
         addresses = {leader.address for leader in guess.values()}
         if len(addresses) == 1 and {topic for topic, _number in guess} == set(topics):
             about: tuple[AnyApi, object] = METADATA, _about(list(dict.fromkeys(topics)))
@@ -274,6 +293,10 @@ class NativeTopics:
         doing = f"reading the offsets of topic {topic}"
         if fault.code == TOPIC_AUTHORIZATION_FAILED:
             return _denied(doing, Access("READ", "Topic", topic, self._settings))
+        if fault.code == SASL_AUTHENTICATION_FAILED:
+            return UnauthorizedError(f"{doing}: {fault.message}", hint="Check user name, password or token.")
+        if fault.code not in MOVING:
+            return BrokerError(f"{doing}, partition {number} failed: {fault}")
         return UnreachableError(f"{doing}, partition {number} ({fault})", hint="Are all brokers up?")
 
     # -- records
@@ -284,7 +307,7 @@ class NativeTopics:
         *,
         committed: bool,
         limited: bool,
-        progress: ProgressMeter | None,
+        progress: ProgressMeter,
     ) -> RowReading:
         """Read the records of ranges whose bounds were just looked up."""
         return RowReading(
@@ -294,9 +317,9 @@ class NativeTopics:
 
 
 class RowReading:
-    """An iterable that can be iterated once, of some records at a time; `read` is their number so far.
+    """An iterable that can be iterated once, of some records at a time.
 
-    Raises the errors of `RecordReading`, and CompressedError or OldFormatError where only librdkafka reads the records.
+    Raises the errors of `RecordReading`, and CompressedError or OldFormatError where only librdkafka reads the `rest`.
     """
 
     def __init__(
@@ -309,9 +332,8 @@ class RowReading:
         timeout: Deadline,
         committed: bool,
         limited: bool,
-        progress: ProgressMeter | None,
+        progress: ProgressMeter,
     ) -> None:
-        self.read = 0
         self._ranges, self._progress = [one for one in ranges if one.begin < one.end], progress
         self._taken = _Rows(self._ranges)
         self._pass = FetchPass(
@@ -327,18 +349,24 @@ class RowReading:
         )
 
     def __iter__(self) -> Iterator[list[Record]]:
-        for records in self._pass:
-            self.read += len(records)
-            yield records
-            if self._progress is not None:
+        try:
+            for records in self._pass:
+                yield records
                 self._progress.tell(self._passed)
-        if self._progress is not None and self._ranges:
+        except (CompressedError, OldFormatError):
+            self._progress.tell(self._passed, last=True)
+            raise
+        if self._ranges:
             self._progress.tell(self._passed, last=True)
 
     def _passed(self) -> int:
         """Count the offsets that are read, including markers and gaps; in the end this is the ranges' length."""
+        return sum(rest.begin - one.begin for rest, one in zip(self.rest(), self._ranges, strict=True))
+
+    def rest(self) -> list[OffsetRange]:
+        """Return the parts of the ranges whose records were not yielded yet."""
         positions = self._taken.positions
-        return sum(min(positions[one.topic, one.partition], one.end) - one.begin for one in self._ranges)
+        return [replace(one, begin=min(positions[one.topic, one.partition], one.end)) for one in self._ranges]
 
 
 class _Rows:

@@ -6,7 +6,7 @@ confluent-kafka is loaded where it is needed: most commands only look at topics,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -189,22 +189,40 @@ class KafkaTopicClient:
     ) -> tuple[tuple[Record, ...], int]:
         """Read the records within `bounds`, up to the LSOs if they must be committed.
 
-        Returns them and the number of records read.
+        Returns them and the number of records read; `keep` is given each record once.
         """
         ranges = [OffsetRange(topic, one.partition, one.begin, one.lso if committed else one.end) for one in bounds]
-        partitions = [one.partition for one in bounds]
+        read = 0
+
+        def count(records: list[Record]) -> list[Record]:
+            nonlocal read
+            read += len(records)
+            return records
+
+        found = map(count, self._some(topic, ranges, committed=committed, limited=limited))
+        rows = rows_of(found, [one.partition for one in bounds], newest_per_key=newest_per_key, keep=keep)
+        return rows, read
+
+    def _some(
+        self, topic: str, ranges: Sequence[OffsetRange], *, committed: bool, limited: bool
+    ) -> Iterator[list[Record]]:
+        """Yield the records of ranges, some at a time; librdkafka goes on from the first batch that only it reads."""
         meter = self._meter(f"reading {topic}", ranges)
         if self._native is not None:
             rows = self._native.rows(ranges, committed=committed, limited=limited, progress=meter)
-            with suppress(CompressedError, OldFormatError):  # which only librdkafka reads
-                return rows_of(rows, partitions, newest_per_key=newest_per_key, keep=keep), rows.read
+            try:
+                yield from rows
+            except (CompressedError, OldFormatError):
+                ranges = rows.rest()
+            else:
+                return
         from eosctl.kafka.topics.runs import RunReading
 
+        timeout = self._deadline if limited else Deadline.after(self._deadline.timeout_s, self._deadline.clock)
         reading = RunReading(
-            self._settings, ranges, timeout=self._deadline, limited=limited, committed=committed, progress=meter
+            self._settings, ranges, timeout=timeout, limited=limited, committed=committed, progress=meter
         )
-        runs = map(records_of_runs, reading)
-        return rows_of(runs, partitions, newest_per_key=newest_per_key, keep=keep), reading.read
+        yield from map(records_of_runs, reading)
 
     def _meter(self, doing: str, ranges: Sequence[OffsetRange]) -> OffsetMeter:
         total = sum(max(0, one.end - one.begin) for one in ranges)
