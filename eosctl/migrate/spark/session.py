@@ -10,6 +10,7 @@ Errors inside Spark take one line: stack traces of two languages never reach the
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -77,7 +78,7 @@ _DEATHS = {
     "SparkContext was shut down": "Spark gave up: its master is gone, or too many executors failed",
 }
 """Spark's words for a process that died or gave up instead of failing: its exceptions explain nothing."""
-_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
+_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)".*?\berror[=:] ?(\d+),? \(?([^()\n]+)')
 
 
 def start_error(error: BaseException, *, log_file: Path, log_start: int) -> EosctlError:
@@ -123,8 +124,11 @@ def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
 
 
 def _cause(error: BaseException, text: str) -> str:
-    if missing := _NO_PROGRAM.search(text):
-        return f"executors have no program {missing[1]}; --conf spark.pyspark.python=PATH names their Python"
+    if failed := _NO_PROGRAM.search(text):
+        program, number, why = failed.groups()
+        if int(number) == errno.ENOENT:
+            return f"executors have no program {program}; --conf spark.pyspark.python=PATH names their Python"
+        return f"executors can't run {program}: {why}"
     lines: list[str] = _EXCEPTION_LINE.findall(text)
     ours = [line for line in lines if not line.startswith(_WRAPPERS)]
     deaths = [meaning for words, meaning in _DEATHS.items() if words in text]
@@ -236,17 +240,15 @@ def _started(conf: SparkConf, log: IO[bytes], log_file: Path) -> tuple[Any, Spar
     gateway, log_start = None, log.tell()
     _without_numpy()
     try:
-        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
-        return gateway, SparkContext(conf=conf, gateway=gateway)
-    except BaseException as exc:
-        told = None
-        if isinstance(exc, Py4JError | PySparkException | ValueError | OSError):
-            told = start_error(exc, log_file=log_file, log_start=log_start)  # the JVM has the words: it ends later
+        try:
+            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+            return gateway, SparkContext(conf=conf, gateway=gateway)
+        except (Py4JError, PySparkException, ValueError, OSError) as exc:
+            raise start_error(exc, log_file=log_file, log_start=log_start) from exc  # in words that the JVM still has
+    except BaseException:
         if gateway is not None:
             _end_jvm(gateway)
-        if told is None:
-            raise
-        raise told from exc
+        raise
 
 
 def _without_numpy() -> None:

@@ -62,6 +62,7 @@ failure: Lost task 2.3 in stage 0.0 (TID 9) (127.0.0.1 executor 1): java.io.IOEx
 "/opt/venv/bin/python3": error=2, No such file or directory
 Caused by: java.io.IOException: error=2, No such file or directory
 """
+NO_MEMORY = NO_PYTHON.replace("error=2, No such file or directory", "error=12, Cannot allocate memory")
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,7 @@ Caused by: java.io.IOException: error=2, No such file or directory
             "executors have no program /opt/venv/bin/python3; --conf spark.pyspark.python=PATH names their Python "
             "(task 2, tried 4 times)",
         ),
+        (NO_MEMORY, "executors can't run /opt/venv/bin/python3: Cannot allocate memory (task 2, tried 4 times)"),
         (
             NO_API_SERVER,
             "io.netty.channel.AbstractChannel$AnnotatedConnectException: Connection refused: /127.0.0.1:1",
