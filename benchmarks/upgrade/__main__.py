@@ -7,6 +7,7 @@ Tasks that move after that are eosctl's to wait for, and are not taken off.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -91,14 +92,14 @@ def roll(stack: Stack, state: Path, module: str, mode: Mode) -> None:
 
 
 def restart_s(url: str) -> float:
-    """Returns how long it takes from now until the worker has gone and is healthy again."""
+    """Return how long it takes from now until the worker has gone and is healthy again; NaN if it does not come."""
     began_s, gone = time.monotonic(), False
-    while True:
+    for _ in Deadline.after(PATIENCE_S).rounds(0.05):
         healthy = is_healthy(url)
         if gone and healthy:
             return time.monotonic() - began_s
         gone = gone or not healthy
-        time.sleep(0.05)
+    return math.nan
 
 
 def is_healthy(url: str) -> bool:
