@@ -10,7 +10,6 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -29,9 +28,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 
 from benchmarks.kafka import kafka_jars
 from benchmarks.migrate.__main__ import run_tree
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.core.offsets.names import partition_for
 from eosctl.machine.java import require_java
-from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.migrate.spark.cluster import Cluster, Line
 
@@ -183,14 +182,8 @@ def main() -> None:
     parser.add_argument("--command", choices=COMMANDS, action="append", help="repeatable; both without it")
     arguments = parser.parse_args()
     wanted = [name for name in WORLDS if not arguments.only or any(text in name for text in arguments.only)]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        os.environ["XDG_STATE_HOME"] = str(folder / "state")  # what eosctl keeps goes with the rest
-        stack = Stack.up(StackSpec(groups=()), folder / "stack", name="benchmark", environ=os.environ)
-        try:
-            failed = [world for world in wanted if not visit(world, stack, folder, arguments.command or COMMANDS)]
-        finally:
-            stack.down()
+    with own_folder() as folder, stack_in(folder) as stack:
+        failed = [world for world in wanted if not visit(world, stack, folder, arguments.command or COMMANDS)]
     if failed:
         sys.exit(f"not as they should be: {', '.join(failed)}")
 

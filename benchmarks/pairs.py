@@ -56,7 +56,10 @@ def elsewhere(work: Callable[..., object], *arguments: object) -> None:
     """Does `work` in another process: Linux counts what this one has had as memory of each process that it starts."""
     process = get_context("fork").Process(target=work, args=arguments)
     process.start()
-    process.join()
+    try:
+        process.join()
+    finally:
+        process.terminate()
     if process.exitcode:
         sys.exit(process.exitcode)
 
@@ -70,7 +73,11 @@ def run_once(command: Sequence[str], *, codes: Collection[int] = (0,)) -> Run:
         tempfile.TemporaryFile() as said,
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said) as process,
     ):
-        _pid, status, usage = os.wait4(process.pid, 0)
+        try:
+            _pid, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            process.terminate()
+            raise
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode not in codes:
             said.seek(0)

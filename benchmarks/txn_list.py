@@ -9,14 +9,13 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.kafka import kafka_jars
 from benchmarks.pairs import compare, installed_eosctl
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.machine.java import require_java
-from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
 
@@ -28,24 +27,15 @@ def main() -> None:
     arguments = parser.parse_args()
     java = require_java(os.environ)
     jars = kafka_jars(java)
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
-        stack = Stack.up(StackSpec(groups=()), directory / "stack", name="benchmark", environ=os.environ)
-        try:
-            eosctl = installed_eosctl(directory)
-            make_ids(stack, directory, arguments.ids)
-            listing = list_line(stack, eosctl)
-            tool = [
-                str(java.executable),
-                "-cp",
-                os.pathsep.join(map(str, jars)),
-                "org.apache.kafka.tools.TransactionsCommand",
-            ]
-            tool += ["--bootstrap-server", stack.bootstrap_servers, "list"]
-            print(f"{arguments.ids} ids")
-            compare("eosctl txn list", lambda: listing, "TransactionsCommand list", lambda: tool, runs=arguments.runs)
-        finally:
-            stack.down()
+    with own_folder() as directory, stack_in(directory) as stack:
+        eosctl = installed_eosctl(directory)
+        make_ids(stack, directory, arguments.ids)
+        listing = list_line(stack, eosctl)
+        class_path = os.pathsep.join(map(str, jars))
+        tool = [str(java.executable), "-cp", class_path, "org.apache.kafka.tools.TransactionsCommand"]
+        tool += ["--bootstrap-server", stack.bootstrap_servers, "list"]
+        print(f"{arguments.ids} ids")
+        compare("eosctl txn list", lambda: listing, "TransactionsCommand list", lambda: tool, runs=arguments.runs)
 
 
 def make_ids(stack: Stack, directory: Path, count: int) -> None:

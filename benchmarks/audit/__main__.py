@@ -12,18 +12,17 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.kafka import CONSUMER, compile_java, kafka_jars
 from benchmarks.pairs import compare, compile_sources
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.machine.java import require_java
-from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
 GROUP, CONNECTOR, TASKS = "connect-eos", "orders", 4
@@ -43,20 +42,15 @@ def main() -> None:
     arguments = parser.parse_args()
     compile_sources()
     java = require_java(os.environ)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        stack = Stack.up(StackSpec(groups=()), folder / "stack", name="benchmark", environ=os.environ)
-        try:
-            records = write_logs(stack, folder, arguments.megabytes, per_transaction=arguments.per_transaction)
-            console = [
-                str(java.executable), "-Xshare:auto", "-Xmx512M", "-cp", os.pathsep.join(map(str, kafka_jars(java))),
-                CONSUMER, "--bootstrap-server", stack.bootstrap_servers, "--topic", TOPIC, "--from-beginning",
-                "--max-messages", str(records), "--timeout-ms", "60000",
-            ]  # fmt: skip
-            print(f"{arguments.megabytes:,} MB, {records:,} records, {arguments.per_transaction:,} a transaction")
-            compare("eosctl audit", lambda: audit_line(stack), "ConsoleConsumer", lambda: console, runs=arguments.runs)
-        finally:
-            stack.down()
+    with own_folder() as folder, stack_in(folder) as stack:
+        records = write_logs(stack, folder, arguments.megabytes, per_transaction=arguments.per_transaction)
+        console = [
+            str(java.executable), "-Xshare:auto", "-Xmx512M", "-cp", os.pathsep.join(map(str, kafka_jars(java))),
+            CONSUMER, "--bootstrap-server", stack.bootstrap_servers, "--topic", TOPIC, "--from-beginning",
+            "--max-messages", str(records), "--timeout-ms", "60000",
+        ]  # fmt: skip
+        print(f"{arguments.megabytes:,} MB, {records:,} records, {arguments.per_transaction:,} a transaction")
+        compare("eosctl audit", lambda: audit_line(stack), "ConsoleConsumer", lambda: console, runs=arguments.runs)
 
 
 def write_logs(stack: Stack, folder: Path, megabytes: int, *, per_transaction: int = 1000) -> int:

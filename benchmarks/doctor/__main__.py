@@ -17,7 +17,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from benchmarks.doctor.front import connector_config, connector_name
 from benchmarks.far import RTT_MS, far_stack
 from benchmarks.kafka import kafka_jars
 from benchmarks.pairs import Run, compare, compile_sources, run_once
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.connect.rest import RestConnectWorker
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
@@ -49,23 +49,21 @@ def main() -> None:
     if shutil.which("curl") is None:
         sys.exit("this benchmark needs curl")
     compile_sources()
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
+    with own_folder() as directory:
         if arguments.far:
             far(directory, secure=arguments.far == "tls", runs=arguments.runs)
             return
         names = [connector_name(number) for number in range(arguments.connectors)]
-        stack = Stack.up(StackSpec(), directory / "stack", name="benchmark", environ=os.environ)
-        try:
-            with many_connectors(stack, directory, arguments.connectors, arguments.tasks) as (doctor, url):
-                script = ["bash", str(write_script(directory / "look.sh", stack.bootstrap_servers, url, names))]
-                print(f"{arguments.connectors} connectors, {arguments.tasks} tasks each")
-                compare(
-                    "eosctl doctor", lambda: doctor, "curl and Kafka's tools", lambda: script,
-                    runs=arguments.runs, run=run_with_findings,
-                )  # fmt: skip
-        finally:
-            stack.down()
+        with (
+            stack_in(directory, StackSpec()) as stack,
+            many_connectors(stack, directory, arguments.connectors, arguments.tasks) as (doctor, url),
+        ):
+            script = ["bash", str(write_script(directory / "look.sh", stack.bootstrap_servers, url, names))]
+            print(f"{arguments.connectors} connectors, {arguments.tasks} tasks each")
+            compare(
+                "eosctl doctor", lambda: doctor, "curl and Kafka's tools", lambda: script,
+                runs=arguments.runs, run=run_with_findings,
+            )  # fmt: skip
 
 
 def run_with_findings(command: Sequence[str]) -> Run:

@@ -12,7 +12,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from benchmarks.doctor.__main__ import CONFIGS, GROUP, OFFSETS, front, make_ids, make_records
 from benchmarks.doctor.front import connector_name
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
@@ -52,17 +52,12 @@ def main() -> None:
     parser.add_argument("--minutes", type=int, default=12)
     arguments = parser.parse_args()
     names = [connector_name(number) for number in range(arguments.connectors)]
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
-        stack = Stack.up(StackSpec(), directory / "stack", name="exporter-benchmark", environ=os.environ)
-        try:
-            make_ids(stack, directory, names, arguments.tasks)
-            make_records(stack, names, arguments.tasks)
-            write_offsets(stack, names, arguments.keys)
-            with front(stack, arguments.connectors, arguments.tasks) as url:
-                watch(stack, url, names, minutes=arguments.minutes)
-        finally:
-            stack.down()
+    with own_folder() as directory, stack_in(directory, StackSpec()) as stack:
+        make_ids(stack, directory, names, arguments.tasks)
+        make_records(stack, names, arguments.tasks)
+        write_offsets(stack, names, arguments.keys)
+        with front(stack, arguments.connectors, arguments.tasks) as url:
+            watch(stack, url, names, minutes=arguments.minutes)
 
 
 def write_offsets(stack: Stack, names: list[str], keys: int) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -20,9 +19,9 @@ from pathlib import Path
 from benchmarks.far import far_stack
 from benchmarks.kafka import compile_java, kafka_jars
 from benchmarks.pairs import compare, installed_eosctl
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.machine.java import Java, require_java
 from eosctl.sandbox.settings import StackSpec
-from eosctl.sandbox.stack import Stack
 
 _HERE = Path(__file__).parent
 _JVM = ("-Xshare:auto",)
@@ -36,14 +35,15 @@ def main() -> None:
     parser.add_argument("--only", type=int, metavar="IDS", help="so many seen ids beside tuned Java alone")
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
+    if arguments.far and arguments.brokers > 1:
+        parser.error("--far has one broker")
     java = require_java(os.environ)
     jars = kafka_jars(java)
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
+    with own_folder() as directory:
         class_path = os.pathsep.join([str(directory), *map(str, jars)])
         compile_java(_HERE / "FenceProducers.java", java=java, class_path=class_path, directory=directory)
         spec, eosctl = StackSpec(brokers=arguments.brokers, groups=()), installed_eosctl(directory)
-        with _stack(spec, directory / "stack", far=arguments.far) as (bootstrap, login):
+        with _stack(spec, directory, far=arguments.far) as (bootstrap, login):
             bench = _Bench(eosctl, bootstrap, login, java, class_path, directory, arguments.runs)
             if arguments.only or arguments.far or arguments.brokers == 3:
                 counts = (5_000,) if arguments.brokers == 3 else (1, 1_000, 10_000)
@@ -56,14 +56,11 @@ def main() -> None:
 def _stack(spec: StackSpec, directory: Path, *, far: bool) -> Iterator[tuple[str, str]]:
     """Start the brokers until the block ends; give their bootstrap servers and the file of the login, if any."""
     if far:
-        with far_stack(spec, directory, secure=True) as stack:
-            yield stack.bootstrap_servers, stack.command_config
-        return
-    near = Stack.up(spec, directory, name="benchmark", environ=os.environ)
-    try:
-        yield near.bootstrap_servers, ""
-    finally:
-        near.down()
+        with far_stack(spec, directory / "stack", secure=True) as away:
+            yield away.bootstrap_servers, away.command_config
+    else:
+        with stack_in(directory, spec) as near:
+            yield near.bootstrap_servers, ""
 
 
 class _Bench:

@@ -10,7 +10,6 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,12 +21,11 @@ from confluent_kafka import Producer
 
 from benchmarks.offsets_topic import TOPIC, fill, names_of, records_of
 from benchmarks.pairs import Run, compare, compile_sources, run_once
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import NewTopic
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicClient
-from eosctl.sandbox.settings import StackSpec
-from eosctl.sandbox.stack import Stack
 
 
 class Form(NamedTuple):
@@ -65,14 +63,9 @@ def main() -> None:
     arguments = parser.parse_args()
     compile_sources()
     for name in arguments.form or FORMS:
-        with tempfile.TemporaryDirectory() as folder:
-            stack = Stack.up(StackSpec(groups=()), Path(folder) / "stack", name="benchmark", environ=os.environ)
-            try:
-                fill(stack.bootstrap_servers, arguments.records, connectors=FORMS[name].connectors)
-                contest = Contest(stack.bootstrap_servers, Path(folder), FORMS[name], arguments.records)
-                contest.run(arguments.runs)
-            finally:
-                stack.down()
+        with own_folder() as folder, stack_in(folder) as stack:
+            fill(stack.bootstrap_servers, arguments.records, connectors=FORMS[name].connectors)
+            Contest(stack.bootstrap_servers, folder, FORMS[name], arguments.records).run(arguments.runs)
 
 
 @dataclass(frozen=True, slots=True)

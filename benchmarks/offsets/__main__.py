@@ -4,8 +4,8 @@ The topic has as many keys as records, of 32 connectors, in 25 partitions, half 
 into a topic that is there and empty; `import` reads the file of an export into such a topic, where `ConsoleProducer`
 writes the same keys and values from text, and neither plans nor reads back; `restore` takes back a migration into a
 topic that had half of the keys; `tuned` is `export` beside a consumer in Java that reads as fast as it can (needs a
-JDK); `headers` is `export` of records with a header each beside the same without. On a busy machine compare
-the CPU.
+JDK); `headers` is `export` of records with a header each beside the same without. Memory is that of all processes of a
+tree for `import`, `merge` and `restore`, of the largest one for the others. On a busy machine compare the CPU.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,14 +25,13 @@ from benchmarks.kafka import CONSUMER, compile_java, kafka_jars
 from benchmarks.migrate.__main__ import run_tree
 from benchmarks.offsets_topic import TOPIC, fill
 from benchmarks.pairs import compare, compile_sources, elsewhere, run_once
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.machine.java import Java, require_java
-from eosctl.sandbox.settings import StackSpec
-from eosctl.sandbox.stack import Stack
 
 _HERE = Path(__file__).parent
 _CONNECTORS = 32
@@ -52,17 +50,12 @@ def main() -> None:
     compile_sources()
     java = require_java(os.environ)
     jars = kafka_jars(java)
-    with tempfile.TemporaryDirectory() as name:
-        os.environ["XDG_STATE_HOME"] = str(Path(name) / "state")  # what eosctl keeps goes with the rest
-        stack = Stack.up(StackSpec(groups=()), Path(name) / "stack", name="benchmark", environ=os.environ)
-        try:
-            elsewhere(fill_keys, stack.bootstrap_servers, arguments.keys, arguments.per_batch)
-            contest = Contest(stack.bootstrap_servers, Path(name), java, jars, arguments.keys, arguments.runs)
-            for each in arguments.only or _CONTESTS:
-                print(f"\n{each}: {arguments.keys:,} keys; memory is the sum of a tree's processes")
-                getattr(contest, f"{each}_" if iskeyword(each) else each)()
-        finally:
-            stack.down()
+    with own_folder() as folder, stack_in(folder) as stack:
+        elsewhere(fill_keys, stack.bootstrap_servers, arguments.keys, arguments.per_batch)
+        contest = Contest(stack.bootstrap_servers, folder, java, jars, arguments.keys, arguments.runs)
+        for each in arguments.only or _CONTESTS:
+            print(f"\n{each}: {arguments.keys:,} keys")
+            getattr(contest, f"{each}_" if iskeyword(each) else each)()
 
 
 def fill_keys(bootstrap: str, keys: int, per_batch: int = 10_000, *, topic: str = TOPIC, traced: bool = False) -> None:

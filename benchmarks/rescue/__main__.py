@@ -8,14 +8,11 @@ eosctl's.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed as re-exported
     AclBinding,
@@ -28,10 +25,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 )
 
 from benchmarks.pairs import compile_sources
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.connect.rest import RestConnectWorker
 from eosctl.deadline import Deadline
 from eosctl.sandbox.settings import StackSpec
-from eosctl.sandbox.stack import Stack
 
 GROUP, NAME, PATIENCE_S = "connect-eos", "wide", 120
 AUTHORIZER = {
@@ -48,23 +45,19 @@ def main() -> None:
     arguments = parser.parse_args()
     compile_sources()
     spec = StackSpec(broker_config=AUTHORIZER)
-    with tempfile.TemporaryDirectory() as name:
-        stack = Stack.up(spec, Path(name) / "stack", name="benchmark", environ=os.environ)
-        try:
-            [url] = stack.urls(GROUP)
-            configure(url, arguments.tasks, 0)
-            wait_for(url, "RUNNING", arguments.tasks)
-            time.sleep(5)  # the worker starts the last of them a moment later
-            print(f"{arguments.tasks} tasks")
-            for run in range(1, arguments.runs + 2):
-                with nobody_fences(stack.bootstrap_servers):
-                    configure(url, arguments.tasks, run)
-                    wait_for(url, "FAILED", arguments.tasks, because="zombie fencing")
-                where = ["-b", stack.bootstrap_servers, "-g", GROUP, "-u", url]
-                module = "eosctl" if run <= arguments.runs else "benchmarks.waits"
-                tell([sys.executable, "-m", module, "rescue", "--connector", NAME, "--yes", *where], Path(name))
-        finally:
-            stack.down()
+    with own_folder() as folder, stack_in(folder, spec) as stack:
+        [url] = stack.urls(GROUP)
+        configure(url, arguments.tasks, 0)
+        wait_for(url, "RUNNING", arguments.tasks)
+        time.sleep(5)  # the worker starts the last of them a moment later
+        print(f"{arguments.tasks} tasks")
+        for run in range(1, arguments.runs + 2):
+            with nobody_fences(stack.bootstrap_servers):
+                configure(url, arguments.tasks, run)
+                wait_for(url, "FAILED", arguments.tasks, because="zombie fencing")
+            where = ["-b", stack.bootstrap_servers, "-g", GROUP, "-u", url]
+            module = "eosctl" if run <= arguments.runs else "benchmarks.waits"
+            tell([sys.executable, "-m", module, "rescue", "--connector", NAME, "--yes", *where])
 
 
 @contextmanager
@@ -108,13 +101,10 @@ def wait_for(url: str, state: str, tasks: int, *, because: str = "") -> None:
     sys.exit(f"the tasks are not {state}")
 
 
-def tell(command: Sequence[str], state: Path) -> None:
-    """Runs a command that keeps its state in a folder; prints what it says, each line after the seconds so far."""
+def tell(command: Sequence[str]) -> None:
+    """Run a command; print what it says, each line after the seconds so far."""
     began_s = time.perf_counter()
-    environ = {**os.environ, "XDG_STATE_HOME": str(state)}
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environ
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
             print(f"{time.perf_counter() - began_s:7.2f} s  {line}", end="")
