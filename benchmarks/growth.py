@@ -44,7 +44,7 @@ class Command:
     run: Callable[[Line], Run] = run_once
 
     def measure(self, size: int) -> Run:
-        """Runs the command once, on a broker of its own."""
+        """Run the command once, on a broker of its own."""
         with (
             own_folder() as folder,
             stack_in(folder, self.spec) as stack,
@@ -99,7 +99,7 @@ COMMANDS = {
 
 
 def main() -> None:
-    """Measures what was asked for, and prints a row each."""
+    """Measure what was asked for, and print a row each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=list(COMMANDS), action="append", help="repeatable; all of them without it")
     parser.add_argument("--times", type=int, action="append", help="repeatable; 1, 10 and 100 without it")

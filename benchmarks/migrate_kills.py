@@ -19,7 +19,7 @@ from tests.migrate.spark.warm_jvm import warm_jvm
 
 
 def main() -> None:
-    """Starts a broker and one JVM for what is not killed, and prints a line for each moment."""
+    """Start a broker and one JVM for what is not killed, and print a line for each moment."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=50)
     parser.add_argument("--records", type=int, default=100_000)
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def kill_often(cluster: Cluster, folder: Path, arguments: argparse.Namespace) -> None:
-    """So many moments of one plan, one after the other."""
+    """Kill at so many moments of one plan, one after the other."""
     give_up_s = time.monotonic() + 60 * arguments.minutes
     cluster.create(cluster.name)
     cluster.write(cluster.name, source_lines(arguments.records))

@@ -20,7 +20,7 @@ from eosctl.sandbox.stack import Stack
 
 
 def main() -> None:
-    """Starts a broker, makes the ids, compares."""
+    """Start a broker, make the ids, compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ids", type=int, default=20)
     parser.add_argument("--runs", type=int, default=7)
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def make_ids(stack: Stack, directory: Path, count: int) -> None:
-    """So many transactional ids, made by fencing."""
+    """Make so many transactional ids, by fencing."""
     ids = directory / "ids"
     ids.write_text("".join(f"bench-{number}\n" for number in range(count)))
     fence = [*(sys.executable, "-m", "eosctl", "fence", "--from-file", str(ids)), "--create-unknown", "--yes"]
@@ -47,7 +47,7 @@ def make_ids(stack: Stack, directory: Path, count: int) -> None:
 
 
 def list_line(stack: Stack, *eosctl: str) -> Sequence[str]:
-    """The listing of all ids, by the script `eosctl` or as a module."""
+    """Return the line of a list of all ids, by the script `eosctl` or as a module."""
     return [*(eosctl or (sys.executable, "-m", "eosctl")), "txn", "list", *_target(stack)]
 
 

@@ -34,7 +34,7 @@ _RECORD_BYTES = 500
 
 
 def main() -> None:
-    """Starts a broker, writes the logs, compares."""
+    """Start a broker, write the logs, compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=2000, help="size of the topic in the log, about")
     parser.add_argument("--per-transaction", type=int, default=1000, help="records in a transaction")
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def write_logs(stack: Stack, folder: Path, megabytes: int, *, per_transaction: int = 1000) -> int:
-    """Writes the config of the connector and what its tasks wrote, into new topics; how many records that are."""
+    """Write the connector's config, and what its tasks write, into new topics; return the number of their records."""
     settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
     with KafkaTopicClient(settings, deadline=Deadline.after(120)) as store:
         for topic, partitions in _PARTITIONS.items():
@@ -71,7 +71,7 @@ def write_logs(stack: Stack, folder: Path, megabytes: int, *, per_transaction: i
 
 
 def _config_records() -> Iterator[OutRecord]:
-    """What a leader writes of a connector; no worker runs here."""
+    """Yield what a leader writes of a connector; no worker runs here."""
     config = {"name": CONNECTOR, "connector.class": "FileStreamSource", "tasks.max": str(TASKS), "topic": TOPIC}
     pairs: list[tuple[str, object]] = [(f"connector-{CONNECTOR}", {"properties": config})]
     pairs += [(f"task-{CONNECTOR}-{task}", {"properties": {**config, "task.class": "T"}}) for task in range(TASKS)]
@@ -81,7 +81,7 @@ def _config_records() -> Iterator[OutRecord]:
 
 
 def audit_line(stack: Stack) -> Sequence[str]:
-    """The audit of all that is there; it fails unless that is exactly_once."""
+    """Return the line of an audit of all that is there; it fails unless that is exactly_once."""
     where = ["-b", stack.bootstrap_servers, "-g", GROUP, "--config-topic", CONFIGS, "--offset-topic", OFFSETS]
     asked = ["--connector", CONNECTOR, "--topic", TOPIC, "--since", "beginning", "--timeout", "10m"]
     return [sys.executable, "-m", "eosctl", "audit", *where, *asked]

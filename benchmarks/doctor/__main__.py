@@ -39,7 +39,7 @@ GROUP, CONFIGS, OFFSETS = "connect-eos", "many-configs", "many-offsets"
 
 
 def main() -> None:
-    """Starts brokers and workers, makes the connectors, compares."""
+    """Start brokers and workers, make the connectors, compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--connectors", type=int, default=500)
     parser.add_argument("--tasks", type=int, default=10)
@@ -67,13 +67,13 @@ def main() -> None:
 
 
 def run_with_findings(command: Sequence[str]) -> Run:
-    """One broker has too few replicas, and more that doctor finds here."""
+    """Run once; doctor has findings here, as one broker has too few replicas."""
     return run_once(command, codes=(0, 3))
 
 
 @contextmanager
 def many_connectors(stack: Stack, directory: Path, connectors: int, tasks: int) -> Iterator[tuple[Sequence[str], str]]:
-    """Makes them; the line of doctor and the URL of the front, until the block ends."""
+    """Make connectors; give the line of doctor, and the front's URL, which serves until the block ends."""
     names = [connector_name(number) for number in range(connectors)]
     make_ids(stack, directory, names, tasks)
     make_records(stack, names, tasks)
@@ -122,7 +122,7 @@ def create(url: str, name: str, config: Mapping[str, str]) -> None:
 
 
 def make_ids(stack: Stack, directory: Path, names: list[str], tasks: int) -> None:
-    """The transactional ids of all tasks, as their coordinators know them."""
+    """Make the transactional ids of all tasks known to their coordinators."""
     ids = directory / "ids"
     ids.write_text("".join(f"{GROUP}-{name}-{task}\n" for name in names for task in range(tasks)), encoding="utf-8")
     fence = [*(sys.executable, "-m", "eosctl", "fence", "--from-file", str(ids)), "--create-unknown", "--yes"]
@@ -131,7 +131,7 @@ def make_ids(stack: Stack, directory: Path, names: list[str], tasks: int) -> Non
 
 
 def make_records(stack: Stack, names: list[str], tasks: int) -> None:
-    """What a leader and the tasks write, in topics that the worker does not read."""
+    """Write what a leader and the tasks write, into topics that the worker does not read."""
     settings = ClientSettings((stack.bootstrap_servers,))
     with KafkaTopicClient(settings, deadline=Deadline.after(600)) as store:
         for topic, partitions in ((CONFIGS, 1), (OFFSETS, 25)):
@@ -145,7 +145,7 @@ def make_records(stack: Stack, names: list[str], tasks: int) -> None:
 
 
 def config_records(names: list[str], tasks: int) -> Iterator[OutRecord]:
-    """Config, task configs, commit and task count of each connector."""
+    """Yield config, task configs, commit and task count of each connector."""
     for name in names:
         config = connector_config(name, tasks)
         pairs: list[tuple[str, object]] = [(f"connector-{name}", {"properties": config})]
@@ -157,7 +157,7 @@ def config_records(names: list[str], tasks: int) -> Iterator[OutRecord]:
 
 @contextmanager
 def front(stack: Stack, connectors: int, tasks: int) -> Iterator[str]:
-    """The URL of the front, until the block ends."""
+    """Give the URL of the front, which serves until the block ends."""
     [worker] = stack.urls(GROUP)
     command = [sys.executable, "-m", "benchmarks.doctor.front", worker, str(connectors), str(tasks)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -177,7 +177,7 @@ def write_script(
     topics: Sequence[str] = (CONFIGS, OFFSETS),
     command_config: str = "",
 ) -> Path:
-    """What the user would paste; it prints what has to be read."""
+    """Write what the user would paste, which prints what has to be read; return the path."""
     java = require_java(os.environ)
     jars = os.pathsep.join(map(str, kafka_jars(java)))
     tool = f"{shlex.quote(str(java.executable))} -cp {shlex.quote(jars)} org.apache.kafka.tools"

@@ -44,7 +44,7 @@ class Usage:
 
 
 def main() -> None:
-    """Starts a broker and a worker, makes the connectors, and watches the exporter."""
+    """Start a broker and a worker, make the connectors, and watch the exporter."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--connectors", type=int, default=500)
     parser.add_argument("--tasks", type=int, default=10)
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def write_offsets(stack: Stack, names: list[str], keys: int) -> None:
-    """`keys` source offsets, spread over the connectors."""
+    """Write `keys` source offsets, spread over the connectors."""
 
     def records() -> Iterator[OutRecord]:
         for number in range(keys):
@@ -73,7 +73,7 @@ def write_offsets(stack: Stack, names: list[str], keys: int) -> None:
 
 
 def watch(stack: Stack, url: str, names: list[str], *, minutes: int) -> None:
-    """Prints the exporter's usage each minute; the tasks commit 5,000 offsets every half a minute."""
+    """Print the exporter's usage each minute; the tasks commit 5,000 offsets every half a minute."""
     [advertised] = stack.urls(GROUP)
     command = [
         *(sys.executable, "-m", "eosctl", "exporter", "--listen", LISTEN, "-b", stack.bootstrap_servers, "-g", GROUP),
@@ -120,7 +120,7 @@ def _wait_ready() -> None:
 
 
 def usage_of(pid: int) -> Usage:
-    """What /proc says."""
+    """Return what /proc says."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines())
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,9 +1,9 @@
 """`eosctl fence` beside `Admin.fenceProducers`, whole processes in turn on one real broker.
 
 Java runs with its default settings (about one id per second and broker: few ids only) and tuned (both
-`retry.backoff*` 0). The program is compiled once, outside the timing. `--brokers 3`
-measures 5,000 seen ids on three brokers with replication 3. `--far` measures 1, 1,000 and 10,000 seen ids over TLS with
-SCRAM-SHA-512 on one broker that is 20 ms away, for both.
+`retry.backoff*` 0). The program is compiled once, outside the timing. `--brokers 3` measures 5,000 seen ids on three
+brokers with replication 3. `--far` measures 1, 1,000 and 10,000 seen ids over TLS with SCRAM-SHA-512 on one broker that
+is 20 ms away, for both.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _JVM = ("-Xshare:auto",)
 
 
 def main() -> None:
-    """Starts the brokers, runs every comparison, prints ratios."""
+    """Start the brokers, run every comparison, print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1)
     parser.add_argument("--far", action="store_true", help="TLS and SCRAM, and a round trip of 20 ms; one broker")
@@ -74,7 +74,7 @@ class _Bench:
         self._directory, self._runs = directory, runs
 
     def one_broker(self) -> None:
-        """Warms the broker up, then compares."""
+        """Prepare the broker, then compare."""
         self._warm_up(3_000)
         self._seen(20, "defaults", runs=2)
         for count in (1, 1_000, 10_000):
@@ -83,7 +83,7 @@ class _Bench:
         self._librdkafka(1_000)
 
     def seen(self, counts: Iterable[int]) -> None:
-        """Seen ids beside tuned Java alone."""
+        """Compare on seen ids, beside tuned Java alone."""
         self._warm_up(3_000)
         for count in counts:
             self._seen(count, "tuned", runs=self._runs)
@@ -106,7 +106,7 @@ class _Bench:
         )  # fmt: skip
 
     def _librdkafka(self, count: int) -> None:
-        """The same command over librdkafka's transactional producers: what a Python user would write without it."""
+        """Compare with the same command over librdkafka's producers: what a Python user would write without it."""
         ids = self._ids(count)
         subprocess.run(self._eosctl(ids), check=True, capture_output=True)
         print(f"\n{count} seen ids, librdkafka producers (--via producer)")
@@ -120,28 +120,13 @@ class _Bench:
         return path
 
     def _eosctl(self, ids: Path) -> list[str]:
-        target = [
-            "-b",
-            self._bootstrap,
-            "--timeout",
-            "10m",
-            *(["--command-config", self._login] if self._login else []),
-        ]
+        target = ["-b", self._bootstrap, "--timeout", "10m"]
+        target += ["--command-config", self._login] if self._login else []
         return [self._script, "fence", "--from-file", str(ids), "--create-unknown", "--yes", "-o", "json", *target]
 
     def _fence(self, ids: Path, how: str) -> list[str]:
-        java = str(self._java.executable)
-        return [
-            java,
-            *_JVM,
-            "-cp",
-            self._class_path,
-            "FenceProducers",
-            self._bootstrap,
-            str(ids),
-            how,
-            *filter(None, [self._login]),
-        ]
+        java = [str(self._java.executable), *_JVM, "-cp", self._class_path, "FenceProducers"]
+        return [*java, self._bootstrap, str(ids), how, *filter(None, [self._login])]
 
 
 if __name__ == "__main__":

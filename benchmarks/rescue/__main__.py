@@ -38,7 +38,7 @@ AUTHORIZER = {
 
 
 def main() -> None:
-    """Starts a broker and a worker; jams and rescues the connector."""
+    """Start a broker and a worker; jam and rescue the connector."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=130)
     parser.add_argument("--runs", type=int, default=3)
@@ -62,7 +62,7 @@ def main() -> None:
 
 @contextmanager
 def nobody_fences(servers: str) -> Iterator[None]:
-    """Denies the use of the tasks' ids until the block ends."""
+    """Forbid the use of the tasks' ids until the block ends."""
     admin = AdminClient({"bootstrap.servers": servers})
     kind, pattern = ResourceType.TRANSACTIONAL_ID, ResourcePatternType.PREFIXED
     what = (kind, f"{GROUP}-{NAME}-", pattern, "User:ANONYMOUS", "*", AclOperation.WRITE, AclPermissionType.DENY)
@@ -76,7 +76,7 @@ def nobody_fences(servers: str) -> Iterator[None]:
 
 
 def configure(url: str, tasks: int, run: int) -> None:
-    """Creates the connector, or changes the configuration of all its tasks."""
+    """Create the connector, or change the configuration of all its tasks."""
     worker = RestConnectWorker(url, deadline=Deadline.after(PATIENCE_S))
     text = "org.apache.kafka.connect.storage.StringConverter"
     config = {
@@ -92,7 +92,7 @@ def configure(url: str, tasks: int, run: int) -> None:
 
 
 def wait_for(url: str, state: str, tasks: int, *, because: str = "") -> None:
-    """Waits until all tasks are in `state`, for a reason whose text has `because`."""
+    """Wait until all tasks are in `state`, for a reason whose text has `because`."""
     deadline = Deadline.after(PATIENCE_S)
     for _ in deadline.rounds(0.5):
         found = RestConnectWorker(url, deadline=deadline).connectors().get(NAME)

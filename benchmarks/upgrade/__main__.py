@@ -28,7 +28,7 @@ GROUP, NAME, WORKERS, PATIENCE_S = "rolling", "roll", 3, 120
 
 
 def main() -> None:
-    """Starts a broker and three workers, and gives them another mode; by the last run tells where eosctl waits."""
+    """Start a broker and three workers, and give them another mode; tell by the last run where eosctl waits."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--connectors", type=int, default=WORKERS)
     parser.add_argument("--runs", type=int, default=1)
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def configure(url: str, number: int, state: Path) -> None:
-    """Creates a source with one task, and waits until it runs."""
+    """Create a source with one task, and wait until it runs."""
     name, file, text = f"c{number}", state / f"lines-{number}", "org.apache.kafka.connect.storage.StringConverter"
     file.write_text("line\n")
     config = {
@@ -67,7 +67,7 @@ def configure(url: str, number: int, state: Path) -> None:
 
 
 def roll(stack: Stack, state: Path, module: str, mode: Mode) -> None:
-    """Runs the upgrade, prints what it says with the seconds since its start, and the seconds beside the restarts."""
+    """Run the upgrade; print what it says with the seconds since its start, and the seconds beside the restarts."""
     topics = stack.state.topics[GROUP]
     where = ["-b", stack.bootstrap_servers, "-g", GROUP, "--config-topic", topics["config"]]
     driver = ["--driver", "sandbox", "--sandbox", NAME, "--yes"]
@@ -103,7 +103,7 @@ def restart_s(url: str) -> float:
 
 
 def is_healthy(url: str) -> bool:
-    """Decides whether the worker says so."""
+    """Return whether the worker says so."""
     try:
         return RestConnectWorker(url, deadline=Deadline.after(PATIENCE_S)).health() == "healthy"
     except EosctlError:
