@@ -78,19 +78,23 @@ _DEATHS = {
     "SparkContext was shut down": "Spark gave up: its master is gone, or too many executors failed",
 }
 """Spark's words for a process that died or gave up instead of failing: its exceptions explain nothing."""
+_STOPPED, _OF_KUBERNETES = "Spark context stopped while waiting for backend", "KubernetesClientException"
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)".*?\berror[=:] ?(\d+),? \(?([^()\n]+)')
 
 
 def start_error(error: BaseException, *, log_file: Path, log_start: int) -> EosctlError:
     """Return the error for a Spark that did not start, with the JVM's own words from the log after `log_start`.
 
-    pyspark only says that the JVM exited before it reported its port.
+    pyspark only says that the JVM exited before it reported its port, or that Spark stopped: for want of pods, say.
     """
-    output = ""
-    if "JAVA_GATEWAY_EXITED" in str(error):
+    output, text = "", str(error)
+    if "JAVA_GATEWAY_EXITED" in text or _STOPPED in text:
         with suppress(OSError), log_file.open("rb") as log:
             log.seek(log_start)
             output = log.read(_LOG_LIMIT).decode("utf-8", "replace")
+    if _STOPPED in text:
+        refused = [line for line in _EXCEPTION_LINE.findall(output) if _OF_KUBERNETES in line]
+        return spark_error(ValueError(refused[-1]) if refused else error, "starting Spark", log_file=log_file)
     lines = [line.strip() for line in output.splitlines() if line.strip() and not _OF_NO_USE.match(line)]
     telling = [line for line in lines if _TELLING.search(line)] or lines
     if not telling:
@@ -111,8 +115,8 @@ def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
     if ours := _OUR_ERROR.fullmatch(cause):
         kind = getattr(errors, ours[1], EosctlError)
         return kind, ours[2], _NEXT.get(kind, "")
-    if "KubernetesClientException" in cause:
-        refused = re.search(r"\bcode=40[13]\b", cause)
+    if _OF_KUBERNETES in cause:
+        refused = re.search(r"\b(?:code=|Received )40[13]\b", cause)
         return UnauthorizedError if refused else EosctlError, cause.partition(" Received status: ")[0], ""
     kafkas = _KAFKA_ERROR.search(cause)
     message = f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
