@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from eosctl.sandbox.downloads.jars import cache_dir
 from eosctl.sandbox.login import SUPER_USER, SecureListener
 from eosctl.sandbox.servers.process import take_ports
 from eosctl.sandbox.settings import StackSpec
@@ -161,7 +162,8 @@ def _up_plain(spec: StackSpec, directory: Path, ports: list[int]) -> Stack:
 def _up_secure(spec: StackSpec, directory: Path, ports: list[int]) -> Stack:
     """Start one broker that advertises the port of the distance as that of its secure listener."""
     [port] = ports
-    client, *_rest = taken = take_ports(3, folder=directory.parent / "ports", owner=directory.parent)
+    ports_taken = cache_dir(os.environ).absolute() / "ports"  # where other sandboxes look
+    client, *_rest = taken = take_ports(3, folder=ports_taken, owner=directory.parent)
     advertised = f"PLAINTEXT://127.0.0.1:{client},SASL_SSL://127.0.0.1:{port}"
     config = {**spec.broker_config, "advertised.listeners": advertised}
     spec = replace(spec, secure=SecureListener.with_users(()), broker_config=config)
