@@ -75,7 +75,8 @@ _WRAPPERS = ("org.apache.spark", "java.", "py4j.", "pyspark.", "io.fabric8.")
 _DEATHS = {
     "Python worker exited unexpectedly": "the Python process of a task died, killed or for want of memory",
     "ExecutorLostFailure": "an executor was lost, killed or for want of memory",
-    "SparkContext was shut down": "Spark gave up: its master is gone, or too many executors failed",
+    "SparkContext was shut down": "Spark was stopped: its JVM was told to end, its master is gone, or too many "
+    "executors failed",
 }
 """Spark's words for a process that died or gave up instead of failing: its exceptions explain nothing."""
 _STOPPED, _OF_KUBERNETES = "Spark context stopped while waiting for backend", "KubernetesClientException"

@@ -82,7 +82,7 @@ NO_MEMORY = NO_PYTHON.replace("error=2, No such file or directory", "error=12, C
         (KILLED, "the Python process of a task died, killed or for want of memory (task 1, tried 4 times)"),
         (
             "x\n: org.apache.spark.SparkException: Job 0 cancelled because SparkContext was shut down\n",
-            "Spark gave up: its master is gone, or too many executors failed",
+            "Spark was stopped: its JVM was told to end, its master is gone, or too many executors failed",
         ),
         (LOST, "an executor was lost, killed or for want of memory (task 0, tried 4 times)"),
         (
