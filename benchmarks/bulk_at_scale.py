@@ -36,7 +36,7 @@ _TRANSACTION_RECORD_LIMIT = 1_048_588
 
 
 def main() -> None:
-    """Prints a table per question."""
+    """Print a table per question."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=int, default=1_000_000_000)
     parser.add_argument("--topics", type=int, default=10_000)
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def plans(keys: int, topics: int) -> None:
-    """The plan file, and what the driver needs to write and to read it."""
+    """Print the size of the plan file, and what the driver needs to write and to read it."""
     print("plan file: topics, partitions each | size | CPU to write and to read it | memory to read it")
     for count in (topics // 10, topics):
         for partitions in (1, 3, 25):
@@ -70,7 +70,7 @@ def plans(keys: int, topics: int) -> None:
 
 
 def _peak_mib(text: str) -> float:
-    """What reading the plan takes beside the text."""
+    """Return what reading the plan takes beside the text."""
     tracemalloc.start()
     try:
         read_plan(text, path="plan.json")
@@ -80,7 +80,7 @@ def _peak_mib(text: str) -> float:
 
 
 def planned(keys: int, topics: int, partitions: int) -> MigrationPlan:
-    """A plan from one topic with 25 partitions into as many topics as connectors."""
+    """Return a plan from one topic with 25 partitions into as many topics as connectors."""
     names = [_NAME.format(number) for number in range(topics)]
     source = PlannedTopic("connect-offsets", "source", 25, 3, _bounds(25, keys // 25))
     targets = tuple(PlannedTopic(name, None, partitions, 3, _bounds(partitions, 0)) for name in names)
@@ -105,7 +105,7 @@ def _bounds(partitions: int, end: int) -> tuple[Bounds, ...]:
 
 
 def transactions(topics: int) -> None:
-    """The record in which the coordinator keeps the partitions of one transaction: TransactionLogValue, version 0.
+    """Print the size of the coordinator's record of a transaction's partitions: TransactionLogValue, version 0.
 
     Per topic the length and the bytes of its name, the number of partitions, and four bytes for each of these.
     """
@@ -117,7 +117,7 @@ def transactions(topics: int) -> None:
 
 
 def of_a_task(keys: int, topics: int, key_bytes: int, value_bytes: int) -> None:
-    """How many transactions a task needs, if none takes long: they grow, and have a limit of partitions."""
+    """Print how many transactions a task needs, if none takes long: they grow, and have a limit of partitions."""
     print("partitions of each of the topics | partitions that a task writes | its transactions")
     parts = max(1, keys // _PART_RECORDS)
     for each in (1, 3, 25):
@@ -138,7 +138,7 @@ def of_a_task(keys: int, topics: int, key_bytes: int, value_bytes: int) -> None:
 
 
 def connections(brokers: int) -> None:
-    """A task's consumer and its producer talk to each broker, one after the other; the bootstrap comes on top."""
+    """Print connections: a task's consumer, then its producer, talks to each broker; the bootstrap comes on top."""
     print("cores of the executors | connections at a time")
     for cores in (16, 64, 200):
         print(f"  {cores:3} | {cores * (brokers + 1):,}")
@@ -152,7 +152,7 @@ decision 93. A backup, which is Parquet, has less than a tenth of that."""
 
 
 def disk(keys: int, record_bytes: int) -> None:
-    """What is in the snapshot folder in the end; of a target that was empty."""
+    """Print what is in the snapshot folder in the end; of a target that was empty."""
     print(f"snapshot folder of {keys:,} keys, key and value {record_bytes} bytes")
     for name, around in _AROUND.items():
         print(f"  {name:14} {keys * (record_bytes + around) / _COMPRESSION / 1e9:6,.0f} GB")
@@ -161,7 +161,7 @@ def disk(keys: int, record_bytes: int) -> None:
 
 
 def files(keys: int) -> None:
-    """The readers' files, one for each partition of the source; the task of each part looks into all of them."""
+    """Print how many readers' files, one for each partition of the source, the tasks of all parts look into."""
     print("records | files of a side | parts | files opened to decide")
     for count in (keys // 1_000, keys // 100, keys // 10, keys):
         readers, parts = 25, max(1, count // _PART_RECORDS)

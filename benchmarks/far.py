@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from eosctl.sandbox.downloads.jars import cache_dir
 from eosctl.sandbox.login import SUPER_USER, SecureListener
 from eosctl.sandbox.servers.process import take_ports
 from eosctl.sandbox.settings import StackSpec
@@ -38,12 +39,14 @@ class Distance:
         self._rtt_s = rtt_ms / 1000
         self._loop = asyncio.new_event_loop()
         self._addresses: dict[int, str] = {}
+        self._servers: list[asyncio.Server] = []
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
 
     def port(self, address: str = "") -> int:
         """Listen on a new port, which leads to `address` (host:port); return the port."""
         server = self._run(asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_CHUNK))
+        self._servers.append(server)
         port: int = server.sockets[0].getsockname()[1]
         self._addresses[port] = address
         return port
@@ -54,8 +57,18 @@ class Distance:
 
     def close(self) -> None:
         """End every connection and listen no more."""
+        self._run(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
+
+    async def _end(self) -> None:
+        for server in self._servers:
+            server.close()
+        under_way = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -69,7 +82,8 @@ class Distance:
         except (OSError, ValueError):  # nobody is there, or the port leads nowhere yet
             to_near.close()
             return
-        await asyncio.gather(self._pass_on(near, to_far, arrives_s), self._pass_on(far, to_near, 0))
+        with suppress(asyncio.CancelledError):  # by `close`
+            await asyncio.gather(self._pass_on(near, to_far, arrives_s), self._pass_on(far, to_near, 0))
         for writer in (to_far, to_near):
             writer.close()
 
@@ -148,7 +162,8 @@ def _up_plain(spec: StackSpec, directory: Path, ports: list[int]) -> Stack:
 def _up_secure(spec: StackSpec, directory: Path, ports: list[int]) -> Stack:
     """Start one broker that advertises the port of the distance as that of its secure listener."""
     [port] = ports
-    client, *_rest = taken = take_ports(3, folder=directory.parent / "ports", owner=directory.parent)
+    ports_taken = cache_dir(os.environ).absolute() / "ports"  # where other sandboxes look
+    client, *_rest = taken = take_ports(3, folder=ports_taken, owner=directory.parent)
     advertised = f"PLAINTEXT://127.0.0.1:{client},SASL_SSL://127.0.0.1:{port}"
     config = {**spec.broker_config, "advertised.listeners": advertised}
     spec = replace(spec, secure=SecureListener.with_users(()), broker_config=config)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,13 +23,13 @@ from benchmarks.migrate.__main__ import Contest as Migration
 from benchmarks.offsets.__main__ import Contest, fill_keys
 from benchmarks.offsets_topic import fill
 from benchmarks.pairs import Run, compile_sources, elsewhere, run_once
+from benchmarks.stacks import BROKER, own_folder, stack_in
 from benchmarks.txn_list import list_line, make_ids
 from eosctl.machine.java import require_java
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
 _TASKS = 10
-_BROKER = StackSpec(groups=())
 Line = Sequence[str]
 
 
@@ -41,20 +40,17 @@ class Command:
     unit: str
     smallest: int
     world: Callable[[Stack, Path, int], Iterator[Line]]
-    spec: StackSpec = _BROKER
+    spec: StackSpec = BROKER
     run: Callable[[Line], Run] = run_once
 
     def measure(self, size: int) -> Run:
-        """Runs the command once, on a broker of its own."""
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            os.environ["XDG_STATE_HOME"] = str(folder / "state")  # what eosctl keeps goes with the rest
-            stack = Stack.up(self.spec, folder / "stack", name="benchmark", environ=os.environ)
-            try:
-                with contextmanager(self.world)(stack, folder, size) as line:
-                    return self.run(line)
-            finally:
-                stack.down()
+        """Run the command once, on a broker of its own."""
+        with (
+            own_folder() as folder,
+            stack_in(folder, self.spec) as stack,
+            contextmanager(self.world)(stack, folder, size) as line,
+        ):
+            return self.run(line)
 
 
 def _migrate(stack: Stack, folder: Path, records: int) -> Iterator[Line]:
@@ -103,7 +99,7 @@ COMMANDS = {
 
 
 def main() -> None:
-    """Measures what was asked for, and prints a row each."""
+    """Measure what was asked for, and print a row each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=list(COMMANDS), action="append", help="repeatable; all of them without it")
     parser.add_argument("--times", type=int, action="append", help="repeatable; 1, 10 and 100 without it")

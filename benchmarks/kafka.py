@@ -16,7 +16,7 @@ CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 
 def kafka_jars(java: Java) -> list[Path]:
-    """The jars of the newest supported Kafka, fetched as the sandbox fetches them."""
+    """Return the jars of the newest supported Kafka, fetched as the sandbox fetches them."""
     return ensure_jars(
         read_lock(DEFAULT_VERSION),
         cache=cache_dir(os.environ),
@@ -28,7 +28,7 @@ def kafka_jars(java: Java) -> list[Path]:
 
 
 def compile_java(source: Path, *, java: Java, class_path: str, directory: Path) -> None:
-    """Compiles a contestant into `directory`; ends the benchmark where there is no compiler."""
+    """Compile a contestant into `directory`; end the benchmark where there is no compiler."""
     compiler = java.home / "bin" / "javac"
     if not compiler.exists():
         sys.exit(f"this benchmark compiles a Java program, and {java.home} has no javac; set JAVA_HOME to a JDK")

@@ -8,21 +8,18 @@ benchmark with the moment and the seed. It is no test: `tests/migrate/spark/test
 from __future__ import annotations
 
 import argparse
-import os
 import random
-import tempfile
 import time
 from pathlib import Path
 
-from eosctl.sandbox.settings import StackSpec
-from eosctl.sandbox.stack import Stack
+from benchmarks.stacks import own_folder, stack_in
 from tests.migrate.spark.cluster import Cluster
 from tests.migrate.spark.killed_moves import KilledMoves, source_lines
 from tests.migrate.spark.warm_jvm import warm_jvm
 
 
 def main() -> None:
-    """Starts a broker and one JVM for what is not killed, and prints a line for each moment."""
+    """Start a broker and one JVM for what is not killed, and print a line for each moment."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=50)
     parser.add_argument("--records", type=int, default=100_000)
@@ -31,17 +28,12 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, help="of the new topics: another number than the source's 25")
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}, {arguments.records:,} records", flush=True)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        stack = Stack.up(StackSpec(groups=()), folder / "stack", name="benchmark", environ=os.environ)
-        try:
-            kill_often(Cluster(stack.bootstrap_servers, "source"), folder, arguments)
-        finally:
-            stack.down()
+    with own_folder() as folder, stack_in(folder) as stack:
+        kill_often(Cluster(stack.bootstrap_servers, "source"), folder, arguments)
 
 
 def kill_often(cluster: Cluster, folder: Path, arguments: argparse.Namespace) -> None:
-    """So many moments of one plan, one after the other."""
+    """Kill at so many moments of one plan, one after the other."""
     give_up_s = time.monotonic() + 60 * arguments.minutes
     cluster.create(cluster.name)
     cluster.write(cluster.name, source_lines(arguments.records))

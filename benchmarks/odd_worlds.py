@@ -10,7 +10,6 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -29,9 +28,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 
 from benchmarks.kafka import kafka_jars
 from benchmarks.migrate.__main__ import run_tree
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.core.offsets.names import partition_for
 from eosctl.machine.java import require_java
-from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.migrate.spark.cluster import Cluster, Line
 
@@ -49,7 +48,7 @@ class Ground:
     partitions: int
 
     def admin(self) -> AdminClient:
-        """librdkafka's."""
+        """Make librdkafka's client."""
         return AdminClient({"bootstrap.servers": self.stack.bootstrap_servers})
 
 
@@ -64,7 +63,7 @@ class World:
 
 
 def lines(keys: int, *, connectors: int = 4, value_bytes: int = 20, versions: int = 1) -> Iterator[Line]:
-    """So many keys, each so often, the last version of each with a number of its own."""
+    """Yield so many keys, each so often, the last version of each with a number of its own."""
     for number in range(keys * versions):
         key = b'["c%d",{"file":"f%d"}]' % (number % keys % connectors, number % keys)
         yield key, b'{"position":%d}' % number + b" " * (value_bytes - 20)
@@ -72,7 +71,7 @@ def lines(keys: int, *, connectors: int = 4, value_bytes: int = 20, versions: in
 
 @contextmanager
 def throttled(ground: Ground) -> Iterator[None]:
-    """The admin has given every client a quota."""
+    """Give every client a quota, as an admin may."""
     _configs(ground, "--add-config", "producer_byte_rate=200000,consumer_byte_rate=400000")
     try:
         yield
@@ -81,7 +80,7 @@ def throttled(ground: Ground) -> Iterator[None]:
 
 
 def _configs(ground: Ground, *change: str) -> None:
-    """Kafka's own tool: librdkafka's admin client knows no quotas."""
+    """Run Kafka's own tool: librdkafka's admin client knows no quotas."""
     java = require_java(os.environ)
     class_path = os.pathsep.join(map(str, kafka_jars(java)))
     where = ["--bootstrap-server", ground.stack.bootstrap_servers, "--entity-type", "clients", "--entity-default"]
@@ -91,11 +90,11 @@ def _configs(ground: Ground, *change: str) -> None:
 
 @contextmanager
 def restarted(ground: Ground) -> Iterator[None]:
-    """The broker is stopped and started when the first records are in the target."""
+    """Stop and start the broker when the first records are in the target."""
     cluster = Cluster(ground.stack.bootstrap_servers, ground.source)
 
     def restart() -> bool:
-        """Whether it is done."""
+        """Return whether it is done."""
         if not cluster.grows(ground.target):
             return False
         ground.stack.restart_node("broker-1")
@@ -108,7 +107,7 @@ def restarted(ground: Ground) -> Iterator[None]:
 
 @contextmanager
 def compacted(ground: Ground) -> Iterator[None]:
-    """The cleaner runs over and over, and the first offsets of the partitions move."""
+    """Run the cleaner over and over, and move the first offsets of the partitions."""
     admin, sizes = ground.admin(), cycle(("0.8", "0.9"))
     consumer = Consumer({"bootstrap.servers": ground.stack.bootstrap_servers, "group.id": "benchmark"})
     places = [TopicPartition(ground.source, number) for number in range(ground.partitions)]
@@ -117,7 +116,7 @@ def compacted(ground: Ground) -> Iterator[None]:
     begins = dict.fromkeys(ends, 0)
 
     def clean() -> bool:
-        """Versions that a later one supersedes go: the last of four is in the last quarter. It is never done."""
+        """Delete versions that a later one supersedes: the last of four is in the last quarter. Never be done."""
         entry = ConfigEntry(
             "log.cleaner.io.buffer.load.factor", next(sizes), incremental_operation=AlterConfigOpType.SET
         )
@@ -138,7 +137,7 @@ def compacted(ground: Ground) -> Iterator[None]:
 
 @contextmanager
 def _again_and_again(do: Callable[[], bool]) -> Iterator[None]:
-    """Calls `do` in a thread of its own until it returns True, or the block ends."""
+    """Call `do` in a thread of its own until it returns True, or the block ends."""
     over, failed = threading.Event(), list[Exception]()
 
     def go_on() -> None:
@@ -177,26 +176,20 @@ WORLDS = {
 
 
 def main() -> None:
-    """Starts a broker and goes through the worlds."""
+    """Start a broker and go through the worlds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", help="the worlds whose name has this text (repeatable)")
     parser.add_argument("--command", choices=COMMANDS, action="append", help="repeatable; both without it")
     arguments = parser.parse_args()
     wanted = [name for name in WORLDS if not arguments.only or any(text in name for text in arguments.only)]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        os.environ["XDG_STATE_HOME"] = str(folder / "state")  # what eosctl keeps goes with the rest
-        stack = Stack.up(StackSpec(groups=()), folder / "stack", name="benchmark", environ=os.environ)
-        try:
-            failed = [world for world in wanted if not visit(world, stack, folder, arguments.command or COMMANDS)]
-        finally:
-            stack.down()
+    with own_folder() as folder, stack_in(folder) as stack:
+        failed = [world for world in wanted if not visit(world, stack, folder, arguments.command or COMMANDS)]
     if failed:
         sys.exit(f"not as they should be: {', '.join(failed)}")
 
 
 def visit(name: str, stack: Stack, folder: Path, commands: Sequence[str]) -> bool:
-    """Fills the source of one world, and moves it by each command; whether all is right."""
+    """Fill the source of one world, and move it by each command; return whether all is right."""
     world, source = WORLDS[name], f"source-{list(WORLDS).index(name)}"
     cluster = Cluster(stack.bootstrap_servers, source)
     config = {"cleanup.policy": "compact", **dict(world.config)}
@@ -233,7 +226,7 @@ def _words(command: str, source: str, target: str, folder: Path) -> list[str]:
 
 
 def _is_right(cluster: Cluster, target: str, expected: dict[tuple[int, bytes], bytes | None]) -> bool:
-    """Whether each key is there once, at home, with its newest value."""
+    """Return whether each key is there once, at home, with its newest value."""
     found = [(message.partition(), message.key(), message.value()) for message in cluster.messages(target)]
     there = {(partition, key): value for partition, key, value in found}
     if len(found) != len(expected):

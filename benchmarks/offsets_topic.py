@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from itertools import islice
 
 from confluent_kafka import Producer
 
@@ -32,8 +31,8 @@ def fill(
 ) -> None:
     """Write `count` records to a new topic, the first half plainly, the second in transactions.
 
-    None are like those of so many sources with many tables. A batch has at most `per_batch` of them. `traced`: each
-    has a header, a `traceparent`, as tracing adds it.
+    They are `records`, or without these what `records_of` yields for `connectors` sources. A batch has at most
+    `per_batch` of them. `traced`: each has a header, a `traceparent`, as tracing adds it.
     """
     with KafkaTopicClient(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(120)) as store:
         store.create(topic, partitions=25, replication_factor=1, config={"cleanup.policy": "compact"})
@@ -48,7 +47,7 @@ def fill(
     }
     traces = itertools.count() if traced else None
     records, plain = records or records_of(count, connectors=connectors), Producer(settings)
-    for key, value in islice(records, count // 2):
+    for key, value in itertools.islice(records, count // 2):
         _produce(plain, topic, key, value, traces)
         plain.poll(0)
     plain.flush(120)
@@ -56,7 +55,7 @@ def fill(
     exact.init_transactions(30)
     for _start in range(count // 2, count, _TRANSACTION_SIZE):
         exact.begin_transaction()
-        for key, value in islice(records, _TRANSACTION_SIZE):
+        for key, value in itertools.islice(records, _TRANSACTION_SIZE):
             _produce(exact, topic, key, value, traces)
         exact.commit_transaction(60)
 
@@ -77,7 +76,7 @@ def _produce(
 
 
 def records_of(count: int, *, connectors: int = 40) -> Iterator[tuple[bytes, bytes | None]]:
-    """Keys and values as Debezium-like sources with many tables have them."""
+    """Yield keys and values as Debezium-like sources with many tables have them."""
     for number in range(count):
         superseding = number % _SUPERSEDED_EVERY == 0
         table = number // 10 * 5 + 1 if superseding else number  # 1, 6, 11, …: twice more each
@@ -89,5 +88,5 @@ def records_of(count: int, *, connectors: int = 40) -> Iterator[tuple[bytes, byt
 
 
 def names_of(connectors: int) -> list[str]:
-    """The connectors that `records_of` has records of, of so many: tables that others supersede are never first."""
+    """Return the connectors, of so many, that `records_of` has records of: no table has a multiple of five."""
     return [f"inventory-source-{number:02d}" for number in range(connectors) if number % _SUPERSEDED_EVERY]

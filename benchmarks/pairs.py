@@ -31,13 +31,13 @@ class Run:
 
 
 def compile_sources() -> None:
-    """Writes eosctl's bytecode, as installing a wheel does: an editable checkout may have none."""
+    """Write eosctl's bytecode, as installing a wheel does: an editable checkout may have none."""
     for package in ("eosctl", "commands"):
         compileall.compile_dir(_ROOT / package, quiet=1)
 
 
 def installed_eosctl(directory: Path) -> str:
-    """Installs the checkout below `directory` as `pip install .` does, and returns the script `eosctl`.
+    """Install the checkout below `directory` as `pip install .` does; return the script `eosctl`.
 
     It has the other packages of this environment. The one that is installed editable here starts with a finder of
     setuptools' that users do not have.
@@ -53,16 +53,19 @@ def installed_eosctl(directory: Path) -> str:
 
 
 def elsewhere(work: Callable[..., object], *arguments: object) -> None:
-    """Does `work` in another process: Linux counts what this one has had as memory of each process that it starts."""
+    """Do `work` in another process: Linux counts what this one has had as memory of each process that it starts."""
     process = get_context("fork").Process(target=work, args=arguments)
     process.start()
-    process.join()
+    try:
+        process.join()
+    finally:
+        process.terminate()
     if process.exitcode:
         sys.exit(process.exitcode)
 
 
 def run_once(command: Sequence[str], *, codes: Collection[int] = (0,)) -> Run:
-    """Runs `command` with its output thrown away; raises CalledProcessError, after what it said, for an exit code that
+    """Run `command` with its output thrown away; raise CalledProcessError, after what it said, for an exit code that
     is not one of `codes`.
     """
     started_s = time.perf_counter()
@@ -70,7 +73,11 @@ def run_once(command: Sequence[str], *, codes: Collection[int] = (0,)) -> Run:
         tempfile.TemporaryFile() as said,
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said) as process,
     ):
-        _pid, status, usage = os.wait4(process.pid, 0)
+        try:
+            _pid, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            process.terminate()
+            raise
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode not in codes:
             said.seek(0)
@@ -82,7 +89,7 @@ def run_once(command: Sequence[str], *, codes: Collection[int] = (0,)) -> Run:
 def compare(
     name_a: str, a: Command, name_b: str, b: Command, *, runs: int, run: Callable[[Sequence[str]], Run] = run_once
 ) -> float:
-    """Prints both sides and the ratios; returns the median ratio of wall time A/B.
+    """Print both sides and the ratios; return the median ratio of wall time A/B.
 
     `a` and `b` make the command line of each run, outside the timing, and `run` runs it. A warm-up pair is not
     counted; 0 `runs` are one pair without it.

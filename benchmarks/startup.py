@@ -1,27 +1,23 @@
 """What is waited for before anything is done: help, and what the Tab key offers.
 
 `eosctl --help` and `eosctl doctor --help` beside a bare click group: with one command, and with a command that has as
-many options as doctor has. Then completions as the shell asks for them: commands,
-options, and the ids of a broker, which `--broker` starts.
+many options as doctor has. Then completions as the shell asks for them: commands, options, and the ids of a broker,
+which `--broker` starts.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import statistics
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from benchmarks.pairs import Run, compare, installed_eosctl, run_once
-from eosctl.sandbox.settings import StackSpec
-from eosctl.sandbox.stack import Stack
+from benchmarks.stacks import own_folder, stack_in
 
 BARE = """
 import click, sys
@@ -43,8 +39,7 @@ def main() -> None:
     parser.add_argument("runs", type=int, nargs="?", default=15)
     parser.add_argument("--broker", action="store_true", help="also complete the ids of a broker")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
+    with own_folder() as directory:
         bare, eosctl = directory / "bare.py", installed_eosctl(directory)
         bare.write_text(BARE)
         _help(eosctl, bare, "", options=0, runs=arguments.runs)
@@ -52,15 +47,16 @@ def main() -> None:
         for line in LINES:
             _complete(eosctl, line, {}, arguments.runs)
         if arguments.broker:
-            with _broker(directory / "stack") as bootstrap:
+            with stack_in(directory) as stack:
                 for line in OF_A_BROKER:
-                    _complete(eosctl, line, {"EOSCTL_BOOTSTRAP_SERVER": bootstrap}, arguments.runs)
+                    _complete(eosctl, line, {"EOSCTL_BOOTSTRAP_SERVER": stack.bootstrap_servers}, arguments.runs)
 
 
 def _help(eosctl: str, bare: Path, words: str, *, options: int, runs: int) -> None:
     """Compare the help of eosctl, or of a command of it, with that of a bare group, or of a command with options."""
     ours = [eosctl, *words.split(), "--help"]
-    plain = [sys.executable, str(bare), str(options), *(["one"] if words else []), "--help"]
+    python = Path(eosctl).with_name("python")  # not this one, which finds an editable eosctl first, as ours does not
+    plain = [str(python), str(bare), str(options), *(["one"] if words else []), "--help"]
     compare(f"eosctl {words}--help", lambda: ours, f"bare click, {options} options", lambda: plain, runs=runs)
 
 
@@ -83,15 +79,6 @@ def _complete(eosctl: str, line: str, environ: Mapping[str, str], runs: int) -> 
     walls, cpu_s = [each.wall_s for each in found], statistics.median(each.cpu_s for each in found)
     times = f"wall {min(walls):.3f} / {statistics.median(walls):.3f} s (min / median), CPU {cpu_s:.3f} s"
     print(f"{f'{words}<Tab>':28} {times}")
-
-
-@contextmanager
-def _broker(directory: Path) -> Iterator[str]:
-    stack = Stack.up(StackSpec(groups=()), directory, name="benchmark", environ=os.environ)
-    try:
-        yield stack.bootstrap_servers
-    finally:
-        stack.down()
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import functools
 import sys
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 BEGAN_S = time.perf_counter()
@@ -45,12 +45,14 @@ def watch_all() -> None:
     from eosctl.kafka.native.admin_connection import AdminConnection
     from eosctl.kafka.native.connection import Connection
     from eosctl.kafka.topics.store import KafkaTopicClient
+    from eosctl.kafka.topics.stream import Stream
     from eosctl.sandbox.stack import Stack
 
     watch(Stack, "stop_nodes", lambda *_args: "sandbox stop")
     watch(Stack, "start_node", lambda *_args, **_options: "sandbox start")
     watch(Connection, "_exchange", lambda _self, api, *_rest: f"broker {api.name}")
-    watch(Connection, "pipeline", lambda _self, api, requests: f"broker {len(requests)} x {api.name}")
+    watch(Connection, "call_together", lambda _self, requests: f"broker {_listed(api.name for api, _ in requests)}")
+    watch(Stream, "receive_frames", lambda _self: "broker fence")
     watch(Connection, "open", lambda *_args, **_options: "broker connect")
     watch(AdminConnection, "wait", lambda _self, _futures, doing: f"librdkafka {doing}")
     watch(AdminConnection, "client", lambda _self: "librdkafka connect")
@@ -58,6 +60,11 @@ def watch_all() -> None:
     watch(KafkaTopicClient, "read", lambda _self, topic, **_options: f"topic read {topic}")
     watch(KafkaTopicClient, "write", lambda *_args, **_options: "topic write")
     watch(KafkaTopicAdmin, "describe", lambda *_args, **_options: "topic describe")
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return names, each with how often it is there."""
+    return ", ".join(f"{count} x {name}" for name, count in Counter(names).items())
 
 
 def _caller() -> str:

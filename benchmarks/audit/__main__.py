@@ -12,18 +12,17 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.kafka import CONSUMER, compile_java, kafka_jars
 from benchmarks.pairs import compare, compile_sources
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.machine.java import require_java
-from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
 GROUP, CONNECTOR, TASKS = "connect-eos", "orders", 4
@@ -35,7 +34,7 @@ _RECORD_BYTES = 500
 
 
 def main() -> None:
-    """Starts a broker, writes the logs, compares."""
+    """Start a broker, write the logs, compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=2000, help="size of the topic in the log, about")
     parser.add_argument("--per-transaction", type=int, default=1000, help="records in a transaction")
@@ -43,24 +42,19 @@ def main() -> None:
     arguments = parser.parse_args()
     compile_sources()
     java = require_java(os.environ)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        stack = Stack.up(StackSpec(groups=()), folder / "stack", name="benchmark", environ=os.environ)
-        try:
-            records = write_logs(stack, folder, arguments.megabytes, per_transaction=arguments.per_transaction)
-            console = [
-                str(java.executable), "-Xshare:auto", "-Xmx512M", "-cp", os.pathsep.join(map(str, kafka_jars(java))),
-                CONSUMER, "--bootstrap-server", stack.bootstrap_servers, "--topic", TOPIC, "--from-beginning",
-                "--max-messages", str(records), "--timeout-ms", "60000",
-            ]  # fmt: skip
-            print(f"{arguments.megabytes:,} MB, {records:,} records, {arguments.per_transaction:,} a transaction")
-            compare("eosctl audit", lambda: audit_line(stack), "ConsoleConsumer", lambda: console, runs=arguments.runs)
-        finally:
-            stack.down()
+    with own_folder() as folder, stack_in(folder) as stack:
+        records = write_logs(stack, folder, arguments.megabytes, per_transaction=arguments.per_transaction)
+        console = [
+            str(java.executable), "-Xshare:auto", "-Xmx512M", "-cp", os.pathsep.join(map(str, kafka_jars(java))),
+            CONSUMER, "--bootstrap-server", stack.bootstrap_servers, "--topic", TOPIC, "--from-beginning",
+            "--max-messages", str(records), "--timeout-ms", "60000",
+        ]  # fmt: skip
+        print(f"{arguments.megabytes:,} MB, {records:,} records, {arguments.per_transaction:,} a transaction")
+        compare("eosctl audit", lambda: audit_line(stack), "ConsoleConsumer", lambda: console, runs=arguments.runs)
 
 
 def write_logs(stack: Stack, folder: Path, megabytes: int, *, per_transaction: int = 1000) -> int:
-    """Writes the config of the connector and what its tasks wrote, into new topics; how many records that are."""
+    """Write the connector's config, and what its tasks write, into new topics; return the number of their records."""
     settings = ClientSettings(bootstrap_servers=(stack.bootstrap_servers,))
     with KafkaTopicClient(settings, deadline=Deadline.after(120)) as store:
         for topic, partitions in _PARTITIONS.items():
@@ -77,7 +71,7 @@ def write_logs(stack: Stack, folder: Path, megabytes: int, *, per_transaction: i
 
 
 def _config_records() -> Iterator[OutRecord]:
-    """What a leader writes of a connector; no worker runs here."""
+    """Yield what a leader writes of a connector; no worker runs here."""
     config = {"name": CONNECTOR, "connector.class": "FileStreamSource", "tasks.max": str(TASKS), "topic": TOPIC}
     pairs: list[tuple[str, object]] = [(f"connector-{CONNECTOR}", {"properties": config})]
     pairs += [(f"task-{CONNECTOR}-{task}", {"properties": {**config, "task.class": "T"}}) for task in range(TASKS)]
@@ -87,7 +81,7 @@ def _config_records() -> Iterator[OutRecord]:
 
 
 def audit_line(stack: Stack) -> Sequence[str]:
-    """The audit of all that is there; it fails unless that is exactly_once."""
+    """Return the line of an audit of all that is there; it fails unless that is exactly_once."""
     where = ["-b", stack.bootstrap_servers, "-g", GROUP, "--config-topic", CONFIGS, "--offset-topic", OFFSETS]
     asked = ["--connector", CONNECTOR, "--topic", TOPIC, "--since", "beginning", "--timeout", "10m"]
     return [sys.executable, "-m", "eosctl", "audit", *where, *asked]

@@ -17,7 +17,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from benchmarks.doctor.front import connector_config, connector_name
 from benchmarks.far import RTT_MS, far_stack
 from benchmarks.kafka import kafka_jars
 from benchmarks.pairs import Run, compare, compile_sources, run_once
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.connect.rest import RestConnectWorker
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
@@ -39,7 +39,7 @@ GROUP, CONFIGS, OFFSETS = "connect-eos", "many-configs", "many-offsets"
 
 
 def main() -> None:
-    """Starts brokers and workers, makes the connectors, compares."""
+    """Start brokers and workers, make the connectors, compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--connectors", type=int, default=500)
     parser.add_argument("--tasks", type=int, default=10)
@@ -49,33 +49,31 @@ def main() -> None:
     if shutil.which("curl") is None:
         sys.exit("this benchmark needs curl")
     compile_sources()
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
+    with own_folder() as directory:
         if arguments.far:
             far(directory, secure=arguments.far == "tls", runs=arguments.runs)
             return
         names = [connector_name(number) for number in range(arguments.connectors)]
-        stack = Stack.up(StackSpec(), directory / "stack", name="benchmark", environ=os.environ)
-        try:
-            with many_connectors(stack, directory, arguments.connectors, arguments.tasks) as (doctor, url):
-                script = ["bash", str(write_script(directory / "look.sh", stack.bootstrap_servers, url, names))]
-                print(f"{arguments.connectors} connectors, {arguments.tasks} tasks each")
-                compare(
-                    "eosctl doctor", lambda: doctor, "curl and Kafka's tools", lambda: script,
-                    runs=arguments.runs, run=run_with_findings,
-                )  # fmt: skip
-        finally:
-            stack.down()
+        with (
+            stack_in(directory, StackSpec()) as stack,
+            many_connectors(stack, directory, arguments.connectors, arguments.tasks) as (doctor, url),
+        ):
+            script = ["bash", str(write_script(directory / "look.sh", stack.bootstrap_servers, url, names))]
+            print(f"{arguments.connectors} connectors, {arguments.tasks} tasks each")
+            compare(
+                "eosctl doctor", lambda: doctor, "curl and Kafka's tools", lambda: script,
+                runs=arguments.runs, run=run_with_findings,
+            )  # fmt: skip
 
 
 def run_with_findings(command: Sequence[str]) -> Run:
-    """One broker has too few replicas, and more that doctor finds here."""
+    """Run once; doctor has findings here, as one broker has too few replicas."""
     return run_once(command, codes=(0, 3))
 
 
 @contextmanager
 def many_connectors(stack: Stack, directory: Path, connectors: int, tasks: int) -> Iterator[tuple[Sequence[str], str]]:
-    """Makes them; the line of doctor and the URL of the front, until the block ends."""
+    """Make connectors; give the line of doctor, and the front's URL, which serves until the block ends."""
     names = [connector_name(number) for number in range(connectors)]
     make_ids(stack, directory, names, tasks)
     make_records(stack, names, tasks)
@@ -124,7 +122,7 @@ def create(url: str, name: str, config: Mapping[str, str]) -> None:
 
 
 def make_ids(stack: Stack, directory: Path, names: list[str], tasks: int) -> None:
-    """The transactional ids of all tasks, as their coordinators know them."""
+    """Make the transactional ids of all tasks known to their coordinators."""
     ids = directory / "ids"
     ids.write_text("".join(f"{GROUP}-{name}-{task}\n" for name in names for task in range(tasks)), encoding="utf-8")
     fence = [*(sys.executable, "-m", "eosctl", "fence", "--from-file", str(ids)), "--create-unknown", "--yes"]
@@ -133,7 +131,7 @@ def make_ids(stack: Stack, directory: Path, names: list[str], tasks: int) -> Non
 
 
 def make_records(stack: Stack, names: list[str], tasks: int) -> None:
-    """What a leader and the tasks write, in topics that the worker does not read."""
+    """Write what a leader and the tasks write, into topics that the worker does not read."""
     settings = ClientSettings((stack.bootstrap_servers,))
     with KafkaTopicClient(settings, deadline=Deadline.after(600)) as store:
         for topic, partitions in ((CONFIGS, 1), (OFFSETS, 25)):
@@ -147,7 +145,7 @@ def make_records(stack: Stack, names: list[str], tasks: int) -> None:
 
 
 def config_records(names: list[str], tasks: int) -> Iterator[OutRecord]:
-    """Config, task configs, commit and task count of each connector."""
+    """Yield config, task configs, commit and task count of each connector."""
     for name in names:
         config = connector_config(name, tasks)
         pairs: list[tuple[str, object]] = [(f"connector-{name}", {"properties": config})]
@@ -159,7 +157,7 @@ def config_records(names: list[str], tasks: int) -> Iterator[OutRecord]:
 
 @contextmanager
 def front(stack: Stack, connectors: int, tasks: int) -> Iterator[str]:
-    """The URL of the front, until the block ends."""
+    """Give the URL of the front, which serves until the block ends."""
     [worker] = stack.urls(GROUP)
     command = [sys.executable, "-m", "benchmarks.doctor.front", worker, str(connectors), str(tasks)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -179,7 +177,7 @@ def write_script(
     topics: Sequence[str] = (CONFIGS, OFFSETS),
     command_config: str = "",
 ) -> Path:
-    """What the user would paste; it prints what has to be read."""
+    """Write what the user would paste, which prints what has to be read; return the path."""
     java = require_java(os.environ)
     jars = os.pathsep.join(map(str, kafka_jars(java)))
     tool = f"{shlex.quote(str(java.executable))} -cp {shlex.quote(jars)} org.apache.kafka.tools"

@@ -17,19 +17,19 @@ _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_
 
 
 def connector_name(number: int) -> str:
-    """The name of a connector."""
+    """Return the name of a connector."""
     return f"orders-{number:04}"
 
 
 def connector_config(name: str, tasks: int) -> dict[str, str]:
-    """What a source's config may be like."""
+    """Return a config as a source may have it."""
     more = {f"transforms.mask.fields.{number}": f"customer.address.line.{number}" for number in range(20)}
     base = {"connector.class": SOURCE, "tasks.max": str(tasks), "file": f"/data/{name}", "topic": name}
     return {"name": name, **base, **more}
 
 
 def connector_entry(name: str, tasks: int, worker_id: str) -> dict[str, Any]:
-    """Its entry in `GET /connectors?expand=info&expand=status`."""
+    """Return the connector's entry in `GET /connectors?expand=info&expand=status`."""
     running = [{"id": task, "state": "RUNNING", "worker_id": worker_id} for task in range(tasks)]
     return {
         "info": {
@@ -48,7 +48,7 @@ def connector_entry(name: str, tasks: int, worker_id: str) -> dict[str, Any]:
 
 
 def serve(worker_url: str, connectors: int, tasks: int) -> None:
-    """Serves for ever."""
+    """Serve until the process is ended."""
     worker_id = worker_url.partition("://")[2]
     names = [connector_name(number) for number in range(connectors)]
     entries = {name: connector_entry(name, tasks, worker_id) for name in names}
@@ -85,7 +85,7 @@ def serve(worker_url: str, connectors: int, tasks: int) -> None:
             self.wfile.write(body)
 
         def log_message(self, *_what: object) -> None:
-            """Nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Front)
     print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)

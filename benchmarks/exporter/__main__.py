@@ -12,7 +12,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from benchmarks.doctor.__main__ import CONFIGS, GROUP, OFFSETS, front, make_ids, make_records
 from benchmarks.doctor.front import connector_name
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
@@ -44,7 +44,7 @@ class Usage:
 
 
 def main() -> None:
-    """Starts a broker and a worker, makes the connectors, and watches the exporter."""
+    """Start a broker and a worker, make the connectors, and watch the exporter."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--connectors", type=int, default=500)
     parser.add_argument("--tasks", type=int, default=10)
@@ -52,21 +52,16 @@ def main() -> None:
     parser.add_argument("--minutes", type=int, default=12)
     arguments = parser.parse_args()
     names = [connector_name(number) for number in range(arguments.connectors)]
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
-        stack = Stack.up(StackSpec(), directory / "stack", name="exporter-benchmark", environ=os.environ)
-        try:
-            make_ids(stack, directory, names, arguments.tasks)
-            make_records(stack, names, arguments.tasks)
-            write_offsets(stack, names, arguments.keys)
-            with front(stack, arguments.connectors, arguments.tasks) as url:
-                watch(stack, url, names, minutes=arguments.minutes)
-        finally:
-            stack.down()
+    with own_folder() as directory, stack_in(directory, StackSpec()) as stack:
+        make_ids(stack, directory, names, arguments.tasks)
+        make_records(stack, names, arguments.tasks)
+        write_offsets(stack, names, arguments.keys)
+        with front(stack, arguments.connectors, arguments.tasks) as url:
+            watch(stack, url, names, minutes=arguments.minutes)
 
 
 def write_offsets(stack: Stack, names: list[str], keys: int) -> None:
-    """`keys` source offsets, spread over the connectors."""
+    """Write `keys` source offsets, spread over the connectors."""
 
     def records() -> Iterator[OutRecord]:
         for number in range(keys):
@@ -78,7 +73,7 @@ def write_offsets(stack: Stack, names: list[str], keys: int) -> None:
 
 
 def watch(stack: Stack, url: str, names: list[str], *, minutes: int) -> None:
-    """Prints the exporter's usage each minute; the tasks commit 5,000 offsets every half a minute."""
+    """Print the exporter's usage each minute; the tasks commit 5,000 offsets every half a minute."""
     [advertised] = stack.urls(GROUP)
     command = [
         *(sys.executable, "-m", "eosctl", "exporter", "--listen", LISTEN, "-b", stack.bootstrap_servers, "-g", GROUP),
@@ -125,7 +120,7 @@ def _wait_ready() -> None:
 
 
 def usage_of(pid: int) -> Usage:
-    """What /proc says."""
+    """Return what /proc says."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines())
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -10,7 +10,6 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,12 +21,11 @@ from confluent_kafka import Producer
 
 from benchmarks.offsets_topic import TOPIC, fill, names_of, records_of
 from benchmarks.pairs import Run, compare, compile_sources, run_once
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import NewTopic
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicClient
-from eosctl.sandbox.settings import StackSpec
-from eosctl.sandbox.stack import Stack
 
 
 class Form(NamedTuple):
@@ -44,7 +42,7 @@ class Form(NamedTuple):
     half: bool = False
 
     def target(self, number: int) -> str:
-        """What the run of that number writes to: a topic, or a topic for each connector."""
+        """Return what the run of that number writes to: a topic, or a topic for each connector."""
         return f"target-{number}-{{connector}}" if self.each else f"target-{number}"
 
 
@@ -57,7 +55,7 @@ FORMS = {
 
 
 def main() -> None:
-    """Starts a broker, fills the topic, runs the pairs and, but for renames, one run by stages."""
+    """Start a broker, fill the topic, run the pairs and, but for renames, one run by stages."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3)
@@ -65,14 +63,9 @@ def main() -> None:
     arguments = parser.parse_args()
     compile_sources()
     for name in arguments.form or FORMS:
-        with tempfile.TemporaryDirectory() as folder:
-            stack = Stack.up(StackSpec(groups=()), Path(folder) / "stack", name="benchmark", environ=os.environ)
-            try:
-                fill(stack.bootstrap_servers, arguments.records, connectors=FORMS[name].connectors)
-                contest = Contest(stack.bootstrap_servers, Path(folder), FORMS[name], arguments.records)
-                contest.run(arguments.runs)
-            finally:
-                stack.down()
+        with own_folder() as folder, stack_in(folder) as stack:
+            fill(stack.bootstrap_servers, arguments.records, connectors=FORMS[name].connectors)
+            Contest(stack.bootstrap_servers, folder, FORMS[name], arguments.records).run(arguments.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +79,7 @@ class Contest:
     numbers: Iterator[int] = field(default_factory=count)
 
     def run(self, runs: int) -> None:
-        """Prints the pairs, and where the time goes."""
+        """Print the pairs, and where the time goes."""
         print(
             f"\n{self.records:,} records into {self.form.words}; memory is all processes of a tree, shared pages once"
         )
@@ -97,7 +90,7 @@ class Contest:
             subprocess.run(stages, check=True)
 
     def ours(self) -> Sequence[str]:
-        """The line of eosctl."""
+        """Return the line of eosctl."""
         name, form = self._target(), self.form
         to = ["--to", "dedicated", "--dedicated-topic", name] if form.each else ["--to", name]
         connectors = names_of(form.connectors) if form.half else []
@@ -109,7 +102,7 @@ class Contest:
         ]
 
     def naive(self) -> Sequence[str]:
-        """The line of the naive job."""
+        """Return the line of the naive job."""
         renames = ["new-"] * self.form.half
         return [sys.executable, "-m", "benchmarks.migrate.naive", self.bootstrap, TOPIC, self._target(), *renames]
 
@@ -127,7 +120,7 @@ class Contest:
 
 
 def fill_half(bootstrap: str, topic: str, records: int) -> None:
-    """Every other key, with the values of long ago, under the new name of its connector."""
+    """Write every other key, with the values of long ago, under the new name of its connector."""
     producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2", "linger.ms": 20})
     for key, _value in islice(records_of(records), 0, None, 2):
         while True:
@@ -140,7 +133,7 @@ def fill_half(bootstrap: str, topic: str, records: int) -> None:
 
 
 def run_tree(command: Sequence[str]) -> Run:
-    """Like `run_once`, with peak memory and CPU of the whole tree: the JVM, which nobody waits for, and its workers."""
+    """Do as `run_once`, with memory and CPU of the whole tree: the JVM, which nobody waits for, and its workers."""
     over, peak, cpu_s = threading.Event(), [0.0], dict[int, float]()
 
     def watch() -> None:
@@ -160,7 +153,7 @@ def run_tree(command: Sequence[str]) -> Run:
 
 
 def processes_below(root: int) -> list[int]:
-    """The processes below `root` now, without itself and the broker."""
+    """List the processes below `root` now, without itself and the broker."""
     parents: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -186,7 +179,7 @@ def _command_of(pid: int) -> str:
 
 
 def _cpu_s(pid: int) -> float:
-    """User and system time of a process so far, of which the last moments may be missing."""
+    """Return user and system time of a process so far, of which the last moments may be missing."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -195,7 +188,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def _proportional_mib(pid: int) -> float:
-    """The proportional set size of a process: of a page that several have, each its share."""
+    """Return the proportional set size of a process: of a page that several have, each its share."""
     try:
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:

@@ -29,7 +29,7 @@ _SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("key", 
 
 
 def main(bootstrap: str, source: str, target: str, prefix: str = "") -> None:
-    """Copies the newest record of each key; `target` may have {connector}, `prefix` goes before connectors' names.
+    """Copy the newest record of each key; `target` may have {connector}, `prefix` goes before connectors' names.
 
     With a prefix the target is read too, and only what differs is written.
     """
@@ -60,7 +60,7 @@ def main(bootstrap: str, source: str, target: str, prefix: str = "") -> None:
 
 
 def newest_of(spark: SparkSession, client: dict[str, Any], topic: str) -> DataFrame:
-    """The newest record of each key of a topic."""
+    """Return the newest record of each key of a topic."""
     ranges = offset_ranges(client, topic)
     settings = ClientSettings((client["bootstrap.servers"],))
     bins = in_bins(((one.end - one.begin, one) for one in ranges), 2 * spark.sparkContext.defaultParallelism)
@@ -80,7 +80,7 @@ def newest_of(spark: SparkSession, client: dict[str, Any], topic: str) -> DataFr
 
 
 def placed(partitions: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch of topic, key and value with the partition of each key."""
+    """Return a batch of topic, key and value with the partition of each key."""
     from confluent_kafka import murmur2
 
     homes = [murmur2(key, partitions) for key in batch.column("key").to_pylist()]
@@ -89,7 +89,7 @@ def placed(partitions: int, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def write_all(client: dict[str, Any], name: str, batches: Iterable[pa.RecordBatch]) -> int:
-    """Writes all batches of topic, partition, key and value in one transaction; every delivery is counted."""
+    """Write all batches of topic, partition, key and value in one transaction; count every delivery."""
     from confluent_kafka import Producer  # its class can't be sent with the task
 
     task, failed, written = TaskContext.get(), list[Any](), 0
@@ -123,7 +123,7 @@ def write_all(client: dict[str, Any], name: str, batches: Iterable[pa.RecordBatc
 
 
 def offset_ranges(client: dict[str, Any], topic: str) -> list[OffsetRange]:
-    """Every partition from its begin to its last stable offset."""
+    """Return every partition from its begin to its last stable offset."""
     consumer = Consumer({**client, "group.id": "naive", "isolation.level": "read_committed"})
     try:
         partitions = sorted(consumer.list_topics(topic, 30).topics[topic].partitions)
@@ -134,7 +134,7 @@ def offset_ranges(client: dict[str, Any], topic: str) -> list[OffsetRange]:
 
 
 def as_batch(messages: Iterable[Any]) -> pa.RecordBatch:
-    """Messages as they come, every version of every key."""
+    """Return messages as they come, every version of every key, as a batch."""
     rows = [(m.partition(), m.offset(), m.key(), m.value()) for m in messages]
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), _SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)

@@ -30,7 +30,7 @@ class Timed:
         self.stages, self.seconds = stages, seconds
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """The stage `name`, timed; what only counts is no stage."""
+        """Return the stage `name`, timed; what only counts is no stage."""
         if name in ("least_parts", "write_tasks"):
             return getattr(self.stages, name)  # type: ignore[no-any-return]
 
@@ -43,7 +43,7 @@ class Timed:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Adds the block's seconds to `name`."""
+        """Add the block's seconds to `name`."""
         started_s = time.perf_counter()
         try:
             yield
@@ -52,7 +52,7 @@ class Timed:
 
 
 def main(bootstrap: str, source: str, target: str) -> None:
-    """Migrates everything and prints a line per stage."""
+    """Migrate everything and print a line per stage."""
     seconds: dict[str, float] = defaultdict(float)
     started_s = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:

@@ -4,8 +4,8 @@ The topic has as many keys as records, of 32 connectors, in 25 partitions, half 
 into a topic that is there and empty; `import` reads the file of an export into such a topic, where `ConsoleProducer`
 writes the same keys and values from text, and neither plans nor reads back; `restore` takes back a migration into a
 topic that had half of the keys; `tuned` is `export` beside a consumer in Java that reads as fast as it can (needs a
-JDK); `headers` is `export` of records with a header each beside the same without. On a busy machine compare
-the CPU.
+JDK); `headers` is `export` of records with a header each beside the same without. Memory is that of all processes of a
+tree for `import`, `merge` and `restore`, of the largest one for the others. On a busy machine compare the CPU.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,14 +25,13 @@ from benchmarks.kafka import CONSUMER, compile_java, kafka_jars
 from benchmarks.migrate.__main__ import run_tree
 from benchmarks.offsets_topic import TOPIC, fill
 from benchmarks.pairs import compare, compile_sources, elsewhere, run_once
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicClient
 from eosctl.machine.java import Java, require_java
-from eosctl.sandbox.settings import StackSpec
-from eosctl.sandbox.stack import Stack
 
 _HERE = Path(__file__).parent
 _CONNECTORS = 32
@@ -42,7 +40,7 @@ _PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 
 
 def main() -> None:
-    """Starts a broker, fills the topic and runs what was asked for."""
+    """Start a broker, fill the topic and run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--per-batch", type=int, default=10_000, help="records in a batch at most (tasks write few)")
@@ -52,17 +50,12 @@ def main() -> None:
     compile_sources()
     java = require_java(os.environ)
     jars = kafka_jars(java)
-    with tempfile.TemporaryDirectory() as name:
-        os.environ["XDG_STATE_HOME"] = str(Path(name) / "state")  # what eosctl keeps goes with the rest
-        stack = Stack.up(StackSpec(groups=()), Path(name) / "stack", name="benchmark", environ=os.environ)
-        try:
-            elsewhere(fill_keys, stack.bootstrap_servers, arguments.keys, arguments.per_batch)
-            contest = Contest(stack.bootstrap_servers, Path(name), java, jars, arguments.keys, arguments.runs)
-            for each in arguments.only or _CONTESTS:
-                print(f"\n{each}: {arguments.keys:,} keys; memory is the sum of a tree's processes")
-                getattr(contest, f"{each}_" if iskeyword(each) else each)()
-        finally:
-            stack.down()
+    with own_folder() as folder, stack_in(folder) as stack:
+        elsewhere(fill_keys, stack.bootstrap_servers, arguments.keys, arguments.per_batch)
+        contest = Contest(stack.bootstrap_servers, folder, java, jars, arguments.keys, arguments.runs)
+        for each in arguments.only or _CONTESTS:
+            print(f"\n{each}: {arguments.keys:,} keys")
+            getattr(contest, f"{each}_" if iskeyword(each) else each)()
 
 
 def fill_keys(bootstrap: str, keys: int, per_batch: int = 10_000, *, topic: str = TOPIC, traced: bool = False) -> None:
@@ -71,7 +64,7 @@ def fill_keys(bootstrap: str, keys: int, per_batch: int = 10_000, *, topic: str 
 
 
 def _records(keys: int) -> Iterator[tuple[bytes, bytes | None]]:
-    """A record for each key, keys and values as a Debezium-like source has them."""
+    """Yield a record for each key, keys and values as a Debezium-like source has them."""
     for number in range(keys):
         key = b'["inventory-source-%02d",{"database":"shop","table":"orders_%07d"}]' % (number % _CONNECTORS, number)
         yield key, b'{"lsn":%d,"txId":%d,"snapshot":false}' % (9 * number, number)
@@ -90,11 +83,11 @@ class Contest:
     numbers: Iterator[int] = field(default_factory=count)
 
     def export(self) -> None:
-        """Every record of the topic, to a file and to nowhere."""
+        """Export every record of the topic to a file; the rival reads them to nowhere."""
         self._pairs("offsets export --all-records", self.export_line, "ConsoleConsumer", self._console())
 
     def headers(self) -> None:
-        """Every record, and the newest of each key, of records with a header each, beside the same without."""
+        """Export the newest of each key, and every record, of records with a header each, beside the same without."""
         traced = "connect-offsets-traced"
         elsewhere(partial(fill_keys, topic=traced, traced=True), self.bootstrap, self.keys)
         for name, more in (("newest of each key", ()), ("--all-records", ("--all-records",))):
@@ -105,7 +98,7 @@ class Contest:
             )  # fmt: skip
 
     def list(self) -> None:
-        """Every key, to files."""
+        """List every key to a file; the rival prints the values to one."""
         ours = self._eosctl("list", "-o", "ndjson", "--offset-topic", TOPIC)
         compare(
             "offsets list -o ndjson", lambda: self._to_file(ours),
@@ -113,7 +106,7 @@ class Contest:
         )  # fmt: skip
 
     def import_(self) -> None:
-        """Into topics that are there and empty, beside what writes keys and values, and no more."""
+        """Import into topics that are there and empty, beside what writes keys and values, and no more."""
         file, text = self.folder / "import.ndjson", self.folder / "import.txt"
         how = ("--yes", "--force-running")
         run_once(self._eosctl("export", "--store", TOPIC, str(file)))
@@ -125,7 +118,7 @@ class Contest:
         )  # fmt: skip
 
     def merge(self) -> None:
-        """Into a topic that is there, beside the migration into one, and beside only reading the source."""
+        """Merge into a topic that is there, beside the migration into one, and beside only reading the source."""
         compare(
             "offsets merge", lambda: self.merge_line(self.new_target()),
             "offsets migrate", lambda: self._migrate(self.new_target()), runs=self.runs, run=run_tree,
@@ -136,21 +129,22 @@ class Contest:
         )  # fmt: skip
 
     def restore(self) -> None:
-        """A migration over half of the keys, and the way back, in turn on one topic."""
+        """Migrate over half of the keys; then restore that, and migrate again, in turn on one topic."""
         target, theirs = self.new_target(), self._migrate
         self._fill_half(target)
+        run_once(theirs(target, "--conflict", "take-source"))
         compare(
-            "offsets migrate", lambda: theirs(target, "--conflict", "take-source"),
             "offsets restore", lambda: self._eosctl("restore", self._newest_backup(), "--yes", "--force-running"),
+            "offsets migrate", lambda: theirs(target, "--conflict", "take-source"),
             runs=self.runs, run=run_tree,
         )  # fmt: skip
 
     def tuned(self) -> None:
-        """The same beside a consumer that reads as fast as it can; last, as it ends the benchmark without a JDK."""
+        """Export beside a consumer that reads as fast as it can; last, as it ends the benchmark without a JDK."""
         self._pairs("offsets export --all-records", self.export_line, "tuned Java", self._tuned())
 
     def export_line(self) -> Sequence[str]:
-        """An export of all records."""
+        """Return the line of an export of all records."""
         return self._export(TOPIC, "--all-records")
 
     def _export(self, store: str, *how: str) -> Sequence[str]:
@@ -160,7 +154,7 @@ class Contest:
         return ["sh", "-c", f"exec {join(command)} > {quote(str(self._new_file()))}"]
 
     def _new_file(self) -> Path:
-        """To write over the old one takes longer: the file system frees what it had."""
+        """Remove the old file: to write over it takes longer, as the file system frees what it had."""
         file = self.folder / "output"
         file.unlink(missing_ok=True)
         return file
@@ -194,7 +188,7 @@ class Contest:
         return [sys.executable, "-m", "eosctl", "offsets", *words, "-b", self.bootstrap, "--timeout", "900"]
 
     def merge_line(self, target: str) -> Sequence[str]:
-        """A merge into `target`."""
+        """Return the line of a merge into `target`."""
         wanted = ("merge", "--all", "--from", TOPIC, "--into", "global", "--offset-topic", target)
         return self._eosctl(*wanted, "--yes", "--force-running")
 
@@ -204,7 +198,7 @@ class Contest:
         return self._eosctl(*wanted, "--yes", "--force-running")
 
     def new_target(self) -> str:
-        """A topic that is there, and empty."""
+        """Create a topic; return its name."""
         topic = f"target-{next(self.numbers)}"
         with KafkaTopicClient(
             ClientSettings(bootstrap_servers=(self.bootstrap,)), deadline=Deadline.after(60)
@@ -213,7 +207,7 @@ class Contest:
         return topic
 
     def _fill_half(self, target: str) -> None:
-        """Every second key, with a value that the source has not."""
+        """Write every second key, with a value that the source has not."""
         records = (OutRecord(target, key, b'{"lsn":-1}') for key, _value in islice(_records(self.keys), 0, None, 2))
         settings = ClientSettings(bootstrap_servers=(self.bootstrap,))
         with KafkaTopicClient(settings, deadline=Deadline.after(600)) as store:

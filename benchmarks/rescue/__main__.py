@@ -8,14 +8,11 @@ eosctl's.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed as re-exported
     AclBinding,
@@ -28,10 +25,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 )
 
 from benchmarks.pairs import compile_sources
+from benchmarks.stacks import own_folder, stack_in
 from eosctl.connect.rest import RestConnectWorker
 from eosctl.deadline import Deadline
 from eosctl.sandbox.settings import StackSpec
-from eosctl.sandbox.stack import Stack
 
 GROUP, NAME, PATIENCE_S = "connect-eos", "wide", 120
 AUTHORIZER = {
@@ -41,35 +38,31 @@ AUTHORIZER = {
 
 
 def main() -> None:
-    """Starts a broker and a worker; jams and rescues the connector."""
+    """Start a broker and a worker; jam and rescue the connector."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=130)
     parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
     compile_sources()
     spec = StackSpec(broker_config=AUTHORIZER)
-    with tempfile.TemporaryDirectory() as name:
-        stack = Stack.up(spec, Path(name) / "stack", name="benchmark", environ=os.environ)
-        try:
-            [url] = stack.urls(GROUP)
-            configure(url, arguments.tasks, 0)
-            wait_for(url, "RUNNING", arguments.tasks)
-            time.sleep(5)  # the worker starts the last of them a moment later
-            print(f"{arguments.tasks} tasks")
-            for run in range(1, arguments.runs + 2):
-                with nobody_fences(stack.bootstrap_servers):
-                    configure(url, arguments.tasks, run)
-                    wait_for(url, "FAILED", arguments.tasks, because="zombie fencing")
-                where = ["-b", stack.bootstrap_servers, "-g", GROUP, "-u", url]
-                module = "eosctl" if run <= arguments.runs else "benchmarks.waits"
-                tell([sys.executable, "-m", module, "rescue", "--connector", NAME, "--yes", *where], Path(name))
-        finally:
-            stack.down()
+    with own_folder() as folder, stack_in(folder, spec) as stack:
+        [url] = stack.urls(GROUP)
+        configure(url, arguments.tasks, 0)
+        wait_for(url, "RUNNING", arguments.tasks)
+        time.sleep(5)  # the worker starts the last of them a moment later
+        print(f"{arguments.tasks} tasks")
+        for run in range(1, arguments.runs + 2):
+            with nobody_fences(stack.bootstrap_servers):
+                configure(url, arguments.tasks, run)
+                wait_for(url, "FAILED", arguments.tasks, because="zombie fencing")
+            where = ["-b", stack.bootstrap_servers, "-g", GROUP, "-u", url]
+            module = "eosctl" if run <= arguments.runs else "benchmarks.waits"
+            tell([sys.executable, "-m", module, "rescue", "--connector", NAME, "--yes", *where])
 
 
 @contextmanager
 def nobody_fences(servers: str) -> Iterator[None]:
-    """Denies the use of the tasks' ids until the block ends."""
+    """Forbid the use of the tasks' ids until the block ends."""
     admin = AdminClient({"bootstrap.servers": servers})
     kind, pattern = ResourceType.TRANSACTIONAL_ID, ResourcePatternType.PREFIXED
     what = (kind, f"{GROUP}-{NAME}-", pattern, "User:ANONYMOUS", "*", AclOperation.WRITE, AclPermissionType.DENY)
@@ -83,7 +76,7 @@ def nobody_fences(servers: str) -> Iterator[None]:
 
 
 def configure(url: str, tasks: int, run: int) -> None:
-    """Creates the connector, or changes the configuration of all its tasks."""
+    """Create the connector, or change the configuration of all its tasks."""
     worker = RestConnectWorker(url, deadline=Deadline.after(PATIENCE_S))
     text = "org.apache.kafka.connect.storage.StringConverter"
     config = {
@@ -99,7 +92,7 @@ def configure(url: str, tasks: int, run: int) -> None:
 
 
 def wait_for(url: str, state: str, tasks: int, *, because: str = "") -> None:
-    """Waits until all tasks are in `state`, for a reason whose text has `because`."""
+    """Wait until all tasks are in `state`, for a reason whose text has `because`."""
     deadline = Deadline.after(PATIENCE_S)
     for _ in deadline.rounds(0.5):
         found = RestConnectWorker(url, deadline=deadline).connectors().get(NAME)
@@ -108,13 +101,10 @@ def wait_for(url: str, state: str, tasks: int, *, because: str = "") -> None:
     sys.exit(f"the tasks are not {state}")
 
 
-def tell(command: Sequence[str], state: Path) -> None:
-    """Runs a command that keeps its state in a folder; prints what it says, each line after the seconds so far."""
+def tell(command: Sequence[str]) -> None:
+    """Run a command; print what it says, each line after the seconds so far."""
     began_s = time.perf_counter()
-    environ = {**os.environ, "XDG_STATE_HOME": str(state)}
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environ
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
             print(f"{time.perf_counter() - began_s:7.2f} s  {line}", end="")

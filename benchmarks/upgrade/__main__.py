@@ -7,6 +7,7 @@ Tasks that move after that are eosctl's to wait for, and are not taken off.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -27,7 +28,7 @@ GROUP, NAME, WORKERS, PATIENCE_S = "rolling", "roll", 3, 120
 
 
 def main() -> None:
-    """Starts a broker and three workers, and gives them another mode; by the last run tells where eosctl waits."""
+    """Start a broker and three workers, and give them another mode; tell by the last run where eosctl waits."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--connectors", type=int, default=WORKERS)
     parser.add_argument("--runs", type=int, default=1)
@@ -48,7 +49,7 @@ def main() -> None:
 
 
 def configure(url: str, number: int, state: Path) -> None:
-    """Creates a source with one task, and waits until it runs."""
+    """Create a source with one task, and wait until it runs."""
     name, file, text = f"c{number}", state / f"lines-{number}", "org.apache.kafka.connect.storage.StringConverter"
     file.write_text("line\n")
     config = {
@@ -66,7 +67,7 @@ def configure(url: str, number: int, state: Path) -> None:
 
 
 def roll(stack: Stack, state: Path, module: str, mode: Mode) -> None:
-    """Runs the upgrade, prints what it says with the seconds since its start, and the seconds beside the restarts."""
+    """Run the upgrade; print what it says with the seconds since its start, and the seconds beside the restarts."""
     topics = stack.state.topics[GROUP]
     where = ["-b", stack.bootstrap_servers, "-g", GROUP, "--config-topic", topics["config"]]
     driver = ["--driver", "sandbox", "--sandbox", NAME, "--yes"]
@@ -91,18 +92,18 @@ def roll(stack: Stack, state: Path, module: str, mode: Mode) -> None:
 
 
 def restart_s(url: str) -> float:
-    """Returns how long it takes from now until the worker has gone and is healthy again."""
+    """Return how long it takes from now until the worker has gone and is healthy again; NaN if it does not come."""
     began_s, gone = time.monotonic(), False
-    while True:
+    for _ in Deadline.after(PATIENCE_S).rounds(0.05):
         healthy = is_healthy(url)
         if gone and healthy:
             return time.monotonic() - began_s
         gone = gone or not healthy
-        time.sleep(0.05)
+    return math.nan
 
 
 def is_healthy(url: str) -> bool:
-    """Decides whether the worker says so."""
+    """Return whether the worker says so."""
     try:
         return RestConnectWorker(url, deadline=Deadline.after(PATIENCE_S)).health() == "healthy"
     except EosctlError:

@@ -48,6 +48,7 @@ from eosctl.migrate.spark.files import folds_of, write_file
 from eosctl.migrate.spark.parts import newer_folders, replaced
 from eosctl.migrate.spark.snapshots import (
     RecordCounts,
+    by_reason,
     fresh_folder,
     hosts_without,
     land_bins,
@@ -84,10 +85,8 @@ class MigrationJob(Struct, frozen=True):
         with self._stage("looking whether all executors share the snapshot folder"):
             apart = hosts_without(self.context, folder, tasks=2 * self.context.defaultParallelism)
         if apart:
-            why = min(apart.values())
-            hosts = ", ".join(host for host, each in apart.items() if each == why)
             raise UsageError(
-                f"{folder} {why} on {hosts}, where executors run; nothing was read",
+                f"{folder} {by_reason(apart)}, where executors run; nothing was read",
                 hint="--snapshot-dir names a folder that this machine and all executors share, say on NFS. They "
                 f"must run as user {os.geteuid()}, as eosctl does: the folders that it makes are their owner's alone.",
             )

@@ -10,6 +10,7 @@ Errors inside Spark take one line: stack traces of two languages never reach the
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -74,22 +75,27 @@ _WRAPPERS = ("org.apache.spark", "java.", "py4j.", "pyspark.", "io.fabric8.")
 _DEATHS = {
     "Python worker exited unexpectedly": "the Python process of a task died, killed or for want of memory",
     "ExecutorLostFailure": "an executor was lost, killed or for want of memory",
-    "SparkContext was shut down": "Spark gave up: its master is gone, or too many executors failed",
+    "SparkContext was shut down": "Spark was stopped: its JVM was told to end, its master is gone, or too many "
+    "executors failed",
 }
 """Spark's words for a process that died or gave up instead of failing: its exceptions explain nothing."""
-_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
+_STOPPED, _OF_KUBERNETES = "Spark context stopped while waiting for backend", "KubernetesClientException"
+_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)".*?\berror[=:] ?(\d+),? \(?([^()\n]+)')
 
 
 def start_error(error: BaseException, *, log_file: Path, log_start: int) -> EosctlError:
     """Return the error for a Spark that did not start, with the JVM's own words from the log after `log_start`.
 
-    pyspark only says that the JVM exited before it reported its port.
+    pyspark only says that the JVM exited before it reported its port, or that Spark stopped: for want of pods, say.
     """
-    output = ""
-    if "JAVA_GATEWAY_EXITED" in str(error):
+    output, text = "", str(error)
+    if "JAVA_GATEWAY_EXITED" in text or _STOPPED in text:
         with suppress(OSError), log_file.open("rb") as log:
             log.seek(log_start)
             output = log.read(_LOG_LIMIT).decode("utf-8", "replace")
+    if _STOPPED in text:
+        refused = [line for line in _EXCEPTION_LINE.findall(output) if _OF_KUBERNETES in line]
+        return spark_error(ValueError(refused[-1]) if refused else error, "starting Spark", log_file=log_file)
     lines = [line.strip() for line in output.splitlines() if line.strip() and not _OF_NO_USE.match(line)]
     telling = [line for line in lines if _TELLING.search(line)] or lines
     if not telling:
@@ -110,8 +116,8 @@ def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
     if ours := _OUR_ERROR.fullmatch(cause):
         kind = getattr(errors, ours[1], EosctlError)
         return kind, ours[2], _NEXT.get(kind, "")
-    if "KubernetesClientException" in cause:
-        refused = re.search(r"\bcode=40[13]\b", cause)
+    if _OF_KUBERNETES in cause:
+        refused = re.search(r"\b(?:code=|Received )40[13]\b", cause)
         return UnauthorizedError if refused else EosctlError, cause.partition(" Received status: ")[0], ""
     kafkas = _KAFKA_ERROR.search(cause)
     message = f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
@@ -123,8 +129,11 @@ def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
 
 
 def _cause(error: BaseException, text: str) -> str:
-    if missing := _NO_PROGRAM.search(text):
-        return f"executors have no program {missing[1]}; --conf spark.pyspark.python=PATH names their Python"
+    if failed := _NO_PROGRAM.search(text):
+        program, number, why = failed.groups()
+        if int(number) == errno.ENOENT:
+            return f"executors have no program {program}; --conf spark.pyspark.python=PATH names their Python"
+        return f"executors can't run {program}: {why}"
     lines: list[str] = _EXCEPTION_LINE.findall(text)
     ours = [line for line in lines if not line.startswith(_WRAPPERS)]
     deaths = [meaning for words, meaning in _DEATHS.items() if words in text]
@@ -236,17 +245,15 @@ def _started(conf: SparkConf, log: IO[bytes], log_file: Path) -> tuple[Any, Spar
     gateway, log_start = None, log.tell()
     _without_numpy()
     try:
-        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
-        return gateway, SparkContext(conf=conf, gateway=gateway)
-    except BaseException as exc:
-        told = None
-        if isinstance(exc, Py4JError | PySparkException | ValueError | OSError):
-            told = start_error(exc, log_file=log_file, log_start=log_start)  # the JVM has the words: it ends later
+        try:
+            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+            return gateway, SparkContext(conf=conf, gateway=gateway)
+        except (Py4JError, PySparkException, ValueError, OSError) as exc:
+            raise start_error(exc, log_file=log_file, log_start=log_start) from exc  # in words that the JVM still has
+    except BaseException:
         if gateway is not None:
             _end_jvm(gateway)
-        if told is None:
-            raise
-        raise told from exc
+        raise
 
 
 def _without_numpy() -> None:

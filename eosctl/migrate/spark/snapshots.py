@@ -17,7 +17,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeVar
@@ -157,6 +157,12 @@ def why_not_shared(file: Path, content: str) -> str:
     except OSError:
         found = None
     return "" if found == content else "is not the same folder"
+
+
+def by_reason(reasons: Mapping[str, str]) -> str:
+    """Return why hosts do not share a folder, each reason with all of its hosts, for people to read."""
+    hosts = {why: ", ".join(host for host, its in reasons.items() if its == why) for why in sorted(reasons.values())}
+    return " and ".join(f"{why} on {each}" for why, each in hosts.items())
 
 
 def land_bins(

@@ -62,6 +62,7 @@ failure: Lost task 2.3 in stage 0.0 (TID 9) (127.0.0.1 executor 1): java.io.IOEx
 "/opt/venv/bin/python3": error=2, No such file or directory
 Caused by: java.io.IOException: error=2, No such file or directory
 """
+NO_MEMORY = NO_PYTHON.replace("error=2, No such file or directory", "error=12, Cannot allocate memory")
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,7 @@ Caused by: java.io.IOException: error=2, No such file or directory
             "executors have no program /opt/venv/bin/python3; --conf spark.pyspark.python=PATH names their Python "
             "(task 2, tried 4 times)",
         ),
+        (NO_MEMORY, "executors can't run /opt/venv/bin/python3: Cannot allocate memory (task 2, tried 4 times)"),
         (
             NO_API_SERVER,
             "io.netty.channel.AbstractChannel$AnnotatedConnectException: Connection refused: /127.0.0.1:1",
@@ -80,7 +82,7 @@ Caused by: java.io.IOException: error=2, No such file or directory
         (KILLED, "the Python process of a task died, killed or for want of memory (task 1, tried 4 times)"),
         (
             "x\n: org.apache.spark.SparkException: Job 0 cancelled because SparkContext was shut down\n",
-            "Spark gave up: its master is gone, or too many executors failed",
+            "Spark was stopped: its JVM was told to end, its master is gone, or too many executors failed",
         ),
         (LOST, "an executor was lost, killed or for want of memory (task 0, tried 4 times)"),
         (
@@ -139,6 +141,8 @@ def test_rights_on_kubernetes() -> None:
     )
     assert type(error) is UnauthorizedError
     assert error.message.endswith("KubernetesClientException: Message: pods is forbidden: User.")
+    watched = "io.fabric8.kubernetes.client.KubernetesClientException: Received 403 on websocket. Message: Forbidden."
+    assert type(spark_error(ValueError(f"x\n: {watched}\n"), "starting Spark")) is UnauthorizedError
 
 
 def test_nobody_came() -> None:
@@ -187,6 +191,19 @@ def test_what_the_log_says_of_a_spark_that_did_not_start(tmp_path: Path, log: st
     told = start_error(error, log_file=path, log_start=len("before: an Error\n"))
     assert cause in told.message
     assert str(path) in str(told.hint)
+
+
+def test_pods_that_may_not_be_created(tmp_path: Path) -> None:
+    """Spark tries a few times and stops, and only its log says why: it was exit code 1, and no right was named."""
+    path, refused = tmp_path / "spark.log", "KubernetesClientException: Message: pods is forbidden: User"
+    status = "Received status: Status(apiVersion=v1, code=403, reason=Forbidden)."
+    path.write_text(f"WARN x\nio.fabric8.kubernetes.client.{refused}. {status}\n\tat x.Y\njava.lang.Exception: end\n")
+    stopped = ValueError("x\n: java.lang.IllegalStateException: Spark context stopped while waiting for backend\n")
+    error = start_error(stopped, log_file=path, log_start=0)
+    assert type(error) is UnauthorizedError
+    assert error.message == f"starting Spark failed in Spark: io.fabric8.kubernetes.client.{refused}."
+    path.write_text("")
+    assert "stopped while waiting for backend" in start_error(stopped, log_file=path, log_start=0).message
 
 
 @pytest.mark.spark

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from eosctl.migrate.spark.snapshots import hosts_without, why_not_shared
+from eosctl.migrate.spark.snapshots import by_reason, hosts_without, why_not_shared
 
 pytestmark = pytest.mark.spark
 
@@ -45,3 +45,9 @@ def test_executors_of_another_user(tmp_path: Path) -> None:
     """Spark's images run as user 185: eosctl said that the folder was another one."""
     told = why_not_shared(OfAnotherUser(tmp_path / "x"), "token")
     assert told == f"can't be read by user {os.geteuid()} (Permission denied)"
+
+
+def test_every_host_is_named_with_its_reason() -> None:
+    """Only the hosts of one of the reasons were named."""
+    reasons = {"a": "is not the same folder", "b": "can't be read by user 185 (x)", "c": "is not the same folder"}
+    assert by_reason(reasons) == "can't be read by user 185 (x) on b and is not the same folder on a, c"
