@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import statistics
+import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +20,7 @@ import click
 
 from benchmarks.pairs import Run, compare, installed_eosctl, run_once
 from benchmarks.stacks import own_folder, stack_in
+from benchmarks.txn_list import make_ids
 
 BARE = """
 import click, sys
@@ -30,7 +33,7 @@ for number in range(int(sys.argv.pop(1))):
 root()
 """
 LINES = ("", "doctor --", "offsets ", "fence --", "doctor --ignore ")
-OF_A_BROKER = ("fence bench", "txn describe bench")
+OF_A_BROKER, _IDS = ("fence bench", "txn describe bench"), 20
 
 
 def main() -> None:
@@ -48,6 +51,7 @@ def main() -> None:
             _complete(eosctl, line, {}, arguments.runs)
         if arguments.broker:
             with stack_in(directory) as stack:
+                make_ids(stack, directory, _IDS)
                 for line in OF_A_BROKER:
                     _complete(eosctl, line, {"EOSCTL_BOOTSTRAP_SERVER": stack.bootstrap_servers}, arguments.runs)
 
@@ -71,14 +75,17 @@ def _complete(eosctl: str, line: str, environ: Mapping[str, str], runs: int) -> 
     """Complete the last word of a line as the bash script does, and print the seconds; nothing is kept from a run."""
     words = f"eosctl {line}"
     shell = {"_EOSCTL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
-    found = list[Run]()
+    found, offered = list[Run](), 0
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as cache:
             given = {**shell, **environ, "XDG_CACHE_HOME": cache}
             found.append(run_once(["env", *(f"{name}={value}" for name, value in given.items()), eosctl]))
+            if not offered:  # with an error nothing is offered, and that is quick
+                done = subprocess.run([eosctl], env={**os.environ, **given}, capture_output=True, text=True, check=True)
+                offered = len(done.stdout.splitlines())
     walls, cpu_s = [each.wall_s for each in found], statistics.median(each.cpu_s for each in found)
     times = f"wall {min(walls):.3f} / {statistics.median(walls):.3f} s (min / median), CPU {cpu_s:.3f} s"
-    print(f"{f'{words}<Tab>':28} {times}")
+    print(f"{f'{words}<Tab>':28} {times}, {offered} offered")
 
 
 if __name__ == "__main__":
