@@ -16,12 +16,11 @@ from eosctl.deadline import Deadline
 from eosctl.errors import UsageError
 from eosctl.kafka.native.connection import Connection
 from eosctl.kafka.native.sasl import is_spoken_natively, no_native_login
-from eosctl.kafka.topics.stream import Address, Leader, Stream
+from eosctl.kafka.topics.stream import Address, Stream
 
 if TYPE_CHECKING:
     import ssl
 
-    from eosctl.core.records import Place
     from eosctl.kafka.oauth import TokenSource
     from eosctl.wire.api import BrokerVersions
 
@@ -44,8 +43,6 @@ class Connections:
         self._lock = threading.Lock()
         self._idle: defaultdict[Address, list[Connection]] = defaultdict(list)
         self._versions: dict[Address, BrokerVersions] = {}
-        self.leaders: dict[Place, Leader] = {}
-        """Who led each partition at the last look: a guess, to be confirmed together with what they are asked."""
 
     def has_idle(self, address: Address) -> bool:
         """Return whether there is an idle connection to `address`."""

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from eosctl.core.clients.settings import ClientSettings, Secret
-from eosctl.core.records import Bounds, KnownBounds, OutRecord, Place, Record
+from eosctl.core.records import Bounds, KnownBounds, OutRecord, Record
 from eosctl.deadline import Deadline, Event
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import BrokerError, DeadlineError, UnauthorizedError, UnreachableError
 from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.meter import OffsetMeter
 from eosctl.kafka.topics.native_topics import NativeTopics
-from eosctl.kafka.topics.stream import Leader
 from eosctl.wire import error_codes as codes
 from eosctl.wire.api import decode_response, encode_response
 from eosctl.wire.log.fetch_messages import FETCH
@@ -147,35 +146,7 @@ def test_what_was_read_before_a_compressed_batch_is_not_in_the_rest() -> None:
     assert [each.done for each in world.events] == [4]
 
 
-class WhileOthersLearn(list[str]):
-    """Names of topics; between two looks at them, another thread learns of one more leader."""
-
-    def __init__(self, names: list[str], leaders: dict[Place, Leader]) -> None:
-        super().__init__(names)
-        self._leaders = leaders
-
-    def __contains__(self, name: object) -> bool:
-        self._leaders["other", len(self._leaders)] = next(iter(self._leaders.values()))
-        return super().__contains__(name)
-
-
-def test_leaders_may_be_learnt_while_they_are_looked_through() -> None:
-    """The exporter's threads share them: a source failed now and then with an unexpected RuntimeError."""
-    world = World()
-    world.topics.bounds_of(["t"])
-    assert world.topics.bounds_of(WhileOthersLearn(["t"], world.connections.leaders)) == {"t": EMPTY}
-
-
-def test_bounds_are_asked_with_the_metadata_of_a_broker_that_led_all_partitions() -> None:
-    world = World()
-    world.topics.bounds_of(["t"])
-    before = len(world.cluster.seen)
-    world.cluster.state.append(OutRecord("t", b"k", b"v"), 1, (7, 0), transactional=False)
-    assert world.topics.bounds_of(["t"]) == {"t": (EMPTY[0], Bounds(1, 0, 1, 1))}
-    assert [seen.api for seen in world.cluster.seen[before:]] == ["Metadata", *["ListOffsets"] * 3]
-
-
-def test_a_guess_that_is_wrong_is_no_answer() -> None:
+def test_bounds_are_those_of_the_leaders_of_now() -> None:
     """The leader died, or other partitions are wanted than those that were led."""
     world = World(brokers=2)
     world.cluster.state.add_topic("u")

@@ -112,22 +112,10 @@ def _ask(
     The end is requested before the LSO, and the LSO is cut to it: a transaction that begins in between lies behind the
     end, and must not look like one that blocks.
     """
-    requests = bounds_requests(leaders, times_ms)
-    answers = cluster.use(address, lambda connection: connection.pipeline(LIST_OFFSETS, requests))
-    return bounds_in(answers, leaders)
-
-
-def bounds_requests(leaders: Mapping[Place, Leader], times_ms: Sequence[int] = ()) -> list[ListOffsetsRequest]:
-    """Return the requests for the bounds of partitions, in the order in which their leader has to take them."""
     asked = [(EARLIEST, Isolation.UNCOMMITTED), (LATEST, Isolation.UNCOMMITTED), (LATEST, Isolation.COMMITTED)]
     asked += [(time_ms, Isolation.UNCOMMITTED) for time_ms in times_ms]
-    return [_request(leaders, timestamp, isolation) for timestamp, isolation in asked]
-
-
-def bounds_in(
-    answers: Sequence[ListOffsetsResponse], leaders: Mapping[Place, Leader]
-) -> dict[Place, LogBounds | KafkaFault]:
-    """Return the bounds of partitions in the answers to `bounds_requests`."""
+    requests = [_request(leaders, timestamp, isolation) for timestamp, isolation in asked]
+    answers = cluster.use(address, lambda connection: connection.pipeline(LIST_OFFSETS, requests))
     found = [_by_place(answer) for answer in answers]
     return {place: _bounds([each.get(place) for each in found], leader) for place, leader in leaders.items()}
 

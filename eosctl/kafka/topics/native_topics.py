@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -22,14 +20,13 @@ from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import OffsetRange, ProgressMeter
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.kafka.access import Access
-from eosctl.kafka.batches.fetching import MOVING, FetchPass, LogBounds, bounds_at, bounds_in, bounds_requests
+from eosctl.kafka.batches.fetching import MOVING, FetchPass, LogBounds, bounds_at
 from eosctl.kafka.batches.source import PartitionReading, pass_sound
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import LEADER_PATIENCE_S
-from eosctl.kafka.native.connection import Connection
 from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.partition_leaders import leaders_in
-from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address, Leader
+from eosctl.kafka.topics.stream import Address, Leader
 from eosctl.wire.api import AnyApi
 from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResponse, TopicMetadata, TopicQuery
 from eosctl.wire.config_messages import (
@@ -53,7 +50,7 @@ from eosctl.wire.error_codes import (
     error_name,
 )
 from eosctl.wire.log.batches import OldFormatError
-from eosctl.wire.log.fetch_messages import LIST_OFFSETS, Isolation, PartitionData
+from eosctl.wire.log.fetch_messages import Isolation, PartitionData
 from eosctl.wire.log.records import CompressedError, Part, visible_records
 
 _POLL_S = 0.1
@@ -69,7 +66,7 @@ class NativeTopics:
     def __init__(self, settings: ClientSettings, *, deadline: Deadline, connections: Connections) -> None:
         self._settings, self._deadline = settings, deadline
         self._cluster = Cluster(settings, deadline=deadline, connections=connections)
-        self._leaders = connections.leaders
+        self._leaders: dict[Place, Leader] = {}
 
     def close(self) -> None:
         """Give the connections back to the command."""
@@ -95,7 +92,7 @@ class NativeTopics:
             asked.append((DESCRIBE_CONFIGS, DescribeConfigsRequest(queries)))
         metadata, *more = self._cluster.use_any(lambda connection: connection.call_together(asked))
         existing = self._existing(metadata)
-        self._learn(metadata)
+        self._cluster.learn(metadata)
         settings = {item.resource_name: item for answer in more for item in answer.results}
         brokers = {broker.node_id for broker in metadata.brokers}
         return {
@@ -103,13 +100,6 @@ class NativeTopics:
             for name in names
             if name in existing
         }
-
-    def _learn(self, metadata: MetadataResponse) -> None:
-        """Remember the brokers, and who leads partitions, as a guess for the next question."""
-        self._cluster.learn(metadata)
-        places = [(topic.name or "", part.partition_index) for topic in metadata.topics for part in topic.partitions]
-        found = leaders_in(metadata, places)
-        self._leaders.update((place, each) for place, each in found.items() if isinstance(each, Leader))
 
     def _config(self, topic: str, answer: DescribedResource | None) -> dict[str, str]:
         if answer is None or answer.error_code == TOPIC_AUTHORIZATION_FAILED:
@@ -249,29 +239,9 @@ class NativeTopics:
     def _ask_bounds(
         self, topics: Collection[str], counted: Mapping[str, int], *, partly: bool
     ) -> Mapping[Place, LogBounds | KafkaFault]:
-        """Return the bounds of every partition, or the fault.
-
-        Where one broker led them all before, it is asked for metadata and bounds at once: the bounds count if it still
-        leads the same partitions, and these are all there are.
-        """
-        known = self._leaders.copy()  # other threads learn meanwhile
-        guess = {place: leader for place, leader in known.items() if place[0] in topics}
-        addresses = {leader.address for leader in guess.values()}
-        if len(addresses) == 1 and {topic for topic, _number in guess} == set(topics):
-            about: tuple[AnyApi, object] = METADATA, _about(list(dict.fromkeys(topics)))
-            asked = [about, *((LIST_OFFSETS, each) for each in bounds_requests(guess))]
-            with (
-                suppress(UnreachableError, DeadlineError),
-                self._cluster.within(self._cluster.deadline().half(at_most_s=CONNECT_TIMEOUT_S)),
-            ):
-                metadata, *answers = self._cluster.use(
-                    addresses.pop(), partial(Connection.call_together, requests=asked)
-                )
-                self._learn(metadata)
-                if leaders_in(metadata, self._places(metadata, topics, counted, partly=partly)) == guess:
-                    return bounds_in(answers, guess)
+        """Return the bounds of every partition, or the fault."""
         metadata = self._cluster.metadata(dict.fromkeys(topics))
-        self._learn(metadata)
+        self._cluster.learn(metadata)
         return bounds_at(self._cluster, leaders_in(metadata, self._places(metadata, topics, counted, partly=partly)))
 
     def _places(
