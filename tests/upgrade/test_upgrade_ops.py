@@ -161,7 +161,7 @@ def test_a_transaction_that_ends_while_we_look_is_none() -> None:
     world.topics.open_transaction("connect-offsets", 1)
 
     def ends(call: Call) -> None:
-        if "connect-offsets" in call.what[0]:
+        if call.what == (("connect-configs", "connect-offsets"),):
             looks.append(call)
             if len(looks) == 1:
                 world.topics.close_transaction("connect-offsets", 1)
