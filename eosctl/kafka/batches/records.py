@@ -10,17 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec.structs import replace
-
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.records import Place, UnseenReason
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.batches import BatchDecoder, Piece
 from eosctl.engine.reading.heads import Batches, batches_in
 from eosctl.engine.reading.ranges import OffsetRange
-from eosctl.errors import BrokerError
 from eosctl.kafka.batches.fetching import FetchPass
-from eosctl.kafka.batches.source import PartitionReading, pass_sound
+from eosctl.kafka.batches.source import PartitionReading, RangePositions, pass_sound
 from eosctl.kafka.cluster import Cluster
 from eosctl.wire.log.fetch_messages import Isolation, PartitionData
 
@@ -60,18 +56,17 @@ class RecordReading:
 
     def rest(self) -> list[OffsetRange]:
         """Return the parts of the ranges that are not read yet."""
-        positions = self._taken.positions
-        return [replace(one, begin=min(positions[one.topic, one.partition], one.end)) for one in self._ranges]
+        return self._taken.rest()
 
     def __iter__(self) -> Iterator[Piece]:
         return iter(self._pieces)
 
 
-class _Records:
+class _Records(RangePositions):
     """Makes pieces of responses."""
 
     def __init__(self, ranges: Sequence[OffsetRange]) -> None:
-        self.positions = {(one.topic, one.partition): one.begin for one in ranges}
+        super().__init__(ranges)
         self._number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
 
     def take(self, reading: PartitionReading, part: PartitionData) -> Batches | None:
@@ -93,17 +88,3 @@ class _Records:
                 yield from decoder.add(self._number_of[reading.place], batches, first=first, stop=reading.stop)
         yield from decoder.pieces()
         self.positions.update((reading.place, reading.position) for reading, _batches in chunks)
-
-    def finish(self, place: Place, stop: int) -> None:
-        """Set the position to the partition's end."""
-        self.positions[place] = stop
-
-    def skip(self, place: Place, to: int, reason: UnseenReason, detail: str = "") -> None:
-        """Raise BrokerError if offsets would be skipped: one of them could be the newest of a key."""
-        if self.positions[place] >= to:
-            return
-        topic, partition = place
-        why = detail or f"offsets {self.positions[place]} to {to - 1} are {reason.value}"
-        raise BrokerError(
-            f"topic {topic} changed while it was read: partition {partition}: {why}", hint="Run the command again."
-        )

@@ -16,11 +16,14 @@ from operator import itemgetter
 from uuid import UUID
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.java.properties import whole_number
 from eosctl.core.records import OLD_FORMAT, Batch, Place, ScanPlan, Unseen, UnseenReason
 from eosctl.deadline import Clock
+from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.errors import BrokerError
 from eosctl.kafka.native.connection import Connection, Pending
 from eosctl.kafka.topics.stream import Leader
 from eosctl.wire.frames import FrameMemory
@@ -196,6 +199,33 @@ def _count_sound(lasts: Sequence[int], *, end: int) -> int:
         if last >= end or last > min(lasts[row + 1 : row + 2], default=last):
             return row
     return len(lasts)
+
+
+class RangePositions:
+    """How far each range is read; nothing of a range may be skipped."""
+
+    def __init__(self, ranges: Sequence[OffsetRange]) -> None:
+        self._ranges = ranges
+        self.positions = {(one.topic, one.partition): one.begin for one in ranges}
+
+    def rest(self) -> list[OffsetRange]:
+        """Return the parts of the ranges that are not read yet."""
+        positions = self.positions
+        return [replace(one, begin=min(positions[one.topic, one.partition], one.end)) for one in self._ranges]
+
+    def finish(self, place: Place, stop: int) -> None:
+        """Set the position to the partition's end."""
+        self.positions[place] = stop
+
+    def skip(self, place: Place, to: int, reason: UnseenReason, detail: str = "") -> None:
+        """Raise BrokerError if offsets would be skipped: one of them could be the newest of a key."""
+        if self.positions[place] >= to:
+            return
+        topic, partition = place
+        why = detail or f"offsets {self.positions[place]} to {to - 1} are {reason.value}"
+        raise BrokerError(
+            f"topic {topic} changed while it was read: partition {partition}: {why}", hint="Run the command again."
+        )
 
 
 class SeenBatches:

@@ -11,17 +11,15 @@ from __future__ import annotations
 import base64
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.records import Bounds, KnownBounds, Place, Placement, Record, TopicDescription, UnseenReason
+from eosctl.core.records import Bounds, KnownBounds, Place, Placement, Record, TopicDescription
 from eosctl.core.transactions import KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import OffsetRange, ProgressMeter
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.kafka.access import Access
 from eosctl.kafka.batches.fetching import MOVING, FetchPass, LogBounds, bounds_at
-from eosctl.kafka.batches.source import PartitionReading, pass_sound
+from eosctl.kafka.batches.source import PartitionReading, RangePositions, pass_sound
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import LEADER_PATIENCE_S
 from eosctl.kafka.session import Connections
@@ -335,15 +333,11 @@ class RowReading:
 
     def rest(self) -> list[OffsetRange]:
         """Return the parts of the ranges whose records were not yielded yet."""
-        positions = self._taken.positions
-        return [replace(one, begin=min(positions[one.topic, one.partition], one.end)) for one in self._ranges]
+        return self._taken.rest()
 
 
-class _Rows:
+class _Rows(RangePositions):
     """Makes records of responses."""
-
-    def __init__(self, ranges: Sequence[OffsetRange]) -> None:
-        self.positions = {(one.topic, one.partition): one.begin for one in ranges}
 
     def take(self, reading: PartitionReading, part: PartitionData) -> Sequence[Part]:
         """Return the batches with the records that a consumer sees; raises the errors of `visible_records`."""
@@ -368,20 +362,6 @@ class _Rows:
             if records:
                 yield records
             self.positions[reading.place] = reading.position
-
-    def finish(self, place: Place, stop: int) -> None:
-        """Set the position to the partition's end."""
-        self.positions[place] = stop
-
-    def skip(self, place: Place, to: int, reason: UnseenReason, detail: str = "") -> None:
-        """Raise BrokerError if offsets would be skipped: one of them could be the newest of a key."""
-        if self.positions[place] >= to:
-            return
-        topic, partition = place
-        why = detail or f"offsets {self.positions[place]} to {to - 1} are {reason.value}"
-        raise BrokerError(
-            f"topic {topic} changed while it was read: partition {partition}: {why}", hint="Run the command again."
-        )
 
 
 def _inside(records: Iterable[Record], first: int, stop: int) -> list[Record]:
