@@ -8,16 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
-from eosctl.core.transactions import Coordinator
+from eosctl.core.transactions import Coordinator, RawGroup
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import DeadlineError
+from eosctl.fence.gather import FenceRequest
+from eosctl.fence.plan import apply_fence, plan_fence
 from eosctl.kafka.session import KafkaSession
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+from eosctl.target import Target
+from eosctl.wire import error_codes as codes
 from tests.command_lines import LINES, Line, count_connects, prepare, run_line
 from tests.conftest import Invoke
 from tests.fakes.broker import FakeCluster
+from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.canaries import canary_world
 from tests.fakes.faults import Call
 
@@ -103,6 +109,10 @@ class Asked:
             self.settings, deadline=Deadline.after(timeout_s, Clock()), connections=connections
         )
 
+    def apis(self) -> list[str]:
+        """What was asked, but for the metadata that came along."""
+        return [seen.api for seen in self.cluster.seen if seen.api != "Metadata"]
+
     def fence(self, known: Mapping[TransactionalId, Coordinator]) -> int:
         with self.admin() as admin:
             [answer] = admin.fence(list(known), transaction_timeout_ms=1000, coordinators=known)
@@ -120,6 +130,31 @@ def test_connections_that_brokers_ended_meanwhile_are_not_used(asked: Asked) -> 
     time.sleep(0.05)
     assert asked.fence({wanted: coordinator}) == 1
     assert asked.cluster.accepted.total() == 2
+
+
+def test_a_fence_waits_for_no_answer_that_could_have_come_with_another(asked: Asked, tmp_path: Path) -> None:
+    """It waited 14 times: for metadata alone, and for the coordinator of a group that had just answered."""
+    asked.cluster.state.transactions["a-bench-0"] = FakeTransaction(1, 4)
+    app = App(Target(asked.settings), Deadline.after(30, Clock()), tmp_path, kafka=asked.session)
+    plan = plan_fence(app, FenceRequest((TransactionalId("a-bench-0"),)))
+    looks = ["FindCoordinator", "DescribeTransactions", "ListGroups", "FindCoordinator", "DescribeGroups"]
+    assert asked.apis() == ["ApiVersions", *looks]
+    assert asked.cluster.rounds.total() == 6
+    asked.cluster.seen.clear()
+    apply_fence(app, plan)
+    assert asked.apis() == ["ListGroups", "DescribeGroups", "InitProducerId"], "the guard looks again"
+    assert asked.cluster.rounds.total() == 9
+
+
+def test_a_group_whose_coordinator_has_moved_is_found(asked: Asked) -> None:
+    asked.cluster.state.groups["g"] = RawGroup("g", "Empty", "connect", "", ())
+    with asked.admin() as admin:
+        assert [admin.describe_group("g").state for _ in range(2)] == ["Empty"] * 2
+        assert asked.apis() == ["ApiVersions", "FindCoordinator", "DescribeGroups", "DescribeGroups"]
+        asked.cluster.seen.clear()
+        asked.cluster.fail_next("DescribeGroups", codes.NOT_COORDINATOR)
+        assert admin.describe_group("g").state == "Empty"
+    assert asked.apis() == ["DescribeGroups", "FindCoordinator", "DescribeGroups"]
 
 
 def test_each_question_has_its_own_deadline(asked: Asked) -> None:

@@ -37,7 +37,8 @@ class Liveness(Struct, frozen=True):
     """The ids that running tasks hold, and the ids of tasks of which it is unknown whether they run.
 
     `problems` are further problems; `connectors` are the known ones of the group that was named, and `group` is that
-    group, if it was asked. `groups` are the visible Connect groups; None: unknown.
+    group, if it was asked. `groups` are the visible Connect groups; None: unknown. `cluster_id` is empty where nobody
+    was asked for them.
     """
 
     by_id: Mapping[TransactionalId, LiveTask] = {}
@@ -46,6 +47,7 @@ class Liveness(Struct, frozen=True):
     connectors: frozenset[str] = frozenset()
     group: ConnectGroup | None = None
     groups: frozenset[str] | None = None
+    cluster_id: str = ""
 
 
 def _groups_unknown(error: EosctlError) -> Problem:
@@ -61,7 +63,7 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId
         why = f"nobody was asked because of {Waiver.LIVE} and {Waiver.UNKNOWN_LIVENESS}"
         return Liveness(problems=(liveness_unknown(why),))
     app = _with_part_of_the_time(app, request)
-    groups, error = list_connect_groups(app)
+    groups, cluster_id, error = list_connect_groups(app)
     doubt = None if error is None else _groups_unknown(error)
     by_id: dict[TransactionalId, LiveTask] = {}
     unknown = {} if doubt is None else {each: doubt for each in ids if may_be_task(each)}
@@ -91,7 +93,7 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId
     unknown = {each: problem for each, problem in unknown.items() if each not in by_id}
     nobody = app.target.group_id is None and not groups and any(may_be_task(each) for each in ids)
     problems = tuple(dict.fromkeys(unknown.values())) or ((_NO_GROUP,) if nobody else ())
-    return Liveness(by_id, unknown, problems, connectors, group, groups)
+    return Liveness(by_id, unknown, problems, connectors, group, groups, cluster_id)
 
 
 def _of_hidden_groups(

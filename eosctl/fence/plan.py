@@ -220,7 +220,8 @@ def _describe(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -
     """Return the cluster id and each id's state; both stay unknown where only librdkafka can authenticate."""
     try:
         with app.transactions() as admin:
-            return admin.cluster_id(), admin.describe_transactions(ids)
+            described = admin.describe_transactions(ids)
+            return admin.cluster_id(), described  # which has come with the coordinators
     except NoTransactionsError:
         raise
     except UnsupportedError as error:
@@ -316,14 +317,16 @@ def _recheck(app: App, plan: FencePlan) -> None:
     States and epochs may have moved: they do with every transaction, and fencing is right all the same, unless Flink
     may have prepared a transaction meanwhile.
     """
+    _check_route(app, plan.request)
+    liveness = find_liveness(app, plan.request, plan.wanted())
     if plan.cluster_id:
         with plan.where(app).transactions() as admin:
-            if admin.cluster_id() != plan.cluster_id:
+            here = liveness.cluster_id if plan.gathered.at is None else ""
+            if (here or admin.cluster_id()) != plan.cluster_id:
                 raise StalePlanError(f"the plan was made for cluster {plan.cluster_id}, this is another one")
             if not plan.request.discard_prepared:
                 _recheck_prepared(plan, admin)
-    _check_route(app, plan.request)
-    _recheck_liveness(app, plan)
+    _recheck_liveness(plan, liveness)
     recorded = plan.gathered.task_count_record
     if recorded is not None and plan.request.connector is not None:
         count = recorded_count(recorded_connectors(app), plan.request.connector)
@@ -334,10 +337,9 @@ def _recheck(app: App, plan: FencePlan) -> None:
             )
 
 
-def _recheck_liveness(app: App, plan: FencePlan) -> None:
+def _recheck_liveness(plan: FencePlan, liveness: Liveness) -> None:
     """Check again what the flags do not waive."""
     request = plan.request
-    liveness = find_liveness(app, request, plan.wanted())
     if not request.unknown_liveness:
         refuse_unknown(plan.items, liveness.unknown)
     started = [] if request.live else newly_live(plan.items, liveness.by_id)

@@ -23,11 +23,12 @@ def with_existing_groups(app: App, error: NotFoundError) -> NotFoundError:
     return NotFoundError(error.message, hint=f"{existing} {error.hint or ''}".rstrip())
 
 
-def list_connect_groups(app: App) -> tuple[frozenset[str] | None, EosctlError | None]:
-    """Return the Connect groups of this Kafka cluster that one may see, or why that is unknown."""
+def list_connect_groups(app: App) -> tuple[frozenset[str] | None, str, EosctlError | None]:
+    """Return the Connect groups of this Kafka cluster that one may see, and its id; or why they are unknown."""
     try:
         with app.transactions() as admin:
             listed = admin.list_groups()
+            cluster_id = admin.cluster_id()  # which has come with the groups
     except EosctlError as error:
-        return None, error
-    return frozenset(group_id for group_id, kind in listed.items() if kind == PROTOCOL_TYPE), None
+        return None, "", error
+    return frozenset(group_id for group_id, kind in listed.items() if kind == PROTOCOL_TYPE), cluster_id, None

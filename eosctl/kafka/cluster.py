@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -14,12 +14,13 @@ from eosctl.errors import DeadlineError, EosctlError, ProtocolError, Unreachable
 from eosctl.kafka.native.connection import Connection
 from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, parse_address
-from eosctl.wire.api import AnyApi, Api
-from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResponse, TopicQuery
+from eosctl.wire.api import Api
+from eosctl.wire.cluster_messages import METADATA, Broker, MetadataRequest, MetadataResponse, TopicQuery
 
 Q = TypeVar("Q")
 S = TypeVar("S")
 T = TypeVar("T")
+_BROKERS = MetadataRequest((), allow_auto_topic_creation=False)
 
 
 class Cluster:
@@ -33,6 +34,7 @@ class Cluster:
         self._settings = settings
         self._deadline = deadline
         self._connections = connections or Connections(settings)
+        self.group_coordinators = self._connections.group_coordinators
         self._is_owner = connections is None
         self._bootstrap = [parse_address(server) for server in settings.bootstrap_servers]
         self._brokers: dict[int, Address] = {}
@@ -87,6 +89,17 @@ class Cluster:
         self.learn(answer)
         return answer
 
+    def brokers_with(self, api: Api[Q, S], request: Q) -> tuple[Sequence[Broker], Address, S]:
+        """Return the brokers, the address of the one that was asked, and its response to the request."""
+
+        def look(connection: Connection) -> tuple[Address, MetadataResponse, S]:
+            metadata, answer = connection.call_together([(METADATA, _BROKERS), (api, request)])
+            return connection.stream.address, metadata, answer
+
+        address, metadata, answer = self.use_any(look)
+        self.learn(metadata)
+        return metadata.brokers, address, answer
+
     def learn(self, metadata: MetadataResponse) -> None:
         """Remember the brokers and the cluster id of an answer."""
         with self._lock:
@@ -106,10 +119,13 @@ class Cluster:
 
     def ask_with_cluster_id(self, address: Address, api: Api[Q, S], request: Q) -> S:
         """Send one request that may be repeated to one broker; its cluster id, if not known, comes along."""
+        return self.use(address, lambda connection: self.call_with_cluster_id(connection, api, request))
+
+    def call_with_cluster_id(self, connection: Connection, api: Api[Q, S], request: Q) -> S:
+        """Send one request on a connection; the cluster id, if not known, comes along."""
         if self._cluster_id is not None:
-            return self.ask(address, api, request)
-        about: tuple[AnyApi, object] = METADATA, MetadataRequest((), allow_auto_topic_creation=False)
-        answer, metadata = self.use(address, lambda connection: connection.call_together([(api, request), about]))
+            return connection.call(api, request)
+        metadata, answer = connection.call_together([(METADATA, _BROKERS), (api, request)])
         self.learn(metadata)
         found: S = answer
         return found

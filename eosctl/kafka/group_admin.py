@@ -6,13 +6,14 @@ librdkafka has no requests about transactions; they raise UnsupportedError as th
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaException
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.transactions import KafkaFault, RawGroup, RawGroupMember
+from eosctl.core.ids import TransactionalId
+from eosctl.core.transactions import KafkaFault, RawGroup, RawGroupMember, TransactionDescription
 from eosctl.deadline import Deadline, OnEvent, ignore_events
 from eosctl.errors import UnauthorizedError
 from eosctl.kafka.access import Access
@@ -36,6 +37,13 @@ class LibrdkafkaGroupAdmin(NativeTransactionAdmin):
     def cluster_id(self) -> str:
         """Return the Kafka cluster id."""
         return self._connection.cluster_id()
+
+    def describe_transactions(
+        self, transactional_ids: Sequence[TransactionalId]
+    ) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
+        """Raise UnsupportedError; or the error of the login, where librdkafka can't log in either."""
+        self.cluster_id()
+        return super().describe_transactions(transactional_ids)
 
     def describe_group(self, group_id: str) -> RawGroup:
         """Describe a group, with member metadata and assignment as bytes; a group that does not exist is Dead."""

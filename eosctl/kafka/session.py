@@ -21,6 +21,7 @@ from eosctl.kafka.topics.stream import Address, Stream
 if TYPE_CHECKING:
     import ssl
 
+    from eosctl.core.transactions import Coordinator
     from eosctl.kafka.oauth import TokenSource
     from eosctl.wire.api import BrokerVersions
 
@@ -32,6 +33,7 @@ _PROTOCOLS = _ENCRYPTED | {"PLAINTEXT", "SASL_PLAINTEXT"}
 class Connections:
     """Connections to one cluster, safe for several threads; `open_stream` opens the stream of a new one.
 
+    `group_coordinators` are those that have answered, by group; each may have changed since, and says so when asked.
     Raises UsageError for an unknown security.protocol.
     """
 
@@ -43,6 +45,7 @@ class Connections:
         self._lock = threading.Lock()
         self._idle: defaultdict[Address, list[Connection]] = defaultdict(list)
         self._versions: dict[Address, BrokerVersions] = {}
+        self.group_coordinators: dict[str, Coordinator] = {}
 
     def has_idle(self, address: Address) -> bool:
         """Return whether there is an idle connection to `address`."""

@@ -153,8 +153,8 @@ def describe_transactions(app: App, ids: Sequence[TransactionalId]) -> Report:
     if "" in wanted:
         raise UsageError("an empty transactional id is nobody's")
     with app.transactions() as admin:
-        cluster_id = admin.cluster_id()
         described = admin.describe_transactions(wanted)
+        cluster_id = admin.cluster_id()  # which has come with the coordinators
     owners = owners_of_ids(app, wanted)
     found, faults = _split(wanted, described, lambda name, state: _description_row(app, state, owners[name]))
     problems = [id_problem(app, name, fault, "describe") for name, fault in faults.items()]

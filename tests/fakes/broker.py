@@ -114,6 +114,7 @@ class _Broker:
                 data = connection.recv(1 << 16)
                 if not data:
                     return
+                self.cluster.rounds[self.node] += 1
                 frames.feed(data)
             header = decode_request_header(frame, APIS)
             if not logged_in and header.api_key not in _BEFORE_LOGIN:
@@ -152,7 +153,8 @@ class FakeCluster:
     and its methods are those that `calls` knows. `left_out` are keys of APIs that a node does not offer, `unaware` are
     topics that it has not heard of yet. Metadata leaves `unnamed` nodes out; `frozen` ones take connections and answer
     nothing. A login lasts `session_lifetime_ms` by `now_s`, 0 for ever; `cut_off` counts the connections that were
-    closed at a request behind that. `accepted` counts connections by node. The next fetch is answered with nothing but
+    closed at a request behind that. `accepted` counts connections by node, and `rounds` how often something came over
+    them: requests that are sent together come at once. The next fetch is answered with nothing but
     `throttle_ms`, if that is not 0.
     """
 
@@ -182,6 +184,7 @@ class FakeCluster:
         self.now_s: Callable[[], float] = time.monotonic
         self.cut_off = 0
         self.accepted: collections.Counter[int] = collections.Counter()
+        self.rounds: collections.Counter[int] = collections.Counter()
         self.throttle_ms = 0
         self._gone: set[int] = set()
         self.seen: list[Seen] = []

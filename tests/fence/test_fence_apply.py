@@ -114,8 +114,10 @@ def test_another_cluster_or_another_record_makes_the_plan_stale(stage: Stage) ->
     stage.configs(created("c", 1, record=1))
     app = stage.app()
     plan = plan_fence(app, FenceRequest(connector="c"))
-    with pytest.raises(StalePlanError, match="this is another one"):
-        apply_fence(app, replace(plan, cluster_id="was-another"))
+    waived = plan_fence(app, FenceRequest(connector="c", live=True, unknown_liveness=True))  # no group is asked for
+    for each in (plan, waived):
+        with pytest.raises(StalePlanError, match="this is another one"):
+            apply_fence(app, replace(each, cluster_id="was-another"))
     stage.configs(created("c", 1, record=2))
     with pytest.raises(StalePlanError, match="was 1 in the plan and is 2 now") as caught:
         apply_fence(app, plan)

@@ -73,7 +73,7 @@ def find_coordinators(cluster: Cluster, keys: Sequence[K], key_type: KeyType) ->
     fit = [key for key in keys if key not in answers]
     for start in range(0, len(fit), BATCH):
         batch = fit[start : start + BATCH]
-        found = cluster.use_any(lambda connection, batch=batch: _ask(connection, batch, key_type))  # type: ignore[misc]
+        found = cluster.use_any(lambda connection, batch=batch: _ask(cluster, connection, batch, key_type))  # type: ignore[misc]
         answers.update(_by_key(found))
         left_out = (key for key in batch if key not in answers)
         answers.update(dict.fromkeys(left_out, fault(INVALID_REQUEST, "the broker's answer leaves this key out")))
@@ -91,10 +91,10 @@ def unfit_key(key: str) -> KafkaFault | None:
     return None
 
 
-def _ask(connection: Connection, keys: Sequence[str], key_type: KeyType) -> list[FoundCoordinator]:
+def _ask(cluster: Cluster, connection: Connection, keys: Sequence[str], key_type: KeyType) -> list[FoundCoordinator]:
     if connection.version_of(FIND_COORDINATOR) >= FIND_COORDINATOR_BATCHED_FROM:
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=tuple(keys))
-        return list(connection.call(FIND_COORDINATOR, request).coordinators)
+        return list(cluster.call_with_cluster_id(connection, FIND_COORDINATOR, request).coordinators)
     answers = connection.pipeline(FIND_COORDINATOR, [FindCoordinatorRequest(key, key_type) for key in keys])
     return [
         FoundCoordinator(key, answer.node_id, answer.host, answer.port, answer.error_code, answer.error_message)

@@ -278,17 +278,25 @@ class NativeTransactionAdmin:
             answer = self._cluster.ask_with_cluster_id(address, DESCRIBE_GROUPS, request)
             return {item.group_id: group_of(item) for item in answer.groups}
 
-        return ask_each_broker(
-            self._cluster, _addresses(find_coordinators(self._cluster, pending, KeyType.GROUP)), describe
-        )
+        known = self._cluster.group_coordinators
+        found: dict[str, Coordinator | KafkaFault] = {each: known.pop(each) for each in pending if each in known}
+        lost = [each for each in pending if each not in found]
+        found |= find_coordinators(self._cluster, lost, KeyType.GROUP)
+        answers = ask_each_broker(self._cluster, _addresses(found), describe)
+        described = (each for each, answer in answers.items() if isinstance(answer, RawGroup))
+        known.update((each, where) for each in described if isinstance(where := found[each], Coordinator))
+        return answers
 
     def _list_groups_once(self) -> dict[str, str] | KafkaFault:
+        """List the groups of every broker; those of the first one come with the metadata that names the others."""
         groups: dict[str, str] = {}
-        brokers = self._cluster.metadata().brokers
+        request = ListGroupsRequest()
+        brokers, asked, first = self._cluster.brokers_with(LIST_GROUPS, request)
         for broker in brokers:
+            address = Address(broker.host, broker.port)
             try:
                 with self._cluster.one_of(len(brokers)):
-                    answer = self._cluster.ask(Address(broker.host, broker.port), LIST_GROUPS, ListGroupsRequest())
+                    answer = first if address == asked else self._cluster.ask(address, LIST_GROUPS, request)
             except UnreachableError as exc:
                 return fault_of(exc)
             if answer.error_code != NONE:
