@@ -24,6 +24,7 @@ _STRICT_SINCE = (4, 0)
 MIGRATION_PREFIX = "eosctl-migrate-"
 """The prefix of the ids under which the tasks of `offsets migrate` write: the plan's name and a number follow."""
 _NUMBER = r"(?:0|[1-9][0-9]*)"  # as Java prints one
+_LONGEST_NUMBER = len(str(2**31))
 _SHAPES: tuple[tuple[Application, re.Pattern[str]], ...] = (
     # application.id, the UUID of the process, thread: one producer per thread (Streams 2.6+, `StreamsProducer`, EOS v2)
     (KAFKA_STREAMS, re.compile(rf".+-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}-{_NUMBER}", re.DOTALL)),
@@ -172,7 +173,7 @@ def task_of(transactional_id: TransactionalId, group_id: str) -> tuple[str, int]
 def may_be_task(transactional_id: TransactionalId) -> bool:
     """Return whether this can be the id of a task of any group."""
     head, _dash, tail = transactional_id.rpartition("-")
-    return bool(re.fullmatch(r".+-.+", head, re.DOTALL)) and _is_task_number(tail)
+    return "-" in head[1:-1] and _is_task_number(tail)
 
 
 def groups_of_task(transactional_id: TransactionalId) -> list[str]:
@@ -226,4 +227,4 @@ def _may_be_of_other_group(
 
 def _is_task_number(text: str) -> bool:
     """Return whether Connect would print a task number so: no sign, no leading zero, ASCII digits, a Java int."""
-    return len(text) <= len(str(2**31)) and re.fullmatch(_NUMBER, text) is not None
+    return len(text) <= _LONGEST_NUMBER and text.isascii() and text.isdigit() and (text[0] != "0" or text == "0")
