@@ -106,7 +106,7 @@ def test_bytes_that_are_not_text_are_base64() -> None:
 def test_plain_table_cuts_nothing_and_pads_no_last_column() -> None:
     columns = (Column("NAME", "name"), Column("EPOCH", "before.epoch"))
     rows: list[Row] = [{"name": "x" * 300, "before": {"epoch": 2}}, {"name": "y", "before": None}]
-    assert plain_table(columns, rows) == [
+    assert list(plain_table(columns, rows)) == [
         "NAME" + " " * 296 + "  EPOCH",
         "x" * 300 + "  2",
         "y" + " " * 299 + "  -",

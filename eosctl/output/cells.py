@@ -55,7 +55,10 @@ class Column(msgspec.Struct, frozen=True):
         return text
 
     def cells(self, rows: Sequence[object]) -> list[str]:
-        """Return the texts of this column in `rows`; listings have hundreds of thousands, most of them plain text."""
+        """Return the texts of this column in `rows`.
+
+        Listings have hundreds of thousands: most are plain text, numbers, or the very object of the row before.
+        """
         source = self.source
         values: Iterable[object]
         if callable(source):
@@ -64,12 +67,13 @@ class Column(msgspec.Struct, frozen=True):
             values = map(attrgetter(source), rows)
         else:
             values = (dig(row, source) for row in rows)
+        before, text = None, format_cell(None)
         return [
             value
             if type(value) is str and value.isprintable()
-            else str(value)
-            if type(value) is int
-            else format_cell(value)
+            else text
+            if value is before
+            else (text := str(value) if type(before := value) is int else format_cell(value))
             for value in values
         ]
 

@@ -191,15 +191,15 @@ def terminal_width(stream: IO[str]) -> int | None:
     return min(columns or _USUAL_COLUMNS, _MOST_COLUMNS)
 
 
-def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
-    """Align columns under upper-case headers; never pad the last column."""
+def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> Iterator[str]:
+    """Return the lines of a table: columns aligned under upper-case headers, the last one never padded."""
     rows = list(rows)  # they may be made at each look
     cells = [[column.header, *column.cells(rows)] for column in columns]
     if all("".join(texts).isascii() for texts in cells):
         line = _GAP.join(f"%-{max(map(len, texts))}s" for texts in cells)
-        return [(line % row_cells).rstrip() for row_cells in zip(*cells, strict=True)]
+        return ((line % row_cells).rstrip() for row_cells in zip(*cells, strict=True))
     widths = [max(map(cells_of, texts)) for texts in cells]
-    return [_GAP.join(map(_padded, row_cells, widths)).rstrip() for row_cells in zip(*cells, strict=True)]
+    return (_GAP.join(map(_padded, row_cells, widths)).rstrip() for row_cells in zip(*cells, strict=True))
 
 
 def _write_rows(

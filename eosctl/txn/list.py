@@ -21,7 +21,6 @@ from eosctl.core.transactions import (
     Coordinator,
     KafkaFault,
     TransactionDescription,
-    TransactionListing,
     TransactionListings,
     TransactionState,
 )
@@ -69,7 +68,16 @@ def list_transactions(app: App, wanted: ListFilter) -> Report:
         cluster_id = admin.cluster_id()  # known since the listing
     found = sorted(listings.found, key=lambda each: each.transactional_id)
     owners = owners_of_ids(app, [each.transactional_id for each in found])
-    rows = [_listing_row(each, owners[each.transactional_id]) for each in found]
+    rows = [
+        ListedRow(
+            transactional_id=each.transactional_id,
+            state=each.state._value_,  # which `value` looks up anew, for as long as the rest takes
+            producer_id=each.producer_id,
+            coordinator=each.coordinator_id,
+            owner=owners[each.transactional_id],
+        )
+        for each in found
+    ]
     problems = [*hidden_ids_warning(app, rows), *missing_ids_problems(listings)]
     return txn_report(
         app,
@@ -132,16 +140,6 @@ def _list_here(app: App, admin: TransactionAdmin, wanted: ListFilter) -> Transac
 
 def _started_before(state: TransactionDescription | KafkaFault | None, latest_ms: int) -> bool:
     return isinstance(state, TransactionDescription) and state.started_ms is not None and state.started_ms < latest_ms
-
-
-def _listing_row(listing: TransactionListing, owner: Owner) -> ListedRow:
-    return ListedRow(
-        transactional_id=listing.transactional_id,
-        state=listing.state.value,
-        producer_id=listing.producer_id,
-        coordinator=listing.coordinator_id,
-        owner=owner,
-    )
 
 
 def describe_transactions(app: App, ids: Sequence[TransactionalId]) -> Report:

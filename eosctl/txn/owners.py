@@ -47,8 +47,12 @@ def owners_of_ids(
     caller does not know them, and the config topic is read if that is not enough.
     """
     group_id = app.target.group_id
-    owners = {each: owner_of(each, group_id, connectors) for each in ids}
-    several = [each for each in ids if _reads_in_several_ways(each, group_id, owners[each], connectors)]
+    owners: dict[TransactionalId, Owner] = {}
+    several: list[TransactionalId] = []
+    for each in ids:  # once, while the text of the id is at hand
+        owner = owners[each] = owner_of(each, group_id, connectors)
+        if _reads_in_several_ways(each, group_id, owner, connectors):
+            several.append(each)
     if not several:
         return owners
     if groups is None:

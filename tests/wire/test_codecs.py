@@ -26,7 +26,12 @@ from eosctl.wire.cluster_messages import API_VERSIONS, FIND_COORDINATOR, METADAT
 from eosctl.wire.primitives import NULLABLE_STRING, STRING
 from eosctl.wire.sasl_messages import SASL_HANDSHAKE, SaslHandshakeRequest
 from eosctl.wire.schema import Struct
-from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS, ListTransactionsRequest
+from eosctl.wire.transaction_listing_messages import (
+    LIST_TRANSACTIONS,
+    ListedTransaction,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
 from eosctl.wire.transaction_messages import (
     DESCRIBE_TRANSACTIONS,
     INIT_PRODUCER_ID,
@@ -222,6 +227,22 @@ def test_unknown_tags_are_skipped_and_accounted_for() -> None:
     for wrong in (b"\x01\x09\x04abc", b"\x02\x09\x03abc\x08\x00", b"\x02\x09\x00\x09\x00"):
         with pytest.raises(ProtocolError):
             decode_fence_answer(plain[:-1] + wrong, version=4, correlation_id=1)
+
+
+def test_an_entry_of_a_listing_may_have_tags_and_long_texts() -> None:
+    """Entries of the usual shape are read in place; the ones before and behind others are read from where they are."""
+    usual = ListedTransaction("g-c-0", 7, "Empty")
+    entries = (usual, ListedTransaction("x" * 127, -1, ""), usual, ListedTransaction("", 1 << 62, "y" * 300), usual)
+    listed = ListTransactionsResponse(transaction_states=entries)
+    frame = encode_response(LIST_TRANSACTIONS, listed, version=2, correlation_id=1)[4:]
+    assert decode_response(LIST_TRANSACTIONS, frame, version=2, correlation_id=1) == listed
+    entry = body_of(LIST_TRANSACTIONS.response, LIST_TRANSACTIONS, 2, listed._replace(transaction_states=(usual,)))
+    tagged = entry[:-2] + b"\x01\x09\x03abc" + entry[-1:]
+    read = decode_body(LIST_TRANSACTIONS.response, tagged, 0, what="tags", api=LIST_TRANSACTIONS, version=2)
+    assert read.transaction_states == (usual,)
+    for wrong in (entry.replace(b"g-c-0", b"g-c-\xff"), entry.replace(b"Empty", b"Empt\xff")):
+        with pytest.raises(ProtocolError, match="UTF-8"):
+            decode_body(LIST_TRANSACTIONS.response, wrong, 0, what="x", api=LIST_TRANSACTIONS, version=2)
 
 
 def test_a_known_tag_must_fill_its_size() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from msgspec import Struct
@@ -263,12 +264,21 @@ def transaction_of(item: DescribedTransaction, coordinator: Coordinator) -> Tran
     )
 
 
-def listing_of(item: ListedTransaction, coordinator_id: int) -> TransactionListing:
-    """Convert one entry of ListTransactions."""
-    state = _STATES.get(item.transaction_state, TransactionState.UNKNOWN)
-    return TransactionListing(
-        TransactionalId(item.transactional_id), state, ProducerId(item.producer_id), coordinator_id
-    )
+def listings_of(items: Iterable[ListedTransaction], coordinator_id: int) -> list[TransactionListing]:
+    """Convert the entries of ListTransactions, and sort them by id.
+
+    Ids are copied in this order: of hundreds of thousands, each that lies elsewhere in memory is waited for whenever
+    it is looked at.
+    """
+    return [
+        TransactionListing(
+            TransactionalId(name.encode().decode()),
+            _STATES.get(state, TransactionState.UNKNOWN),
+            ProducerId(producer_id),
+            coordinator_id,
+        )
+        for name, producer_id, state in sorted(items, key=itemgetter(0))
+    ]
 
 
 def group_of(item: DescribedGroup) -> RawGroup | KafkaFault:

@@ -9,7 +9,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, UnreachableError, UnsupportedError
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_PATIENCE_S, WITHOUT_LEADER, fault, fault_of, wait_s
-from eosctl.kafka.native.coordinators import Coordinators, find_coordinating_brokers, listing_of
+from eosctl.kafka.native.coordinators import Coordinators, find_coordinating_brokers, listings_of
 from eosctl.kafka.topics.stream import Address
 from eosctl.wire.error_codes import NONE
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS, ListTransactionsRequest
@@ -99,4 +99,4 @@ def _list_one(
         raise UnsupportedError(f"broker {node} knows no state {', '.join(answer.unknown_state_filters)}")
     if answer.error_code != NONE:
         return fault(answer.error_code, f"broker {node} can't list its transactions")
-    return [listing_of(item, node) for item in answer.transaction_states]
+    return listings_of(answer.transaction_states, node)
