@@ -29,7 +29,8 @@ LINT = (
     Part("types", ("mypy", *_SOURCES), _PATIENT_LIMIT_S, gives_way=True),
 )
 FIRST_STARTS = tuple(
-    Part(f"first start of {what}", ("tests.run.first_starts", what), PART_LIMIT_S) for what in ("kafka", "spark")
+    Part(f"first start of {what}", ("tests.run.first_starts", what), PART_LIMIT_S)
+    for what in ("kafka", "newest-kafka", "spark")
 )
 _LIVE = "live or spark"  # what needs a broker, a worker or Spark
 _LIVE_MARK = re.compile(r"mark\.(live|spark)\b")
