@@ -45,9 +45,11 @@ def test_too_few_replicas_in_sync_are_named_and_the_id_moves_when_they_are_back(
     """
     admin = AdminClient({"bootstrap.servers": three_brokers.bootstrap_servers})
 
+    def addresses(*brokers: int) -> tuple[str, ...]:
+        return tuple(three_brokers.node(f"broker-{number}").address for number in brokers)
+
     def app(*brokers: int) -> App:
-        settings = ClientSettings(tuple(three_brokers.node(f"broker-{number}").address for number in brokers))
-        return App(Target(client=settings), Deadline.after(60), tmp_path)
+        return App(Target(client=ClientSettings(addresses(*brokers))), Deadline.after(60), tmp_path)
 
     with app(1, 2, 3).transactions() as asked:
         found = asked.find_coordinators([TransactionalId(unique)])[TransactionalId(unique)]
@@ -76,7 +78,7 @@ def test_too_few_replicas_in_sync_are_named_and_the_id_moves_when_they_are_back(
         # a leader that had the marker before it knew of the lost replica has ended it there
         assert (*stuck.around.open_at, *stuck.around.ended_at, stuck.around.release) == (f"{unique}-0", (4, 4))
         assert examine_unended(app(*there), [state], least_ms=3_600_000) == []
-        flags = ("-b", ",".join(app(*there).target.client.bootstrap_servers), "-o", "json")
+        flags = ("-b", ",".join(addresses(*there)), "-o", "json")
         fenced = invoke("fence", unique, "--yes", "--unknown-liveness", "--timeout", "5s", *flags)
         assert [row["outcome"] for row in fenced.json()["data"]["rows"]] == ["unconfirmed"], fenced.stderr
         assert "transaction_not_ended" in [each["code"] for each in fenced.json()["errors"]]
