@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,6 +18,9 @@ from tests.command_tree import leaves
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.sandbox_fixtures import FileSource, wait_until
+
+if TYPE_CHECKING:
+    from tests.migrate.spark.warm_jvm import WarmJvm
 
 PARTITION = {"topic", "partition"}
 CELL = {"topic", "partition", "offset", "timestamp_ms", "value"}
@@ -259,7 +262,16 @@ def test_abort_refuses_what_its_coordinator_knows(
 
 @pytest.mark.live
 @pytest.mark.spark
-def test_migrate_and_verify(invoke: Invoke, target_flags: list[str], stopped: FileSource, tmp_path: Path) -> None:
+def test_migrate_and_verify(
+    invoke: Invoke,
+    target_flags: list[str],
+    stopped: FileSource,
+    tmp_path: Path,
+    warm: WarmJvm,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in warm.environ.items():
+        monkeypatch.setenv(name, value)
     plan_file = str(tmp_path / "plan.json")
     which = ["--connector", stopped.name, "--dedicated-topic", "moved-{connector}", "--master", "local[1]"]
     migrate = ("offsets", "migrate", *target_flags, "--timeout", "300s", "-o", "json")

@@ -304,7 +304,7 @@ def test_a_live_part_that_nobody_has_timed_does_not_start_last() -> None:
     assert parts[1].tests == (f"{files[0]}::one", f"{files[3]}::one"), "known to be short, and one part together"
 
 
-@pytest.mark.parametrize("is_last", ["collection", "first start of kafka"])
+@pytest.mark.parametrize("is_last", ["collection", "first start of kafka", "first start of newest-kafka"])
 def test_live_parts_wait_for_the_first_starts_and_units_do_not(is_last: str) -> None:
     """In a run from empty caches every broker and worker started without the classes that the first one keeps."""
     plan = planning.Plan(fast=False)

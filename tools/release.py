@@ -117,7 +117,7 @@ def tool_environment() -> Path:
     if not stamp.exists() or stamp.read_text() != digest:
         print(f"making {_TOOLS} with the tools of a release", file=sys.stderr, flush=True)
         venv.create(_TOOLS, clear=True, with_pip=True)
-        words = ("install", "--quiet", "--require-hashes", "--no-deps", "--only-binary", ":all:")
+        words = ("install", "--quiet", "--no-compile", "--require-hashes", "--no-deps", "--only-binary", ":all:")
         _run(python, "pip", *words, "--requirement", str(ROOT / "requirements" / "release.txt"))
         stamp.write_text(digest)
     return python

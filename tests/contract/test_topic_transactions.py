@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -179,7 +180,10 @@ def test_the_fake_shows_the_old_bounds_after_the_end_was_answered() -> None:
 
 @where_markers_can_be_held
 def test_as_long_as_the_markers_are_not_written_the_id_is_busy(subject: Subject, store: TopicClient, name: str) -> None:
-    """PrepareCommit: the end was answered, readers see nothing of it yet, and nobody can take the id over."""
+    """PrepareCommit: the end was answered, readers see nothing of it yet, and nobody can take the id over.
+
+    Both try at the same time: once the frozen broker is given up, its coordinator sends the marker again and again.
+    """
     transactional_id, topic = subject.holdable(name)
     producer = subject.producer(transactional_id)
     producer.send(topic, 0, b"a")
@@ -187,16 +191,21 @@ def test_as_long_as_the_markers_are_not_written_the_id_is_busy(subject: Subject,
         producer.commit()
         with subject.store() as late:
             assert [(each.lso, each.end) for each in late.bounds(topic)] == [(0, 1)], "it looks open to readers"
-        with subject.admin(timeout_s=8) as admin:
+        with (
+            subject.admin(timeout_s=8) as admin,
+            subject.store(timeout_s=8) as late,
+            ThreadPoolExecutor(1) as another,
+        ):
             told = admin.describe_transactions([transactional_id])[transactional_id]
             assert isinstance(told, TransactionDescription)
             assert (told.state, told.partitions) == (TransactionState.PREPARE_COMMIT, ((topic, 0),))
+            write = another.submit(late.write, of(topic, b"b"), transactional_id=transactional_id)
             (answer,) = admin.fence([transactional_id], transaction_timeout_ms=30_000)
+            with pytest.raises(DeadlineError, match="CONCURRENT_TRANSACTIONS"):
+                write.result()
         assert answer.fault is not None
         assert (answer.fault.name, answer.confirmed) == ("CONCURRENT_TRANSACTIONS", False)
         assert answer.attempts > 1
-        with subject.store(timeout_s=8) as late, pytest.raises(DeadlineError, match="CONCURRENT_TRANSACTIONS"):
-            late.write(of(topic, b"b"), transactional_id=transactional_id)
     with subject.admin() as admin:
         (answer,) = admin.fence([transactional_id], transaction_timeout_ms=30_000)
     assert answer.fault is None

@@ -1,7 +1,8 @@
-"""`python -m tests.run.first_starts kafka|spark`: keeps the classes of those JVMs, where nobody has yet.
+"""`python -m tests.run.first_starts kafka|newest-kafka|spark`: keeps the classes of those JVMs, where nobody has yet.
 
 In a run from empty caches dozens of JVMs would start without, and each that is stopped would write its own. What is
-kept already costs a look. A JVM that does not start is for the tests to tell.
+kept already costs a look. A JVM that does not start is for the tests to tell. Kafka's are of the versions that a run
+starts a dozen times and more: the sandbox's own, and the newest.
 """
 
 from __future__ import annotations
@@ -13,19 +14,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 from eosctl.sandbox.downloads.jars import cache_dir
-from eosctl.sandbox.settings import DEFAULT_VERSION, StackSpec
+from eosctl.sandbox.settings import DEFAULT_VERSION, StackSpec, supported_versions
 from eosctl.sandbox.stack import Stack
 
 
-def start_kafka(folder: Path) -> None:
-    """Starts a broker and a worker of the newest version, and stops them."""
-    if any((cache_dir(os.environ) / "classes").glob(f"worker-kafka-{DEFAULT_VERSION}-*.jsa")):
+def start_kafka(folder: Path, version: str = DEFAULT_VERSION) -> None:
+    """Starts a broker and a worker, and stops them."""
+    if any((cache_dir(os.environ) / "classes").glob(f"worker-kafka-{version}-*.jsa")):
         return
-    stack = Stack.up(StackSpec(), folder / "stack", name="first", environ=os.environ)
+    stack = Stack.up(StackSpec(kafka_version=version), folder / "stack", name="first", environ=os.environ)
     try:
         stack.down()
     finally:  # Ctrl-C may come while they end
         stack.kill()
+
+
+def start_newest_kafka(folder: Path) -> None:
+    """Does the same with the newest version."""
+    start_kafka(folder, supported_versions()[0])
 
 
 def start_spark(folder: Path) -> None:
@@ -42,7 +48,11 @@ def start_spark(folder: Path) -> None:
             rehearse(MigrationJob(context, None), folder / "rehearsal")
 
 
-STARTS: dict[str, Callable[[Path], None]] = {"kafka": start_kafka, "spark": start_spark}
+STARTS: dict[str, Callable[[Path], None]] = {
+    "kafka": start_kafka,
+    "newest-kafka": start_newest_kafka,
+    "spark": start_spark,
+}
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="eosctl-first-") as made:

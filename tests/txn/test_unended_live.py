@@ -29,13 +29,8 @@ pytestmark = pytest.mark.live
 Invoke = Any
 
 
-def app_of(stack: Stack, tmp_path: Path) -> App:
-    settings = ClientSettings(tuple(stack.bootstrap_servers.split(",")))
-    return App(Target(client=settings), Deadline.after(60), tmp_path)
-
-
-def state_of(stack: Stack, tmp_path: Path, transactional_id: str) -> TransactionDescription:
-    with app_of(stack, tmp_path).transactions() as admin:
+def state_of(app: App, transactional_id: str) -> TransactionDescription:
+    with app.transactions() as admin:
         state = admin.describe_transactions([TransactionalId(transactional_id)])[TransactionalId(transactional_id)]
     assert isinstance(state, TransactionDescription), state
     return state
@@ -44,43 +39,50 @@ def state_of(stack: Stack, tmp_path: Path, transactional_id: str) -> Transaction
 def test_too_few_replicas_in_sync_are_named_and_the_id_moves_when_they_are_back(
     invoke: Invoke, three_brokers: Stack, unique: str, tmp_path: Path
 ) -> None:
-    """`fence` ended with "; now PrepareCommit…", and `txn hanging` with 0."""
+    """`fence` ended with "; now PrepareCommit…", and `txn hanging` with 0.
+
+    The lost broker is frozen, and so back at once: its coordinator sends the marker again and again meanwhile.
+    """
     admin = AdminClient({"bootstrap.servers": three_brokers.bootstrap_servers})
-    with app_of(three_brokers, tmp_path).transactions() as asked:
+
+    def addresses(*brokers: int) -> tuple[str, ...]:
+        return tuple(three_brokers.node(f"broker-{number}").address for number in brokers)
+
+    def app(*brokers: int) -> App:
+        return App(Target(client=ClientSettings(addresses(*brokers))), Deadline.after(60), tmp_path)
+
+    with app(1, 2, 3).transactions() as asked:
         found = asked.find_coordinators([TransactionalId(unique)])[TransactionalId(unique)]
     assert isinstance(found, Coordinator)
     leader, lost = [each for each in (1, 2, 3) if each != found.node_id]
+    there = found.node_id, leader
     topic = NewTopic(unique, 1, replica_assignment=[[leader, lost]], config={"min.insync.replicas": "2"})
     admin.create_topics([topic])[unique].result(PATIENCE_S)
     producer = zombie(three_brokers, unique, unique)
 
     def around() -> EndEvidence | None:
-        found = examine_unended(
-            app_of(three_brokers, tmp_path), [state_of(three_brokers, tmp_path, unique)], least_ms=0
-        )
+        found = examine_unended(app(*there), [state_of(app(*there), unique)], least_ms=0)
         return found[0].around if found else None
 
+    frozen = three_brokers.node(f"broker-{lost}").process
+    process.signal_group(frozen, signal.SIGSTOP)
     try:
-        process.signal_group(three_brokers.node(f"broker-{lost}").process, signal.SIGKILL)
         producer.commit_transaction(PATIENCE_S)
         wait_until(
             lambda: (seen := around()) is not None and seen.below_min_isr == (f"{unique}-0",),
             what="the lost replica to be out of sync",
         )
-        state = state_of(three_brokers, tmp_path, unique)
-        [stuck] = examine_unended(app_of(three_brokers, tmp_path), [state], least_ms=0)
+        state = state_of(app(*there), unique)
+        [stuck] = examine_unended(app(*there), [state], least_ms=0)
         assert (state.state, stuck.obstacle(), stuck.is_certain) == ("PrepareCommit", Obstacle.BELOW_MIN_ISR, True)
         # a leader that had the marker before it knew of the lost replica has ended it there
         assert (*stuck.around.open_at, *stuck.around.ended_at, stuck.around.release) == (f"{unique}-0", (4, 4))
-        assert examine_unended(app_of(three_brokers, tmp_path), [state], least_ms=3_600_000) == []
-        flags = ("-b", three_brokers.bootstrap_servers, "-o", "json")
+        assert examine_unended(app(*there), [state], least_ms=3_600_000) == []
+        flags = ("-b", ",".join(addresses(*there)), "-o", "json")
         fenced = invoke("fence", unique, "--yes", "--unknown-liveness", "--timeout", "5s", *flags)
         assert [row["outcome"] for row in fenced.json()["data"]["rows"]] == ["unconfirmed"], fenced.stderr
         assert "transaction_not_ended" in [each["code"] for each in fenced.json()["errors"]]
     finally:
-        three_brokers.stop_node(f"broker-{lost}")
-        three_brokers.start_node(f"broker-{lost}")
+        process.signal_group(frozen, signal.SIGCONT)
         wait_until_as_before(three_brokers)
-    wait_until(
-        lambda: state_of(three_brokers, tmp_path, unique).state == "CompleteCommit", what="the end of the transaction"
-    )
+    wait_until(lambda: state_of(app(1, 2, 3), unique).state == "CompleteCommit", what="the end of the transaction")

@@ -15,19 +15,11 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.migrate.run import Engine
 from eosctl.migrate.spark.job import MigrationJob
 from tests.migrate.spark.cluster import Cluster
-from tests.migrate.spark.warm_jvm import WarmJvm, warm_jvm
 
 
 @pytest.fixture
 def cluster(stack: Any) -> Cluster:
     return Cluster(stack.bootstrap_servers, f"m{uuid.uuid4().hex[:8]}")
-
-
-@pytest.fixture(scope="session")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmJvm]:
-    """What a test starts that is about something else than the start of Spark: a start costs more than most jobs."""
-    with warm_jvm(tmp_path_factory.mktemp("jvm")) as jvm:
-        yield jvm
 
 
 @pytest.fixture

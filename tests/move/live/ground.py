@@ -32,7 +32,7 @@ from tests.migrate.spark.cluster import Cluster
 from tests.move.live.killed import Signalled
 from tests.sandbox_fixtures import PATIENCE_S, FileSource, rest, wait_until
 
-_LINES_S, _LOOK_S = 0.01, 0.05
+_LINES_S, _LOOK_S = 0.04, 0.05
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Moved:
 
 @contextmanager
 def load(*moved: Moved) -> Iterator[None]:
-    """Appends a numbered line to each file every few milliseconds, until the block ends or `written` is set."""
+    """Appends a numbered line to each file all the time, until the block ends or `written` is set."""
     ended = threading.Event()
 
     def write() -> None:
