@@ -106,7 +106,8 @@ def two_at_a_time(ask: Callable[[_Asked], _Answer], asked: Iterable[_Asked]) -> 
 
     No more are taken from `asked` meanwhile. It pays where the work is done by libraries that let other threads run.
     Raises the error of the first that fails; the other one is waited for only briefly, as it may wait for a silent
-    broker. A single item is asked about in this thread.
+    broker. A single item is asked about in this thread, all others in two threads: what Arrow keeps of the memory of an
+    item is of use for the next one in the same thread alone.
     """
     from collections import deque
     from concurrent.futures import wait
@@ -116,27 +117,44 @@ def two_at_a_time(ask: Callable[[_Asked], _Answer], asked: Iterable[_Asked]) -> 
     if len(first) == 1:
         yield ask(*first)
         return
-    begun = deque(_begun(ask, each) for each in first)
+    waiting = queue.SimpleQueue[tuple["Future[_Answer]", _Asked] | None]()
+    for _thread in range(len(first)):
+        threading.Thread(target=_answer_all, args=(ask, waiting), name="two at a time", daemon=True).start()
+    begun = deque(_begun(waiting, each) for each in first)
+    del first
     try:
         while begun:
             answer = begun.popleft().result()
-            begun.extend(_begun(ask, each) for each in islice(rest, 1))
+            begun.extend(_begun(waiting, each) for each in islice(rest, 1))
             yield answer
     finally:
+        waiting.put(None)
+        waiting.put(None)
         wait(begun, _PATIENCE_S)
 
 
-def _begun(ask: Callable[[_Asked], _Answer], asked: _Asked) -> Future[_Answer]:
+def _begun(waiting: queue.SimpleQueue[tuple[Future[_Answer], _Asked] | None], asked: _Asked) -> Future[_Answer]:
     from concurrent.futures import Future
-    from threading import Thread
 
     answer = Future[_Answer]()
-
-    def run() -> None:
-        try:
-            answer.set_result(ask(asked))
-        except BaseException as exc:  # whatever it is, it is raised where the answer is used
-            answer.set_exception(exc)
-
-    Thread(target=run, name="two at a time", daemon=True).start()
+    waiting.put((answer, asked))
     return answer
+
+
+def _answer_all(
+    ask: Callable[[_Asked], _Answer], waiting: queue.SimpleQueue[tuple[Future[_Answer], _Asked] | None]
+) -> None:
+    """Ask about each item that comes, up to None; nothing of one is held while the next one is waited for."""
+    while _answered(ask, waiting.get()):
+        pass
+
+
+def _answered(ask: Callable[[_Asked], _Answer], item: tuple[Future[_Answer], _Asked] | None) -> bool:
+    if item is None:
+        return False
+    answer, asked = item
+    try:
+        answer.set_result(ask(asked))
+    except BaseException as exc:  # whatever it is, it is raised where the answer is used
+        answer.set_exception(exc)
+    return True

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 
@@ -33,6 +35,34 @@ def test_two_are_asked_at_a_time_and_their_answers_come_in_order() -> None:
 def test_one_alone_is_asked_in_this_thread_and_none_not_at_all() -> None:
     assert list(two_at_a_time(lambda _: threading.current_thread(), [1])) == [threading.current_thread()]
     assert not list(two_at_a_time(lambda _: threading.current_thread(), []))
+
+
+def test_all_are_asked_in_the_same_two_threads_which_end() -> None:
+    """Each item had a thread of its own, and Arrow asked the system anew for all the memory that it needed there."""
+    threads = set(two_at_a_time(lambda _: threading.current_thread(), range(10)))
+
+    assert len(threads) <= 2
+    assert threading.current_thread() not in threads
+    for thread in threads:
+        thread.join(PLENTY_S)
+        assert not thread.is_alive()
+
+
+def test_no_item_or_answer_is_held_once_it_was_used() -> None:
+    """The first two items were held to the end: tables of half a million rows each."""
+    gone = dict[str, threading.Event]()
+
+    class Held:
+        def __init__(self, name: str) -> None:
+            weakref.finalize(self, gone.setdefault(name, threading.Event()).set)
+
+    numbers = count()
+    answers = two_at_a_time(lambda _item: Held(f"answer {next(numbers)}"), (Held(f"item {n}") for n in range(8)))
+    for _answer in range(5):
+        next(answers)
+
+    wanted = [f"{what} {number}" for what in ("item", "answer") for number in range(3)]
+    assert [name for name in wanted if not gone[name].wait(PLENTY_S)] == []
 
 
 def test_the_error_of_the_first_that_fails_is_raised_where_its_answer_is_used() -> None:
