@@ -15,7 +15,8 @@ import pytest
 
 from eosctl.connectors.look import known_failure, remedy
 from eosctl.core.records import Record
-from eosctl.failures.rules import FAILURES, Match
+from eosctl.failures.failure import Failure
+from eosctl.failures.rules import FAILURES
 from eosctl.upgrade.gates import SUMMING_GATES
 from tests.conftest import Invoke
 from tests.fakes.acls import FakeAclStore
@@ -63,7 +64,7 @@ class Remedy:
         return self.code
 
 
-def died_of(match: Match) -> ConfigWorld:
+def died_of(trace: str) -> ConfigWorld:
     """The task of orders, which has an offsets topic of its own, has FAILED of it."""
     config = {"offsets.storage.topic": OWN, "connector.class": FILE_SOURCE}
     there = cluster(
@@ -71,7 +72,7 @@ def died_of(match: Match) -> ConfigWorld:
         described=[*DEFAULT, compacted(OWN, 25)], acls=FakeAclStore(),
     )  # fmt: skip
     there.connect.after("start_task", lambda _call: take_id(there))
-    there.connect.connectors["orders"].fail(trace="org.apache.kafka.X: " + " ".join(match.sign.texts))
+    there.connect.connectors["orders"].fail(trace=trace)
     return there
 
 
@@ -80,19 +81,21 @@ def take_id(there: ConfigWorld) -> None:
     there.brokers.state.transactions.setdefault("g-orders-0", FakeTransaction(5, 0)).producer_epoch += 1
 
 
-DIED_OF = [
-    Match(failure, sign, 0)
+TRACES = {
+    trace: known
     for failure in FAILURES
-    for sign in failure.signs
-    if (known := known_failure("org.apache.kafka.X: " + " ".join(sign.texts))) and known.failure is failure
-]
-"""All that a task of Connect may die of."""
+    for trace in ("org.apache.kafka.X: " + " ".join(sign.texts) for sign in failure.signs)
+    if (known := known_failure(trace)) and known.failure is failure
+}
+"""All that a task of Connect may die of, and as what it is known."""
+REMEDIES = {(known.failure, remedy(known)): trace for trace, known in reversed(TRACES.items())}
+"""A trace for each failure and fix: by which of its words a failure is known changes nothing of what is printed."""
 
 
-def of_match(match: Match) -> Remedy:
-    printed = tuple(re.findall(r"`(eosctl [^`]*)`", remedy(match).replace("{c}", "orders").replace("{name}", "orders")))
+def of_failure(failure: Failure, fix: str, trace: str) -> Remedy:
+    printed = tuple(re.findall(r"`(eosctl [^`]*)`", fix.replace("{c}", "orders").replace("{name}", "orders")))
     heals = any(line.startswith(("eosctl connectors restart", "eosctl rescue")) for line in printed)
-    return Remedy(match.failure.code, lambda: died_of(match), printed, heals, worker_file=True)
+    return Remedy(failure.code, lambda: died_of(trace), printed, heals, worker_file=True)
 
 
 def unassigned(minutes: int) -> ConfigWorld:
@@ -181,7 +184,7 @@ def failed_of_nothing_known() -> ConfigWorld:
 PLAN_ENABLED, PLAN_DOWN = "eosctl upgrade plan --to enabled", "eosctl upgrade plan --to disabled --hard"
 PREPARING_ONLY = {W1: "preparing"}
 TABLE = (
-    *map(of_match, (each for each in DIED_OF if "eosctl " in remedy(each))),
+    *(of_failure(*each, trace) for each, trace in REMEDIES.items() if "eosctl " in each[1]),
     Remedy("task_failed", failed_of_nothing_known, ("eosctl connectors trace -o json orders",)),
     Remedy("unassigned", lambda: unassigned(1), ("eosctl workers list",)),
     Remedy("unassigned", lambda: unassigned(60), ("eosctl workers list",)),

@@ -14,7 +14,6 @@ from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, UnreachableError
-from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import COORDINATOR_RETRIES, ask_until_settled, fault, fault_of
 from eosctl.kafka.native.coordinators import find_coordinators
 from eosctl.kafka.session import Connections
@@ -86,6 +85,11 @@ def _told(method: F) -> F:
     return cast(F, counted)
 
 
+def memory_connections(brokers: FakeCluster) -> Connections:
+    """Connections without sockets, which all that use these brokers share, as those of one command do."""
+    return Connections(ClientSettings(brokers.bootstrap_servers), open_stream=partial(MemoryStream, brokers))
+
+
 class FakeTransactionAdmin(NativeTransactionAdmin):
     """TransactionAdmin in memory, with the retries and the codecs of the real one; only `fence` is simpler.
 
@@ -94,9 +98,7 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
 
     def __init__(self, brokers: FakeCluster, *, deadline: Deadline) -> None:
         settings = ClientSettings(brokers.bootstrap_servers)
-        super().__init__(settings, deadline=deadline)
-        connections = Connections(settings, open_stream=partial(MemoryStream, brokers))
-        self._cluster = Cluster(settings, deadline=deadline, connections=connections)
+        super().__init__(settings, deadline=deadline, connections=brokers.connections)
         self.calls = brokers.calls
 
     def __enter__(self) -> Self:

@@ -17,10 +17,11 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Self
 
 from eosctl.app import App
+from eosctl.kafka.session import Connections
 from eosctl.wire import cluster_messages as cluster_api
 from eosctl.wire import error_codes as codes
 from eosctl.wire import sasl_messages as sasl_api
@@ -33,7 +34,7 @@ from eosctl.wire.log_dir_messages import DESCRIBE_LOG_DIRS
 from eosctl.wire.producer_messages import DESCRIBE_PRODUCERS, WRITE_TXN_MARKERS
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, INIT_PRODUCER_ID
-from tests.fakes.admin import FakeTransactionAdmin
+from tests.fakes.admin import FakeTransactionAdmin, memory_connections
 from tests.fakes.broker_answers import HANDLERS, Asked
 from tests.fakes.broker_state import BrokerState
 from tests.fakes.faults import Faults
@@ -247,6 +248,11 @@ class FakeCluster:
     def address(self, node: int) -> tuple[str, int]:
         """Where a node listens; before the `with` block a name that only FakeTransactionAdmin knows."""
         return ("127.0.0.1", self._brokers[node].port) if self._brokers else (f"broker-{node}", 9092)
+
+    @cached_property
+    def connections(self) -> Connections:
+        """Those of every FakeTransactionAdmin."""
+        return memory_connections(self)
 
     def open_transactions(self, app: App) -> FakeTransactionAdmin:
         """App's door, in memory."""

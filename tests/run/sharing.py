@@ -10,7 +10,7 @@ import json
 import multiprocessing
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -99,8 +99,9 @@ def _follow(session: pytest.Session, running: dict[Connection, _Process]) -> Non
                 process.join()
                 failed += [f"{process.name} ended with {process.exitcode}"] if process.exitcode else []
             else:
-                report = config.hook.pytest_report_from_serializable(config=config, data=told)
-                config.hook.pytest_runtest_logreport(report=report)
+                for each in told:
+                    report = config.hook.pytest_report_from_serializable(config=config, data=each)
+                    config.hook.pytest_runtest_logreport(report=report)
     session.shouldfail = "; ".join(failed) or False  # what pytest prints at the end
     if failed or session.testsfailed:
         raise session.Failed
@@ -131,13 +132,15 @@ def _run(
 
 
 class _Teller:
-    """Tells the first process what became of each test."""
+    """Tells the first process what became of each test, once it has ended."""
 
     def __init__(self, config: pytest.Config, sender: Connection) -> None:
         self._config, self._sender = config, sender
+        self._reports = list[object]()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        found: Mapping[str, object] = self._config.hook.pytest_report_to_serializable(
-            config=self._config, report=report
-        )
-        self._sender.send_bytes(json.dumps(found).encode())
+        self._reports.append(self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
+
+    def pytest_runtest_logfinish(self) -> None:
+        self._sender.send_bytes(json.dumps(self._reports).encode())
+        self._reports.clear()
