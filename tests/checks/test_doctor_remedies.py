@@ -15,8 +15,8 @@ import pytest
 
 from eosctl.connectors.look import known_failure, remedy
 from eosctl.core.records import Record
-from eosctl.failures.failure import Failure
-from eosctl.failures.rules import FAILURES
+from eosctl.failures.failure import Failure, Sign
+from eosctl.failures.rules import FAILURES, Match
 from eosctl.upgrade.gates import SUMMING_GATES
 from tests.conftest import Invoke
 from tests.fakes.acls import FakeAclStore
@@ -81,10 +81,14 @@ def take_id(there: ConfigWorld) -> None:
     there.brokers.state.transactions.setdefault("g-orders-0", FakeTransaction(5, 0)).producer_epoch += 1
 
 
+def trace_of(sign: Sign) -> str:
+    return "org.apache.kafka.X: " + " ".join(sign.texts)
+
+
 TRACES = {
     trace: known
     for failure in FAILURES
-    for trace in ("org.apache.kafka.X: " + " ".join(sign.texts) for sign in failure.signs)
+    for trace in map(trace_of, failure.signs)
     if (known := known_failure(trace)) and known.failure is failure
 }
 """All that a task of Connect may die of, and as what it is known."""
@@ -96,6 +100,20 @@ def of_failure(failure: Failure, fix: str, trace: str) -> Remedy:
     printed = tuple(re.findall(r"`(eosctl [^`]*)`", fix.replace("{c}", "orders").replace("{name}", "orders")))
     heals = any(line.startswith(("eosctl connectors restart", "eosctl rescue")) for line in printed)
     return Remedy(failure.code, lambda: died_of(trace), printed, heals, worker_file=True)
+
+
+def test_the_words_of_a_failure_find_the_fix_that_stands_beside_them() -> None:
+    """Words that others shadow, of the same failure, would print the fix of those."""
+    shadowed = {
+        sign.texts: remedy(known)
+        for failure in FAILURES
+        for sign in failure.signs
+        if sign.pattern is None
+        and (known := known_failure(trace_of(sign))) is not None
+        and known.failure is failure
+        and remedy(known) != remedy(Match(failure, sign, 0))
+    }
+    assert shadowed == {}
 
 
 def unassigned(minutes: int) -> ConfigWorld:
