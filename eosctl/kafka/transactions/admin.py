@@ -22,12 +22,18 @@ from eosctl.core.transactions import (
 from eosctl.deadline import Deadline, Event, OnEvent, ignore_events
 from eosctl.errors import BrokerError, EosctlError, UnauthorizedError, UnreachableError, UsageError
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault, fault_of
+from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault
 from eosctl.kafka.native.coordinators import BATCH, ask_each_broker, find_coordinators, transaction_of
 from eosctl.kafka.topics.stream import Address
 from eosctl.kafka.transactions.fencing import NO_COORDINATORS, Fencing
 from eosctl.wire.cluster_messages import KeyType
-from eosctl.wire.error_codes import GROUP_AUTHORIZATION_FAILED, INVALID_REGULAR_EXPRESSION, NONE, REQUEST_TIMED_OUT
+from eosctl.wire.error_codes import (
+    GROUP_AUTHORIZATION_FAILED,
+    INVALID_REGULAR_EXPRESSION,
+    NONE,
+    REQUEST_TIMED_OUT,
+    SASL_AUTHENTICATION_FAILED,
+)
 from eosctl.wire.group_listing_messages import LIST_GROUPS, ListGroupsRequest
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
 
@@ -227,8 +233,21 @@ class NativeTransactionAdmin:
 
         Raises an error if any broker can't be asked; hidden groups are absent.
         """
-        answers = self._settled([""], lambda _: {"": self._list_groups_once()}, retriable=COORDINATOR_RETRIES)
-        return _value_or_raise(answers[""], "list groups")
+        brokers = first = self._brokers()
+
+        def ask_once(pending: list[int]) -> Mapping[int, Mapping[str, str] | KafkaFault]:
+            nonlocal first
+            there, first = first or self._brokers(), {}
+            found = ask_each_broker(
+                self._cluster, {each: there[each] for each in pending if each in there}, self._list_groups_at
+            )
+            return {each: found.get(each, {}) for each in pending}  # one that is known to be gone coordinates no group
+
+        answers = self._settled(brokers, ask_once, retriable=COORDINATOR_RETRIES)
+        groups: dict[str, str] = {}
+        for answer in answers.values():
+            groups |= _value_or_raise(answer, "list groups")
+        return groups
 
     def _brokers(self) -> dict[int, Address]:
         return {each.node_id: Address(each.host, each.port) for each in self._cluster.metadata().brokers}
@@ -282,19 +301,11 @@ class NativeTransactionAdmin:
             self._cluster, _addresses(find_coordinators(self._cluster, pending, KeyType.GROUP)), describe
         )
 
-    def _list_groups_once(self) -> dict[str, str] | KafkaFault:
-        groups: dict[str, str] = {}
-        brokers = self._cluster.metadata().brokers
-        for broker in brokers:
-            try:
-                with self._cluster.one_of(len(brokers)):
-                    answer = self._cluster.ask(Address(broker.host, broker.port), LIST_GROUPS, ListGroupsRequest())
-            except UnreachableError as exc:
-                return fault_of(exc)
-            if answer.error_code != NONE:
-                return fault(answer.error_code, f"broker {broker.node_id}")
-            groups.update((item.group_id, item.protocol_type) for item in answer.groups)
-        return groups
+    def _list_groups_at(self, address: Address, brokers: list[int]) -> Mapping[int, Mapping[str, str] | KafkaFault]:
+        answer = self._cluster.ask(address, LIST_GROUPS, ListGroupsRequest())
+        if answer.error_code != NONE:
+            return {broker: fault(answer.error_code, f"broker {broker}") for broker in brokers}
+        return dict.fromkeys(brokers, {item.group_id: item.protocol_type for item in answer.groups})
 
 
 def _addresses(found: Mapping[K, Coordinator | KafkaFault]) -> dict[K, Address | KafkaFault]:
@@ -307,7 +318,7 @@ def _value_or_raise(answer: V | KafkaFault, doing: str, *, denied: str | None = 
     if not isinstance(answer, KafkaFault):
         return answer
     reason = f"can't {doing}: {answer}"
-    if answer.code == GROUP_AUTHORIZATION_FAILED:
+    if answer.code in {GROUP_AUTHORIZATION_FAILED, SASL_AUTHENTICATION_FAILED}:
         raise UnauthorizedError(reason, hint=denied)
     if answer.code == INVALID_REGULAR_EXPRESSION:
         raise UsageError(reason, hint="Brokers read the pattern as RE2.")
