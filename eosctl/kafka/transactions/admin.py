@@ -305,7 +305,8 @@ class NativeTransactionAdmin:
         answer = self._cluster.ask(address, LIST_GROUPS, ListGroupsRequest())
         if answer.error_code != NONE:
             return {broker: fault(answer.error_code, f"broker {broker}") for broker in brokers}
-        return dict.fromkeys(brokers, {item.group_id: item.protocol_type for item in answer.groups})
+        groups = {item.group_id: item.protocol_type for item in answer.groups}
+        return dict.fromkeys(brokers, groups)
 
 
 def _addresses(found: Mapping[K, Coordinator | KafkaFault]) -> dict[K, Address | KafkaFault]:
