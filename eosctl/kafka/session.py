@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import UsageError
 from eosctl.kafka.native.connection import Connection
 from eosctl.kafka.native.sasl import is_spoken_natively, no_native_login
-from eosctl.kafka.topics.stream import Address, Stream
+from eosctl.kafka.topics.stream import Address, Leader, Stream
 
 if TYPE_CHECKING:
     import ssl
@@ -32,6 +32,7 @@ _PROTOCOLS = _ENCRYPTED | {"PLAINTEXT", "SASL_PLAINTEXT"}
 class Connections:
     """Connections to one cluster, safe for several threads; `open_stream` opens the stream of a new one.
 
+    `leaders` are those of each topic's partitions that have answered: others may lead since, which metadata says.
     Raises UsageError for an unknown security.protocol.
     """
 
@@ -43,6 +44,7 @@ class Connections:
         self._lock = threading.Lock()
         self._idle: defaultdict[Address, list[Connection]] = defaultdict(list)
         self._versions: dict[Address, BrokerVersions] = {}
+        self.leaders: dict[str, Mapping[int, Leader]] = {}
 
     def has_idle(self, address: Address) -> bool:
         """Return whether there is an idle connection to `address`."""
