@@ -55,6 +55,8 @@ def serve(worker_url: str, connectors: int, tasks: int) -> None:
     listing = json.dumps(entries).encode()
 
     class Front(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # as a worker, it keeps connections
+
         def do_GET(self) -> None:
             path, _mark, query = self.path.partition("?")
             name = path.removeprefix("/connectors/").partition("/")[0]
