@@ -53,7 +53,7 @@ def serve(worker_url: str, connectors: int, tasks: int) -> None:
     listing = json.dumps(entries).encode()
 
     class Front(BaseHTTPRequestHandler):
-        protocol_version, wbufsize = "HTTP/1.1", -1  # as a worker, it keeps connections and sends an answer as a whole
+        protocol_version, disable_nagle_algorithm = "HTTP/1.1", True  # as a worker has them
 
         def setup(self) -> None:
             super().setup()
