@@ -10,7 +10,7 @@ import json
 import ssl
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from functools import partial
+from functools import cached_property, partial
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -174,14 +174,20 @@ class RestConnectWorker:
             self._headers["Authorization"] = authorization.reveal()
         self._withheld = access.has_credentials and not access.trusts(parsed)
         self._proxy = access.proxies.of(parsed.text)
-        context = None
-        if parsed.text.startswith("https:"):
-            from eosctl.connect.pools import make_rest_context
-
-            context = make_rest_context(access, with_certificate=not self._withheld)
-        self._open = partial(open_pool, self._proxy, clock=deadline.clock, context=context)
+        self._access = access
         pool = self._open() if session is None else session.pool(self.url, access, self._open)
         self._kept = None if session is None else pool
+
+    def _open(self) -> urllib3.PoolManager:
+        return open_pool(self._proxy, clock=self._deadline.clock, context=self._context)
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext | None:
+        if not self.url.startswith("https:"):
+            return None
+        from eosctl.connect.pools import make_rest_context
+
+        return make_rest_context(self._access, with_certificate=not self._withheld)
 
     def root(self) -> Mapping[str, str]:
         """Get version, commit and kafka_cluster_id (`GET /`); raises ConnectError when something else answers."""
