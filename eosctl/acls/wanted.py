@@ -149,7 +149,7 @@ def gather_wanted(
     With `look`, connectors are looked up where a cluster or a worker was named: their tasks and offsets topics in the
     config topic, else at a worker; the topics that they write to at a worker and in their configs. Without it, they
     are looked up only where the request does not give the number of tasks, and never where the caller passes them
-    (`connectors`). With `named`, a role without a principal is an error before anything is looked up.
+    (`connectors`). With `named`, a role without a principal is an error before a worker is asked for topics.
     Raises UsageError, NotFoundError, and what reading the config topic raises.
     """
     if request.product is not None or request.applications:
@@ -161,11 +161,11 @@ def gather_wanted(
         group_id, app.target.config_topic, app.target.offset_topic, app.target.status_topic,
         prefixed=request.prefixed, old_brokers=request.old_brokers,
     )  # fmt: skip
-    if named:
-        _require_principals(required_rights(scope, roles, mode=request.mode), principals)
     problems: list[Problem] = []
     known = KnownConnectors(connectors or _look_up(app, request, problems, look=look))
     names = known.sources() if request.every else request.connectors
+    if named:
+        _require_principals(required_rights(scope, roles, mode=request.mode), principals)
     counts = _task_counts(request, names, known)
     outputs = _outputs(app, request, roles, {name: known.config(name) for name in names}) if look else FoundTopics()
     scopes = tuple(
