@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,40 @@ def test_a_group_whose_coordinator_has_moved_is_found(asked: Asked) -> None:
         asked.cluster.fail_next("DescribeGroups", codes.NOT_COORDINATOR)
         assert admin.describe_group("g").state == "Empty"
     assert asked.apis() == ["DescribeGroups", "FindCoordinator", "DescribeGroups"]
+
+
+def _know_a_group_that_moves(asked: Asked) -> int:
+    """Describe a group, then move it away from its coordinator, which listens on; return that one's node."""
+    state = asked.cluster.state
+    state.groups["g"] = RawGroup("g", "Empty", "connect", "", ())
+    with asked.admin() as admin:
+        admin.describe_group("g")
+    before = state.coordinator("g")
+    assert before is not None
+    state.nodes.remove(before)
+    asked.cluster.seen.clear()
+    return before
+
+
+def test_a_group_is_found_that_moved_from_a_broker_which_freezes() -> None:
+    """The coordinator that was kept had all of the time that there was, and none was left for the new one."""
+    with FakeCluster(brokers=2) as cluster, closing(KafkaSession()) as session:
+        asked = Asked(cluster, session)
+        cluster.frozen.add(_know_a_group_that_moves(asked))
+        with asked.admin(timeout_s=2) as admin:
+            assert admin.describe_group("g").state == "Empty"
+
+
+def test_a_broker_that_metadata_names_no_more_is_not_asked_about_groups() -> None:
+    """One that is cut off from the others may say of a group what is no longer so."""
+    with FakeCluster(brokers=2) as cluster, closing(KafkaSession()) as session:
+        asked = Asked(cluster, session)
+        before = _know_a_group_that_moves(asked)
+        with asked.admin() as admin:
+            admin.list_groups()
+            admin.describe_group("g")
+        [described] = [seen.node for seen in cluster.seen if seen.api == "DescribeGroups"]
+        assert described != before
 
 
 def test_each_question_has_its_own_deadline(asked: Asked) -> None:
