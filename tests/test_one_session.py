@@ -192,6 +192,21 @@ def test_a_broker_that_metadata_names_no_more_is_not_asked_about_groups() -> Non
         assert described != before
 
 
+@pytest.mark.parametrize(
+    ("host", "first", "asked"), [("127.0.0.1", 1, [1, 2]), ("127.0.0.1", 2, [2, 1]), ("localhost", 2, [2, 1, 2])]
+)
+def test_groups_of_every_broker_are_listed_whichever_is_asked_first(host: str, first: int, asked: list[int]) -> None:
+    """What came with the metadata is of the broker that was asked; under another name it is not known which that is."""
+    with FakeCluster(brokers=2) as cluster:
+        for node in (1, 2):
+            cluster.state.groups[f"g{node}"] = RawGroup(f"g{node}", "Empty", "connect", "", ())
+            cluster.state.moved[f"g{node}"] = node
+        settings = ClientSettings((f"{host}:{cluster.address(first)[1]}",))
+        with NativeTransactionAdmin(settings, deadline=Deadline.after(30, Clock())) as admin:
+            assert admin.list_groups() == {"g1": "connect", "g2": "connect"}
+        assert [seen.node for seen in cluster.seen if seen.api == "ListGroups"] == asked
+
+
 def test_each_question_has_its_own_deadline(asked: Asked) -> None:
     with asked.admin(timeout_s=30) as admin, asked.admin(timeout_s=0.01) as late:
         assert admin.cluster_id()
