@@ -20,6 +20,7 @@ from eosctl.fence.plan import apply_fence, plan_fence
 from eosctl.kafka.session import KafkaSession
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.target import Target
+from eosctl.txn.list import describe_transactions
 from eosctl.wire import error_codes as codes
 from tests.command_lines import LINES, Line, count_connects, prepare, run_line
 from tests.conftest import Invoke
@@ -145,6 +146,15 @@ def test_a_fence_waits_for_no_answer_that_could_have_come_with_another(asked: As
     apply_fence(app, plan)
     assert asked.apis() == ["ListGroups", "DescribeGroups", "InitProducerId"], "the guard looks again"
     assert asked.cluster.rounds.total() == 9
+
+
+def test_a_description_waits_for_no_metadata_alone(asked: Asked, tmp_path: Path) -> None:
+    asked.cluster.state.transactions["a-bench-0"] = FakeTransaction(1, 4)
+    app = App(Target(asked.settings), Deadline.after(30, Clock()), tmp_path, kafka=asked.session)
+    report = describe_transactions(app, ["a-bench-0"])
+    assert report.target["kafka_cluster_id"] == asked.cluster.state.cluster_id
+    assert asked.apis() == ["ApiVersions", "FindCoordinator", "DescribeTransactions"]
+    assert asked.cluster.rounds.total() == 3
 
 
 def test_a_group_whose_coordinator_has_moved_is_found(asked: Asked) -> None:
