@@ -151,7 +151,7 @@ def test_a_fence_waits_for_no_answer_that_could_have_come_with_another(asked: As
 def test_a_description_waits_for_no_metadata_alone(asked: Asked, tmp_path: Path) -> None:
     asked.cluster.state.transactions["a-bench-0"] = FakeTransaction(1, 4)
     app = App(Target(asked.settings), Deadline.after(30, Clock()), tmp_path, kafka=asked.session)
-    report = describe_transactions(app, ["a-bench-0"])
+    report = describe_transactions(app, [TransactionalId("a-bench-0")])
     assert report.target["kafka_cluster_id"] == asked.cluster.state.cluster_id
     assert asked.apis() == ["ApiVersions", "FindCoordinator", "DescribeTransactions"]
     assert asked.cluster.rounds.total() == 3

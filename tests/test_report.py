@@ -122,7 +122,7 @@ def test_cells(value: object, cell: str) -> None:
 
 
 def test_a_cell_is_not_that_of_an_equal_value_of_another_type() -> None:
-    values = [None, True, True, 1, 1, 1.0, [], [], "a", False, 0, None]
+    values: list[object] = [None, True, True, 1, 1, 1.0, [], [], "a", False, 0, None]
     assert Column("N", "n").cells([{"n": value} for value in values]) == [format_cell(value) for value in values]
 
 
