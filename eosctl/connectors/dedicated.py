@@ -21,7 +21,9 @@ from eosctl.core.offsets.names import PLACE, topic_for
 from eosctl.core.wording import is_topic_name
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError, UsageError
+from eosctl.group import codes as group_codes
 from eosctl.group.gather import in_turn
+from eosctl.group.modes import check_cluster
 from eosctl.group.topics import find_config_topic
 from eosctl.ports import TopicReader
 from eosctl.report import Problem
@@ -76,7 +78,7 @@ def gather_dedicated_topics(app: App, topics: TopicReader, *, pattern: str | Non
     if pattern is not None and PLACE not in pattern:
         raise UsageError(f"--dedicated-topic {pattern} has no {{connector}} in it", hint="Say, 'offsets-{connector}'.")
     problems: list[Problem] = []
-    configs = _from_workers(app, problems)
+    configs = _from_workers(app, topics, problems)
     if configs is None:
         configs = _from_config_topic(app, topics, problems)
     if configs is None:
@@ -114,15 +116,18 @@ def _unknown_problem(connector: str, value: str) -> Problem:
     return Problem(codes.DEDICATED_TOPICS_UNKNOWN, message, hint=hint, unseen=True)
 
 
-def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
+def _from_workers(app: App, topics: TopicReader, problems: list[Problem]) -> Configs | None:
     """Ask the workers within half of the time: a frozen one never answers, and the config topic needs time, too."""
     for _url, worker in in_turn(replace(app, deadline=app.deadline.half()), app.target.connect_urls):
         try:
+            check_cluster(app, worker, topics.cluster_id())
             entries = worker.connectors()
+        except RefusedError as exc:
+            problems.append(Problem(group_codes.OTHER_KAFKA_CLUSTER, exc.message, hint=exc.hint))
         except EosctlError as exc:
             problems.append(Problem(codes.CONNECT_NOT_ASKED, exc.message, hint=exc.hint))
-            continue
-        return {name: entry.config for name, entry in entries.items()}
+        else:
+            return {name: entry.config for name, entry in entries.items()}
     return None
 
 

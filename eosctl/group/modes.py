@@ -225,7 +225,7 @@ def view_worker(app: App, url: str) -> WorkerView:
     """Ask the worker at `url`, for a limited time; failures become evidence, never an exception."""
     view = WorkerView()
     try:
-        root = _impatient(app, ROOT_PATIENCE_S).worker(url).root()
+        root = root_of(app, _impatient(app, ROOT_PATIENCE_S).worker(url))
         worker = _impatient(app).worker(url)
         view = replace(view, version=root["version"], kafka_cluster_id=root["kafka_cluster_id"])
         view = replace(view, health=worker.health())
@@ -254,6 +254,34 @@ def silences_of(app: App, urls: Mapping[K, str]) -> dict[K, EosctlError]:
     """Return those of `urls` (by any name) where nothing answers, and why; ask in parallel, as all may hang."""
     found = side_by_side(lambda url: _silence_of(app, url), urls.values(), most=PARALLEL_WORKERS)
     return {name: silence for name, silence in zip(urls, found, strict=True) if silence is not None}
+
+
+def root_of(_app: App, worker: ConnectWorker) -> Mapping[str, str]:
+    """Return the worker's answer to `GET /`."""
+    return worker.root()
+
+
+def check_cluster(app: App, worker: ConnectWorker, ours: str | None = None) -> None:
+    """Raise RefusedError for a worker of another Kafka cluster than `ours`, else than the command's, if it names one.
+
+    Its connectors, their states and topics may have the same names, and are others. Raises, too, what asking raises.
+    """
+    if app.target.client is None:
+        return
+    theirs = root_of(app, worker)["kafka_cluster_id"]
+    if ours is None:
+        with app.transactions() as admin:
+            ours = admin.cluster_id()
+    refuse_other_cluster(worker, theirs, ours)
+
+
+def refuse_other_cluster(worker: ConnectWorker, theirs: str | None, ours: str | None) -> None:
+    """Raise RefusedError where a worker uses another Kafka cluster; any is right where none is known."""
+    if ours is not None and theirs != ours:
+        raise RefusedError(
+            f"the worker at {worker.url} uses Kafka cluster {theirs}, not {ours}",
+            hint="Compare -u and -b; nothing was written.",
+        )
 
 
 def refuse_unreachable(connector: str, worker: ConnectWorker) -> None:
