@@ -29,6 +29,18 @@ from tests.fakes.clock import FakeTime
 EMPTY = (Bounds(0, 0, 0, 0), Bounds(1, 0, 0, 0))
 
 
+class _Stream(MemoryStream):
+    """Notes what is sent together."""
+
+    def __init__(self, sent: list[bytes], *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        self._sent = sent
+
+    def send(self, data: bytes) -> None:
+        self._sent.append(data)
+        super().send(data)
+
+
 class World:
     """Topic t with two partitions on one broker, or one on each of several; a request takes 1 ms."""
 
@@ -46,7 +58,8 @@ class World:
             "sasl_password": Secret(password or ""),
         }
         settings = ClientSettings(self.cluster.bootstrap_servers, **login if password else {})
-        self.connections = Connections(settings, open_stream=partial(MemoryStream, self.cluster))
+        self.sent = list[bytes]()
+        self.connections = Connections(settings, open_stream=partial(_Stream, self.sent, self.cluster))
         deadline = Deadline.after(60, self.time.clock())
         self.topics = NativeTopics(settings, deadline=deadline, connections=self.connections)
 
@@ -104,6 +117,35 @@ def test_offsets_of_the_other_brokers_are_known_beside_those_of_a_frozen_one() -
     assert set(found.missing) == {1}
 
 
+def test_what_was_answered_stays_known_when_the_last_look_is_out_of_time() -> None:
+    """It was asked anew to the end: on a slow machine nothing was left for brokers that answer, and nothing known."""
+    world = World(brokers=2)
+    world.topics.cluster_id()
+    world.cluster.stop_broker(2, noticed=False)
+
+    def be_slow(seen: Seen) -> None:
+        if seen.api == "Metadata" and world.time.now_s > 14.8:
+            world.time.now_s = 15.5
+
+    world.acts = be_slow
+    found = world.topics.known_bounds("t")
+    assert found.known == EMPTY[:1]
+    assert set(found.missing) == {1}
+    assert "connection refused" in found.missing[1]
+    assert world.cluster.count("ListOffsets") == 3, "one question to the broker that has answered"
+
+
+def test_a_partition_whose_leader_moves_is_asked_again() -> None:
+    """Beside one that is missing all along: bounds of a leader that is gone are no bounds of the next one."""
+    world = World(brokers=3)
+    world.cluster.state.add_topic("t", 3)
+    world.cluster.state.leaderless.add(("t", 2))
+    world.time.later(3.0, lambda: world.cluster.stop_broker(1))
+    found = world.topics.known_bounds("t")
+    assert (found.known, set(found.missing)) == (EMPTY, {2})
+    assert {seen.node for seen in world.cluster.seen if seen.api == "ListOffsets"} == {1, 2, 3}
+
+
 def test_a_leader_that_never_hears_of_its_topic_ends_at_the_deadline() -> None:
     """It may be a broker that lags; nobody is missing, so that the time of an election is no measure."""
     world = World()
@@ -157,6 +199,24 @@ def test_bounds_are_those_of_the_leaders_of_now() -> None:
     assert world.topics.bounds_of(["t"], partitions={"t": 1}) == {"t": EMPTY[:1]}
     world.cluster.state.add_topic("u", 2)
     assert world.topics.bounds_of(["u"]) == {"u": EMPTY}
+
+
+def test_bounds_at_a_leader_that_has_answered_come_with_the_metadata() -> None:
+    """Each look at a topic took two round trips; far from the brokers those are what a command waits for."""
+    world = World()
+    world.topics.bounds_of(["t"])
+    before, asked = len(world.sent), len(world.cluster.seen)
+    assert world.topics.bounds_of(["t"]) == {"t": EMPTY}
+    assert len(world.sent) - before == 1
+    assert [each.api for each in world.cluster.seen[asked:]] == ["Metadata", *["ListOffsets"] * 3]
+
+
+def test_a_leader_that_froze_since_leaves_the_others() -> None:
+    world = World(brokers=2)
+    assert world.topics.known_bounds("t").known == EMPTY
+    world.cluster.frozen.add(1)
+    found = world.topics.known_bounds("t")
+    assert (found.known, set(found.missing)) == (EMPTY[1:], {0})
 
 
 def test_a_topic_that_was_created_again_before_it_was_read_is_another_one() -> None:

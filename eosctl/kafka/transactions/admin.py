@@ -22,12 +22,18 @@ from eosctl.core.transactions import (
 from eosctl.deadline import Deadline, Event, OnEvent, ignore_events
 from eosctl.errors import BrokerError, EosctlError, UnauthorizedError, UnreachableError, UsageError
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault, fault_of
+from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault
 from eosctl.kafka.native.coordinators import BATCH, ask_each_broker, find_coordinators, transaction_of
 from eosctl.kafka.topics.stream import Address
 from eosctl.kafka.transactions.fencing import NO_COORDINATORS, Fencing
-from eosctl.wire.cluster_messages import KeyType
-from eosctl.wire.error_codes import GROUP_AUTHORIZATION_FAILED, INVALID_REGULAR_EXPRESSION, NONE, REQUEST_TIMED_OUT
+from eosctl.wire.cluster_messages import Broker, KeyType
+from eosctl.wire.error_codes import (
+    GROUP_AUTHORIZATION_FAILED,
+    INVALID_REGULAR_EXPRESSION,
+    NONE,
+    REQUEST_TIMED_OUT,
+    SASL_AUTHENTICATION_FAILED,
+)
 from eosctl.wire.group_listing_messages import LIST_GROUPS, ListGroupsRequest
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
 
@@ -227,11 +233,30 @@ class NativeTransactionAdmin:
 
         Raises an error if any broker can't be asked; hidden groups are absent.
         """
-        answers = self._settled([""], lambda _: {"": self._list_groups_once()}, retriable=COORDINATOR_RETRIES)
-        return _value_or_raise(answers[""], "list groups")
+        request = ListGroupsRequest()
+        brokers, asked, first = self._cluster.brokers_with(LIST_GROUPS, request)
+        known, told = _addresses_of(brokers), {asked: first}  # the first answer comes with the metadata
+
+        def list_at(address: Address, brokers: list[int]) -> Mapping[int, Mapping[str, str] | KafkaFault]:
+            answer = told.pop(address, None) or self._cluster.ask(address, LIST_GROUPS, request)
+            if answer.error_code != NONE:
+                return {broker: fault(answer.error_code, f"broker {broker}") for broker in brokers}
+            groups = {item.group_id: item.protocol_type for item in answer.groups}
+            return dict.fromkeys(brokers, groups)
+
+        def ask_once(pending: list[int]) -> Mapping[int, Mapping[str, str] | KafkaFault]:
+            nonlocal known
+            there, known = known or self._brokers(), {}
+            gone = [each for each in pending if each not in there]  # their groups may be anywhere now
+            found = ask_each_broker(self._cluster, there if gone else {each: there[each] for each in pending}, list_at)
+            return found | dict.fromkeys(gone, _all_groups(found.values()))
+
+        return _value_or_raise(
+            _all_groups(self._settled(known, ask_once, retriable=COORDINATOR_RETRIES).values()), "list groups"
+        )
 
     def _brokers(self) -> dict[int, Address]:
-        return {each.node_id: Address(each.host, each.port) for each in self._cluster.metadata().brokers}
+        return _addresses_of(self._cluster.metadata().brokers)
 
     # -- one round each; `_settled` repeats them
 
@@ -287,22 +312,19 @@ class NativeTransactionAdmin:
         known.update((each, where) for each in described if isinstance(where := found[each], Coordinator))
         return answers
 
-    def _list_groups_once(self) -> dict[str, str] | KafkaFault:
-        """List the groups of every broker; those of the first one come with the metadata that names the others."""
-        groups: dict[str, str] = {}
-        request = ListGroupsRequest()
-        brokers, asked, first = self._cluster.brokers_with(LIST_GROUPS, request)
-        for broker in brokers:
-            address = Address(broker.host, broker.port)
-            try:
-                with self._cluster.one_of(len(brokers)):
-                    answer = first if address == asked else self._cluster.ask(address, LIST_GROUPS, request)
-            except UnreachableError as exc:
-                return fault_of(exc)
-            if answer.error_code != NONE:
-                return fault(answer.error_code, f"broker {broker.node_id}")
-            groups.update((item.group_id, item.protocol_type) for item in answer.groups)
-        return groups
+
+def _addresses_of(brokers: Iterable[Broker]) -> dict[int, Address]:
+    return {each.node_id: Address(each.host, each.port) for each in brokers}
+
+
+def _all_groups(answers: Iterable[Mapping[str, str] | KafkaFault]) -> dict[str, str] | KafkaFault:
+    """Return the groups of all answers; or the first fault, as a part of them is no list of them."""
+    groups: dict[str, str] = {}
+    for answer in answers:
+        if isinstance(answer, KafkaFault):
+            return answer
+        groups |= answer
+    return groups
 
 
 def _addresses(found: Mapping[K, Coordinator | KafkaFault]) -> dict[K, Address | KafkaFault]:
@@ -315,7 +337,7 @@ def _value_or_raise(answer: V | KafkaFault, doing: str, *, denied: str | None = 
     if not isinstance(answer, KafkaFault):
         return answer
     reason = f"can't {doing}: {answer}"
-    if answer.code == GROUP_AUTHORIZATION_FAILED:
+    if answer.code in {GROUP_AUTHORIZATION_FAILED, SASL_AUTHENTICATION_FAILED}:
         raise UnauthorizedError(reason, hint=denied)
     if answer.code == INVALID_REGULAR_EXPRESSION:
         raise UsageError(reason, hint="Brokers read the pattern as RE2.")
