@@ -24,7 +24,14 @@ from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.modes import CLUSTERS, CONNECT_SETTING, Mode
 from eosctl.core.workers.url import advertised
 from eosctl.deadline import Deadline
-from eosctl.errors import DeadlineError, EosctlError, UnauthorizedError, UnreachableError, UnsupportedError
+from eosctl.errors import (
+    DeadlineError,
+    EosctlError,
+    RefusedError,
+    UnauthorizedError,
+    UnreachableError,
+    UnsupportedError,
+)
 from eosctl.machine.side_by_side import side_by_side
 from eosctl.ports import ConnectWorker
 
@@ -256,19 +263,28 @@ def silences_of(app: App, urls: Mapping[K, str]) -> dict[K, EosctlError]:
     return {name: silence for name, silence in zip(urls, found, strict=True) if silence is not None}
 
 
-def root_of(_app: App, worker: ConnectWorker) -> Mapping[str, str]:
-    """Return the worker's answer to `GET /`."""
-    return worker.root()
+def root_of(app: App, worker: ConnectWorker) -> Mapping[str, str]:
+    """Return the worker's answer to `GET /`; keep the id of its Kafka cluster for the command's `check_cluster`."""
+    known = _cluster_ids(app)
+    known.pop(worker.url, None)
+    root = worker.root()
+    known[worker.url] = root["kafka_cluster_id"]
+    return root
+
+
+def _cluster_ids(app: App) -> dict[str, str]:
+    return {} if app.rest is None else app.rest.cluster_ids
 
 
 def check_cluster(app: App, worker: ConnectWorker, ours: str | None = None) -> None:
     """Raise RefusedError for a worker of another Kafka cluster than `ours`, else than the command's, if it names one.
 
-    Its connectors, their states and topics may have the same names, and are others. Raises, too, what asking raises.
+    A connector of the same name may be there. A worker that the command has asked is not asked again. Raises, too, what
+    asking raises.
     """
     if app.target.client is None:
         return
-    theirs = root_of(app, worker)["kafka_cluster_id"]
+    theirs = _cluster_ids(app).get(worker.url) or root_of(app, worker)["kafka_cluster_id"]
     if ours is None:
         with app.transactions() as admin:
             ours = admin.cluster_id()

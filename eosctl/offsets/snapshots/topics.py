@@ -46,8 +46,8 @@ def topics_to_keep(app: App, topics: TopicReader, connectors: Collection[str], s
     found, names = TopicsToKeep(), _named(app, stores)
     wanted = {name: True for name in names if name != DEDICATED}
     if DEDICATED in names:
-        refuse_other_workers(app, topics.cluster_id)
         dedicated = gather_dedicated_topics(app, topics)
+        dedicated.refuse_strangers()
         _require_known(dedicated, connectors)
         found.missed += [(problem, None) for problem in dedicated.problems]
         found.missed += [(problem, None) for problem in _on_other_brokers(app, dedicated, connectors)]
