@@ -130,7 +130,7 @@ def test_task_counts_are_not_compared_with_another_clusters_connectors(invoke: I
 
 
 class Elsewhere:
-    """After `lead`, the leader's address is that of a worker of another cluster; `asked` is what it is told to change."""
+    """After `lead`, the leader's address is another cluster's worker's; `asked` is what it is told to change."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.asked = scene, list[Call]()
