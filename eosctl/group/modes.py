@@ -264,12 +264,17 @@ def silences_of(app: App, urls: Mapping[K, str]) -> dict[K, EosctlError]:
 
 
 def root_of(app: App, worker: ConnectWorker) -> Mapping[str, str]:
-    """Return the worker's answer to `GET /`; keep the id of its Kafka cluster for the command's `check_cluster`."""
+    """Return the worker's answer to `GET /`; keep the id of its Kafka cluster for `cluster_id_of`."""
     known = _cluster_ids(app)
     known.pop(worker.url, None)
     root = worker.root()
     known[worker.url] = root["kafka_cluster_id"]
     return root
+
+
+def cluster_id_of(app: App, worker: ConnectWorker) -> str:
+    """Return the id of the worker's Kafka cluster as the command knows it from its last `root_of`, else ask for it."""
+    return _cluster_ids(app).get(worker.url) or root_of(app, worker)["kafka_cluster_id"]
 
 
 def _cluster_ids(app: App) -> dict[str, str]:
@@ -279,12 +284,11 @@ def _cluster_ids(app: App) -> dict[str, str]:
 def check_cluster(app: App, worker: ConnectWorker, ours: str | None = None) -> None:
     """Raise RefusedError for a worker of another Kafka cluster than `ours`, else than the command's, if it names one.
 
-    A connector of the same name may be there. A worker that the command has asked is not asked again. Raises, too, what
-    asking raises.
+    Connectors of the same names may be there. Raises, too, what asking raises.
     """
     if app.target.client is None:
         return
-    theirs = _cluster_ids(app).get(worker.url) or root_of(app, worker)["kafka_cluster_id"]
+    theirs = cluster_id_of(app, worker)
     if ours is None:
         with app.transactions() as admin:
             ours = admin.cluster_id()
