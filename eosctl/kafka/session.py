@@ -33,8 +33,8 @@ class Connections:
     """Connections to one cluster, safe for several threads; `open_stream` opens the stream of a new one.
 
     `group_coordinators` have answered for their groups. One that no longer is a group's coordinator says so when it is
-    asked; one that metadata no longer names is forgotten, as it may be cut off and not know. `leaders` are those of each
-    topic's partitions that have answered: others may lead since, which metadata says.
+    asked; one that metadata no longer names is forgotten, as it may be cut off and not know.
+    `leaders` are those of each topic's partitions that have answered: others may lead since, which metadata says.
     Raises UsageError for an unknown security.protocol.
     """
 
