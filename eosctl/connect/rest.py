@@ -175,8 +175,8 @@ class RestConnectWorker:
         self._withheld = access.has_credentials and not access.trusts(parsed)
         self._proxy = access.proxies.of(parsed.text)
         self._access = access
-        pool = self._open() if session is None else session.pool(self.url, access, self._open)
-        self._kept = None if session is None else pool
+        self._kept = None if session is None else partial(session.pool, self.url, access, deadline.clock, self._open)
+        (self._kept or self._open)()  # what can't be used is known before anything is asked
 
     def _open(self) -> urllib3.PoolManager:
         return open_pool(self._proxy, clock=self._deadline.clock, context=self._context)
@@ -365,10 +365,11 @@ class RestConnectWorker:
         """
         if self._kept is None:
             return None
+        pool = self._kept()
         try:
-            return self._answer(self._kept, method, target, body, headers)
+            return self._answer(pool, method, target, body, headers)
         except (urllib3.exceptions.HTTPError, OSError) as exc:
-            self._kept.clear()  # the others may have ended with this one
+            pool.clear()  # the others may have ended with this one
             if is_cut_short(exc) or not isinstance(exc, _CLOSED):
                 raise
             return None
@@ -377,6 +378,8 @@ class RestConnectWorker:
         self, pool: urllib3.PoolManager, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
     ) -> Answer:
         left_s = self._deadline.remaining_s()
+        if not left_s:  # a question that is asked again may have used it up
+            raise self._deadline.passed(f"waiting for the worker at {self.url}")
         response = pool.request(
             method,
             self.url + target,
