@@ -13,7 +13,6 @@ from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
-from tests.fakes.faults import Call
 from tests.fakes.doctor_scene import (
     HEALTHY,
     OFFSETS,
@@ -24,6 +23,7 @@ from tests.fakes.doctor_scene import (
     transaction_topic,
     write_worker_file,
 )
+from tests.fakes.faults import Call
 
 TRANSACTION_LOG = "__transaction_state"
 STATUS = "connect-status"

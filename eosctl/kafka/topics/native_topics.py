@@ -270,7 +270,8 @@ class NativeTopics:
     def _look(self, topics: Sequence[str]) -> tuple[MetadataResponse, Mapping[Place, LogBounds | KafkaFault]]:
         """Return metadata, and with it the bounds at a broker that has led partitions of `topics` before."""
         known = {(topic, part): leader for topic in topics for part, leader in self._led.get(topic, {}).items()}
-        for address in [each.address for each in known.values()][:1]:
+        if known:
+            address = next(iter(known.values())).address
             there = {place: leader for place, leader in known.items() if leader.address == address}
             try:
                 with self._cluster.one_of(2, at_most_s=CONNECT_TIMEOUT_S):
