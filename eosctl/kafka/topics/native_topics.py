@@ -253,15 +253,16 @@ class NativeTopics:
         partly: bool,
         before: Mapping[Place, LogBounds | KafkaFault],
     ) -> dict[Place, LogBounds | KafkaFault]:
-        """Return the bounds of every partition, or the fault; those known `before` count while their leaders lead.
+        """Return the bounds of every partition, or the fault; all are of one look, unless they are wanted `partly`.
 
-        What is missing may use up the time: a broker that has answered is not asked again with the little that is left.
+        Then those known `before` count while their leaders lead: what is missing may use up the time, and a broker that
+        has answered is not asked again with the little that is left.
         """
         metadata, early = self._look(list(dict.fromkeys(topics)))
         leaders = leaders_in(metadata, self._places(metadata, topics, counted, partly=partly))
         known = {
             place: bounds
-            for place, bounds in {**before, **early}.items()
+            for place, bounds in {**(before if partly else {}), **early}.items()
             if isinstance(bounds, LogBounds) and bounds.leader == leaders.get(place)
         }
         fresh = bounds_at(self._cluster, {place: each for place, each in leaders.items() if place not in known})
