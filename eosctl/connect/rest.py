@@ -398,7 +398,7 @@ class RestConnectWorker:
             return self._broke_off()
         if self._is_tls(error):
             hint = self._tls_hint(error)
-        elif isinstance(error, urllib3.exceptions.ReadTimeoutError):
+        elif isinstance(error, urllib3.exceptions.ReadTimeoutError) and not self._is_of_proxy(error):
             hint = "The worker took the request and did not answer: look at its log, or give more --timeout."
         elif self._proxy is not None:
             hint = f"${self._proxy.variable} names the proxy; hosts in NO_PROXY are reached without one."
@@ -414,6 +414,10 @@ class RestConnectWorker:
             hint="The connection was cut, or the worker ended. What was asked of it may be done all the same: look "
             "before you run again.",
         )
+
+    def _is_of_proxy(self, error: urllib3.exceptions.ReadTimeoutError) -> bool:
+        """Check whether the proxy has not opened the tunnel: it is the one that was asked."""
+        return self._proxy is not None and error.url == self._proxy.shown
 
     def _is_tls(self, error: Exception) -> bool:
         """Check for a TLS failure. A worker that requires a client certificate may just close the connection."""
