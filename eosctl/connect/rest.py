@@ -175,8 +175,8 @@ class RestConnectWorker:
         self._withheld = access.has_credentials and not access.trusts(parsed)
         self._proxy = access.proxies.of(parsed.text)
         self._access = access
-        pool = self._open() if session is None else session.pool(self.url, access, self._open)
-        self._kept = None if session is None else pool
+        self._kept = None if session is None else partial(session.pool, self.url, access, deadline.clock, self._open)
+        (self._kept or self._open)()  # what can't be used is known before anything is asked
 
     def _open(self) -> urllib3.PoolManager:
         return open_pool(self._proxy, clock=self._deadline.clock, context=self._context)
@@ -365,10 +365,11 @@ class RestConnectWorker:
         """
         if self._kept is None:
             return None
+        pool = self._kept()
         try:
-            return self._answer(self._kept, method, target, body, headers)
+            return self._answer(pool, method, target, body, headers)
         except (urllib3.exceptions.HTTPError, OSError) as exc:
-            self._kept.clear()  # the others may have ended with this one
+            pool.clear()  # the others may have ended with this one
             if is_cut_short(exc) or not isinstance(exc, _CLOSED):
                 raise
             return None
@@ -377,6 +378,8 @@ class RestConnectWorker:
         self, pool: urllib3.PoolManager, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
     ) -> Answer:
         left_s = self._deadline.remaining_s()
+        if not left_s:  # a question that is asked again may have used it up
+            raise self._deadline.passed(f"waiting for the worker at {self.url}")
         response = pool.request(
             method,
             self.url + target,
@@ -395,7 +398,7 @@ class RestConnectWorker:
             return self._broke_off()
         if self._is_tls(error):
             hint = self._tls_hint(error)
-        elif isinstance(error, urllib3.exceptions.ReadTimeoutError):
+        elif isinstance(error, urllib3.exceptions.ReadTimeoutError) and not self._is_of_proxy(error):
             hint = "The worker took the request and did not answer: look at its log, or give more --timeout."
         elif self._proxy is not None:
             hint = f"${self._proxy.variable} names the proxy; hosts in NO_PROXY are reached without one."
@@ -411,6 +414,10 @@ class RestConnectWorker:
             hint="The connection was cut, or the worker ended. What was asked of it may be done all the same: look "
             "before you run again.",
         )
+
+    def _is_of_proxy(self, error: urllib3.exceptions.ReadTimeoutError) -> bool:
+        """Check whether the proxy has not opened the tunnel: it is the one that was asked."""
+        return self._proxy is not None and error.url == self._proxy.shown
 
     def _is_tls(self, error: Exception) -> bool:
         """Check for a TLS failure. A worker that requires a client certificate may just close the connection."""

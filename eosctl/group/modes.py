@@ -265,20 +265,18 @@ def silences_of(app: App, urls: Mapping[K, str]) -> dict[K, EosctlError]:
 
 def root_of(app: App, worker: ConnectWorker) -> Mapping[str, str]:
     """Return the worker's answer to `GET /`; keep the id of its Kafka cluster for `cluster_id_of`."""
-    known = _cluster_ids(app)
-    known.pop(worker.url, None)
+    if app.rest is None:
+        return worker.root()
+    app.rest.note_cluster(worker.url, None, app.clock)
     root = worker.root()
-    known[worker.url] = root["kafka_cluster_id"]
+    app.rest.note_cluster(worker.url, root["kafka_cluster_id"], app.clock)
     return root
 
 
 def cluster_id_of(app: App, worker: ConnectWorker) -> str:
-    """Return the id of the worker's Kafka cluster as the command knows it from its last `root_of`, else ask for it."""
-    return _cluster_ids(app).get(worker.url) or root_of(app, worker)["kafka_cluster_id"]
-
-
-def _cluster_ids(app: App) -> dict[str, str]:
-    return {} if app.rest is None else app.rest.cluster_ids
+    """Return the id of the worker's Kafka cluster as its last `root_of` had it a moment ago, else ask for it."""
+    known = None if app.rest is None else app.rest.cluster_id(worker.url, app.clock)
+    return known or root_of(app, worker)["kafka_cluster_id"]
 
 
 def check_cluster(app: App, worker: ConnectWorker, ours: str | None = None) -> None:

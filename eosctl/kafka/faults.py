@@ -93,7 +93,9 @@ def ask_until_settled(
     while pending:
         try:
             with within(patience):
-                answers.update(with_reasons(ask(pending), answers, patience))
+                found = ask(pending)
+            # where a timeout is no reason to ask again, the request may have been done: no earlier fault says that
+            answers.update(with_reasons(found, answers, patience) if REQUEST_TIMED_OUT in retriable else found)
         except (UnreachableError, DeadlineError) as exc:
             if not answers:
                 raise

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.records import TopicDescription
+from eosctl.errors import UnreachableError
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
@@ -22,6 +23,7 @@ from tests.fakes.doctor_scene import (
     transaction_topic,
     write_worker_file,
 )
+from tests.fakes.faults import Call
 
 TRANSACTION_LOG = "__transaction_state"
 STATUS = "connect-status"
@@ -145,3 +147,12 @@ def test_tasks_that_compaction_made_workers_forget(invoke: Invoke) -> None:
 def test_what_is_left_of_a_deleted_connector_is_no_damage(invoke: Invoke) -> None:
     gone = created("gone", 2)[1:]
     assert found(invoke, cluster(records=config_records(*gone, *created("orders", 1, record=1))), 0) == HEALTHY
+
+
+def test_the_config_topic_is_not_read_again_for_the_topics_with_offsets(invoke: Invoke) -> None:
+    """Where no worker lists the connectors, that topic has them; its second view and the look at ids read it, too."""
+    there = cluster(faults={"connectors": UnreachableError("no")})
+    reads = list[Call]()
+    there.topics.before("read", lambda call: reads.append(call) if call.what[0] == CONFIG_TOPIC else None)
+    doctor(invoke, there)
+    assert len(reads) == 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,11 +14,11 @@ from typing import Any
 import pytest
 
 from eosctl.connect.rest import RestConnectWorker
-from eosctl.connect.session import ConnectSession
+from eosctl.connect.session import KEPT_S, ConnectSession
 from eosctl.core.workers.access import ConnectAccess
-from eosctl.deadline import Deadline
-from eosctl.errors import UnreachableError
-from tests.fakes.clock import PLENTY_S
+from eosctl.deadline import Clock, Deadline
+from eosctl.errors import DeadlineError, UnreachableError
+from tests.fakes.clock import PLENTY_S, FakeTime
 from tests.fakes.http_server import serving
 
 ROOT = {"version": "4.3.1", "kafka_cluster_id": "c"}
@@ -24,10 +26,15 @@ ROOT = {"version": "4.3.1", "kafka_cluster_id": "c"}
 
 @dataclass
 class Server:
-    """Answers HTTP/1.1; `most` is how many requests of one connection it answers before it hangs up without a word."""
+    """Answers HTTP/1.1; `most` is how many requests of one connection it answers before it hangs up without a word.
+
+    `hangs_up` is called then; `ended` is set when a connection has ended.
+    """
 
     url: str = ""
     most: int = 1_000
+    hangs_up: Callable[[], object] = int
+    ended: threading.Event = field(default_factory=threading.Event)
     asked: list[tuple[int, str]] = field(default_factory=list)
     """The port that each request came from, and its method."""
 
@@ -48,6 +55,7 @@ def keeping() -> Iterator[Server]:
             said.asked.append((self.client_address[1], self.command))
             self.answered += 1
             if self.answered > said.most:
+                said.hangs_up()
                 self.close_connection = True
                 return
             data = json.dumps(ROOT).encode()
@@ -56,6 +64,10 @@ def keeping() -> Iterator[Server]:
             self.send_header("Content-Type", "application/json")
             self.end_headers()
             self.wfile.write(data)
+
+        def finish(self) -> None:
+            super().finish()
+            said.ended.set()
 
         do_PUT = do_GET  # noqa: N815 - the name that http.server looks for
 
@@ -76,9 +88,9 @@ def session() -> Iterator[ConnectSession]:
         kept.close()
 
 
-def worker(server: Server, kept: ConnectSession | None, **access: Any) -> RestConnectWorker:
+def worker(server: Server, kept: ConnectSession | None, clock: Clock | None = None, **access: Any) -> RestConnectWorker:
     given = ConnectAccess(trust_discovered=True, **access)
-    return RestConnectWorker(server.url, deadline=Deadline.after(PLENTY_S), access=given, session=kept)
+    return RestConnectWorker(server.url, deadline=Deadline.after(PLENTY_S, clock), access=given, session=kept)
 
 
 WRITES: list[Callable[[RestConnectWorker], object]] = [
@@ -114,6 +126,40 @@ def test_a_question_is_asked_again_where_the_worker_has_hung_up() -> None:
         server.most = 0
         with pytest.raises(UnreachableError):
             one.root()
+
+
+def test_a_connection_is_kept_for_some_seconds() -> None:
+    """One that a firewall had dropped meanwhile made a worker that answers look dead, and nothing closed the others."""
+    hours = FakeTime()
+    with keeping() as server, keeping() as other, session() as kept:
+        one = worker(server, kept, hours.clock())
+        one.root()
+        hours.now_s += KEPT_S - 1
+        one.root()
+        assert server.connections() == 1
+        hours.now_s += 1
+        worker(other, kept, hours.clock()).root()
+        assert server.ended.wait(PLENTY_S), "it is closed, also where another worker is asked next"
+        one.root()
+        assert server.connections() == 2
+        hours.now_s -= 1
+        one.root()
+        assert server.connections() == 3, "wall time that was set back says nothing about the age"
+
+
+def test_a_question_is_not_asked_again_when_the_time_is_over() -> None:
+    """`ValueError: Attempted to set total timeout to <= 0`."""
+    clock = FakeTime()
+
+    def use_up_the_time() -> None:
+        time.sleep(0.2)  # until the answer is waited for
+        clock.now_s += PLENTY_S
+
+    with keeping() as server, session() as kept:
+        server.most, server.hangs_up = 0, use_up_the_time
+        with pytest.raises(DeadlineError):
+            worker(server, kept, clock.clock()).root()
+        assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("write", WRITES)

@@ -153,6 +153,16 @@ def test_a_proxy_that_refuses_or_is_not_there_is_named() -> None:
     assert "secret" not in f"{caught.value.message} {caught.value.hint}"
 
 
+def test_a_proxy_that_opens_no_tunnel_is_named() -> None:
+    """The worker was said to have taken the request, which never reached it."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        environ = {"https_proxy": f"127.0.0.1:{silent.getsockname()[1]}"}
+        access = ConnectAccess(proxies=proxies_of(environ))
+        with pytest.raises(UnreachableError, match="no answer in time") as caught:
+            RestConnectWorker(f"https://{NAME}:8443", deadline=Deadline.after(0.3), access=access).root()
+    assert "$https_proxy names the proxy" in str(caught.value.hint)
+
+
 @pytest.mark.parametrize("password", ["pa/ss", "pa?ss", "pa ss", "pa@ss", "p\u20ac", "pa:ss", "p%2Fss"])
 def test_a_password_of_a_proxy_may_have_any_character(password: str) -> None:
     """One with a slash was left out, or printed: `LocationParseError: 'user:pa'`."""

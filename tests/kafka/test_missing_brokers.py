@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 
@@ -14,6 +15,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, UnreachableError
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
+from eosctl.wire import error_codes as codes
 from tests.fakes.admin import FakeTransactionAdmin
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import FakeTime
@@ -258,6 +260,27 @@ def test_the_groups_of_a_broker_that_is_known_to_be_gone_are_listed_where_they_a
     time.later(9, lambda: cluster.state.nodes.remove(LOST))
     with in_memory(cluster, time) as admin:
         assert admin.list_groups() == dict.fromkeys(names, "connect")
+
+
+def test_a_marker_whose_answer_is_lost_at_the_deadline_is_not_called_refused() -> None:
+    """The refusal before it was reported, so that nobody looked whether the marker is there."""
+    with FakeCluster() as cluster:
+        cluster.state.open_transaction("one", ("t", 0))
+        cluster.fail_next("WriteTxnMarkers", codes.NOT_LEADER_OR_FOLLOWER)
+
+        def lose_the_second(seen: Seen, frame: bytes) -> bytes:
+            if cluster.count("WriteTxnMarkers") < 2:
+                return frame
+            cluster.frozen.add(seen.node)
+            return b""
+
+        with FakeTransactionAdmin(cluster, deadline=Deadline.after(20, FakeTime().clock())) as admin:
+            (producer,) = cast(Any, admin.describe_producers([("t", 0)])["t", 0])
+            cluster.tamper = lose_the_second
+            fault = admin.write_marker(producer, commit=False)
+            assert fault is not None
+            assert fault.name == "REQUEST_TIMED_OUT"
+            assert cluster.count("WriteTxnMarkers") == 2
 
 
 def freeze_all_once(cluster: FakeCluster, api: str, count: int) -> None:

@@ -146,6 +146,16 @@ def test_a_partition_whose_leader_moves_is_asked_again() -> None:
     assert {seen.node for seen in world.cluster.seen if seen.api == "ListOffsets"} == {1, 2, 3}
 
 
+def test_the_bounds_of_all_partitions_are_of_one_look() -> None:
+    """A write is checked by them: what came while another partition had no leader was not seen."""
+    world = World(brokers=2)
+    world.cluster.state.leaderless.add(("t", 1))
+    record = OutRecord("t", b"k", b"v")
+    world.time.later(2.0, lambda: world.cluster.state.append(record, 0, (7, 0), transactional=False))
+    world.time.later(3.0, world.cluster.state.leaderless.clear)
+    assert world.topics.bounds_of(["t"]) == {"t": (Bounds(0, 0, 1, 1), EMPTY[1])}
+
+
 def test_a_leader_that_never_hears_of_its_topic_ends_at_the_deadline() -> None:
     """It may be a broker that lags; nobody is missing, so that the time of an election is no measure."""
     world = World()

@@ -137,6 +137,16 @@ def test_an_id_is_described_once_unless_nobody_knows_it_yet(invoke: Invoke) -> N
     assert [each.what for each in asked] == [(["g-orders-0"],)]
 
 
+def test_an_id_that_was_not_described_is_asked_for_again(invoke: Invoke) -> None:
+    """Else a task whose id nobody has described looks like one that has no transaction."""
+    asked = list[Call]()
+    there = cluster()
+    there.brokers.calls.fail_next("describe_transactions", UnreachableError("no"))
+    there.brokers.calls.before("describe_transactions", asked.append)
+    assert check(invoke, there).exit_code == 7
+    assert [each.what for each in asked] == [(["g-orders-0"],)] * 2
+
+
 def test_the_cure_of_slow_fencing_is_named_with_the_connector(invoke: Invoke) -> None:
     outcome = check(invoke, cluster(records=config_records(*created("orders", 1, record=91))))
     assert outcome.exit_code == 3

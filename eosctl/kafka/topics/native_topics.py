@@ -253,15 +253,16 @@ class NativeTopics:
         partly: bool,
         before: Mapping[Place, LogBounds | KafkaFault],
     ) -> dict[Place, LogBounds | KafkaFault]:
-        """Return the bounds of every partition, or the fault; those known `before` count while their leaders lead.
+        """Return the bounds of every partition, or the fault; all are of one look, unless they are wanted `partly`.
 
-        What is missing may use up the time: a broker that has answered is not asked again with the little that is left.
+        Then those known `before` count while their leaders lead: what is missing may use up the time, and a broker that
+        has answered is not asked again with the little that is left.
         """
         metadata, early = self._look(list(dict.fromkeys(topics)))
         leaders = leaders_in(metadata, self._places(metadata, topics, counted, partly=partly))
         known = {
             place: bounds
-            for place, bounds in {**before, **early}.items()
+            for place, bounds in {**(before if partly else {}), **early}.items()
             if isinstance(bounds, LogBounds) and bounds.leader == leaders.get(place)
         }
         fresh = bounds_at(self._cluster, {place: each for place, each in leaders.items() if place not in known})
@@ -270,7 +271,8 @@ class NativeTopics:
     def _look(self, topics: Sequence[str]) -> tuple[MetadataResponse, Mapping[Place, LogBounds | KafkaFault]]:
         """Return metadata, and with it the bounds at a broker that has led partitions of `topics` before."""
         known = {(topic, part): leader for topic in topics for part, leader in self._led.get(topic, {}).items()}
-        for address in [each.address for each in known.values()][:1]:
+        if known:
+            address = next(iter(known.values())).address
             there = {place: leader for place, leader in known.items() if leader.address == address}
             try:
                 with self._cluster.one_of(2, at_most_s=CONNECT_TIMEOUT_S):
