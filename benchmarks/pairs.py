@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -40,15 +41,16 @@ def installed_eosctl(directory: Path) -> str:
     """Install the checkout below `directory` as `pip install .` does; return the script `eosctl`.
 
     It has the other packages of this environment. The one that is installed editable here starts with a finder of
-    setuptools' that users do not have.
+    setuptools' that users do not have. A copy is built: setuptools leaves a folder `build` where it builds.
     """
-    environment = directory / "installed"
+    environment, source = directory / "installed", directory / "source"
+    shutil.copytree(_ROOT, source, ignore=shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "tests"))
     venv.create(environment, with_pip=False)
     [packages] = environment.glob("lib/python*/site-packages")
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
     python = environment / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
-    subprocess.run([*install, "--no-deps", "--no-build-isolation", str(_ROOT)], check=True)
+    subprocess.run([*install, "--no-deps", "--no-build-isolation", str(source)], check=True)
     return str(environment / "bin" / "eosctl")
 
 

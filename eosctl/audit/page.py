@@ -11,8 +11,8 @@ from typing import Protocol
 from eosctl.audit.log.tallies import ABORTED, COMMITTED, OPEN, TORN, Timeline
 from eosctl.audit.rows import AuditedConnector, AuditRow, Verdict, proven_text
 from eosctl.audit.verdict import KnownProducer, OwnerKind
-from eosctl.core.findings import SEVERITIES
-from eosctl.core.wording import counted, rfc3339
+from eosctl.core.findings import SEVERITIES, findings_counted
+from eosctl.core.wording import rfc3339
 from eosctl.foreign import html_text
 from eosctl.output.page import facts_list, page, table, text_list, verdict_line
 
@@ -148,7 +148,7 @@ def _findings(rows: Sequence[AuditRow]) -> Iterator[str]:
         yield "<p>Nothing was found.</p>"
         return
     counts = {severity: sum(row.severity == severity for row in rows) for severity in SEVERITIES}
-    yield f"<p>{', '.join(counted(count, severity) for severity, count in counts.items() if count)}.</p>"
+    yield f"<p>{', '.join(findings_counted(count, severity) for severity, count in counts.items() if count)}.</p>"
     yield from table(("Severity", "Code", "First at", "What"), (_finding_cells(row) for row in rows))
     yield "<h2>What to do</h2>"
     yield from facts_list({row.code: row.fix for row in rows if row.fix}.items())

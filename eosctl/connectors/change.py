@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors import codes
-from eosctl.connectors.holders import is_at_rest
+from eosctl.connectors.holders import asked_state, is_at_rest
 from eosctl.connectors.look import (
     FAILED,
     PAUSED,
@@ -41,11 +41,12 @@ from eosctl.connectors.rows import (
     TraceSummary,
     Verb,
 )
-from eosctl.connectors.waiting import await_connector, await_stopped
+from eosctl.connectors.waiting import await_connector, await_start, await_stopped
 from eosctl.core.versions import STOPPABLE_SINCE, is_older, shown_version
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import (
+    EosctlError,
     ExitCode,
     InterruptedByUserError,
     RefusedError,
@@ -72,7 +73,8 @@ class ChangePlan(Struct, frozen=True):
     """A requested change of a connector, and its present state; `moved` has each part that changes, with its state
     afterwards.
 
-    A part is the connector itself or a task of it; None is the state of a task that is no more.
+    A part is the connector itself or a task of it; None is the state of a task that is no more. `unread` is why it is
+    not known whether a connector that REST shows at rest was asked to start.
     """
 
     connector: str
@@ -81,6 +83,7 @@ class ChangePlan(Struct, frozen=True):
     cluster_id: str
     moved: Mapping[str, str | None]
     only_failed: bool = False
+    unread: EosctlError | None = None
 
     @property
     def undo(self) -> str | None:
@@ -112,11 +115,40 @@ def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = Fal
             f"connector {connector} is STOPPED: it has nothing to restart",
             hint=f"Start it: eosctl connectors resume {arguments(connector)}",
         )
-    moved = _moved(app, now, connector, verb, only_failed=only_failed)
-    return ChangePlan(connector, verb, now, root["kafka_cluster_id"], moved, only_failed)
+    unread = None
+    if verb is Verb.STOP and is_at_rest(app, connector, now.entry):
+        now, moved, unread = _look_at_rest(app, connector, now)
+    else:
+        moved = _moved(now, verb, only_failed=only_failed)
+    return ChangePlan(connector, verb, now, root["kafka_cluster_id"], moved, only_failed, unread)
 
 
-def _moved(app: App, now: ConnectorNow, connector: str, verb: Verb, *, only_failed: bool) -> dict[str, str | None]:
+def _look_at_rest(
+    app: App, connector: str, now: ConnectorNow
+) -> tuple[ConnectorNow, dict[str, str | None], EosctlError | None]:
+    """Look whether a connector that REST shows at rest was asked to start; return what a stop moves then.
+
+    Where that is not known, the connector is stopped again, which changes nothing if it was at rest. Where no Kafka
+    cluster is named, REST alone decides.
+    """
+    if app.target.client is None:
+        return now, {}, None
+    try:
+        asked = asked_state(app, connector)
+    except InterruptedByUserError:
+        raise
+    except EosctlError as exc:
+        return now, _moved(now, Verb.STOP), exc
+    if asked is None:
+        message = f"topic {app.target.config_topic} has no config of {connector}, so whether it was asked to start is "
+        return now, _moved(now, Verb.STOP), EosctlError(f"{message}not known", hint="Name it: --config-topic.")
+    if asked == STOPPED:
+        return now, {}, None
+    now = await_start(app, connector, now.url)
+    return now, _moved(now, Verb.STOP), None
+
+
+def _moved(now: ConnectorNow, verb: Verb, *, only_failed: bool = False) -> dict[str, str | None]:
     """Return the parts that change. Neither pause nor resume changes a FAILED one (`WorkerConnector.doTransitionTo`,
     4.3).
     """
@@ -125,8 +157,6 @@ def _moved(app: App, now: ConnectorNow, connector: str, verb: Verb, *, only_fail
         after = STATE_AFTER.get(now.state, RUNNING)
         return {part: after for part, state in states.items() if state == FAILED or not only_failed}
     if verb is Verb.STOP:
-        if is_at_rest(app, connector, now.entry):
-            return {}
         return {part: STOPPED if part == "connector" else None for part in states}
     return {part: _REACHED[verb] for part, state in states.items() if state not in (FAILED, _REACHED[verb])}
 
@@ -141,10 +171,13 @@ def prepare_change(app: App, connector: str, verb: Verb, *, only_failed: bool = 
 def show_change(app: App, plan: ChangePlan) -> Report:
     """Report each part that changes, before and after."""
     rows = [_row(plan, part, after=after, outcome="would_change") for part, after in plan.moved.items()]
-    return _report(app, CONNECTORS_CHANGE_PLAN, plan, plan.now, rows, problems=_stay_failed(plan))
+    return _report(app, CONNECTORS_CHANGE_PLAN, plan, plan.now, rows, problems=_doubts(plan))
 
 
-def _stay_failed(plan: ChangePlan) -> list[Problem]:
+def _doubts(plan: ChangePlan) -> list[Problem]:
+    """Return the warnings about what the change leaves as it is, and about what is not known."""
+    if plan.unread is not None:
+        return [Problem.of(plan.unread).as_warning()]
     failed = plan.now.parts.failed()
     if not failed or plan.verb not in (Verb.PAUSE, Verb.RESUME):
         return []
@@ -185,7 +218,7 @@ def apply_change(app: App, plan: ChangePlan) -> Report:
         for part, state in ((part, now.parts.states.get(part)) for part in parts)
         if part in plan.moved or state != was.get(part)
     ]
-    failures = _failures(now) if plan.verb in (Verb.RESUME, Verb.RESTART) else _stay_failed(plan)
+    failures = _failures(now) if plan.verb in (Verb.RESUME, Verb.RESTART) else _doubts(plan)
     report = _report(app, CONNECTORS_CHANGE_RESULT, plan, now, rows, problems=failures)
     return replace(report, exit_code=ExitCode.FAILED) if any(each.severity == "error" for each in failures) else report
 

@@ -226,8 +226,9 @@ def holders_of_shown(app: App, connectors: Collection[str], shown: Mapping[str, 
     return judge_holders(connectors, shown, *group_or_doubt(app))
 
 
-def asks_to_start(app: App, connector: str) -> bool:
-    """Check whether the group's config topic asks for a connector that is not STOPPED; one that it lacks is not to run.
+def asked_state(app: App, connector: str) -> str | None:
+    """Return the state that the group's config topic asks for (STARTED, PAUSED, STOPPED); None if it lacks the
+    connector.
 
     REST shows the state that a connector has: for a moment after a request that is another one. Raises EosctlError
     without a config topic.
@@ -240,7 +241,15 @@ def asks_to_start(app: App, connector: str) -> bool:
             hint="Name the config topic of the workers' group: --config-topic, or config_topic of the profile.",
         )
     known = found.state.connectors.get(connector)
-    return known is not None and known.config is not None and known.target_state != _STOPPED
+    return None if known is None or known.config is None else known.target_state
+
+
+def asks_to_start(app: App, connector: str) -> bool:
+    """Check whether the config topic asks for a connector that is not STOPPED; raises as `asked_state`.
+
+    One that it lacks is not to run.
+    """
+    return asked_state(app, connector) not in (None, _STOPPED)
 
 
 def is_at_rest(app: App, connector: str, shown: ConnectorEntry) -> bool:

@@ -17,6 +17,7 @@ POLL_S = 0.25
 _TOLD_AFTER_S = 10.0
 _LOOK_AGAIN_S = 5.0
 _RESTART_SHOWS_S = 3.0
+_SHOWS_S = 10.0  # REST shows a state that was asked for a moment later
 
 
 def await_connector(
@@ -112,3 +113,13 @@ def let_restart_show(app: App, connector: str, url: str, state: str) -> None:
     for _ in soon.rounds(POLL_S):
         if set(look_at(app, connector, url).tasks) != {state}:
             return
+
+
+def await_start(app: App, connector: str, url: str) -> ConnectorNow:
+    """Wait some seconds until a start that was asked for is shown, and return what is shown: a stop comes after it."""
+    soon = Deadline.after(min(_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
+    for _ in soon.rounds(POLL_S):
+        now = look_at(app, connector, url)
+        if now.state != STOPPED:
+            break
+    return now

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from eosctl.codes import Code
+from eosctl.core.wording import counted
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
@@ -44,6 +45,11 @@ def severity_counts(findings: Iterable[Finding]) -> dict[str, int]:
     """Count the findings of each severity, worst first."""
     counts = Counter(each.severity for each in findings)
     return {severity: counts[severity] for severity in SEVERITIES}
+
+
+def findings_counted(number: int, severity: str) -> str:
+    """Format a count of findings of one severity: `1 error`, `2 warnings`, `2 for information`."""
+    return f"{number:,} for information" if severity == INFO else counted(number, severity)
 
 
 def is_unseen(finding: Finding) -> bool:

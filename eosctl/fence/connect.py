@@ -19,8 +19,8 @@ from enum import StrEnum, unique
 
 from eosctl.app import App
 from eosctl.connectors.holders import asks_to_start, holders_of_shown, is_at_rest
-from eosctl.connectors.look import STOPPED, look_at, unknown_connector
-from eosctl.connectors.waiting import POLL_S, await_stopped
+from eosctl.connectors.look import look_at, unknown_connector
+from eosctl.connectors.waiting import await_start, await_stopped
 from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.java.properties import LONG_BITS, java_number
 from eosctl.core.transactions import (
@@ -34,7 +34,6 @@ from eosctl.core.transactions import (
 from eosctl.core.wording import counted
 from eosctl.core.workers.access import SIGNATURE
 from eosctl.core.workers.modes import Mode
-from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, EosctlError, RefusedError, UnauthorizedError, UnsupportedError, UsageError
 from eosctl.fence import codes
 from eosctl.fence.gather import FenceRequest, recorded_connectors, recorded_count
@@ -109,7 +108,6 @@ def cure_text(policy: OverridePolicy | None, config: str = "its config") -> str:
     return f"{' and '.join(f'{name}={value}' for name, value in cure.items())} in {where}"
 
 
-_SHOWS_S = 10.0  # REST shows a state that was asked for a moment later
 _REFUSAL_S = ROUND_S / 2  # a refusal comes at once, or when our patience with a rebalance is over
 _MARGIN_S = 30.0
 
@@ -226,7 +224,7 @@ def stop_and_fence(app: App, connector: str, url: str, *, tasks: int, hint: str,
     """
     was_stopped = is_at_rest(app, connector, look_at(app, connector, url).entry)
     if was_stopped and asks_to_start(app, connector):
-        _await_start(app, connector, url)
+        await_start(app, connector, url)
         was_stopped = False
     if not was_stopped:
         app.worker(url).set_state(connector, "stop")
@@ -234,14 +232,6 @@ def stop_and_fence(app: App, connector: str, url: str, *, tasks: int, hint: str,
     fenced = fence_former_tasks(app, connector, tasks=tasks, where=where)
     stopped = "it is STOPPED and has no task" if was_stopped else "STOPPED, no task left"
     return ", ".join(filter(None, (stopped, fenced)))
-
-
-def _await_start(app: App, connector: str, url: str) -> None:
-    """Wait until a start that was asked for is shown, as a killed run may leave it: a stop must come after it."""
-    soon = Deadline.after(min(_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
-    for _ in soon.rounds(POLL_S):
-        if look_at(app, connector, url).state != STOPPED:
-            return
 
 
 _AUTHORIZATION_FAILED = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"

@@ -93,7 +93,7 @@ def ask_until_settled(
     while pending:
         try:
             with within(patience):
-                answers.update(ask(pending))
+                answers.update(with_reasons(ask(pending), answers, patience))
         except (UnreachableError, DeadlineError) as exc:
             if not answers:
                 raise
@@ -108,6 +108,18 @@ def ask_until_settled(
         until.sleep(wait_s(retry))
         retry += 1
     return answers
+
+
+def with_reasons(
+    fresh: Mapping[K, V | KafkaFault], before: Mapping[K, V | KafkaFault], deadline: Deadline
+) -> Mapping[K, V | KafkaFault]:
+    """Return the `fresh` answers; where the time is over, one that timed out says less than the fault `before`."""
+    if not deadline.expired():
+        return fresh
+    earlier = {key: answer for key, answer in before.items() if isinstance(answer, KafkaFault)}
+    return {
+        key: earlier.get(key, answer) if _code(answer) == REQUEST_TIMED_OUT else answer for key, answer in fresh.items()
+    }
 
 
 def _code(answer: object) -> int | None:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from eosctl.core.findings import SEVERITIES, Finding
-from eosctl.core.wording import counted
+from eosctl.core.findings import SEVERITIES, Finding, findings_counted
 from eosctl.foreign import lines_of
 from eosctl.output.cells import duration
 from eosctl.output.rows import about_subject
@@ -122,7 +121,9 @@ def help_screen(watch: WatchState, *, scrolled: int, size: Size, now_s: float) -
 
 def _top(watch: WatchState, heading: Heading, width: int, now_s: float) -> list[ScreenRow]:
     counts = Counter(line.finding.severity for line in watch.lines)
-    found = [TextSpan(counted(counts[each], each), _STYLES.get(each, "")) for each in SEVERITIES if counts[each]]
+    found = [
+        TextSpan(findings_counted(counts[each], each), _STYLES.get(each, "")) for each in SEVERITIES if counts[each]
+    ]
     spans = [span for each in found for span in (each, TextSpan(", "))][:-1] or [_calm_word(watch)]
     waiting = [TextSpan(shown(heading.waiting), "bold")] if heading.waiting else []
     return [

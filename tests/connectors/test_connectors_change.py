@@ -15,7 +15,7 @@ from eosctl.core.transactions import FENCING_FAILED
 from eosctl.errors import UnauthorizedError
 from tests.conftest import Invoke, Outcome
 from tests.fakes.faults import EVERY, Call
-from tests.fakes.world import World
+from tests.fakes.world import CONFIGS, World
 
 W0, W1 = "http://w0:8083", "http://w1:8083"
 WHERE = ("-b", "localhost:1", "-g", "g")
@@ -68,18 +68,61 @@ def test_a_change_is_over_when_it_can_be_seen(
     assert not world.connect.rebalancing
 
 
+def keep_state(world: World, target: str | None) -> None:
+    """The config topic has orders, in a state that was asked for; None: it has no orders."""
+    world.topics.add_topic(CONFIGS)
+    if target is not None:
+        world.keep_config("connector-orders", {"properties": world.connect.connectors["orders"].config})
+        world.keep_config("target-state-orders", {"state": "PAUSED", "state.v2": target})
+
+
 @pytest.mark.parametrize(
     ("state", "words"),
     [("STOPPED", ["stop"]), ("PAUSED", ["pause"]), ("RUNNING", ["resume"]), ("RUNNING", ["restart", "--failed"])],
 )
 def test_what_is_so_already_is_left_alone(invoke: Invoke, world: World, state: str, words: list[str]) -> None:
     world.connect.add("orders", state=state)
+    keep_state(world, "STOPPED")
     asked: list[Call] = []
     for method in ("set_state", "restart"):
         world.connect.before(method, asked.append)
     outcome = run(invoke, world, words[0], "orders", *words[1:])  # no question either
     assert (outcome.exit_code, outcome.stdout.splitlines()[0]) == (0, "There is nothing to do.")
     assert asked == []
+
+
+@pytest.mark.parametrize("shown_at_last", [True, False])
+def test_a_stop_after_a_start_that_is_not_shown_yet_is_no_stop_of_nothing(
+    invoke: Invoke, world: World, shown_at_last: bool
+) -> None:
+    """It was "nothing to do", with exit code 0, and a moment later the connector ran."""
+    world.connect.add("orders", {"tasks.max": "2"}, state="STOPPED", tasks=0)
+    keep_state(world, "STOPPED")
+    if shown_at_last:
+        world.connect.worker().set_state("orders", "resume")
+    else:
+        world.keep_config("target-state-orders", {"state": "STARTED", "state.v2": "STARTED"})
+    outcome, changed = change(invoke, world, "stop", "orders")
+    assert (outcome.exit_code, outcome.json()["kind"]) == (0, "connectors-change-result"), outcome.stderr
+    assert changed["connector"][1] == "STOPPED"
+    world.time.sleep(60)
+    made = world.connect.connectors["orders"]
+    assert (made.target, made.state, made.tasks) == ("STOPPED", "STOPPED", {})
+
+
+@pytest.mark.parametrize("topic", [True, False])
+def test_what_may_have_been_asked_to_start_is_stopped_again(invoke: Invoke, world: World, topic: bool) -> None:
+    """The config topic is another one, or can't be read: what REST shows may be about to change."""
+    world.connect.add("orders", state="STOPPED")
+    if topic:
+        keep_state(world, None)
+    asked: list[Call] = []
+    world.connect.before("set_state", asked.append)
+    outcome, changed = change(invoke, world, "stop", "orders")
+    assert (outcome.exit_code, changed) == (0, {"connector": ("STOPPED", "STOPPED")}), outcome.stderr
+    assert [each.what[-1] for each in asked] == ["stop"]
+    [problem] = outcome.json()["errors"]
+    assert (problem["severity"], "not known" in problem["message"]) == ("warning", True)
 
 
 def test_the_plan_and_the_result(invoke: Invoke, world: World, golden: Callable[[str, str], None]) -> None:

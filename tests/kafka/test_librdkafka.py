@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from eosctl.core.clients.properties import client_from_properties
@@ -21,6 +21,7 @@ from eosctl.kafka.native import admin_connection
 from eosctl.kafka.native.admin_connection import InterruptibleAdmin, interruptible
 from eosctl.kafka.topics.librdkafka import ErrorLog, client_properties, quiet_logger, translate
 from eosctl.kafka.topics.writer import writer_properties
+from tests.conftest import Invoke
 
 SETTINGS = ClientSettings(("a:1",), sasl_username="alice")
 
@@ -94,6 +95,45 @@ def test_values_that_java_takes_start_librdkafka(lines: str) -> None:
     settings = client_from_properties(parse_properties(f"bootstrap.servers=127.0.0.1:1\n{lines}", source="f")).settings
     AdminClient(client_properties(settings), logger=quiet_logger())
     Producer(writer_properties(settings, transactional_id=TransactionalId("t")), logger=quiet_logger())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "client.dns.lookup=all",
+        "client.dns.lookup=",
+        "broker.address.family=ipv4",
+        "socket.keepalive.enable=yes",
+        "reconnect.backoff.ms=soon",
+        "reconnect.backoff.max.ms=",
+        "socket.send.buffer.bytes=x",
+        "metadata.max.age.ms=five",
+    ],
+)
+def test_a_value_that_librdkafka_refuses_is_refused_where_it_is_read(invoke: Invoke, tmp_path: Path, line: str) -> None:
+    """Only a command that writes refused it: one that looks has no librdkafka, and took no notice."""
+    name, _, value = line.partition("=")
+    with pytest.raises(KafkaException):
+        Producer({"bootstrap.servers": "127.0.0.1:1", name: value}, logger=quiet_logger())
+    file = tmp_path / "client.properties"
+    file.write_text(f"# of a client\n{line}\n")
+    refused = invoke("txn", "list", "-b", "127.0.0.1:1", "--command-config", str(file))
+    assert refused.exit_code == 2
+    assert f"client.properties:2: {name}: " in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "socket.keepalive.enable=TRUE",
+        "socket.keepalive.enable=0",
+        "client.dns.lookup=Use_All_Dns_Ips",
+        "broker.address.family=V6",
+    ],
+)
+def test_a_value_that_librdkafka_takes_in_any_spelling_is_taken(line: str) -> None:
+    settings = client_from_properties(parse_properties(f"bootstrap.servers=127.0.0.1:1\n{line}", source="f")).settings
+    Producer(client_properties(settings), logger=quiet_logger())
 
 
 def test_security_settings_stay_out_of_plaintext() -> None:

@@ -215,6 +215,47 @@ def test_a_listing_of_a_frozen_broker_is_left_out(cluster: FakeCluster) -> None:
         assert time_left(admin) >= 15
 
 
+def test_a_look_that_is_out_of_time_loses_no_broker_that_was_ready(cluster: FakeCluster) -> None:
+    """Its last question came too late, so that the ids of a broker that answers were not known, beside the missing."""
+    time = FakeTime()
+    cluster.frozen.add(LOST)
+
+    def be_slow(seen: Seen, frame: bytes) -> bytes:
+        if (seen.node, seen.api) == (1, "DescribeTransactions") and 25 < time.now_s < 30:
+            time.now_s = 30.5
+        return frame
+
+    cluster.tamper = be_slow
+    with in_memory(cluster, time) as admin:
+        listings = admin.list_transactions()
+        assert listed(listings) == {*IDS} - led_by(cluster, LOST)
+        assert [each.message.partition(",")[0] for each in listings.missing] == [f"broker {LOST}"]
+
+
+def test_groups_that_a_broker_does_not_list_leave_half_of_the_time(cluster: FakeCluster) -> None:
+    """`txn applications` waited to the deadline for a broker that refused connections, and told nothing of the rest."""
+    with in_memory(cluster) as admin:
+        assert admin.list_groups() == {}
+        assert cluster.count("ListGroups") == 3
+        cluster.stop_broker(LOST, noticed=False)
+        with pytest.raises(UnreachableError, match="can't list groups: NETWORK_EXCEPTION"):
+            admin.list_groups()
+        assert 23 <= time_left(admin) <= 31
+        assert cluster.count("ListGroups") == 5, "the others are asked once"
+        cluster.frozen.add(1)
+        with pytest.raises(UnreachableError, match="can't list groups: "):
+            admin.list_groups()
+        assert time_left(admin) > 3
+
+
+def test_a_broker_that_is_known_to_be_gone_lists_no_groups(cluster: FakeCluster) -> None:
+    time = FakeTime()
+    cluster.stop_broker(LOST, noticed=False)
+    time.later(9, lambda: cluster.state.nodes.remove(LOST))
+    with in_memory(cluster, time) as admin:
+        assert admin.list_groups() == {}
+
+
 def freeze_all_once(cluster: FakeCluster, api: str, count: int) -> None:
     """Every broker stops answering once so many of these requests have been answered."""
 

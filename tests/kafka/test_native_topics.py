@@ -104,6 +104,35 @@ def test_offsets_of_the_other_brokers_are_known_beside_those_of_a_frozen_one() -
     assert set(found.missing) == {1}
 
 
+def test_what_was_answered_stays_known_when_the_last_look_is_out_of_time() -> None:
+    """It was asked anew to the end: on a slow machine nothing was left for brokers that answer, and nothing known."""
+    world = World(brokers=2)
+    world.topics.cluster_id()
+    world.cluster.stop_broker(2, noticed=False)
+
+    def be_slow(seen: Seen) -> None:
+        if seen.api == "Metadata" and world.time.now_s > 14.8:
+            world.time.now_s = 15.5
+
+    world.acts = be_slow
+    found = world.topics.known_bounds("t")
+    assert found.known == EMPTY[:1]
+    assert set(found.missing) == {1}
+    assert "connection refused" in found.missing[1]
+    assert world.cluster.count("ListOffsets") == 3, "one question to the broker that has answered"
+
+
+def test_a_partition_whose_leader_moves_is_asked_again() -> None:
+    """Beside one that is missing all along: bounds of a leader that is gone are no bounds of the next one."""
+    world = World(brokers=3)
+    world.cluster.state.add_topic("t", 3)
+    world.cluster.state.leaderless.add(("t", 2))
+    world.time.later(3.0, lambda: world.cluster.stop_broker(1))
+    found = world.topics.known_bounds("t")
+    assert (found.known, set(found.missing)) == (EMPTY, {2})
+    assert {seen.node for seen in world.cluster.seen if seen.api == "ListOffsets"} == {1, 2, 3}
+
+
 def test_a_leader_that_never_hears_of_its_topic_ends_at_the_deadline() -> None:
     """It may be a broker that lags; nobody is missing, so that the time of an election is no measure."""
     world = World()

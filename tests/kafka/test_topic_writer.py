@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
@@ -15,7 +15,8 @@ from eosctl.deadline import Deadline
 from eosctl.engine.columns import SENT, batch_of_rows
 from eosctl.engine.reading.heads import headers_text
 from eosctl.errors import BrokerError, RefusedError
-from eosctl.kafka.topics.writer import KafkaTopicWriter
+from eosctl.kafka.topics.librdkafka import quiet_logger
+from eosctl.kafka.topics.writer import KafkaTopicWriter, writer_properties
 
 
 class RecordedProducer:
@@ -99,6 +100,29 @@ class SlowCoordinator(RecordedProducer):
         self.waited_s.append(timeout_s)
         if len(self.waited_s) < 3:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "retry call to resume", retriable=True))
+
+
+class RefusedProducer(RecordedProducer):
+    """Asks for a longer transaction timeout than the brokers allow."""
+
+    def init_transactions(self, _timeout_s: float) -> None:
+        raise KafkaException(KafkaError(KafkaError.INVALID_TRANSACTION_TIMEOUT, "", fatal=True))
+
+
+def test_a_transaction_timeout_that_brokers_refuse_names_their_setting() -> None:
+    """It was "INVALID_TRANSACTION_TIMEOUT: Broker: Transaction timeout is larger than the maximum value allowed"."""
+    with pytest.raises(BrokerError, match=r"transaction\.max\.timeout\.ms is below 60000") as refused:
+        writer_with(RefusedProducer()).write([OutRecord("t", b"k", b"v", 0)])
+    assert refused.value.hint == "Raise transaction.max.timeout.ms of the brokers to 60000 or more."
+
+
+def test_a_brief_write_asks_for_the_transaction_timeout_of_any_producer() -> None:
+    """It was 120 s: brokers that allow Connect's tasks their 60 s, and no more, took no offsets."""
+    settings = ClientSettings(bootstrap_servers=("b:1",))
+    properties = writer_properties(settings, transactional_id=TransactionalId("mine"))
+    assert properties["transaction.timeout.ms"] == 60_000
+    assert properties["delivery.timeout.ms"] <= properties["transaction.timeout.ms"]
+    Producer(properties, logger=quiet_logger()).flush(0)  # librdkafka takes them
 
 
 def test_a_commit_is_not_cut_short() -> None:

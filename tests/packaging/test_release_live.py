@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.pairs import installed_eosctl
 from eosctl.sandbox.stack import Stack
 from tests.packaging.conftest import ROOT, Release, make_release
 from tests.packaging.pythons import FOR, pythons
@@ -208,3 +209,11 @@ def test_the_one_file_of_other_pythons(release: Release, tmp_path: Path) -> None
         assert run([path, "-I", pyz, "--version"], tmp_path).stdout == "eosctl, version 1.0.0\n"
         refused = run([path, "-I", pyz, "fence", "x", "-b", "127.0.0.1:1"], tmp_path)
         assert refused.returncode == 4, refused.stderr
+
+
+def test_what_benchmarks_install_leaves_nothing_in_the_checkout(tmp_path: Path) -> None:
+    """A folder `build` stayed there, which later builds took old modules from."""
+    built = (ROOT / "build").exists()
+    done = subprocess.run([installed_eosctl(tmp_path), "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split(",")[0]) == (0, "eosctl")
+    assert (ROOT / "build").exists() == built

@@ -144,6 +144,11 @@ def info(number: int) -> Finding:
     return Finding(codes.ACLS_NOT_CHECKED, INFO, f"s{number}", f"s{number} is odd", f"Nothing, of {number}.")
 
 
+def test_what_only_informs_is_counted_in_plain_words() -> None:
+    """It was "2 infos"."""
+    assert screen(of(HANGING, info(1), info(2)), Size(80, 8))[1].startswith("1 error, 2 for information  oldest")
+
+
 def test_the_chosen_line_stays_chosen_while_others_come() -> None:
     watch = of(info(1), info(2), info(3))
     view = press_key(press_key(follow_lines(WatchView(), watch), keys.DOWN, watch), keys.DOWN, watch)

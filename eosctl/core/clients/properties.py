@@ -25,7 +25,15 @@ from eosctl.core.clients.stores import (
     store_files,
 )
 from eosctl.core.java.keystores import pem_lines
-from eosctl.core.java.properties import PROVIDER, Properties, is_reference, split_list, whole_number, without_references
+from eosctl.core.java.properties import (
+    PROVIDER,
+    Properties,
+    is_reference,
+    java_number,
+    split_list,
+    whole_number,
+    without_references,
+)
 
 REQUEST_TIMEOUT = "socket.timeout.ms"
 LARGEST_RECORD: Mapping[str, object] = {"message.max.bytes": 1_000_000_000}
@@ -55,13 +63,18 @@ _RANGES = {
     "socket.connection.setup.timeout.ms": _Range(1000, _LARGEST_INT),
 }
 _JAVA_ONLY = {("client.dns.lookup", "default")}
+_CHOICES = {
+    "client.dns.lookup": ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+    "broker.address.family": ("any", "v4", "v6"),
+    "socket.keepalive.enable": ("true", "t", "1", "false", "f", "0"),
+}
+"""The values that librdkafka accepts, in any case of letters."""
 
 
 def fitted(given: Mapping[str, str]) -> dict[str, str]:
     """Return `given` (librdkafka's names, Java's values) fitted to the values with which librdkafka starts.
 
-    A value out of range becomes the nearest one in range, or is dropped. Values that Java would refuse as well stay,
-    for librdkafka to refuse.
+    A value out of range becomes the nearest one in range, or is dropped. Others stay, for librdkafka to refuse.
     """
     taken = {name: _taken(name, value) for name, value in given.items()}
     values = {name: value for name, value in taken.items() if value is not None}
@@ -183,6 +196,7 @@ def client_from_properties(properties: Properties, *, warn: bool = True) -> Clie
     stores = _STORE_SETTINGS if protocol.endswith("SSL") else []
     used = [key for key in chosen.values() if key and _is_used(key, protocol)]
     require_resolved(properties, [*used, *login, *stores])
+    _require_sound(properties)
     for name, key in chosen.items():
         if key is not None and not is_reference(values[key]):
             value = values[key]
@@ -227,6 +241,19 @@ def _holds_secret(name: str, value: str) -> bool:
     if name.endswith("sasl.jaas.config"):
         return any(_SECRET_OPTION.search(part) for part in without_references(value).split())
     return name.endswith((".password", ".secret", *(SECRET_NAMES - {"sasl.jaas.config"})))
+
+
+def _require_sound(properties: Properties) -> None:
+    """Raise InputFileError for a value that librdkafka refuses: what goes over eosctl's own wire does not use it."""
+    for key, name in _PASSED_ON.items():
+        value = properties.values.get(key, "").strip()
+        if key not in properties.values or is_reference(value) or (name, value) in _JAVA_ONLY:
+            continue
+        choices = _CHOICES.get(name)
+        if choices is not None and value.lower() not in choices:
+            raise properties.error(key, f"{value or 'an empty value'} is none of {', '.join(choices)}")
+        if name in _RANGES and java_number(value, bits=64) is None:
+            raise properties.error(key, f"{value or 'an empty value'} is not a number")
 
 
 def _passed_on(properties: Properties) -> dict[str, str]:

@@ -21,7 +21,7 @@ from eosctl.kafka.access import Access
 from eosctl.kafka.batches.fetching import MOVING, FetchPass, LogBounds, bounds_at
 from eosctl.kafka.batches.source import PartitionReading, RangePositions, pass_sound
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.faults import LEADER_PATIENCE_S
+from eosctl.kafka.faults import LEADER_PATIENCE_S, with_reasons
 from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.partition_leaders import leaders_in
 from eosctl.kafka.topics.stream import Address, Leader
@@ -205,11 +205,11 @@ class NativeTopics:
         deadline = self._cluster.deadline()
         election = deadline.half(at_most_s=LEADER_PATIENCE_S)
         patience = election if partly else deadline
-        answers: Mapping[Place, LogBounds | KafkaFault] = {}
+        answers: dict[Place, LogBounds | KafkaFault] = {}
         while True:
             try:
                 with self._cluster.within(patience):
-                    answers = self._ask_bounds(topics, counted, partly=partly)
+                    answers = self._ask_bounds(topics, counted, partly=partly, before=answers)
             except (UnreachableError, DeadlineError):
                 if not answers:
                     raise
@@ -235,12 +235,26 @@ class NativeTopics:
         return {topic: KnownBounds(tuple(known[topic]), missing[topic]) for topic in topics}
 
     def _ask_bounds(
-        self, topics: Collection[str], counted: Mapping[str, int], *, partly: bool
-    ) -> Mapping[Place, LogBounds | KafkaFault]:
-        """Return the bounds of every partition, or the fault."""
+        self,
+        topics: Collection[str],
+        counted: Mapping[str, int],
+        *,
+        partly: bool,
+        before: Mapping[Place, LogBounds | KafkaFault],
+    ) -> dict[Place, LogBounds | KafkaFault]:
+        """Return the bounds of every partition, or the fault; those known `before` count while their leaders lead.
+
+        What is missing may use up the time: a broker that has answered is not asked again with the little that is left.
+        """
         metadata = self._cluster.metadata(dict.fromkeys(topics))
-        self._cluster.learn(metadata)
-        return bounds_at(self._cluster, leaders_in(metadata, self._places(metadata, topics, counted, partly=partly)))
+        leaders = leaders_in(metadata, self._places(metadata, topics, counted, partly=partly))
+        known = {
+            place: bounds
+            for place, bounds in before.items()
+            if isinstance(bounds, LogBounds) and bounds.leader == leaders.get(place)
+        }
+        fresh = bounds_at(self._cluster, {place: each for place, each in leaders.items() if place not in known})
+        return {**known, **with_reasons(fresh, before, self._cluster.deadline())}
 
     def _places(
         self, metadata: MetadataResponse, topics: Collection[str], counted: Mapping[str, int], *, partly: bool

@@ -55,8 +55,11 @@ class WriteTerms(Struct, frozen=True):
     down_s: float
 
 
-BRIEF = WriteTerms(120, 60, DOWN_S)
-"""Terms under which readers are blocked only briefly if eosctl dies in the middle."""
+BRIEF = WriteTerms(60, 60, DOWN_S)
+"""Terms under which readers are blocked only briefly if eosctl dies in the middle.
+
+Kafka's producers ask for 60 s by default: brokers whose transaction.max.timeout.ms is lower refuse most of them.
+"""
 
 
 def writer_properties(
@@ -340,6 +343,13 @@ class KafkaTopicWriter:
             return BrokerError(
                 f"{doing} failed: another producer took over transactional id {self._id}; {self._what_is_written()}",
                 hint=f"See who uses it: eosctl txn describe {arguments(self._id or '')}",
+            )
+        if error.code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+            asked_ms = 1000 * self._terms.transaction_s
+            return BrokerError(
+                f"{doing} failed: the brokers' transaction.max.timeout.ms is below {asked_ms}, the transaction timeout "
+                f"of this write; {self._what_is_written()}",
+                hint=f"Raise transaction.max.timeout.ms of the brokers to {asked_ms} or more.",
             )
         if topic is None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             topic = max((each for each in self._partitions if each in error.str()), key=len, default=None)

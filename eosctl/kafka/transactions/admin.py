@@ -22,12 +22,18 @@ from eosctl.core.transactions import (
 from eosctl.deadline import Deadline, Event, OnEvent, ignore_events
 from eosctl.errors import BrokerError, EosctlError, UnauthorizedError, UnreachableError, UsageError
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault, fault_of
+from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault
 from eosctl.kafka.native.coordinators import BATCH, ask_each_broker, find_coordinators, transaction_of
 from eosctl.kafka.topics.stream import Address
 from eosctl.kafka.transactions.fencing import NO_COORDINATORS, Fencing
-from eosctl.wire.cluster_messages import KeyType
-from eosctl.wire.error_codes import GROUP_AUTHORIZATION_FAILED, INVALID_REGULAR_EXPRESSION, NONE, REQUEST_TIMED_OUT
+from eosctl.wire.cluster_messages import Broker, KeyType
+from eosctl.wire.error_codes import (
+    GROUP_AUTHORIZATION_FAILED,
+    INVALID_REGULAR_EXPRESSION,
+    NONE,
+    REQUEST_TIMED_OUT,
+    SASL_AUTHENTICATION_FAILED,
+)
 from eosctl.wire.group_listing_messages import LIST_GROUPS, ListGroupsRequest
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
 
@@ -225,13 +231,16 @@ class NativeTransactionAdmin:
     def list_groups(self) -> Mapping[str, str]:
         """Map groups to their protocol types, by ListGroups on every broker.
 
-        Raises an error if any broker can't be asked; hidden groups are absent.
+        Raises an error if any broker can't be asked; hidden groups are absent. Where one had to be waited for, all are
+        asked again: its groups may have moved to one that had answered before.
         """
-        answers = self._settled([""], lambda _: {"": self._list_groups_once()}, retriable=COORDINATOR_RETRIES)
-        return _value_or_raise(answers[""], "list groups")
+        groups, is_of_one_moment = self._list_groups()
+        while not is_of_one_moment:
+            groups, is_of_one_moment = self._list_groups()
+        return groups
 
     def _brokers(self) -> dict[int, Address]:
-        return {each.node_id: Address(each.host, each.port) for each in self._cluster.metadata().brokers}
+        return _addresses_of(self._cluster.metadata().brokers)
 
     # -- one round each; `_settled` repeats them
 
@@ -287,22 +296,37 @@ class NativeTransactionAdmin:
         known.update((each, where) for each in described if isinstance(where := found[each], Coordinator))
         return answers
 
-    def _list_groups_once(self) -> dict[str, str] | KafkaFault:
-        """List the groups of every broker; those of the first one come with the metadata that names the others."""
-        groups: dict[str, str] = {}
-        request = ListGroupsRequest()
-        brokers, asked, first = self._cluster.brokers_with(LIST_GROUPS, request)
-        for broker in brokers:
-            address = Address(broker.host, broker.port)
-            try:
-                with self._cluster.one_of(len(brokers)):
-                    answer = first if address == asked else self._cluster.ask(address, LIST_GROUPS, request)
-            except UnreachableError as exc:
-                return fault_of(exc)
+    def _list_groups(self) -> tuple[dict[str, str], bool]:
+        """List the groups of every broker, and tell whether all of them answered in one round.
+
+        Those of the first one come with the metadata that names the others.
+        """
+        request, rounds = ListGroupsRequest(), 0
+        listed, asked, answer = self._cluster.brokers_with(LIST_GROUPS, request)
+        first, brokers = {asked: answer}, _addresses_of(listed)
+
+        def list_at(address: Address, nodes: list[int]) -> Mapping[int, Mapping[str, str] | KafkaFault]:
+            answer = first.pop(address, None) or self._cluster.ask(address, LIST_GROUPS, request)
             if answer.error_code != NONE:
-                return fault(answer.error_code, f"broker {broker.node_id}")
-            groups.update((item.group_id, item.protocol_type) for item in answer.groups)
-        return groups
+                return {node: fault(answer.error_code, f"broker {node}") for node in nodes}
+            groups = {item.group_id: item.protocol_type for item in answer.groups}
+            return dict.fromkeys(nodes, groups)
+
+        def ask_once(pending: list[int]) -> Mapping[int, Mapping[str, str] | KafkaFault]:
+            nonlocal rounds
+            there = self._brokers() if rounds else brokers
+            rounds += 1
+            found = ask_each_broker(self._cluster, {node: there[node] for node in pending if node in there}, list_at)
+            return {node: found.get(node, {}) for node in pending}  # one that is known to be gone coordinates no group
+
+        groups: dict[str, str] = {}
+        for answered in self._settled(brokers, ask_once, retriable=COORDINATOR_RETRIES).values():
+            groups |= _value_or_raise(answered, "list groups")
+        return groups, rounds <= 1
+
+
+def _addresses_of(brokers: Iterable[Broker]) -> dict[int, Address]:
+    return {broker.node_id: Address(broker.host, broker.port) for broker in brokers}
 
 
 def _addresses(found: Mapping[K, Coordinator | KafkaFault]) -> dict[K, Address | KafkaFault]:
@@ -317,6 +341,8 @@ def _value_or_raise(answer: V | KafkaFault, doing: str, *, denied: str | None = 
     reason = f"can't {doing}: {answer}"
     if answer.code == GROUP_AUTHORIZATION_FAILED:
         raise UnauthorizedError(reason, hint=denied)
+    if answer.code == SASL_AUTHENTICATION_FAILED:
+        raise UnauthorizedError(reason, hint="Check user name, password or token.")
     if answer.code == INVALID_REGULAR_EXPRESSION:
         raise UsageError(reason, hint="Brokers read the pattern as RE2.")
     if answer.code in COORDINATOR_RETRIES | LEADER_RETRIES:

@@ -55,7 +55,7 @@ from eosctl.migrate.spark.snapshots import (
     run_tasks,
     sent_in_order,
 )
-from eosctl.migrate.spark.stages import EXECUTOR_PATIENCE_S, OnProgress, watched_stage
+from eosctl.migrate.spark.stages import EXECUTOR_PATIENCE_S, OnProgress, executors_of, watched_stage
 from eosctl.state.work_folders import work_folder
 from eosctl.target import Target
 
@@ -79,11 +79,17 @@ class MigrationJob(Struct, frozen=True):
     executor_patience_s: float = EXECUTOR_PATIENCE_S
 
     def require_shared(self, folder: Path) -> None:
-        """Raise UsageError unless every executor sees `folder` as this process does; a local Spark does."""
+        """Raise UsageError unless every executor sees `folder` as this process does; a local Spark does.
+
+        Executors come one after the other: where more of them have come meanwhile, all look again. On one that comes
+        still later each task fails, as it finds no file there.
+        """
         if str(self.context.master).startswith("local"):
             return
+        apart, known = dict[str, str](), -1
         with self._stage("looking whether all executors share the snapshot folder"):
-            apart = hosts_without(self.context, folder, tasks=2 * self.context.defaultParallelism)
+            while not apart and known < (known := executors_of(self.context)):
+                apart = hosts_without(self.context, folder, tasks=2 * self.context.defaultParallelism)
         if apart:
             raise UsageError(
                 f"{folder} {by_reason(apart)}, where executors run; nothing was read",

@@ -70,6 +70,10 @@ _NEXT: dict[type[EosctlError], str] = {
     UnauthorizedError: "`eosctl acls generate --role offset-writer` prints what is needed. ",
     UnreachableError: "Can the executors reach the brokers, at the addresses that they advertise? ",
 }
+_NO_CONNECTION = re.compile(
+    r"\b\w*(?:Connect|ConnectTimeout|SocketTimeout|HttpTimeout|UnknownHost|NoRouteToHost|UnresolvedAddress)Exception\b"
+)
+"""Java's exceptions for an address that can't be reached."""
 _TASK = re.compile(r"Task (\d+) in stage \S+ failed (\d+) times")
 _WRAPPERS = ("org.apache.spark", "java.", "py4j.", "pyspark.", "io.fabric8.")
 _DEATHS = {
@@ -103,6 +107,20 @@ def start_error(error: BaseException, *, log_file: Path, log_start: int) -> Eosc
     return EosctlError(f"starting Spark failed: {telling[0][:500]}", hint=f"The whole story is in {log_file}.")
 
 
+_NO_MASTER = "All masters are unresponsive"
+"""What Spark says, in its log alone, when it has tried for a minute to reach a standalone master."""
+
+
+def master_error(error: EosctlError, master: str, *, log_file: Path, log_start: int) -> EosctlError:
+    """Return the error for a stage that failed: UnreachableError where the log after `log_start` has that reason."""
+    with suppress(OSError), log_file.open("rb") as log:
+        log.seek(max(log_start, log_file.stat().st_size - _LOG_LIMIT))
+        if _NO_MASTER in log.read().decode("utf-8", "replace"):
+            hint = f"Check --master, and that this machine can reach it. The whole story is in {log_file}."
+            return UnreachableError(f"Spark master {master} does not answer: {error.message}", hint=hint)
+    return error
+
+
 def spark_error(error: BaseException, doing: str, *, log_file: Path | None = None) -> EosctlError:
     """Return the error for a failure inside Spark: the innermost line that is not about Spark itself, and the task."""
     text = str(error)
@@ -125,6 +143,8 @@ def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
         return UnauthorizedError, message, _NEXT[UnauthorizedError]
     if any(re.search(rf"\b{name}\b", cause) for name in _UNREACHABLE):
         return UnreachableError, message, _NEXT[UnreachableError]
+    if _NO_CONNECTION.search(cause):
+        return UnreachableError, message, "Can this machine, and do executors, reach what --master names? "
     return EosctlError, message, ""
 
 
@@ -222,6 +242,7 @@ def spark_context(settings: SessionSettings) -> Iterator[SparkContext]:
         environment["JAVA_HOME"] = str(settings.java_home)
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
     with _environment(environment), _quiet_logging(), settings.log_file.open("ab") as log:
+        log_start = log.tell()
         with _interrupt_handler_kept():
             gateway, context = _started(conf, log, settings.log_file)
         patience_s = 5.0  # what failed need not leave a class archive
@@ -229,6 +250,11 @@ def spark_context(settings: SessionSettings) -> Iterator[SparkContext]:
         try:
             yield context
             patience_s = 120.0
+        except EosctlError as exc:
+            failed = master_error(exc, settings.effective_master(), log_file=settings.log_file, log_start=log_start)
+            if failed is exc:
+                raise
+            raise failed from exc
         finally:
             try:
                 with suppress(Py4JError):  # Ctrl-C may have cut off a call, and then the JVM answers no other

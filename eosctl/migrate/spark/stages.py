@@ -109,12 +109,11 @@ class _Watch:
         return give_up_s
 
     def _has_executors(self) -> bool:
-        """Tell whether there is one beside the driver, which is listed too; a local Spark needs none."""
+        """Tell whether there is one; a local Spark needs none."""
         if str(self.context.master).startswith("local"):
             return True
         with suppress(Py4JError):
-            java: Any = self.context._jsc
-            return int(java.sc().getExecutorMemoryStatus().size()) > 1
+            return executors_of(self.context) > 0
         return True
 
     def _tasks(self) -> tuple[int, int]:
@@ -124,6 +123,12 @@ class _Watch:
         stages = [tracker.getStageInfo(stage) for info in infos for stage in info.stageIds]
         known = [stage for stage in stages if stage is not None]
         return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+
+
+def executors_of(context: SparkContext) -> int:
+    """Count the executors that have come to a cluster's Spark; the driver is listed among them."""
+    java: Any = context._jsc
+    return int(java.sc().getExecutorMemoryStatus().size()) - 1
 
 
 def no_executor(doing: str, master: str, patience_s: float) -> DeadlineError:

@@ -12,10 +12,10 @@ from eosctl.core.offsets.migration import PlannedTopic
 from eosctl.core.records import Bounds
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import OffsetRange
-from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, UnreachableError
+from eosctl.errors import EosctlError, ExitCode, InputFileError, UnauthorizedError, UnreachableError
 from eosctl.kafka.topics.pieces import read_pieces
 from eosctl.migrate.spark.job import MigrationJob
-from eosctl.migrate.spark.session import spark_context, spark_error, start_error
+from eosctl.migrate.spark.session import master_error, spark_context, spark_error, start_error
 from eosctl.migrate.spark.stages import no_executor
 from tests.quick_spark import quick_settings
 
@@ -143,6 +143,37 @@ def test_rights_on_kubernetes() -> None:
     assert error.message.endswith("KubernetesClientException: Message: pods is forbidden: User.")
     watched = "io.fabric8.kubernetes.client.KubernetesClientException: Received 403 on websocket. Message: Forbidden."
     assert type(spark_error(ValueError(f"x\n: {watched}\n"), "starting Spark")) is UnauthorizedError
+
+
+def test_a_master_that_does_not_answer_has_that_exit_code(tmp_path: Path) -> None:
+    """Only Spark's log says so, a minute later: it was "Spark was stopped", exit code 1."""
+    path, before = tmp_path / "spark.log", "ERROR x: All masters are unresponsive! Giving up.\n"
+    failed = EosctlError("reading failed in Spark: Spark was stopped")
+    path.write_text(before)
+    assert master_error(failed, "spark://a:7077", log_file=path, log_start=len(before)) is failed
+    path.write_text(f"{before}WARN y\n{before}")
+    error = master_error(failed, "spark://a:7077", log_file=path, log_start=len(before))
+    assert (type(error), error.exit_code) == (UnreachableError, ExitCode.UNREACHABLE)
+    assert error.message == f"Spark master spark://a:7077 does not answer: {failed.message}"
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "java.net.ConnectException: Connection refused",
+        "java.net.UnknownHostException: master",
+        "io.netty.channel.AbstractChannel$AnnotatedConnectException: Connection refused: /127.0.0.1:1",
+        "io.netty.channel.ConnectTimeoutException: connection timed out: /192.0.2.1:7077",
+    ],
+)
+def test_what_can_not_be_reached_has_that_exit_code(cause: str) -> None:
+    """An API server of Kubernetes that was down was a failure like any other: exit code 1."""
+    of_kubernetes = "io.fabric8.kubernetes.client.KubernetesClientException: An error has occurred."
+    for before in ("org.apache.spark.SparkException: External scheduler", of_kubernetes):
+        error = spark_error(ValueError(f"x\n: {before}\nCaused by: {cause}\n"), "starting Spark")
+        assert (type(error), error.exit_code) == (UnreachableError, ExitCode.UNREACHABLE)
+        assert error.message == f"starting Spark failed in Spark: {cause}"
+        assert "--master" in str(error.hint)
 
 
 def test_nobody_came() -> None:

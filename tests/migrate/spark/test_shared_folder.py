@@ -6,11 +6,13 @@ import errno
 import os
 import platform
 from pathlib import Path, PosixPath
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from eosctl.migrate.spark.job import MigrationJob
 from eosctl.migrate.spark.snapshots import by_reason, hosts_without, why_not_shared
 
 pytestmark = pytest.mark.spark
@@ -32,6 +34,43 @@ def test_a_folder_of_the_same_name_is_not_the_same(spark: SparkSession, tmp_path
     """The first stage found no files of the tasks, after it had read all of the source."""
     apart = hosts_without(spark.sparkContext, ElsewhereOnExecutors(tmp_path / "snapshots"), tasks=2)
     assert apart == {platform.node(): "is not the same folder"}
+
+
+class Growing:
+    """A cluster's context to which two executors come while the first tasks run, here in a local Spark."""
+
+    master = "spark://a:7077"
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context, self.looks = context, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    @property
+    def defaultParallelism(self) -> int:  # noqa: N802 - pyspark's name
+        self.looks += 1
+        return 1
+
+    @property
+    def _jsc(self) -> Any:
+        return self
+
+    def sc(self) -> Any:
+        return self
+
+    def getExecutorMemoryStatus(self) -> Any:  # noqa: N802 - Spark's name
+        return self
+
+    def size(self) -> int:
+        return 3 if self.looks else 1
+
+
+def test_executors_that_come_while_the_first_ones_look_are_looked_at_too(spark: SparkSession, tmp_path: Path) -> None:
+    """It was over as soon as one executor had looked, for itself."""
+    context = Growing(spark.sparkContext)
+    MigrationJob(cast(SparkContext, context), None).require_shared(tmp_path / "new")
+    assert context.looks == 2
 
 
 class OfAnotherUser(PosixPath):
