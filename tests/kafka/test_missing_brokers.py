@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
-from eosctl.core.transactions import KafkaFault, TransactionListings
+from eosctl.core.transactions import ActiveProducer, KafkaFault, RawGroup, TransactionListings
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, UnreachableError
+from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnreachableError
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
+from eosctl.kafka.transactions.admin import _value_or_raise
+from eosctl.wire.error_codes import NOT_LEADER_OR_FOLLOWER, SASL_AUTHENTICATION_FAILED
 from tests.fakes.admin import FakeTransactionAdmin
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import FakeTime
@@ -254,6 +257,60 @@ def test_a_broker_that_is_known_to_be_gone_lists_no_groups(cluster: FakeCluster)
     time.later(9, lambda: cluster.state.nodes.remove(LOST))
     with in_memory(cluster, time) as admin:
         assert admin.list_groups() == {}
+
+
+def named_groups(cluster: FakeCluster) -> list[str]:
+    """Groups that exist, some at each broker."""
+    groups = [f"g{number}" for number in range(12)]
+    cluster.state.groups |= {each: RawGroup(each, "Stable", "connect", "sessioned", ()) for each in groups}
+    assert {cluster.state.coordinator(each) for each in groups} == {1, 2, 3}
+    return groups
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_groups_that_moved_while_their_broker_was_waited_for_are_listed(cluster: FakeCluster, comes_back: bool) -> None:
+    """They had moved to brokers that had answered before: a group that was there was none."""
+    groups, time = named_groups(cluster), FakeTime()
+    cluster.stop_broker(LOST, noticed=False)
+
+    def come_back() -> None:
+        cluster._gone.discard(LOST)
+        cluster.state.moved |= {each: 1 for each in groups if cluster.state.coordinator(each) == LOST}
+
+    time.later(9, come_back if comes_back else lambda: cluster.state.nodes.remove(LOST))
+    with in_memory(cluster, time) as admin:
+        assert sorted(admin.list_groups()) == sorted(groups)
+        assert time_left(admin) > 40
+
+
+def freeze_once_asked_again(cluster: FakeCluster) -> None:
+    """No broker answers the second marker."""
+
+    def freeze(seen: Seen, frame: bytes) -> bytes:
+        if seen.api == "Metadata" and cluster.count("WriteTxnMarkers"):
+            cluster.frozen |= {1, 2, 3}
+        return frame
+
+    cluster.tamper = freeze
+
+
+def test_a_marker_whose_answer_never_came_may_have_been_written(cluster: FakeCluster) -> None:
+    """It had the fault of the try before, NOT_LEADER_OR_FOLLOWER, which says that nothing was written."""
+    cluster.state.open_transaction("one", ("t", 0))
+    with in_memory(cluster) as admin:
+        [producer] = cast("list[ActiveProducer]", admin.describe_producers([("t", 0)])["t", 0])
+        cluster.fail_next("WriteTxnMarkers", NOT_LEADER_OR_FOLLOWER)
+        freeze_once_asked_again(cluster)
+        fault = admin.write_marker(producer, commit=False)
+        assert fault is not None
+        assert fault.name == "REQUEST_TIMED_OUT"
+
+
+def test_a_login_that_is_refused_is_no_lack_of_rights_on_a_group() -> None:
+    fault = KafkaFault(SASL_AUTHENTICATION_FAILED, "SASL_AUTHENTICATION_FAILED", "of alice")
+    with pytest.raises(UnauthorizedError) as refused:
+        _value_or_raise(fault, "describe group g", denied="kafka-acls --add")
+    assert refused.value.hint == "Check user name, password or token."
 
 
 def freeze_all_once(cluster: FakeCluster, api: str, count: int) -> None:
