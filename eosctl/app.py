@@ -17,6 +17,7 @@ from eosctl.errors import UsageError
 from eosctl.target import Target
 
 if TYPE_CHECKING:
+    from eosctl.connect.session import ConnectSession
     from eosctl.core.clients.settings import ClientSettings
     from eosctl.kafka.session import Connections, KafkaSession
     from eosctl.ports import (
@@ -67,7 +68,7 @@ def _open_acls(app: App) -> AclClient:
 def _open_worker(app: App, url: str) -> ConnectWorker:
     from eosctl.connect.rest import RestConnectWorker
 
-    return RestConnectWorker(url, deadline=app.deadline, access=app.target.connect)
+    return RestConnectWorker(url, deadline=app.deadline, access=app.target.connect, session=app.rest)
 
 
 def _addresses_of(app: App, host: str) -> frozenset[str]:
@@ -84,7 +85,7 @@ class App(Struct, frozen=True):
     """The target and the environment of one operation.
 
     `state_dir` is the directory for backups and journals; `target_of` returns the Target of a profile by its name,
-    `addresses_of` the addresses of a host, none where they are unknown. Whoever passes `kafka` closes it.
+    `addresses_of` the addresses of a host, none where they are unknown. Whoever passes `kafka` and `rest` closes them.
     `open_topic_reader`, where given, opens a client that only reads topics.
     """
 
@@ -102,6 +103,7 @@ class App(Struct, frozen=True):
     target_of: Callable[[str], Target] = _no_profiles
     addresses_of: Callable[[App, str], frozenset[str]] = _addresses_of
     kafka: KafkaSession | None = None
+    rest: ConnectSession | None = None
 
     def connections(self, client: ClientSettings) -> Connections | None:
         """Return the connections that the whole command shares; None where each question makes its own."""

@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import sys
-import urllib.error
-import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
-_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_proxy must not see loopback URLs
 
 
 def connector_name(number: int) -> str:
@@ -55,6 +53,16 @@ def serve(worker_url: str, connectors: int, tasks: int) -> None:
     listing = json.dumps(entries).encode()
 
     class Front(BaseHTTPRequestHandler):
+        protocol_version, disable_nagle_algorithm = "HTTP/1.1", True  # as a worker has them
+
+        def setup(self) -> None:
+            super().setup()
+            self._worker = http.client.HTTPConnection(worker_id, timeout=60)
+
+        def finish(self) -> None:
+            self._worker.close()
+            super().finish()
+
         def do_GET(self) -> None:
             path, _mark, query = self.path.partition("?")
             name = path.removeprefix("/connectors/").partition("/")[0]
@@ -70,12 +78,9 @@ def serve(worker_url: str, connectors: int, tasks: int) -> None:
 
         def _forward(self, method: str, body: bytes | None) -> None:
             headers = {"Content-Type": "application/json", "Accept": "application/json"}
-            request = urllib.request.Request(worker_url + self.path, body, headers, method=method)  # noqa: S310 - http
-            try:
-                with _direct.open(request, timeout=60) as answer:
-                    self._answer(answer.status, answer.read())
-            except urllib.error.HTTPError as exc:
-                self._answer(exc.code, exc.read())
+            self._worker.request(method, self.path, body, headers)
+            answer = self._worker.getresponse()
+            self._answer(answer.status, answer.read())
 
         def _answer(self, status: int, body: bytes) -> None:
             self.send_response(status)

@@ -18,6 +18,7 @@ from eosctl.foreign import printable
 
 if TYPE_CHECKING:
     from eosctl.app import App
+    from eosctl.connect.session import ConnectSession
     from eosctl.deadline import Clock, OnEvent, Stopwatch
     from eosctl.kafka.session import KafkaSession
     from eosctl.output.log_file import LogFile
@@ -58,6 +59,7 @@ class Session:
         self._may_log = True
         self._printed_rows = False
         self._kafka: KafkaSession | None = None
+        self._rest: ConnectSession | None = None
 
     @property
     def output(self) -> str:
@@ -130,9 +132,11 @@ class Session:
         return replace(report, rows=()) if self._printed_rows else report
 
     def close(self) -> None:
-        """Close the log file and the connections to brokers; safe to call twice."""
+        """Close the log file and the connections to brokers and workers; safe to call twice."""
         if self._kafka is not None:
             self._kafka.close()
+        if self._rest is not None:
+            self._rest.close()
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -224,10 +228,12 @@ class Session:
     def app(self, target: Target | None = None) -> App:
         """Make the App of this invocation, for its own target or another one; raise as `resolve_target`."""
         from eosctl.app import App
+        from eosctl.connect.session import ConnectSession
         from eosctl.deadline import Deadline
         from eosctl.kafka.session import KafkaSession
 
         self._kafka = self._kafka or KafkaSession()
+        self._rest = self._rest or ConnectSession()
         clock = self.stopwatch().clock
         return App(
             target=self.target() if target is None else target,
@@ -237,6 +243,7 @@ class Session:
             on_event=self.messages(),
             target_of=self.profile_target,
             kafka=self._kafka,
+            rest=self._rest,
             **self._doors,
         )
 

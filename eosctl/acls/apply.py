@@ -62,7 +62,7 @@ class AclPlan(Struct, frozen=True):
 
 def plan_acls(app: App, request: AclRequest) -> AclPlan:
     """Return the plan of what `apply_acls` would add. Raises RefusedError where a DENY takes away a needed right."""
-    wanted = gather_wanted(app, request, look=True)
+    wanted = gather_wanted(app, request, look=True, named=True)
     wanted.require_principals()
     with app.acls() as store:
         cluster_id, acls = store.cluster_id(), store.describe()

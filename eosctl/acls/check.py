@@ -93,7 +93,7 @@ def judge_acls(app: App, request: AclRequest, connectors: Mapping[str, Connector
     `connectors` are those of the config topic, if it has been read.
     Raises UnauthorizedError where the ACLs may not be described.
     """
-    wanted = gather_wanted(app, request, look=True, connectors=connectors)
+    wanted = gather_wanted(app, request, look=True, named=True, connectors=connectors)
     wanted.require_principals()
     with app.acls() as store:
         cluster_id = store.cluster_id()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eosctl.acls import codes
 from eosctl.app import App
@@ -122,43 +123,55 @@ class WantedRights(Struct, frozen=True):
 
     def require_principals(self) -> Mapping[str, str]:
         """Return the principals; raises UsageError for a role without one."""
-        for right in self.rights:
-            if right.role not in self.principals:
-                raise UsageError(
-                    f"no principal given for role {right.role}",
-                    hint=f"Give --principal {right.role}=User:NAME, or the worker's file (-w), which names it.",
-                )
+        _require_principals(self.rights, self.principals)
         return self.principals
 
 
+def _require_principals(rights: Iterable[Right], principals: Mapping[str, str]) -> None:
+    for right in rights:
+        if right.role not in principals:
+            raise UsageError(
+                f"no principal given for role {right.role}",
+                hint=f"Give --principal {right.role}=User:NAME, or the worker's file (-w), which names it.",
+            )
+
+
 def gather_wanted(
-    app: App, request: AclRequest, *, look: bool, connectors: Mapping[str, ConnectorState] | None = None
+    app: App,
+    request: AclRequest,
+    *,
+    look: bool,
+    named: bool = False,
+    connectors: Mapping[str, ConnectorState] | None = None,
 ) -> WantedRights:
     """Return the rights that `request` needs.
 
     With `look`, connectors are looked up where a cluster or a worker was named: their tasks and offsets topics in the
     config topic, else at a worker; the topics that they write to at a worker and in their configs. Without it, they
     are looked up only where the request does not give the number of tasks, and never where the caller passes them
-    (`connectors`).
+    (`connectors`). With `named`, a role without a principal is an error before a worker is asked for topics.
     Raises UsageError, NotFoundError, and what reading the config topic raises.
     """
     if request.product is not None or request.applications:
         return _of_applications(app, request)
     group_id = app.target.require_group_id()
     roles = request.roles or CONNECT_ROLES
+    principals = _principals(app, request, roles)
+    scope = GroupScope(
+        group_id, app.target.config_topic, app.target.offset_topic, app.target.status_topic,
+        prefixed=request.prefixed, old_brokers=request.old_brokers,
+    )  # fmt: skip
     problems: list[Problem] = []
     known = KnownConnectors(connectors or _look_up(app, request, problems, look=look))
     names = known.sources() if request.every else request.connectors
+    if named:
+        _require_principals(required_rights(scope, roles, mode=request.mode), principals)
     counts = _task_counts(request, names, known)
     outputs = _outputs(app, request, roles, {name: known.config(name) for name in names}) if look else FoundTopics()
     scopes = tuple(
         _scope_of(app, request, known, name, count, outputs.of.get(name) or ConnectorTopics(request.output_topics))
         for name, count in zip(names, counts, strict=True)
     )
-    scope = GroupScope(
-        group_id, app.target.config_topic, app.target.offset_topic, app.target.status_topic, scopes,
-        prefixed=request.prefixed, old_brokers=request.old_brokers,
-    )  # fmt: skip
     problems += outputs.problems
     if not request.tasks and not request.prefixed:
         of_tasks = zip(names, counts, strict=True)
@@ -167,9 +180,9 @@ def gather_wanted(
         ]
     problems += [_offsets_topic_unknown(known, scope.name) for scope in scopes if scope.offsets_topic is None]
     problems += [_elsewhere(name) for name in names if CLUSTER_PROPERTY in known.config(name)]
-    rights = required_rights(scope, roles, mode=request.mode)
+    rights = required_rights(replace(scope, connectors=scopes), roles, mode=request.mode)
     _require_topic_names(app, rights)
-    return WantedRights(rights, _principals(app, request, roles), problems)
+    return WantedRights(rights, principals, problems)
 
 
 def _of_applications(app: App, request: AclRequest) -> WantedRights:

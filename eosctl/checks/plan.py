@@ -182,8 +182,9 @@ def _no_connectors(visit: Visit) -> tuple[()]:
 def _offsets(visit: Visit) -> _Found:
     """Check offsets. Offsets that are on another cluster, and were looked at there, cause no warning."""
     seen = visit.seen()
+    read, state = (None, None) if seen is None else (seen.config_read, seen.config_state)
     versions = () if seen is None else (each.version for each in seen.workers)
-    findings, problems = offset_findings(visit.app, None if seen is None else seen.config_read, versions)
+    findings, problems = offset_findings(visit.app, read, state, versions)
     warned = [each for each in problems if each.is_unseen or each.code != OTHER_CLUSTER]
     return [*findings, *problem_findings("offsets", warned)]
 

@@ -67,13 +67,13 @@ class MetricsClient(Struct, frozen=True):
         self.deadline.check(f"waiting for {url}")
         context = make_rest_context(self.access, with_certificate=False) if url.startswith("https:") else None
         proxy = self.access.proxies.of(url)
-        with open_pool(proxy, deadline=self.deadline, context=context) as pool:
+        with open_pool(proxy, clock=self.deadline.clock, context=context) as pool:
             try:
                 resolve_url(url, proxy, self.deadline)
                 left_s = self.deadline.remaining_s()
                 response = pool.request(
                     method, url, body=body, headers={**headers, "Connection": "close", "User-Agent": "eosctl"},
-                    timeout=urllib3.Timeout(connect=min(CONNECT_TIMEOUT_S, left_s), read=left_s),
+                    timeout=urllib3.Timeout(connect=min(CONNECT_TIMEOUT_S, left_s), total=left_s),
                     redirect=False, preload_content=False,
                 )  # fmt: skip
                 data = read_answer(response)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ssl
 import warnings
-from http.client import HTTPResponse
+from collections.abc import Callable
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +18,7 @@ import urllib3
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.proxies import Proxy
 from eosctl.core.workers.url import basic_authorization
-from eosctl.deadline import Deadline
+from eosctl.deadline import Clock, Deadline
 from eosctl.errors import InputFileError, UnreachableError, UnsupportedError
 from eosctl.machine.answers import response_within
 from eosctl.machine.packages import install_hint
@@ -28,21 +29,25 @@ _SOCKS_PORT = 1080
 _CONNECTIONS = 16  # to one host: as many questions as anybody asks side by side; urllib3 logs each one above
 
 
-def open_pool(proxy: Proxy | None, *, deadline: Deadline, context: ssl.SSLContext | None = None) -> urllib3.PoolManager:
-    """Return a pool of connections that do not retry and read until `deadline`; `context` is for https.
+def open_pool(proxy: Proxy | None, *, clock: Clock, context: ssl.SSLContext | None = None) -> urllib3.PoolManager:
+    """Return a pool of connections that do not retry; `context` is for https.
 
-    Raises UnsupportedError for a SOCKS proxy where the package for those is missing.
+    An answer has the time that is left of the request's timeout, all of it. Raises UnsupportedError for a SOCKS proxy
+    where the package for those is missing.
     """
     manager = _manager(proxy, context)
-    answers = response_within(deadline)
-    pools = {scheme: _with_answers(pool, answers) for scheme, pool in manager.pool_classes_by_scheme.items()}
+    pools = {scheme: _with_answers(pool, clock) for scheme, pool in manager.pool_classes_by_scheme.items()}
     manager.pool_classes_by_scheme = pools
     return manager
 
 
-def _with_answers(pool: type[Any], answers: type[HTTPResponse]) -> type[Any]:
-    """Return a class of pools whose connections, also those to a proxy, read answers with the class `answers`."""
-    connection = type("TimedConnection", (pool.ConnectionCls,), {"response_class": answers})
+def _with_answers(pool: type[Any], clock: Clock) -> type[Any]:
+    """Return a class of pools whose connections, also those to a proxy, read answers within their timeout."""
+
+    def response_class(connection: HTTPConnection) -> Callable[..., HTTPResponse]:
+        return response_within(Deadline.after(connection.timeout or 0.0, clock))
+
+    connection = type("TimedConnection", (pool.ConnectionCls,), {"response_class": property(response_class)})
     return type("TimedPool", (pool,), {"ConnectionCls": connection})
 
 

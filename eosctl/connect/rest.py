@@ -10,7 +10,7 @@ import json
 import ssl
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from functools import partial
+from functools import cached_property, partial
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -18,6 +18,7 @@ import urllib3
 from msgspec import Struct
 
 from eosctl.connect.pools import open_pool, resolve_url
+from eosctl.connect.session import ConnectSession
 from eosctl.core.ids import RISKY_IN_PATH, connector_path
 from eosctl.core.kept.plan_file import json_of
 from eosctl.core.versions import HEALTH_SINCE, kafka_version
@@ -134,6 +135,14 @@ _WITHHELD_HINT = (
 )
 
 
+_CLOSED = (urllib3.exceptions.ProtocolError, urllib3.exceptions.SSLError)
+
+
+def _is_question(method: str, target: str) -> bool:
+    """Return whether a request changes nothing: a validation makes a plugin look at a config, and PUT carries it."""
+    return method == "GET" or (method == "PUT" and target.endswith("/config/validate"))
+
+
 def _not_json(media_type: str) -> str:
     return "JSON that Connect does not write" if media_type == JSON else media_type or "no JSON"
 
@@ -141,9 +150,17 @@ def _not_json(media_type: str) -> str:
 class RestConnectWorker:
     """Fits `eosctl.ports.ConnectWorker`; `url` is the normalised URL, without credentials."""
 
-    def __init__(self, url: str, *, deadline: Deadline, access: ConnectAccess | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        deadline: Deadline,
+        access: ConnectAccess | None = None,
+        session: ConnectSession | None = None,
+    ) -> None:
         """Prepare the session without connecting. Without `access`, no credentials are sent and the URL is trusted.
 
+        Questions go over the connections that `session` keeps; without one, each request has a connection of its own.
         Raises UsageError for an unusable URL, of the worker or its proxy, InputFileError for unusable certificates,
         UnsupportedError where the proxy takes a package that is missing.
         """
@@ -151,19 +168,26 @@ class RestConnectWorker:
         self.url = parsed.text
         self._require_trust = partial(access.require_trust, parsed.text)
         self._deadline = deadline
-        # A command makes a handful of requests: closing after each one leaves no socket for the caller to close.
-        self._headers = {"Accept": "application/json", "Connection": "close", "User-Agent": "eosctl"}
+        self._headers = {"Accept": "application/json", "User-Agent": "eosctl"}
         authorization = access.authorization(parsed)
         if authorization is not None:
             self._headers["Authorization"] = authorization.reveal()
         self._withheld = access.has_credentials and not access.trusts(parsed)
         self._proxy = access.proxies.of(parsed.text)
-        context = None
-        if parsed.text.startswith("https:"):
-            from eosctl.connect.pools import make_rest_context
+        self._access = access
+        pool = self._open() if session is None else session.pool(self.url, access, self._open)
+        self._kept = None if session is None else pool
 
-            context = make_rest_context(access, with_certificate=not self._withheld)
-        self._pool = open_pool(self._proxy, deadline=deadline, context=context)
+    def _open(self) -> urllib3.PoolManager:
+        return open_pool(self._proxy, clock=self._deadline.clock, context=self._context)
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext | None:
+        if not self.url.startswith("https:"):
+            return None
+        from eosctl.connect.pools import make_rest_context
+
+        return make_rest_context(self._access, with_certificate=not self._withheld)
 
     def root(self) -> Mapping[str, str]:
         """Get version, commit and kafka_cluster_id (`GET /`); raises ConnectError when something else answers."""
@@ -315,20 +339,16 @@ class RestConnectWorker:
     ) -> Answer:
         """Send one request and return its answer, whatever the status. Raises UnreachableError when there is none."""
         self._deadline.check(f"waiting for the worker at {self.url}")
+        sent = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8")
         content_type = {} if body is None else {"Content-Type": "application/json"}
+        every = {**self._headers, **content_type, **(headers or {})}
         try:
             resolve_url(self.url, self._proxy, self._deadline)
-            left_s = self._deadline.remaining_s()
-            response = self._pool.request(
-                method,
-                self.url + target,
-                body=None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8"),
-                headers={**self._headers, **content_type, **(headers or {})},
-                timeout=urllib3.Timeout(connect=min(CONNECT_TIMEOUT_S, left_s), read=left_s),
-                redirect=False,
-                preload_content=False,
-            )
-            found = read_answer(response)
+            answer = self._kept_answer(method, target, sent, every) if _is_question(method, target) else None
+            if answer is not None:
+                return answer
+            with self._open() as fresh:
+                return self._answer(fresh, method, target, sent, {**every, "Connection": "close"})
         except AnswerTooLargeError as exc:
             raise self._not_connect(
                 f"{method} {target}", f"its answer is larger than {LARGEST_ANSWER_BYTES >> 20} MiB"
@@ -337,9 +357,38 @@ class RestConnectWorker:
             raise self._not_connect(f"{method} {target}", f"its answer is encoded ({exc})") from exc
         except (urllib3.exceptions.HTTPError, OSError) as exc:
             raise self._unreachable(exc) from exc
-        headers = response.headers
-        media_type = headers.get("Content-Type", "").partition(";")[0]
-        return Answer(response.status, found, media_type, headers.get("Date", ""))
+
+    def _kept_answer(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> Answer | None:
+        """Ask over a kept connection; None where there is none, or the worker has closed it meanwhile.
+
+        A question may be asked again. No write is sent like that: it could be lost, or done twice.
+        """
+        if self._kept is None:
+            return None
+        try:
+            return self._answer(self._kept, method, target, body, headers)
+        except (urllib3.exceptions.HTTPError, OSError) as exc:
+            self._kept.clear()  # the others may have ended with this one
+            if is_cut_short(exc) or not isinstance(exc, _CLOSED):
+                raise
+            return None
+
+    def _answer(
+        self, pool: urllib3.PoolManager, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Answer:
+        left_s = self._deadline.remaining_s()
+        response = pool.request(
+            method,
+            self.url + target,
+            body=body,
+            headers=headers,
+            timeout=urllib3.Timeout(connect=min(CONNECT_TIMEOUT_S, left_s), total=left_s),
+            redirect=False,
+            preload_content=False,
+        )
+        found = read_answer(response)
+        media_type = response.headers.get("Content-Type", "").partition(";")[0]
+        return Answer(response.status, found, media_type, response.headers.get("Date", ""))
 
     def _unreachable(self, error: Exception) -> UnreachableError:
         if is_cut_short(error):

@@ -16,6 +16,7 @@ from eosctl.connectors import codes
 from eosctl.core.allowances import Waiver
 from eosctl.core.clients.own_brokers import OwnBrokers, brokers_of_ids, own_brokers
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.configs.fold import ConfigState
 from eosctl.core.java.properties import is_reference
 from eosctl.core.offsets.names import PLACE, topic_for
 from eosctl.core.wording import is_topic_name
@@ -68,9 +69,12 @@ class DedicatedTopics(Struct, frozen=True):
         return topic_for(self.pattern, connector)
 
 
-def gather_dedicated_topics(app: App, topics: TopicReader, *, pattern: str | None = None) -> DedicatedTopics:
+def gather_dedicated_topics(
+    app: App, topics: TopicReader, *, pattern: str | None = None, known: ConfigState | None = None
+) -> DedicatedTopics:
     """Ask the first worker that answers, else read the config topic; report as a problem what stays unknown.
 
+    `known` is the config topic as it has been read already.
     Raises UsageError for a pattern that gives all connectors one topic name by accident.
     """
     if pattern is not None and PLACE not in pattern:
@@ -78,7 +82,7 @@ def gather_dedicated_topics(app: App, topics: TopicReader, *, pattern: str | Non
     problems: list[Problem] = []
     configs = _from_workers(app, problems)
     if configs is None:
-        configs = _from_config_topic(app, topics, problems)
+        configs = _from_config_topic(app, topics, problems) if known is None else _configs_of(known)
     if configs is None:
         return DedicatedTopics(pattern=pattern, problems=tuple(problems))
     # the worker's own topic, named explicitly, is not a second store (`Worker.offsetStoreForExactlyOnceSourceTask`)
@@ -139,10 +143,14 @@ def _from_config_topic(app: App, topics: TopicReader, problems: list[Problem]) -
             )
         )
         return None
+    return _configs_of(found.state)
+
+
+def _configs_of(state: ConfigState) -> Configs:
     return {
-        connector: {key: value for key, value in state.config.items() if isinstance(value, str)}
-        for connector, state in found.state.connectors.items()
-        if state.config is not None
+        connector: {key: value for key, value in each.config.items() if isinstance(value, str)}
+        for connector, each in state.connectors.items()
+        if each.config is not None
     }
 
 

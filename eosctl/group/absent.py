@@ -239,9 +239,11 @@ def read_both_views(app: App, store: TopicReader) -> tuple[ConfigTopic, ConfigTo
     """
     committed = read_config_topic(app, store)
     ends = {bound.partition: bound.end for bound in committed.read.bounds}
-    later = read_config_topic(app, store, isolation="read_uncommitted").read
-    records = tuple(record for record in later.records if record.offset < ends[record.partition])
-    return committed, replace(committed, read=replace(later, records=records), state=fold_config_topic(records))
+    later = store.read(app.target.config_topic, isolation="read_uncommitted")
+    records = tuple(record for record in later.records if record.offset < ends.get(record.partition, 0))
+    same = records == tuple(committed.read.records)
+    state = committed.state if same else fold_config_topic(records)
+    return committed, replace(committed, read=replace(later, records=records), state=state)
 
 
 def blocked_problems(read: TopicRead) -> list[Problem]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import UsageError
 from eosctl.kafka.native.connection import Connection
 from eosctl.kafka.native.sasl import is_spoken_natively, no_native_login
-from eosctl.kafka.topics.stream import Address, Stream
+from eosctl.kafka.topics.stream import Address, Leader, Stream
 
 if TYPE_CHECKING:
     import ssl
@@ -34,6 +34,7 @@ class Connections:
     """Connections to one cluster, safe for several threads; `open_stream` opens the stream of a new one.
 
     `group_coordinators` are those that have answered, by group; each may have changed since, and says so when asked.
+    `leaders` are those of each topic's partitions that have answered: others may lead since, which metadata says.
     Raises UsageError for an unknown security.protocol.
     """
 
@@ -46,6 +47,7 @@ class Connections:
         self._idle: defaultdict[Address, list[Connection]] = defaultdict(list)
         self._versions: dict[Address, BrokerVersions] = {}
         self.group_coordinators: dict[str, Coordinator] = {}
+        self.leaders: dict[str, Mapping[int, Leader]] = {}
 
     def has_idle(self, address: Address) -> bool:
         """Return whether there is an idle connection to `address`."""

@@ -10,7 +10,8 @@ import http.client
 import io
 import socket
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol, cast
 
 from eosctl.deadline import Deadline
@@ -55,15 +56,15 @@ def timed_reads(file: Any, connection: socket.socket, deadline: Deadline) -> Tim
     return TimedReads(file.detach(), connection, deadline)
 
 
-def response_within(deadline: Deadline) -> type[http.client.HTTPResponse]:
+class _TimedResponse(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, deadline: Deadline, **more: Any) -> None:
+        super().__init__(sock, *args, **more)
+        self.fp = io.BufferedReader(timed_reads(self.fp, sock, deadline))
+
+
+def response_within(deadline: Deadline) -> Callable[..., http.client.HTTPResponse]:
     """Return a `response_class` for http.client and what is built on it: status, headers and body end in time."""
-
-    class TimedResponse(http.client.HTTPResponse):
-        def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
-            super().__init__(sock, *args, **more)
-            self.fp = io.BufferedReader(timed_reads(self.fp, sock, deadline))
-
-    return TimedResponse
+    return partial(_TimedResponse, deadline=deadline)
 
 
 class _Response(Protocol):
@@ -76,7 +77,9 @@ class _Response(Protocol):
 
 
 def read_answer(response: _Response, *, most_bytes: int = LARGEST_ANSWER_BYTES) -> bytes:
-    """Return the body of a response of urllib3 that is not loaded yet, decompressed; ends its connection.
+    """Return the body of a response of urllib3 that is not loaded yet, decompressed.
+
+    Its connection is of use again only where the body has ended.
 
     Raises AnswerTooLargeError, EncodedAnswerError, and what reading raises.
     """

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -87,7 +88,7 @@ def with_transactions(app: App, observation: Observation) -> Observation:
 
     The ids of a connector that writes to a Kafka cluster of its own are asked for there.
     """
-    parts = {**_OF_TASKS, OTHER_GROUPS: _rivals}
+    parts = {**_of_tasks(), OTHER_GROUPS: _rivals}
     reason = _why_not(app, observation)
     if reason is not None:
         return observation.without(parts, reason)
@@ -137,7 +138,7 @@ def _with_tasks_there(app: App, observation: Observation, names: Collection[str]
     theirs = tuple(each for each in observation.connectors or () if each.name in names)
     seen = replace(observation, connectors=theirs, crowding=None, unknown_ids=None, quiet={}, ongoing={}, unseen={})
     seen = replace(seen, timed_out={})
-    seen = _ask_parts(app, seen, _OF_TASKS)
+    seen = _ask_parts(app, seen, _of_tasks())
     if seen.crowding is None or seen.unknown_ids is None:
         reason = next(iter(seen.unseen.values()))
         unseen = {name: replace(observation.own_clusters[name], ids_unseen=reason) for name in names}
@@ -202,10 +203,14 @@ def _ids_to_fence(connector: ObservedConnector, observation: Observation) -> lis
     return task_transactional_ids(observation.group_id or "", connector.name, min(count, MAX_LISTED_IDS))
 
 
-def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
+_Looked = dict[TransactionalId, tuple[int, TransactionDescription]]
+"""When each id was described, in ms, and as what."""
+
+
+def _unknown_ids(looked: _Looked, app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
     """Find ids of RUNNING source tasks that no coordinator knows; give just started tasks of enabled workers time.
 
-    Tasks so old that brokers may have forgotten their ids are not waited for.
+    Tasks so old that brokers may have forgotten their ids are not waited for. Those that are known are `looked` at.
     """
     unknown = running_ids(observation)
     running = _running_by_connector(observation).items()
@@ -213,41 +218,42 @@ def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) ->
     eager = any(worker.mode is Mode.ENABLED for worker in observation.workers)
     patience = Deadline.after(min(START_PATIENCE_S if eager else 0.0, app.deadline.remaining_s()), app.clock)
     for _ in patience.rounds(_POLL_S):
-        unknown = _not_known(admin, unknown)
+        unknown = _not_known(looked, app, admin, unknown)
         if old.issuperset(unknown):
             break
     return replace(observation, unknown_ids=frozenset(unknown))
 
 
-def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
-    """Add how long each RUNNING task has committed nothing, and its open transaction, as far as coordinators report."""
-    now_ms = app.clock.now_ms()
+def _quiet_tasks(looked: _Looked, app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
+    """Add how long each RUNNING task has committed nothing, and its open transaction, as far as coordinators report.
+
+    Those that were `looked` at are not asked for again.
+    """
     connector_of = {each: name for name, ids in _running_by_connector(observation).items() for each in ids}
-    described = admin.describe_transactions(list(connector_of)) if connector_of else {}
+    _describe(looked, app, admin, [each for each in connector_of if each not in looked])
+    found = {each: looked[each] for each in connector_of if each in looked}
     quiet, ongoing = {}, {}
-    for transactional_id, state in described.items():
-        if not isinstance(state, TransactionDescription):
-            continue
+    for transactional_id, (at_ms, state) in found.items():
         if state.started_ms is not None:
             ongoing[transactional_id] = OngoingTransaction(
-                state.state.value, max(0, now_ms - state.started_ms), state.transaction_timeout_ms
+                state.state.value, max(0, at_ms - state.started_ms), state.transaction_timeout_ms
             )
         began_ms = state.last_started_ms if state.state not in _NOTHING_COMMITTED else None
         since_ms = (
             began_ms if began_ms is not None else observation.task_sets_ms.get(connector_of[transactional_id], -1)
         )
         if since_ms >= 0:
-            quiet[transactional_id] = QuietTask(max(0, now_ms - since_ms), since_start=began_ms is None)
-    found = [each for each in described.values() if isinstance(each, TransactionDescription)]
-    stamps = [at_ms for each in found for at_ms in (each.started_ms, each.last_started_ms) if at_ms is not None]
+            quiet[transactional_id] = QuietTask(max(0, at_ms - since_ms), since_start=began_ms is None)
+    states = [state for _at_ms, state in found.values()]
+    stamps = [at_ms for each in states for at_ms in (each.started_ms, each.last_started_ms) if at_ms is not None]
     seen = replace(
         observation,
         quiet=quiet,
         ongoing=ongoing,
-        epochs={each.transactional_id: each.producer_epoch for each in found},
+        epochs={each.transactional_id: each.producer_epoch for each in states},
         coordinators_ms=max(stamps, default=None),
     )
-    return with_timed_out(app, seen, found)
+    return with_timed_out(app, seen, states)
 
 
 def running_ids(observation: Observation) -> list[TransactionalId]:
@@ -266,11 +272,21 @@ def _running_by_connector(observation: Observation) -> dict[str, list[Transactio
     }
 
 
-def _not_known(admin: TransactionAdmin, ids: list[TransactionalId]) -> list[TransactionalId]:
-    """Return those of `ids` that their coordinators don't know; raise BrokerError if one does not answer that."""
+def _describe(
+    looked: _Looked, app: App, admin: TransactionAdmin, ids: list[TransactionalId]
+) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
+    """Describe the transactions of `ids`, and note those that are known."""
+    now_ms = app.clock.now_ms()
     described = admin.describe_transactions(ids) if ids else {}
+    known = ((each, state) for each, state in described.items() if isinstance(state, TransactionDescription))
+    looked.update((each, (now_ms, state)) for each, state in known)
+    return described
+
+
+def _not_known(looked: _Looked, app: App, admin: TransactionAdmin, ids: list[TransactionalId]) -> list[TransactionalId]:
+    """Return those of `ids` that their coordinators don't know; raise BrokerError if one does not answer that."""
     unknown = []
-    for transactional_id, state in described.items():
+    for transactional_id, state in _describe(looked, app, admin, ids).items():
         if isinstance(state, KafkaFault):
             if not is_forgotten(state):
                 raise BrokerError(f"{transactional_id}: {state.name} {state.message}".rstrip())
@@ -311,4 +327,11 @@ def _work_of(group: ConnectGroup) -> tuple[Work, ...] | None:
     return tuple(work for member in members for work in member.owned or ())
 
 
-_OF_TASKS: Mapping[str, _Part] = {"coordinators": _crowding, "transactions": _unknown_ids, "commits": _quiet_tasks}
+def _of_tasks() -> dict[str, _Part]:
+    """Return the looks at the tasks' ids: the second and the third describe each id once."""
+    looked: _Looked = {}
+    return {
+        "coordinators": _crowding,
+        "transactions": partial(_unknown_ids, looked),
+        "commits": partial(_quiet_tasks, looked),
+    }

@@ -12,6 +12,7 @@ from tests.acls.acl_commands import OFFLINE
 from tests.conftest import Invoke, Outcome
 from tests.fakes.config_topic import config_records, created
 from tests.fakes.config_world import ConfigWorld
+from tests.fakes.faults import Call
 
 W0 = "http://w0:8083"
 
@@ -163,3 +164,15 @@ def test_a_placeholder_in_a_config_is_no_topic(invoke: Invoke) -> None:
     assert "which only its worker can resolve; rights on it are not part of this" in found.stderr
     named = asked(invoke, there, "-u", W0, "--dedicated-topic", "offsets-{connector}")
     assert (named.stderr, ("offsets-orders", "LITERAL") in of_topics(named)) == ("", True)
+
+
+@pytest.mark.parametrize("verb", ["check", "apply"])
+def test_no_worker_is_asked_where_no_principal_is_named(invoke: Invoke, verb: str) -> None:
+    """`doctor` asked a worker for the topics of 500 connectors, and found then that nobody was named."""
+    there = worker_world(records=config_records(*created("orders", 1, config={"tasks.max": "2"})))
+    there.connect.add("orders")
+    asked: list[Call] = []
+    there.connect.before("*", asked.append)
+    found = invoke("acls", verb, "-b", "localhost:1", "-g", "g", "--all", "-u", W0, doors=there.doors())
+    assert (found.exit_code, "no principal given for role worker" in found.stderr) == (2, True)
+    assert asked == []

@@ -29,6 +29,18 @@ from tests.fakes.clock import FakeTime
 EMPTY = (Bounds(0, 0, 0, 0), Bounds(1, 0, 0, 0))
 
 
+class _Stream(MemoryStream):
+    """Notes what is sent together."""
+
+    def __init__(self, sent: list[bytes], *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        self._sent = sent
+
+    def send(self, data: bytes) -> None:
+        self._sent.append(data)
+        super().send(data)
+
+
 class World:
     """Topic t with two partitions on one broker, or one on each of several; a request takes 1 ms."""
 
@@ -46,7 +58,8 @@ class World:
             "sasl_password": Secret(password or ""),
         }
         settings = ClientSettings(self.cluster.bootstrap_servers, **login if password else {})
-        self.connections = Connections(settings, open_stream=partial(MemoryStream, self.cluster))
+        self.sent = list[bytes]()
+        self.connections = Connections(settings, open_stream=partial(_Stream, self.sent, self.cluster))
         deadline = Deadline.after(60, self.time.clock())
         self.topics = NativeTopics(settings, deadline=deadline, connections=self.connections)
 
@@ -186,6 +199,24 @@ def test_bounds_are_those_of_the_leaders_of_now() -> None:
     assert world.topics.bounds_of(["t"], partitions={"t": 1}) == {"t": EMPTY[:1]}
     world.cluster.state.add_topic("u", 2)
     assert world.topics.bounds_of(["u"]) == {"u": EMPTY}
+
+
+def test_bounds_at_a_leader_that_has_answered_come_with_the_metadata() -> None:
+    """Each look at a topic took two round trips; far from the brokers those are what a command waits for."""
+    world = World()
+    world.topics.bounds_of(["t"])
+    before, asked = len(world.sent), len(world.cluster.seen)
+    assert world.topics.bounds_of(["t"]) == {"t": EMPTY}
+    assert len(world.sent) - before == 1
+    assert [each.api for each in world.cluster.seen[asked:]] == ["Metadata", *["ListOffsets"] * 3]
+
+
+def test_a_leader_that_froze_since_leaves_the_others() -> None:
+    world = World(brokers=2)
+    assert world.topics.known_bounds("t").known == EMPTY
+    world.cluster.frozen.add(1)
+    found = world.topics.known_bounds("t")
+    assert (found.known, set(found.missing)) == (EMPTY[1:], {0})
 
 
 def test_a_topic_that_was_created_again_before_it_was_read_is_another_one() -> None:

@@ -11,6 +11,7 @@ from tests.conftest import Invoke, Outcome
 from tests.envelope import envelope_of
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
+from tests.fakes.faults import Call
 
 WHERE = ("-b", "localhost:1", "-g", "g")
 W1 = "http://w1:8083"
@@ -125,6 +126,15 @@ def test_the_worker_that_runs_a_task_without_transactions_is_named(invoke: Invok
     [row] = check(invoke, cluster(known_ids=()), "-o", "json").json()["data"]["rows"]
     assert row["message"].startswith("orders/0 is RUNNING on w1:8083, and is not exactly-once: ")
     assert row["evidence"] == {"transactional_id": "g-orders-0", "state": "RUNNING", "worker": "w1:8083"}
+
+
+def test_an_id_is_described_once_unless_nobody_knows_it_yet(invoke: Invoke) -> None:
+    """Whether it is known and what it does were two questions about the same ids."""
+    asked = list[Call]()
+    there = cluster()
+    there.brokers.calls.before("describe_transactions", asked.append)
+    assert check(invoke, there).exit_code == 0
+    assert [each.what for each in asked] == [(["g-orders-0"],)]
 
 
 def test_the_cure_of_slow_fencing_is_named_with_the_connector(invoke: Invoke) -> None:

@@ -27,6 +27,8 @@ from eosctl.kafka.faults import LEADER_RETRIES, ask_until_settled, fault, wait_s
 from eosctl.kafka.native.coordinators import ask_each_broker
 from eosctl.kafka.topics.partition_leaders import describe_leaders
 from eosctl.kafka.topics.stream import Address, Leader
+from eosctl.wire.api import AnyApi
+from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResponse
 from eosctl.wire.error_codes import (
     INCONSISTENT_TOPIC_ID,
     NONE,
@@ -112,10 +114,32 @@ def _ask(
     The end is requested before the LSO, and the LSO is cut to it: a transaction that begins in between lies behind the
     end, and must not look like one that blocks.
     """
+    requests = _requests(leaders, times_ms)
+    return _read(cluster.use(address, lambda connection: connection.pipeline(LIST_OFFSETS, requests)), leaders)
+
+
+def bounds_with_metadata(
+    cluster: Cluster, address: Address, leaders: Mapping[Place, Leader], about: MetadataRequest
+) -> tuple[MetadataResponse, dict[Place, LogBounds | KafkaFault]]:
+    """Return metadata, and the bounds of partitions that one broker led a while ago, in one round trip.
+
+    Bounds count only where the metadata has the same leader still.
+    """
+    asked: list[tuple[AnyApi, object]] = [(METADATA, about), *((LIST_OFFSETS, each) for each in _requests(leaders, ()))]
+    metadata, *answers = cluster.use(address, lambda connection: connection.call_together(asked))
+    cluster.learn(metadata)
+    return metadata, _read(answers, leaders)
+
+
+def _requests(leaders: Mapping[Place, Leader], times_ms: Sequence[int]) -> list[ListOffsetsRequest]:
     asked = [(EARLIEST, Isolation.UNCOMMITTED), (LATEST, Isolation.UNCOMMITTED), (LATEST, Isolation.COMMITTED)]
     asked += [(time_ms, Isolation.UNCOMMITTED) for time_ms in times_ms]
-    requests = [_request(leaders, timestamp, isolation) for timestamp, isolation in asked]
-    answers = cluster.use(address, lambda connection: connection.pipeline(LIST_OFFSETS, requests))
+    return [_request(leaders, timestamp, isolation) for timestamp, isolation in asked]
+
+
+def _read(
+    answers: Sequence[ListOffsetsResponse], leaders: Mapping[Place, Leader]
+) -> dict[Place, LogBounds | KafkaFault]:
     found = [_by_place(answer) for answer in answers]
     return {place: _bounds([each.get(place) for each in found], leader) for place, leader in leaders.items()}
 

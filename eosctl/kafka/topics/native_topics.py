@@ -16,15 +16,23 @@ from eosctl.core.records import Bounds, KnownBounds, Place, Placement, Record, T
 from eosctl.core.transactions import KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import OffsetRange, ProgressMeter
-from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
+from eosctl.errors import (
+    BrokerError,
+    DeadlineError,
+    EosctlError,
+    NotFoundError,
+    ProtocolError,
+    UnauthorizedError,
+    UnreachableError,
+)
 from eosctl.kafka.access import Access
-from eosctl.kafka.batches.fetching import MOVING, FetchPass, LogBounds, bounds_at
+from eosctl.kafka.batches.fetching import MOVING, FetchPass, LogBounds, bounds_at, bounds_with_metadata
 from eosctl.kafka.batches.source import PartitionReading, RangePositions, pass_sound
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import LEADER_PATIENCE_S, with_reasons
 from eosctl.kafka.session import Connections
 from eosctl.kafka.topics.partition_leaders import leaders_in
-from eosctl.kafka.topics.stream import Address, Leader
+from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address, Leader
 from eosctl.wire.api import AnyApi
 from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResponse, TopicMetadata, TopicQuery
 from eosctl.wire.config_messages import (
@@ -65,6 +73,7 @@ class NativeTopics:
         self._settings, self._deadline = settings, deadline
         self._cluster = Cluster(settings, deadline=deadline, connections=connections)
         self._leaders: dict[Place, Leader] = {}
+        self._led = connections.leaders
 
     def close(self) -> None:
         """Give the connections back to the command."""
@@ -226,12 +235,14 @@ class NativeTopics:
             raise deadline.passed(f"waiting for leaders ({self._offsets_error(place, fault).message})")
         known: dict[str, list[Bounds]] = {topic: [] for topic in topics}
         missing: dict[str, dict[int, str]] = {topic: {} for topic in topics}
+        led: dict[str, dict[int, Leader]] = {topic: {} for topic in topics}
         for (topic, number), answer in sorted(answers.items()):
             if isinstance(answer, LogBounds):
-                self._leaders[topic, number] = answer.leader
+                self._leaders[topic, number] = led[topic][number] = answer.leader
                 known[topic].append(Bounds(number, answer.start, answer.last_stable, answer.end))
             else:
                 missing[topic][number] = self._offsets_error((topic, number), answer).message
+        self._led.update(led)
         return {topic: KnownBounds(tuple(known[topic]), missing[topic]) for topic in topics}
 
     def _ask_bounds(
@@ -246,15 +257,28 @@ class NativeTopics:
 
         What is missing may use up the time: a broker that has answered is not asked again with the little that is left.
         """
-        metadata = self._cluster.metadata(dict.fromkeys(topics))
+        metadata, early = self._look(list(dict.fromkeys(topics)))
         leaders = leaders_in(metadata, self._places(metadata, topics, counted, partly=partly))
         known = {
             place: bounds
-            for place, bounds in before.items()
+            for place, bounds in {**before, **early}.items()
             if isinstance(bounds, LogBounds) and bounds.leader == leaders.get(place)
         }
         fresh = bounds_at(self._cluster, {place: each for place, each in leaders.items() if place not in known})
         return {**known, **with_reasons(fresh, before, self._cluster.deadline())}
+
+    def _look(self, topics: Sequence[str]) -> tuple[MetadataResponse, Mapping[Place, LogBounds | KafkaFault]]:
+        """Return metadata, and with it the bounds at a broker that has led partitions of `topics` before."""
+        known = {(topic, part): leader for topic in topics for part, leader in self._led.get(topic, {}).items()}
+        for address in [each.address for each in known.values()][:1]:
+            there = {place: leader for place, leader in known.items() if leader.address == address}
+            try:
+                with self._cluster.one_of(2, at_most_s=CONNECT_TIMEOUT_S):
+                    return bounds_with_metadata(self._cluster, address, there, _about(topics))
+            except (UnreachableError, ProtocolError, DeadlineError):
+                for topic in topics:
+                    self._led.pop(topic, None)
+        return self._cluster.metadata(topics), {}
 
     def _places(
         self, metadata: MetadataResponse, topics: Collection[str], counted: Mapping[str, int], *, partly: bool

@@ -261,8 +261,9 @@ def leader_collisions(observation: Observation) -> Iterable[Finding]:
 
 def _with_rivals(subject: str, ids: Iterable[TransactionalId], observation: Observation) -> Iterable[Finding]:
     """Yield a finding for each other user of one of these ids."""
-    for transactional_id in ids:
-        for rival, sure in rivals(transactional_id, observation.group_id or "", observation.rival_groups or {}):
+    others = observation.rival_groups or {}
+    for transactional_id in ids if others else ():
+        for rival, sure in rivals(transactional_id, observation.group_id or "", others):
             if not sure:
                 words = "whether that runs is not known now; if so, the two fence each other"
             elif rival.connector is None:

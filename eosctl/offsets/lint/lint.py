@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.connectors import codes as connector_codes
 from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
+from eosctl.core.configs.fold import ConfigState
 from eosctl.core.configs.view import without_secrets
 from eosctl.core.findings import SEVERITIES, Finding
 from eosctl.core.offsets.findings import (
@@ -81,14 +82,14 @@ def lint_offsets(
 
 
 def offset_findings(
-    app: App, configs: TopicRead | None, versions: Iterable[str | None]
+    app: App, configs: TopicRead | None, known: ConfigState | None, versions: Iterable[str | None]
 ) -> tuple[Sequence[Finding], Sequence[Problem]]:
     """Return every finding about every known offsets topic, and what could not be read; raise as `lint_offsets`.
 
     The same read, with `configs` (the config topic), also yields offsets that tasks do not see or that went back.
-    `versions` are those of the workers.
+    `known` is that topic's state, and `versions` are those of the workers.
     """
-    app, state, findings = _gather(app, (), watch=True, versions=tuple(versions))
+    app, state, findings = _gather(app, (), watch=True, known=known, versions=tuple(versions))
     return [*find_lost_offsets(app, state.watched, state.dedicated, configs), *findings], state.problems
 
 
@@ -98,11 +99,12 @@ def _gather(
     *,
     only: frozenset[str] = frozenset(),
     watch: bool = False,
+    known: ConfigState | None = None,
     versions: tuple[str | None, ...] = (),
 ) -> tuple[App, _LintState, list[Finding]]:
     """Return the App of the cluster of `stores`, the topics as read, and the findings."""
     app, stores, profile = _located(app, stores)
-    state = _look(app, stores, only=only, watch=watch)
+    state = _look(app, stores, only=only, watch=watch, known=known)
     state.versions = versions
     if profile is not None:
         message = (
@@ -173,11 +175,18 @@ def _located(app: App, stores: Sequence[str]) -> tuple[App, Sequence[str], str |
     return app if profile is None else app.elsewhere(profile), [name.name for name in names], profile
 
 
-def _look(app: App, stores: Sequence[str], *, only: frozenset[str] = frozenset(), watch: bool = False) -> _LintState:
+def _look(
+    app: App,
+    stores: Sequence[str],
+    *,
+    only: frozenset[str] = frozenset(),
+    watch: bool = False,
+    known: ConfigState | None = None,
+) -> _LintState:
     """Read `stores`, the global one first: its copies come after their originals."""
     with app.topics() as topics:
         state = _LintState("", only)
-        configured = _configured(app, topics, state) if not stores or DEDICATED in stores else []
+        configured = _configured(app, topics, state, known) if not stores or DEDICATED in stores else []
         named = [app.target.offset_topic if name == GLOBAL else name for name in stores or (GLOBAL,)]
         names = list(dict.fromkeys([name for name in named if name != DEDICATED] + configured))
         state.descriptions = dict(topics.describe(names))
@@ -203,9 +212,9 @@ def _look(app: App, stores: Sequence[str], *, only: frozenset[str] = frozenset()
     return state
 
 
-def _configured(app: App, topics: TopicReader, state: _LintState) -> list[str]:
+def _configured(app: App, topics: TopicReader, state: _LintState, known: ConfigState | None) -> list[str]:
     """Return the known dedicated topics on this cluster; add those on other clusters to `state`."""
-    dedicated = state.dedicated = gather_dedicated_topics(app, topics)
+    dedicated = state.dedicated = gather_dedicated_topics(app, topics, known=known)
     state.problems += dedicated.problems
     here = {
         connector: topic for connector, topic in dedicated.configured.items()

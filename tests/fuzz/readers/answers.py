@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, ClassVar
 
 import urllib3
@@ -31,9 +33,10 @@ class _Pool:
     """What a worker's pool of connections is asked: each request has the same answer."""
 
     def __init__(self, data: bytes) -> None:
-        self._data = data
+        self._data, self.asked = data, 0
 
     def request(self, _method: str, url: str, **_options: Any) -> urllib3.HTTPResponse:
+        self.asked += 1
         url.encode("ascii")  # as http.client does
         headers = {"Content-Type": "application/json", "Date": self._data[:40].decode("latin-1")}
         return urllib3.HTTPResponse(
@@ -44,7 +47,8 @@ class _Pool:
 class _Worker(RestConnectWorker):
     def __init__(self, data: bytes) -> None:
         super().__init__(_URL, deadline=Deadline.after(60, _NO_TIME))
-        self._pool = _Pool(data)  # type: ignore[assignment]
+        self.pool = _Pool(data)
+        self._open = partial(nullcontext, self.pool)  # type: ignore[assignment]
 
 
 def _read_rest(data: bytes) -> object:
@@ -59,7 +63,9 @@ def _read_rest(data: bytes) -> object:
         lambda: worker.put_connector_config("src", worker.connector_config("src")),
         lambda: worker.create_connector("src", worker.connector_config("src"), "STOPPED"),
     ]
-    return [_taken(ask) for ask in asked]
+    found = [_taken(ask) for ask in asked]
+    assert worker.pool.asked > len(asked) / 2, "they asked another pool"
+    return found
 
 
 def _asked_on(worker: _Worker, name: str, config: Mapping[str, str]) -> object:
