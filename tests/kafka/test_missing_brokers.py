@@ -235,6 +235,25 @@ def test_a_look_that_is_out_of_time_loses_no_broker_that_was_ready(cluster: Fake
         assert [each.message.partition(",")[0] for each in listings.missing] == [f"broker {LOST}"]
 
 
+def test_a_look_that_is_out_of_time_names_what_a_broker_has_not_loaded(cluster: FakeCluster) -> None:
+    """What was missing before was told in its place, and that a listing lacks what is not loaded was not."""
+    time, loads = FakeTime(), 3  # a partition of broker 1
+    cluster.frozen.add(LOST)
+
+    def be_slow(seen: Seen, frame: bytes) -> bytes:
+        if seen.api == "Metadata" and time.now_s > 20:
+            cluster.state.loading = {loads}
+        if (seen.node, seen.api) == (1, "DescribeTransactions") and 20 < time.now_s < 30:
+            time.now_s = 30.5
+        return frame
+
+    cluster.tamper = be_slow
+    with in_memory(cluster, time) as admin:
+        listings = admin.list_transactions()
+        assert listed(listings) >= led_by(cluster, 3)
+        assert any(f"partition {loads} of" in each.message for each in listings.missing)
+
+
 def test_groups_that_a_broker_does_not_list_leave_half_of_the_time(cluster: FakeCluster) -> None:
     """`txn applications` waited to the deadline for a broker that refused connections, and told nothing of the rest."""
     with in_memory(cluster) as admin:
