@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from eosctl.audit.log.ledger import Has, Ledger
-from eosctl.audit.log.segments import Part
+from eosctl.audit.log.segments import Part, _margins
 from eosctl.core.ids import ProducerId
 from tests.audit.log_scene import OUT, batch
 
@@ -144,3 +144,7 @@ def test_a_transaction_that_deletes_offsets_only_has_none() -> None:
     ((_producer, parts, unsure),) = known.finish_shared()
     assert (found, list(parts), unsure) == ([], [], 1)
     assert list(known.shared_without_records(since_ms=-1, until_ms=1 << 60)) == [(7, 11_000)]
+
+
+def test_a_marker_is_the_same_transactions_up_to_a_quarter_of_the_way_to_the_next() -> None:
+    assert list(_margins([1000, 1040, 1200, 2000])) == [10, 10, 20, 20]
