@@ -121,6 +121,11 @@ def test_cells(value: object, cell: str) -> None:
     assert format_cell(value) == cell
 
 
+def test_a_cell_is_not_that_of_an_equal_value_of_another_type() -> None:
+    values: list[object] = [None, True, True, 1, 1, 1.0, [], [], "a", False, 0, None]
+    assert Column("N", "n").cells([{"n": value} for value in values]) == [format_cell(value) for value in values]
+
+
 def test_names_cannot_steer_the_terminal() -> None:
     """A connector name with an escape sequence was printed as it is."""
     assert printable("a\x1b[31mb\nc") == "a\\x1b[31mb\\nc"

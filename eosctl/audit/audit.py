@@ -93,7 +93,7 @@ def audit_of(
     producers, problems = _producers(scope, read)
     writers = {} if writes_alone else producers
     more, unread, notes = _more_findings(app, scope, read, fields, producers, writers=writers)
-    lacks = [each.message for each in unread]
+    lacks = [*scope.lacks, *(each.message for each in unread)]
     done = _judged(scope, window, read, producers, more, lacks=lacks, fields=fields, notes=notes)
     return done, [*problems, *unread]
 

@@ -71,7 +71,7 @@ class Scope(Struct, frozen=True):
 
     `connectors` are all that Connect knows, `recorded` those that the config topic still shows, also deleted ones;
     `gone` are topics that the connector wrote to and that are no more; `offsets_gone_until_ms` is when it left an
-    offsets topic of its own that is no more.
+    offsets topic of its own that is no more; `lacks` are the reasons why it may have written to other topics, too.
     """
 
     app: App
@@ -83,6 +83,7 @@ class Scope(Struct, frozen=True):
     recorded: frozenset[str] = frozenset()
     gone: tuple[str, ...] = ()
     offsets_gone_until_ms: int = -1
+    lacks: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -109,9 +110,10 @@ def find_scope(app: App, request: AuditRequest) -> Scope:
     """
     with app.topics() as store:
         dedicated = gather_dedicated_topics(app, store)
+    dedicated.refuse_strangers()
     connector, config = request.connector, _config_of(dedicated, request.connector)
     tasks_app = _app_of_tasks(app, dedicated, connector)
-    topics, problems = _wanted_topics(app, tasks_app, request, config)
+    topics, lacks = _wanted_topics(app, tasks_app, request, config)
     if connector in dedicated.unknown:
         raise RefusedError(
             f"{describe_unknown(connector, dedicated.unknown[connector])}, so its own offsets are not known",
@@ -135,7 +137,8 @@ def find_scope(app: App, request: AuditRequest) -> Scope:
         recorded=recorded,
         gone=tuple(each for each in topics if each not in existing),
         offsets_gone_until_ms=left_ms if former and former not in existing else -1,
-        problems=(*dedicated.problems, *problems),
+        problems=dedicated.problems,
+        lacks=lacks,
     )
 
 
@@ -209,16 +212,23 @@ def _app_of_tasks(app: App, dedicated: DedicatedTopics, connector: str) -> App:
     return replace(app, target=replace(app.target, client=brokers.settings))
 
 
+_REROUTED = "its transforms may send records to topics that no config names, and no worker says to which (see --topic)"
+
+
 def _wanted_topics(
     app: App, tasks_app: App, request: AuditRequest, config: Mapping[str, str]
-) -> tuple[list[str], tuple[Problem, ...]]:
-    """Return the named topics, else those that the connector wrote to, else those that its config names."""
+) -> tuple[list[str], tuple[str, ...]]:
+    """Return the named topics, else those that the connector wrote to, else those that its config names.
+
+    Also return why there may be more.
+    """
     if request.topics:
         return list(dict.fromkeys(request.topics)), ()
     found = find_topics(app, {request.connector: config})
-    names = list(found.of[request.connector].written)
-    if request.connector in found.unreported or not names:
-        names += configured_topics(config).written
+    names, configured = list(found.of[request.connector].written), configured_topics(config)
+    unreported = request.connector in found.unreported
+    if unreported or not names:
+        names += configured.written
     prefixes = tuple(name.removesuffix("*") for name in names if name.endswith("*"))
     wanted = [name for name in names if not name.endswith("*")]
     if prefixes:
@@ -229,7 +239,8 @@ def _wanted_topics(
             f"which topics {request.connector} writes to is not known: it has written nothing yet, or no worker says",
             hint="Name them: --topic TOPIC.",
         )
-    return list(dict.fromkeys(wanted)), ()
+    is_doubtful = unreported and configured.rerouted
+    return list(dict.fromkeys(wanted)), (_REROUTED,) if is_doubtful else ()
 
 
 def _existing(store: TopicReader, topics: Collection[str]) -> frozenset[str]:

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
 
 
 class ConnectSession:
-    """A pool of kept connections for each worker, until the command ends."""
+    """A pool of kept connections for each worker, until the command ends.
+
+    `cluster_ids` are the ids of the Kafka clusters that workers have reported last, by the workers' URLs.
+    """
 
     def __init__(self) -> None:
+        self.cluster_ids: dict[str, str] = {}
         self._lock = threading.Lock()
         self._known: list[tuple[str, ConnectAccess, urllib3.PoolManager]] = []
 

@@ -22,7 +22,9 @@ from eosctl.core.offsets.names import PLACE, topic_for
 from eosctl.core.wording import is_topic_name
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError, UsageError
-from eosctl.group.gather import in_turn
+from eosctl.group import codes as group_codes
+from eosctl.group.gather import check_group, in_turn
+from eosctl.group.modes import check_cluster
 from eosctl.group.topics import find_config_topic
 from eosctl.ports import TopicReader
 from eosctl.report import Problem
@@ -31,6 +33,9 @@ TOPIC_PROPERTY = "offsets.storage.topic"
 
 Configs = Mapping[str, Mapping[str, str]]
 """Connector -> its config."""
+
+
+_STRANGERS = (group_codes.OTHER_KAFKA_CLUSTER, group_codes.OTHER_GROUP)
 
 
 class DedicatedTopics(Struct, frozen=True):
@@ -54,6 +59,12 @@ class DedicatedTopics(Struct, frozen=True):
     def elsewhere(self) -> frozenset[str]:
         """The connectors whose own offsets topic is on brokers that their config names."""
         return frozenset(self.brokers)
+
+    def refuse_strangers(self) -> None:
+        """Raise RefusedError where a worker was asked that is not of the command's Kafka cluster and group."""
+        for problem in self.problems:
+            if problem.code in _STRANGERS:
+                raise RefusedError(problem.message, hint=problem.hint)
 
     def is_gone(self, connector: str) -> bool:
         """Check whether Connect, as far as it could be asked, has no connector of that name."""
@@ -80,7 +91,7 @@ def gather_dedicated_topics(
     if pattern is not None and PLACE not in pattern:
         raise UsageError(f"--dedicated-topic {pattern} has no {{connector}} in it", hint="Say, 'offsets-{connector}'.")
     problems: list[Problem] = []
-    configs = _from_workers(app, problems)
+    configs = _from_workers(app, topics, problems)
     if configs is None:
         configs = _from_config_topic(app, topics, problems) if known is None else _configs_of(known)
     if configs is None:
@@ -118,15 +129,20 @@ def _unknown_problem(connector: str, value: str) -> Problem:
     return Problem(codes.DEDICATED_TOPICS_UNKNOWN, message, hint=hint, unseen=True)
 
 
-def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
+def _from_workers(app: App, topics: TopicReader, problems: list[Problem]) -> Configs | None:
     """Ask the workers within half of the time: a frozen one never answers, and the config topic needs time, too."""
     for _url, worker in in_turn(replace(app, deadline=app.deadline.half()), app.target.connect_urls):
+        code = group_codes.OTHER_KAFKA_CLUSTER
         try:
-            entries = worker.connectors()
+            check_cluster(app, worker, topics.cluster_id())
+            entries, code = worker.connectors(), group_codes.OTHER_GROUP
+            check_group(app, worker, entries)
+        except RefusedError as exc:
+            problems.append(Problem(code, exc.message, hint=exc.hint))
         except EosctlError as exc:
             problems.append(Problem(codes.CONNECT_NOT_ASKED, exc.message, hint=exc.hint))
-            continue
-        return {name: entry.config for name, entry in entries.items()}
+        else:
+            return {name: entry.config for name, entry in entries.items()}
     return None
 
 

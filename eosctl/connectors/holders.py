@@ -24,9 +24,9 @@ from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, RefusedError
 from eosctl.group.gather import discover_urls, in_turn, no_answer, read_group, worker_id_of
 from eosctl.group.members import STABLE, ConnectGroup, ConnectMember
+from eosctl.group.modes import check_cluster
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.group.topics import find_config_topic
-from eosctl.ports import ConnectWorker
 
 # what REST shows until a task has started, which takes a Debezium minutes: it has its producer by then
 BEFORE_ITS_START = "UNASSIGNED"
@@ -90,12 +90,12 @@ def connector_statuses(app: App) -> Mapping[str, ConnectorEntry]:
 
     A worker that died a moment ago may still be named as running a task, never the other way round for long: callers
     that must not hit a live task take every state but FAILED for live. Raises what `no_answer` makes when no worker
-    answers, RefusedError when a given URL belongs to another Kafka cluster, and as `discover_urls`.
+    answers, RefusedError when it belongs to another Kafka cluster, and as `discover_urls`.
     """
     failures: list[EosctlError] = []
     for _url, worker in in_turn(app, discover_urls(app)):
         try:
-            _check_cluster(app, worker)
+            check_cluster(app, worker)
             connectors = worker.connectors()
         except RefusedError:
             raise
@@ -108,24 +108,6 @@ def connector_statuses(app: App) -> Mapping[str, ConnectorEntry]:
     if failures:
         raise no_answer("no worker says which tasks run", failures)
     return {}
-
-
-def _check_cluster(app: App, worker: ConnectWorker) -> None:
-    """Check the cluster of a URL given by hand: another installation's silence about a task proves nothing."""
-    if app.target.client is None or not app.target.connect_urls:
-        return
-    theirs = worker.root().get("kafka_cluster_id")
-    with app.transactions() as admin:
-        refuse_other_cluster(worker, theirs, admin.cluster_id())
-
-
-def refuse_other_cluster(worker: ConnectWorker, theirs: str | None, ours: str | None) -> None:
-    """Raise RefusedError where a worker uses another Kafka cluster; any is right where none is known."""
-    if ours is not None and theirs != ours:
-        raise RefusedError(
-            f"the worker at {worker.url} uses Kafka cluster {theirs}, not {ours}",
-            hint="Compare -u and -b; nothing was written.",
-        )
 
 
 _ENDING_PATIENCE_S = 15.0  # 5 s by default for a task to end, and the rebalance after it

@@ -14,7 +14,6 @@ from msgspec import Struct
 from eosctl.app import App
 from eosctl.connectors import codes
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
-from eosctl.connectors.holders import refuse_other_cluster
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.versions import STOPPABLE_SINCE, is_older, shown_version
@@ -28,7 +27,7 @@ from eosctl.failures.reading import causes_of
 from eosctl.failures.rules import Match
 from eosctl.foreign import arguments, shell_word, shell_words
 from eosctl.group.gather import discover_urls, in_turn, no_answer, read_group
-from eosctl.group.modes import refuse_unreachable
+from eosctl.group.modes import refuse_other_cluster, refuse_unreachable, root_of
 from eosctl.group.observation.rules import ObservedConnector, observed_connector
 from eosctl.group.topics import find_config_topic
 
@@ -188,7 +187,7 @@ def reach_worker(app: App, cluster_id: str | None) -> tuple[str, Mapping[str, st
     failures: list[EosctlError] = []
     for url, worker in in_turn(app, discover_urls(app)):
         try:
-            root = worker.root()
+            root = root_of(app, worker)
         except EosctlError as exc:
             failures.append(exc)
             continue

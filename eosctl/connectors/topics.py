@@ -19,6 +19,7 @@ from eosctl.core.configs.records import MIRROR_SOURCE, PROPERTY, is_class
 from eosctl.core.wording import is_topic_name
 from eosctl.errors import EosctlError
 from eosctl.group.gather import discover_urls, in_turn
+from eosctl.group.modes import check_cluster
 from eosctl.machine.side_by_side import side_by_side
 from eosctl.report import Problem
 
@@ -181,6 +182,7 @@ def _ask_workers(app: App, connectors: Sequence[str]) -> tuple[Mapping[str, Sequ
     failures: list[EosctlError] = []
     for _url, worker in in_turn(app, urls):
         try:
+            check_cluster(app, worker)
             topics = [worker.topics(connectors[0])]  # a worker that does not report is asked once
             topics += side_by_side(worker.topics, connectors[1:], most=_PARALLEL_QUESTIONS)
             return dict(zip(connectors, topics, strict=True)), ""

@@ -37,8 +37,8 @@ class Liveness(Struct, frozen=True):
     """The ids that running tasks hold, and the ids of tasks of which it is unknown whether they run.
 
     `problems` are further problems; `connectors` are the known ones of the group that was named, and `group` is that
-    group, if it was asked. `groups` are the visible Connect groups; None: unknown. `cluster_id` is empty where nobody
-    was asked for them.
+    group, if it was asked. `groups` are the visible Connect groups; None: unknown. `cluster_id` has come with them, and
+    is empty where they are unknown.
     """
 
     by_id: Mapping[TransactionalId, LiveTask] = {}

@@ -356,6 +356,12 @@ def _recheck_prepared(plan: FencePlan, admin: TransactionAdmin) -> None:
     if not flinks:
         return
     described = admin.describe_transactions([item.transactional_id for item in flinks])
+    for name, fault in described.items():
+        if isinstance(fault, KafkaFault) and fault.code != TRANSACTIONAL_ID_NOT_FOUND:
+            raise RefusedError(
+                f"whether {name} has opened a transaction since the plan was made is not known: {fault}",
+                hint=f"Run again; or, if its data may be lost, add {Waiver.DISCARD_PREPARED}.",
+            )
     states = {name: state for name, state in described.items() if isinstance(state, TransactionDescription)}
     now = [replace(item, before=states.get(item.transactional_id)) for item in flinks]
     opened = may_be_prepared(now, connectors=plan.connectors())

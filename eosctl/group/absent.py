@@ -32,6 +32,7 @@ from eosctl.errors import ConnectError, EosctlError, NotFoundError, RefusedError
 from eosctl.group.gather import answering_url, read_group
 from eosctl.group.listing import with_existing_groups
 from eosctl.group.members import DEAD, EMPTY, ConnectGroup, connect_group
+from eosctl.group.modes import check_cluster
 from eosctl.group.observation.absence import GroupEvidence, OtherGroup, Recorded, judge_absence
 from eosctl.group.topics import ConfigTopic, find_config_topic
 from eosctl.ports import ConnectWorker, TopicReader
@@ -264,13 +265,24 @@ _SESSION_KEY = b"session-key"
 
 
 def leader_worker(app: App) -> ConnectWorker:
-    """Return the leader's REST interface, as a follower would forward without the signature; raise ConnectError."""
-    group, _cluster_id = read_group(app)
+    """Return the leader's REST interface, as a follower would forward without the signature.
+
+    Raises as `find_leader`, RefusedError where a worker of another Kafka cluster is at its address, and what asking it
+    raises.
+    """
+    worker, cluster_id = find_leader(app)
+    check_cluster(app, worker, cluster_id)
+    return worker
+
+
+def find_leader(app: App) -> tuple[ConnectWorker, str]:
+    """Return what is at the leader's address, without asking it, and the group's Kafka cluster; raise ConnectError."""
+    group, cluster_id = read_group(app)
     if group.leader_url is None:
         raise ConnectError(f"group {group.group_id} has no leader now", hint="A rebalance is going on; run again.")
     leader = parse_worker_url(group.leader_url).text
     given = {parse_worker_url(url).text: url for url in app.target.connect_urls}  # may carry credentials
-    return app.worker(given.get(leader, leader))
+    return app.worker(given.get(leader, leader)), cluster_id
 
 
 def session_headers(app: App) -> dict[str, str]:

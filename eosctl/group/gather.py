@@ -16,7 +16,7 @@ from eosctl.core.ids import WorkerId, worker_id_of_url
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.url import is_loopback_url, is_this_machine, normalised, parse_worker_url
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, NotFoundError, UnauthorizedError, UnreachableError
+from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnauthorizedError, UnreachableError
 from eosctl.group import codes
 from eosctl.group.addresses import (
     HEALTHY,
@@ -41,6 +41,7 @@ from eosctl.group.modes import (
     mode_of_files,
     read_worker_file,
     refine_mode,
+    root_of,
     view_worker,
 )
 from eosctl.group.observed import GroupObservation, WorkerObservation
@@ -160,11 +161,32 @@ def in_turn(app: App, urls: Sequence[str]) -> Iterator[tuple[str, ConnectWorker]
         yield url, patient.worker(url)
 
 
+def check_group(app: App, worker: ConnectWorker, connectors: Mapping[str, ConnectorEntry]) -> None:
+    """Raise RefusedError for a worker none of whose running `connectors` is at a member of the command's group.
+
+    Nothing is known where nothing runs, no group was named, or its members can't be seen now.
+    """
+    running = running_workers(connectors)
+    if not running or app.target.client is None or app.target.group_id is None:
+        return
+    try:
+        group, _cluster_id = read_group(app, gone_ok=True, wait=False)
+    except EosctlError:
+        return
+    members = {worker_id_of(member) for member in group.members if member.has_rest}
+    if group.state == STABLE and members and running.isdisjoint(members):
+        raise RefusedError(
+            f"the worker at {worker.url} is of another group than {group.group_id}: its connectors run on "
+            f"{', '.join(sorted(running))}, and the members are {', '.join(sorted(members))}",
+            hint=f"{codes.OTHER_GROUP.next} Nothing was written.",
+        )
+
+
 def answering_url(app: App) -> str | None:
     """Return the first given URL whose worker answers, without credentials."""
     for _url, worker in in_turn(app, app.target.connect_urls):
         try:
-            worker.root()
+            root_of(app, worker)
         except EosctlError:
             continue
         return worker.url

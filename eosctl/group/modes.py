@@ -24,7 +24,14 @@ from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.modes import CLUSTERS, CONNECT_SETTING, Mode
 from eosctl.core.workers.url import advertised
 from eosctl.deadline import Deadline
-from eosctl.errors import DeadlineError, EosctlError, UnauthorizedError, UnreachableError, UnsupportedError
+from eosctl.errors import (
+    DeadlineError,
+    EosctlError,
+    RefusedError,
+    UnauthorizedError,
+    UnreachableError,
+    UnsupportedError,
+)
 from eosctl.machine.side_by_side import side_by_side
 from eosctl.ports import ConnectWorker
 
@@ -225,7 +232,7 @@ def view_worker(app: App, url: str) -> WorkerView:
     """Ask the worker at `url`, for a limited time; failures become evidence, never an exception."""
     view = WorkerView()
     try:
-        root = _impatient(app, ROOT_PATIENCE_S).worker(url).root()
+        root = root_of(app, _impatient(app, ROOT_PATIENCE_S).worker(url))
         worker = _impatient(app).worker(url)
         view = replace(view, version=root["version"], kafka_cluster_id=root["kafka_cluster_id"])
         view = replace(view, health=worker.health())
@@ -254,6 +261,47 @@ def silences_of(app: App, urls: Mapping[K, str]) -> dict[K, EosctlError]:
     """Return those of `urls` (by any name) where nothing answers, and why; ask in parallel, as all may hang."""
     found = side_by_side(lambda url: _silence_of(app, url), urls.values(), most=PARALLEL_WORKERS)
     return {name: silence for name, silence in zip(urls, found, strict=True) if silence is not None}
+
+
+def root_of(app: App, worker: ConnectWorker) -> Mapping[str, str]:
+    """Return the worker's answer to `GET /`; keep the id of its Kafka cluster for `cluster_id_of`."""
+    known = _cluster_ids(app)
+    known.pop(worker.url, None)
+    root = worker.root()
+    known[worker.url] = root["kafka_cluster_id"]
+    return root
+
+
+def cluster_id_of(app: App, worker: ConnectWorker) -> str:
+    """Return the id of the worker's Kafka cluster as the command knows it from its last `root_of`, else ask for it."""
+    return _cluster_ids(app).get(worker.url) or root_of(app, worker)["kafka_cluster_id"]
+
+
+def _cluster_ids(app: App) -> dict[str, str]:
+    return {} if app.rest is None else app.rest.cluster_ids
+
+
+def check_cluster(app: App, worker: ConnectWorker, ours: str | None = None) -> None:
+    """Raise RefusedError for a worker of another Kafka cluster than `ours`, else than the command's, if it names one.
+
+    Connectors of the same names may be there. Raises, too, what asking raises.
+    """
+    if app.target.client is None:
+        return
+    theirs = cluster_id_of(app, worker)
+    if ours is None:
+        with app.transactions() as admin:
+            ours = admin.cluster_id()
+    refuse_other_cluster(worker, theirs, ours)
+
+
+def refuse_other_cluster(worker: ConnectWorker, theirs: str | None, ours: str | None) -> None:
+    """Raise RefusedError where a worker uses another Kafka cluster; any is right where none is known."""
+    if ours is not None and theirs != ours:
+        raise RefusedError(
+            f"the worker at {worker.url} uses Kafka cluster {theirs}, not {ours}",
+            hint="Compare -u and -b; nothing was written.",
+        )
 
 
 def refuse_unreachable(connector: str, worker: ConnectWorker) -> None:

@@ -105,6 +105,10 @@ class Cluster:
         with self._lock:
             self._brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
             self._cluster_id = metadata.cluster_id
+            there = {*self._brokers.values()}
+        for group_id, address in [*self.group_coordinators.items()]:
+            if address not in there:
+                self.group_coordinators.pop(group_id, None)
 
     def cluster_id(self) -> str:
         """Return the cluster id of the last metadata, which is requested if there was none.

@@ -21,7 +21,6 @@ from eosctl.kafka.topics.stream import Address, Leader, Stream
 if TYPE_CHECKING:
     import ssl
 
-    from eosctl.core.transactions import Coordinator
     from eosctl.kafka.oauth import TokenSource
     from eosctl.wire.api import BrokerVersions
 
@@ -33,8 +32,9 @@ _PROTOCOLS = _ENCRYPTED | {"PLAINTEXT", "SASL_PLAINTEXT"}
 class Connections:
     """Connections to one cluster, safe for several threads; `open_stream` opens the stream of a new one.
 
-    `group_coordinators` are those that have answered, by group; each may have changed since, and says so when asked.
-    `leaders` are those of each topic's partitions that have answered: others may lead since, which metadata says.
+    `group_coordinators` have answered for their groups. One that no longer is a group's coordinator says so when it is
+    asked; one that metadata no longer names is forgotten, as it may be cut off and not know. `leaders` are those of each
+    topic's partitions that have answered: others may lead since, which metadata says.
     Raises UsageError for an unknown security.protocol.
     """
 
@@ -46,7 +46,7 @@ class Connections:
         self._lock = threading.Lock()
         self._idle: defaultdict[Address, list[Connection]] = defaultdict(list)
         self._versions: dict[Address, BrokerVersions] = {}
-        self.group_coordinators: dict[str, Coordinator] = {}
+        self.group_coordinators: dict[str, Address] = {}
         self.leaders: dict[str, Mapping[int, Leader]] = {}
 
     def has_idle(self, address: Address) -> bool:

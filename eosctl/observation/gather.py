@@ -29,7 +29,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UnauthorizedError
 from eosctl.group.absent import read_both_views, read_config_topic
 from eosctl.group.gather import NO_REST
-from eosctl.group.modes import files_of, read_worker_file
+from eosctl.group.modes import cluster_id_of, files_of, read_worker_file
 from eosctl.group.observation.holders import assigned_work, with_holders
 from eosctl.group.observation.rules import (
     BROKER_SETTINGS,
@@ -349,7 +349,7 @@ def _with_connectors(app: App, group: GroupObservation, observation: Observation
     for url in [each.url for each in asked if each.url and not each.outside]:
         worker = app.worker(url)
         try:
-            cluster_ids[url] = worker.root()["kafka_cluster_id"]
+            cluster_ids[url] = cluster_id_of(app, worker)
             connectors = _connectors(worker) if connectors is None else connectors
         except EosctlError as exc:
             reasons.append(exc.message)

@@ -27,7 +27,7 @@ from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.fence.plan import FencePlan, plan_recorded
 from eosctl.foreign import arguments, shell_word
-from eosctl.group.absent import leader_worker, read_config_topic, refuse_never_there
+from eosctl.group.absent import find_leader, read_config_topic, refuse_never_there
 from eosctl.group.gather import read_group
 from eosctl.group.members import STABLE
 from eosctl.group.modes import refuse_unreachable
@@ -150,7 +150,7 @@ def plan_rescue(app: App, connector: str) -> RescuePlan:
             "shows why the tasks failed.",
         )
     if RESTART in _steps(state):
-        refuse_unreachable(connector, leader_worker(app))
+        refuse_unreachable(connector, find_leader(app)[0])
     fence = plan_recorded(app, state.scene.connector) if state.diagnosis.verdict is RescueVerdict.FENCE else None
     return RescuePlan(connector, state, _steps(state), fence)
 

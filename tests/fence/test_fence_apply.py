@@ -53,6 +53,19 @@ def test_a_transaction_that_flink_opens_between_plan_and_apply_makes_the_plan_st
     assert stage.brokers.count("InitProducerId") == 0
 
 
+def test_an_id_of_flink_that_cannot_be_seen_again_is_not_fenced(stage: Stage) -> None:
+    """It counted as one without a transaction."""
+    stage.brokers.state.transactions["job-0-7"] = FakeTransaction(21, 0)
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest((TransactionalId("job-0-7"),)))
+    stage.brokers.state.open_transaction("job-0-7", ("t", 1), epoch=2)
+    stage.brokers.fail_next("DescribeTransactions", codes_of_kafka.UNKNOWN_SERVER_ERROR)
+    with pytest.raises(RefusedError, match=r"job-0-7.*UNKNOWN_SERVER_ERROR") as caught:
+        apply_fence(app, plan)
+    assert "--discard-prepared" in str(caught.value.hint)
+    assert stage.brokers.count("InitProducerId") == 0
+
+
 def test_a_task_that_starts_between_plan_and_apply_makes_the_plan_stale(stage: Stage) -> None:
     app = stage.app()
     plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"),)))

@@ -33,6 +33,15 @@ def test_a_listing_is_sorted_and_attributed(stage: Stage) -> None:
     assert report.summary == ListSummary(ids=4, counts={"Empty": 2, "Ongoing": 1, "CompleteCommit": 1})
 
 
+def test_a_state_of_a_newer_broker_is_listed_as_unknown(stage: Stage) -> None:
+    stage.cluster.state.transactions["zzz"].state = "PrepareSomethingNew"
+    for report in (
+        list_transactions(stage.app, ListFilter()),
+        describe_transactions(stage.app, [TransactionalId("zzz")]),
+    ):
+        assert [row.state for row in report.rows if row.transactional_id == "zzz"] == ["Unknown"]
+
+
 @pytest.mark.parametrize("client_side", [False, True], ids=["brokers", "here"])
 @pytest.mark.parametrize(
     ("wanted", "expected"),

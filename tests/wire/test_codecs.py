@@ -232,7 +232,11 @@ def test_unknown_tags_are_skipped_and_accounted_for() -> None:
 def test_an_entry_of_a_listing_may_have_tags_and_long_texts() -> None:
     """Entries of the usual shape are read in place; the ones before and behind others are read from where they are."""
     usual = ListedTransaction("g-c-0", 7, "Empty")
-    entries = (usual, ListedTransaction("x" * 127, -1, ""), usual, ListedTransaction("", 1 << 62, "y" * 300), usual)
+    long = [
+        usual._replace(transactional_id="x" * size) for size in (126, 127, 16_383)
+    ]  # and a byte of each is a length
+    long += [usual._replace(transaction_state="y" * size + "\0") for size in (125, 126, 300)]
+    entries = (usual, ListedTransaction("é" * 64, -1, ""), usual, ListedTransaction("", 1 << 62, "漢"), *long, usual)
     listed = ListTransactionsResponse(transaction_states=entries)
     frame = encode_response(LIST_TRANSACTIONS, listed, version=2, correlation_id=1)[4:]
     assert decode_response(LIST_TRANSACTIONS, frame, version=2, correlation_id=1) == listed
@@ -243,6 +247,14 @@ def test_an_entry_of_a_listing_may_have_tags_and_long_texts() -> None:
     for wrong in (entry.replace(b"g-c-0", b"g-c-\xff"), entry.replace(b"Empty", b"Empt\xff")):
         with pytest.raises(ProtocolError, match="UTF-8"):
             decode_body(LIST_TRANSACTIONS.response, wrong, 0, what="x", api=LIST_TRANSACTIONS, version=2)
+
+
+@pytest.mark.parametrize("text", [b"\x06g-c-0", b"\x06Empty"])
+def test_a_null_in_an_entry_of_a_listing_is_no_text(text: bytes) -> None:
+    listed = ListTransactionsResponse(transaction_states=(ListedTransaction("g-c-0", 7, "Empty"),))
+    body = body_of(LIST_TRANSACTIONS.response, LIST_TRANSACTIONS, 2, listed).replace(text, b"\0")
+    with pytest.raises(ProtocolError, match="can't be null"):
+        decode_body(LIST_TRANSACTIONS.response, body, 0, what="x", api=LIST_TRANSACTIONS, version=2)
 
 
 def test_a_known_tag_must_fill_its_size() -> None:

@@ -282,19 +282,20 @@ class NativeTransactionAdmin:
         from eosctl.kafka.native.coordinators import group_of
         from eosctl.wire.group_messages import DESCRIBE_GROUPS, DescribeGroupsRequest
 
+        known = self._cluster.group_coordinators
+
         def describe(address: Address, batch: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
             request = DescribeGroupsRequest(tuple(batch))
             answer = self._cluster.ask_with_cluster_id(address, DESCRIBE_GROUPS, request)
-            return {item.group_id: group_of(item) for item in answer.groups}
+            found = {item.group_id: group_of(item) for item in answer.groups}
+            known.update((each, address) for each, group in found.items() if isinstance(group, RawGroup))
+            return found
 
-        known = self._cluster.group_coordinators
-        found: dict[str, Coordinator | KafkaFault] = {each: known.pop(each) for each in pending if each in known}
-        lost = [each for each in pending if each not in found]
-        found |= find_coordinators(self._cluster, lost, KeyType.GROUP)
-        answers = ask_each_broker(self._cluster, _addresses(found), describe)
-        described = (each for each, answer in answers.items() if isinstance(answer, RawGroup))
-        known.update((each, where) for each in described if isinstance(where := found[each], Coordinator))
-        return answers
+        kept = {each: where for each in pending if (where := known.pop(each, None)) is not None}
+        lost = [each for each in pending if each not in kept]
+        located = {**kept, **_addresses(find_coordinators(self._cluster, lost, KeyType.GROUP))}
+        with self._cluster.one_of(2 if kept else 1):  # the other one is where a group may have moved to
+            return ask_each_broker(self._cluster, located, describe)
 
     def _list_groups(self) -> tuple[dict[str, str], bool]:
         """List the groups of every broker, and tell whether all of them answered in one round.

@@ -23,6 +23,7 @@ from eosctl.core.offsets.views import Flag, OffsetView, Store, live, offset_view
 from eosctl.core.wording import is_topic_name, rfc3339
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, UnreachableError
 from eosctl.group.gather import discover_urls, in_turn
+from eosctl.group.modes import check_cluster
 from eosctl.offsets import codes
 from eosctl.offsets.configs.rows import (
     CONNECTORS_DIFF,
@@ -93,6 +94,7 @@ def _ask_worker(app: App, name: str, config: Mapping[str, str]) -> tuple[list[st
     try:
         for url, worker in in_turn(app, discover_urls(app)):
             try:
+                check_cluster(app, worker)
                 kind = worker.connector_status(name).type
                 if kind != "sink" and app.target.trusts(url):
                     return _objections(worker, config), []

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from msgspec.structs import replace
-
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
-from eosctl.connectors.holders import refuse_other_cluster
 from eosctl.core.offsets.findings import missing_topic_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.records import TopicDescription
@@ -24,7 +21,6 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.foreign import shell_word, shell_words
-from eosctl.group.gather import in_turn
 from eosctl.offsets import codes
 from eosctl.offsets.stores.gather import require_topics
 from eosctl.offsets.stores.own import own_topics, refuse_unfit_sources
@@ -50,8 +46,8 @@ def topics_to_keep(app: App, topics: TopicReader, connectors: Collection[str], s
     found, names = TopicsToKeep(), _named(app, stores)
     wanted = {name: True for name in names if name != DEDICATED}
     if DEDICATED in names:
-        _refuse_other_workers(app, topics)
         dedicated = gather_dedicated_topics(app, topics)
+        dedicated.refuse_strangers()
         _require_known(dedicated, connectors)
         found.missed += [(problem, None) for problem in dedicated.problems]
         found.missed += [(problem, None) for problem in _on_other_brokers(app, dedicated, connectors)]
@@ -90,17 +86,6 @@ def _nothing_to_keep(found: TopicsToKeep) -> EosctlError:
     return NotFoundError(
         "no connector has an offsets topic of its own (offsets.storage.topic)", hint="Name another store with --store."
     )
-
-
-def _refuse_other_workers(app: App, topics: TopicReader) -> None:
-    """Raise RefusedError for a named worker of another Kafka cluster: it does not know the own topics of this one."""
-    for _url, worker in in_turn(replace(app, deadline=app.deadline.half()), app.target.connect_urls):
-        try:
-            theirs = worker.root().get("kafka_cluster_id")
-        except EosctlError:
-            continue
-        refuse_other_cluster(worker, theirs, topics.cluster_id())
-        return
 
 
 def _named(app: App, stores: Sequence[str]) -> list[str]:

@@ -1,0 +1,177 @@
+"""A named worker that is of another Kafka cluster, or of another group, and has a connector of the same name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eosctl.connectors.topics import find_topics
+from eosctl.errors import RefusedError
+from eosctl.fence.gather import FenceRequest
+from eosctl.fence.plan import apply_fence, plan_fence
+from eosctl.rescue.apply import apply_rescue
+from eosctl.rescue.plan import plan_rescue
+from tests.audit.happenings import connector, honest
+from tests.audit.log_scene import OTHER_OUT, OUT, LogScene
+from tests.conftest import Invoke
+from tests.fakes.config_topic import config_records, created
+from tests.fakes.config_world import ConfigWorld
+from tests.fakes.faults import Call
+from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, A, OffsetWorld
+from tests.fakes.rescue_scene import Scene, stop
+from tests.fakes.world import CONFIGS, World
+from tests.reports import codes
+
+FAR = "http://far:8083"
+ROUTED = {"topic": OUT, "transforms": "route"}
+
+
+def add_far(world: World, *, cluster_id: str = "elsewhere") -> None:
+    """A worker of group h on `cluster_id`, with a connector c, which has written to OUT alone."""
+    there = world.other_group("h", FAR)
+    there.kafka_cluster_id = cluster_id
+    there.add("c", {"topic": OUT}, tasks=1).topics.add(OUT)
+
+
+def routed(*, cluster_id: str = "elsewhere") -> LogScene:
+    """Connector c has written to OUT, and without a transaction to OTHER_OUT, where a transform sent the record."""
+    scene = LogScene()
+    scene.topics.add_topic(CONFIGS, config={"cleanup.policy": "compact"})
+    made = scene.connect.add("c", ROUTED, tasks=1)
+    made.topics |= {OUT, OTHER_OUT}
+    scene.keep_config("connector-c", {"properties": made.config})
+    honest(scene)
+    scene.plain(OTHER_OUT, b"k", b"v")
+    add_far(scene, cluster_id=cluster_id)
+    return scene
+
+
+AUDIT = ("-b", "memory:9092", "-g", "g", "audit", "--connector", "c", "--since", "beginning", "-o", "json")
+
+
+def test_an_audit_does_not_take_the_topics_of_another_clusters_connector(invoke: Invoke) -> None:
+    """It was exactly_once: the other cluster's connector of the same name had not written to one of the topics."""
+    scene = routed()
+    done = invoke(*AUDIT, **scene.surroundings)
+    assert (done.exit_code, connector(done)["verdict"]) == (3, "not_exactly_once")
+    done = invoke(*AUDIT, "-u", FAR, **scene.surroundings)
+    assert (done.exit_code, [each["code"] for each in done.json()["errors"]]) == (6, ["refused"])
+
+
+def test_an_audit_does_not_take_the_topics_of_another_groups_connector(invoke: Invoke) -> None:
+    scene = routed(cluster_id="fake-cluster-id")
+    done = invoke(*AUDIT, "-u", FAR, **scene.surroundings)
+    assert (done.exit_code, [each["code"] for each in done.json()["errors"]]) == (6, ["refused"])
+
+
+def test_an_audit_without_its_worker_takes_no_topic_of_the_config_for_all_of_them(invoke: Invoke) -> None:
+    """Transforms may send records to topics that no config names, and only a worker knows them."""
+    scene = routed()
+    scene.connect.down.add("http://w0:8083")
+    done = invoke(*AUDIT, **scene.surroundings)
+    assert (done.exit_code, connector(done)["verdict"]) == (7, "unproven")
+
+
+@pytest.fixture
+def owned() -> OffsetWorld:
+    """Connector c has its offsets in OWN, and that of the other cluster has no topic of its own."""
+    world = OffsetWorld()
+    for topic in (GLOBAL, OWN):
+        world.topics.add_topic(topic, 5)
+    world.topics.add_topic(CONFIGS, 1)
+    world.topics.put(OWN, A, b'{"n":1}')
+    world.keep_config("connector-c", {"properties": world.connect.add("c", IN_OWN, state="STOPPED").config})
+    add_far(world)
+    return world
+
+
+@pytest.mark.parametrize("command", [("offsets", "list", "--connector", "c"), ("offsets", "lint")])
+@pytest.mark.parametrize(
+    ("cluster_id", "code"), [("elsewhere", "other_kafka_cluster"), ("memory-cluster", "other_group")]
+)
+def test_own_offsets_topics_are_those_of_this_cluster_and_group(
+    invoke: Invoke, owned: OffsetWorld, command: tuple[str, ...], cluster_id: str, code: str
+) -> None:
+    """Those of the other cluster's connectors were looked for here."""
+    owned.others[0].kafka_cluster_id = cluster_id
+    where = ("-b", "memory:9092", "-g", "connect", "--offset-topic", GLOBAL)
+    [here, there] = [invoke(*where, *urls, *command, "-o", "json", **owned.surroundings)
+                     for urls in ((), ("-u", FAR))]  # fmt: skip
+    assert (there.exit_code, there.json()["data"]) == (here.exit_code, here.json()["data"])
+    assert OWN in there.stdout
+    assert [each["code"] for each in there.json()["errors"]] == [
+        *(each["code"] for each in here.json()["errors"]), code,
+    ]  # fmt: skip
+
+
+def test_own_offsets_topics_are_unseen_where_only_another_clusters_worker_answers(
+    invoke: Invoke, owned: OffsetWorld
+) -> None:
+    where = ("-b", "memory:9092", "-g", "connect", "--offset-topic", GLOBAL, "--config-topic", "nowhere")
+    done = invoke(*where, "-u", FAR, "offsets", "lint", "-o", "json", **owned.surroundings)
+    assert done.exit_code == 7
+    assert [each["code"] for each in done.json()["errors"]] == ["other_kafka_cluster", "dedicated_topics_unknown"]
+
+
+def test_task_counts_are_not_compared_with_another_clusters_connectors(invoke: Invoke) -> None:
+    """A source there may be a sink here, whose record is an orphan."""
+    world = ConfigWorld(
+        records=config_records(*created("c", 1, record=1)),
+        connectors={"c": "source"},
+        modes={"http://w0:8083": "enabled"},
+    )
+    add_far(world)
+    done = invoke(
+        "-b", "memory:9092", "-g", "g", "-u", FAR, "task-counts", "validate", "-o", "json", **world.surroundings
+    )
+    assert (done.exit_code, done.json()["data"]["summary"]["checked_against_connect"]) == (7, False)
+    assert "connect_not_asked" in [each["code"] for each in done.json()["errors"]]
+
+
+class Elsewhere:
+    """After `lead`, the leader's address is another cluster's worker's; `asked` is what it is told to change."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.asked = scene, list[Call]()
+
+    def lead(self, *_call: object) -> None:
+        if self.scene.others:
+            return
+        there = self.scene.other_group("h", self.scene.connect.leader)
+        there.kafka_cluster_id = "elsewhere"
+        there.add("c", state="STOPPED")
+        for write in ("restart", "fence", "set_state"):
+            there.before(write, self.asked.append)
+
+
+def test_nothing_is_fenced_through_another_clusters_worker(tmp_path: Path) -> None:
+    scene = Scene(state_dir=tmp_path)
+    stop(scene)
+    elsewhere, request = Elsewhere(scene), FenceRequest(connector="c", via="connect")
+    plan = plan_fence(scene.app(), request)
+    elsewhere.lead()
+    with pytest.raises(RefusedError, match="uses Kafka cluster elsewhere"):
+        plan_fence(scene.app(), request)
+    with pytest.raises(RefusedError, match="uses Kafka cluster elsewhere"):
+        apply_fence(scene.app(), plan)
+    assert elsewhere.asked == []
+
+
+def test_a_rescue_restarts_nothing_at_another_clusters_worker(tmp_path: Path) -> None:
+    scene = Scene(state_dir=tmp_path)
+    elsewhere, plan = Elsewhere(scene), plan_rescue(scene.app(), "c")
+    scene.topics.after("write", elsewhere.lead)
+    report = apply_rescue(scene.app(), plan)
+    assert [(row.action, row.outcome) for row in report.rows][1:3] == [("write", "done"), ("restart", "failed")]
+    assert codes(report) == ["refused", "rescue_again"]
+    assert elsewhere.asked == []
+
+
+def test_topics_are_those_of_a_worker_of_this_cluster(tmp_path: Path) -> None:
+    scene = routed()
+    configs = {"c": ROUTED}
+    found = find_topics(scene.app(tmp_path, connect_urls=(FAR,)), configs)
+    assert found.unreported == ("c",)
+    found = find_topics(scene.app(tmp_path, connect_urls=(FAR, "http://w0:8083")), configs)
+    assert (found.unreported, found.of["c"].written) == ((), (OUT, OTHER_OUT))
