@@ -93,14 +93,14 @@ def ask_until_settled(
     while pending:
         try:
             with within(patience):
-                found = ask(pending)
-            # where a timeout is no reason to ask again, the request may have been done: no earlier fault says that
-            answers.update(with_reasons(found, answers, patience) if REQUEST_TIMED_OUT in retriable else found)
+                fresh = ask(pending)
+                # one that timed out and is not asked again may have been done
+                answers.update(with_reasons(fresh, answers, patience) if REQUEST_TIMED_OUT in retriable else fresh)
         except (UnreachableError, DeadlineError) as exc:
             if not answers:
                 raise
-            fresh = {} if isinstance(exc, DeadlineError) else dict.fromkeys(pending, fault_of(exc))
-            answers.update(fresh)  # a deadline says less than the earlier fault
+            if not isinstance(exc, DeadlineError):  # which says less than the earlier fault
+                answers.update(dict.fromkeys(pending, fault_of(exc)))
         pending = [key for key in pending if _code(answers[key]) in retriable]
         if patience is deadline and len(pending) < count:
             patience, election = deadline.half(), deadline.half(at_most_s=LEADER_PATIENCE_S)

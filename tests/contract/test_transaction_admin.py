@@ -291,7 +291,7 @@ def test_what_committed_is_told_with_its_end(subject: Subject, name: Transaction
         state = described(admin, name)
         assert (state.state, state.partitions, state.started_ms) == (ended[0], (), None)
         assert state.last_started_ms is not None
-        assert state.transaction_timeout_ms == 120_000
+        assert state.transaction_timeout_ms == 60_000
         (answer,) = admin.fence([name], transaction_timeout_ms=30_000)
         assert answer.producer_id == state.producer_id
         assert answer.producer_epoch is not None

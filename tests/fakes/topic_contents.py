@@ -72,7 +72,7 @@ class FakeTopics(Faults):
     def take_id(self, transactional_id: str) -> tuple[int, int]:
         """Producer id and epoch of whoever writes in transactions of this id from now on."""
         for _ in range(PATIENCE):
-            error, producer_id, epoch = self.state.init_producer_id(transactional_id, 120_000)
+            error, producer_id, epoch = self.state.init_producer_id(transactional_id, 60_000)
             if error == codes.NONE:
                 return producer_id, epoch
         raise DeadlineError(f"timed out while taking transactional id {transactional_id} (CONCURRENT_TRANSACTIONS)")

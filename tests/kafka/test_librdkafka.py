@@ -129,6 +129,10 @@ def test_a_value_that_librdkafka_refuses_is_refused_where_it_is_read(invoke: Inv
         "socket.keepalive.enable=0",
         "client.dns.lookup=Use_All_Dns_Ips",
         "broker.address.family=V6",
+        "retry.backoff.ms=100ms",
+        "reconnect.backoff.ms=+100",
+        "metadata.max.age.ms=0x10000",
+        "connections.max.idle.ms=1e3",
     ],
 )
 def test_a_value_that_librdkafka_takes_in_any_spelling_is_taken(line: str) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
-from eosctl.core.transactions import KafkaFault, RawGroup, TransactionListings
+from eosctl.core.transactions import ActiveProducer, KafkaFault, RawGroup, TransactionListings
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, UnreachableError
+from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnreachableError
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
-from eosctl.wire import error_codes as codes
+from eosctl.kafka.transactions.admin import _value_or_raise
+from eosctl.wire.error_codes import NOT_LEADER_OR_FOLLOWER, SASL_AUTHENTICATION_FAILED
 from tests.fakes.admin import FakeTransactionAdmin
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import FakeTime
@@ -234,6 +235,25 @@ def test_a_look_that_is_out_of_time_loses_no_broker_that_was_ready(cluster: Fake
         assert [each.message.partition(",")[0] for each in listings.missing] == [f"broker {LOST}"]
 
 
+def test_a_look_that_is_out_of_time_names_what_a_broker_has_not_loaded(cluster: FakeCluster) -> None:
+    """What was missing before was told in its place, and that a listing lacks what is not loaded was not."""
+    time, loads = FakeTime(), 3  # a partition of broker 1
+    cluster.frozen.add(LOST)
+
+    def be_slow(seen: Seen, frame: bytes) -> bytes:
+        if seen.api == "Metadata" and time.now_s > 20:
+            cluster.state.loading = {loads}
+        if (seen.node, seen.api) == (1, "DescribeTransactions") and 20 < time.now_s < 30:
+            time.now_s = 30.5
+        return frame
+
+    cluster.tamper = be_slow
+    with in_memory(cluster, time) as admin:
+        listings = admin.list_transactions()
+        assert listed(listings) >= led_by(cluster, 3)
+        assert any(f"partition {loads} of" in each.message for each in listings.missing)
+
+
 def test_groups_that_a_broker_does_not_list_leave_half_of_the_time(cluster: FakeCluster) -> None:
     """`txn applications` waited to the deadline for a broker that refused connections, and told nothing of the rest."""
     with in_memory(cluster) as admin:
@@ -262,25 +282,52 @@ def test_the_groups_of_a_broker_that_is_known_to_be_gone_are_listed_where_they_a
         assert admin.list_groups() == dict.fromkeys(names, "connect")
 
 
-def test_a_marker_whose_answer_is_lost_at_the_deadline_is_not_called_refused() -> None:
-    """The refusal before it was reported, so that nobody looked whether the marker is there."""
-    with FakeCluster() as cluster:
-        cluster.state.open_transaction("one", ("t", 0))
-        cluster.fail_next("WriteTxnMarkers", codes.NOT_LEADER_OR_FOLLOWER)
+def test_groups_that_moved_while_their_broker_was_waited_for_are_listed(cluster: FakeCluster) -> None:
+    """It came back without them, and they were at one that had answered before: a group that was there was none."""
+    time, names = FakeTime(), [f"group-{number}" for number in range(12)]
+    for name in names:
+        cluster.state.groups[name] = RawGroup(name, "Stable", "connect", "sessioned", ())
+    cluster.stop_broker(LOST, noticed=False)
 
-        def lose_the_second(seen: Seen, frame: bytes) -> bytes:
-            if cluster.count("WriteTxnMarkers") < 2:
-                return frame
-            cluster.frozen.add(seen.node)
-            return b""
+    def come_back() -> None:
+        cluster._gone.discard(LOST)
+        cluster.state.moved |= {name: 1 for name in names if cluster.state.coordinator(name) == LOST}
 
-        with FakeTransactionAdmin(cluster, deadline=Deadline.after(20, FakeTime().clock())) as admin:
-            (producer,) = cast(Any, admin.describe_producers([("t", 0)])["t", 0])
-            cluster.tamper = lose_the_second
-            fault = admin.write_marker(producer, commit=False)
-            assert fault is not None
-            assert fault.name == "REQUEST_TIMED_OUT"
-            assert cluster.count("WriteTxnMarkers") == 2
+    time.later(9, come_back)
+    with in_memory(cluster, time) as admin:
+        assert admin.list_groups() == dict.fromkeys(names, "connect")
+        assert cluster.state.moved
+        assert time_left(admin) > 40
+
+
+def freeze_once_asked_again(cluster: FakeCluster) -> None:
+    """No broker answers the second marker."""
+
+    def freeze(seen: Seen, frame: bytes) -> bytes:
+        if seen.api == "Metadata" and cluster.count("WriteTxnMarkers"):
+            cluster.frozen |= {1, 2, 3}
+        return frame
+
+    cluster.tamper = freeze
+
+
+def test_a_marker_whose_answer_never_came_may_have_been_written(cluster: FakeCluster) -> None:
+    """It had the fault of the try before, NOT_LEADER_OR_FOLLOWER, which says that nothing was written."""
+    cluster.state.open_transaction("one", ("t", 0))
+    with in_memory(cluster) as admin:
+        [producer] = cast("list[ActiveProducer]", admin.describe_producers([("t", 0)])["t", 0])
+        cluster.fail_next("WriteTxnMarkers", NOT_LEADER_OR_FOLLOWER)
+        freeze_once_asked_again(cluster)
+        fault = admin.write_marker(producer, commit=False)
+        assert fault is not None
+        assert fault.name == "REQUEST_TIMED_OUT"
+
+
+def test_a_login_that_is_refused_is_no_lack_of_rights_on_a_group() -> None:
+    fault = KafkaFault(SASL_AUTHENTICATION_FAILED, "SASL_AUTHENTICATION_FAILED", "of alice")
+    with pytest.raises(UnauthorizedError) as refused:
+        _value_or_raise(fault, "describe group g", denied="kafka-acls --add")
+    assert refused.value.hint == "Check user name, password or token."
 
 
 def freeze_all_once(cluster: FakeCluster, api: str, count: int) -> None:

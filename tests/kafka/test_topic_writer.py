@@ -17,6 +17,7 @@ from eosctl.engine.reading.heads import headers_text
 from eosctl.errors import BrokerError, RefusedError
 from eosctl.kafka.topics.librdkafka import quiet_logger
 from eosctl.kafka.topics.writer import KafkaTopicWriter, writer_properties
+from tests.fakes.clock import FakeTime
 
 
 class RecordedProducer:
@@ -123,6 +124,32 @@ def test_a_brief_write_asks_for_the_transaction_timeout_of_any_producer() -> Non
     assert properties["transaction.timeout.ms"] == 60_000
     assert properties["delivery.timeout.ms"] <= properties["transaction.timeout.ms"]
     Producer(properties, logger=quiet_logger()).flush(0)  # librdkafka takes them
+
+
+class LateCommit(RecordedProducer):
+    """Is told after that time that its epoch is no longer the newest."""
+
+    def __init__(self, time: FakeTime, after_s: float) -> None:
+        super().__init__()
+        self._time, self._after_s = time, after_s
+
+    def commit_transaction(self, _timeout_s: float) -> None:
+        self._time.sleep(self._after_s)
+        raise KafkaException(KafkaError(KafkaError._FENCED, "fenced", fatal=True))
+
+
+@pytest.mark.parametrize("after_s", [59, 61])
+def test_who_ended_a_transaction_that_lasted_too_long_is_not_known(after_s: float) -> None:
+    """Another producer took over, it said: a coordinator that ends what is too old answers the same."""
+    time = FakeTime()
+    writer = KafkaTopicWriter(
+        ClientSettings(("b:1",)), lambda _topic: 1, transactional_id=TransactionalId("mine"),
+        deadline=Deadline.after(300, time.clock()), on_event=lambda _event: None,
+        open_producer=lambda _properties: LateCommit(time, after_s),
+    )  # fmt: skip
+    with pytest.raises(BrokerError, match="took over transactional id mine") as ended:
+        writer.write_rows(iter([[rows()]]), total=1)
+    assert ("its coordinator ended the transaction after 60 s" in ended.value.message) == (after_s > 60)
 
 
 def test_a_commit_is_not_cut_short() -> None:

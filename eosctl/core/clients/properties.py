@@ -29,7 +29,6 @@ from eosctl.core.java.properties import (
     PROVIDER,
     Properties,
     is_reference,
-    java_number,
     split_list,
     whole_number,
     without_references,
@@ -69,6 +68,8 @@ _CHOICES = {
     "socket.keepalive.enable": ("true", "t", "1", "false", "f", "0"),
 }
 """The values that librdkafka accepts, in any case of letters."""
+_BEGINS_WITH_NUMBER = re.compile(r"[+-]?[0-9]")
+"""What librdkafka takes for a number: 0x64 is 100, and what follows a number (100ms) counts for nothing."""
 
 
 def fitted(given: Mapping[str, str]) -> dict[str, str]:
@@ -252,7 +253,7 @@ def _require_sound(properties: Properties) -> None:
         choices = _CHOICES.get(name)
         if choices is not None and value.lower() not in choices:
             raise properties.error(key, f"{value or 'an empty value'} is none of {', '.join(choices)}")
-        if name in _RANGES and java_number(value, bits=64) is None:
+        if name in _RANGES and not _BEGINS_WITH_NUMBER.match(value):
             raise properties.error(key, f"{value or 'an empty value'} is not a number")
 
 

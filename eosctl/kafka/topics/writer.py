@@ -111,6 +111,7 @@ class KafkaTopicWriter:
         self._last: dict[tuple[str, int], int] = {}
         self._delivered = self._handed = self._reported = self._committed = 0
         self._total: int | None = None
+        self._open_until: Deadline | None = None
 
     def write(self, records: Iterable[OutRecord]) -> Sequence[Written]:
         """Write `records` and return the place of each, in their order.
@@ -153,6 +154,7 @@ class KafkaTopicWriter:
                 producer.flush(1.0)
 
     def _send_in_transaction(self, producer: Producer, send: Callable[[Producer], None]) -> None:
+        self._open_until = Deadline.after(self._terms.transaction_s, self._deadline.clock)
         try:
             producer.begin_transaction()
         except _FATAL as exc:
@@ -340,8 +342,11 @@ class KafkaTopicWriter:
 
     def _translated(self, error: KafkaError, doing: str, topic: str | None) -> EosctlError:
         if error.code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
+            lasted = self._open_until is not None and self._open_until.expired()
+            ended = f", or its coordinator ended the transaction after {self._terms.transaction_s} s" if lasted else ""
             return BrokerError(
-                f"{doing} failed: another producer took over transactional id {self._id}; {self._what_is_written()}",
+                f"{doing} failed: another producer took over transactional id {self._id}{ended}; "
+                f"{self._what_is_written()}",
                 hint=f"See who uses it: eosctl txn describe {arguments(self._id or '')}",
             )
         if error.code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:

@@ -231,29 +231,13 @@ class NativeTransactionAdmin:
     def list_groups(self) -> Mapping[str, str]:
         """Map groups to their protocol types, by ListGroups on every broker.
 
-        Raises an error if any broker can't be asked; hidden groups are absent.
+        Raises an error if any broker can't be asked; hidden groups are absent. Where one had to be waited for, all are
+        asked again: its groups may have moved to one that had answered before.
         """
-        request = ListGroupsRequest()
-        brokers, asked, first = self._cluster.brokers_with(LIST_GROUPS, request)
-        known, told = _addresses_of(brokers), {asked: first}  # the first answer comes with the metadata
-
-        def list_at(address: Address, brokers: list[int]) -> Mapping[int, Mapping[str, str] | KafkaFault]:
-            answer = told.pop(address, None) or self._cluster.ask(address, LIST_GROUPS, request)
-            if answer.error_code != NONE:
-                return {broker: fault(answer.error_code, f"broker {broker}") for broker in brokers}
-            groups = {item.group_id: item.protocol_type for item in answer.groups}
-            return dict.fromkeys(brokers, groups)
-
-        def ask_once(pending: list[int]) -> Mapping[int, Mapping[str, str] | KafkaFault]:
-            nonlocal known
-            there, known = known or self._brokers(), {}
-            gone = [each for each in pending if each not in there]  # their groups may be anywhere now
-            found = ask_each_broker(self._cluster, there if gone else {each: there[each] for each in pending}, list_at)
-            return found | dict.fromkeys(gone, _all_groups(found.values()))
-
-        return _value_or_raise(
-            _all_groups(self._settled(known, ask_once, retriable=COORDINATOR_RETRIES).values()), "list groups"
-        )
+        groups, is_of_one_moment = self._list_groups()
+        while not is_of_one_moment:
+            groups, is_of_one_moment = self._list_groups()
+        return groups
 
     def _brokers(self) -> dict[int, Address]:
         return _addresses_of(self._cluster.metadata().brokers)
@@ -313,19 +297,37 @@ class NativeTransactionAdmin:
         with self._cluster.one_of(2 if kept else 1):  # the other one is where a group may have moved to
             return ask_each_broker(self._cluster, located, describe)
 
+    def _list_groups(self) -> tuple[dict[str, str], bool]:
+        """List the groups of every broker, and tell whether all of them answered in one round.
+
+        Those of the first one come with the metadata that names the others.
+        """
+        request, rounds = ListGroupsRequest(), 0
+        listed, asked, answer = self._cluster.brokers_with(LIST_GROUPS, request)
+        first, brokers = {asked: answer}, _addresses_of(listed)
+
+        def list_at(address: Address, nodes: list[int]) -> Mapping[int, Mapping[str, str] | KafkaFault]:
+            answer = first.pop(address, None) or self._cluster.ask(address, LIST_GROUPS, request)
+            if answer.error_code != NONE:
+                return {node: fault(answer.error_code, f"broker {node}") for node in nodes}
+            groups = {item.group_id: item.protocol_type for item in answer.groups}
+            return dict.fromkeys(nodes, groups)
+
+        def ask_once(pending: list[int]) -> Mapping[int, Mapping[str, str] | KafkaFault]:
+            nonlocal rounds
+            there = self._brokers() if rounds else brokers
+            rounds += 1
+            found = ask_each_broker(self._cluster, {node: there[node] for node in pending if node in there}, list_at)
+            return {node: found.get(node, {}) for node in pending}  # one that is known to be gone coordinates no group
+
+        groups: dict[str, str] = {}
+        for answered in self._settled(brokers, ask_once, retriable=COORDINATOR_RETRIES).values():
+            groups |= _value_or_raise(answered, "list groups")
+        return groups, rounds <= 1
+
 
 def _addresses_of(brokers: Iterable[Broker]) -> dict[int, Address]:
-    return {each.node_id: Address(each.host, each.port) for each in brokers}
-
-
-def _all_groups(answers: Iterable[Mapping[str, str] | KafkaFault]) -> dict[str, str] | KafkaFault:
-    """Return the groups of all answers; or the first fault, as a part of them is no list of them."""
-    groups: dict[str, str] = {}
-    for answer in answers:
-        if isinstance(answer, KafkaFault):
-            return answer
-        groups |= answer
-    return groups
+    return {broker.node_id: Address(broker.host, broker.port) for broker in brokers}
 
 
 def _addresses(found: Mapping[K, Coordinator | KafkaFault]) -> dict[K, Address | KafkaFault]:
@@ -338,8 +340,10 @@ def _value_or_raise(answer: V | KafkaFault, doing: str, *, denied: str | None = 
     if not isinstance(answer, KafkaFault):
         return answer
     reason = f"can't {doing}: {answer}"
-    if answer.code in {GROUP_AUTHORIZATION_FAILED, SASL_AUTHENTICATION_FAILED}:
+    if answer.code == GROUP_AUTHORIZATION_FAILED:
         raise UnauthorizedError(reason, hint=denied)
+    if answer.code == SASL_AUTHENTICATION_FAILED:
+        raise UnauthorizedError(reason, hint="Check user name, password or token.")
     if answer.code == INVALID_REGULAR_EXPRESSION:
         raise UsageError(reason, hint="Brokers read the pattern as RE2.")
     if answer.code in COORDINATOR_RETRIES | LEADER_RETRIES:

@@ -53,10 +53,10 @@ def list_everywhere(
 def _coordinators(cluster: Cluster, *, before: Coordinators | None) -> Coordinators:
     """Find the brokers to ask; a cluster that responded a moment ago may come back, one that never did is an error.
 
-    A look that is out of time keeps the brokers known `before`, which say more: what was missing then is still named.
+    A look that is out of time keeps the brokers known `before`, which say more.
     """
     try:
-        found = find_coordinating_brokers(cluster)
+        return find_coordinating_brokers(cluster, before=before.ready if before else ())
     except DeadlineError:
         if before is None:
             raise
@@ -65,8 +65,6 @@ def _coordinators(cluster: Cluster, *, before: Coordinators | None) -> Coordinat
         if before is None:
             raise
         return Coordinators({}, (fault_of(exc),))
-    is_cut_short = cluster.deadline().expired() and before is not None and before.ready.keys() - found.ready.keys()
-    return before if before is not None and is_cut_short else found
 
 
 def _list_at(

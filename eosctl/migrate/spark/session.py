@@ -71,9 +71,10 @@ _NEXT: dict[type[EosctlError], str] = {
     UnreachableError: "Can the executors reach the brokers, at the addresses that they advertise? ",
 }
 _NO_CONNECTION = re.compile(
-    r"\b\w*(?:Connect|ConnectTimeout|SocketTimeout|HttpTimeout|UnknownHost|NoRouteToHost|UnresolvedAddress)Exception\b"
+    r"\b\w*(?:Connect|ConnectTimeout|HttpTimeout|UnknownHost|NoRouteToHost|UnresolvedAddress)Exception\b"
+    r"|\bSocketTimeoutException: [Cc]onnect"
 )
-"""Java's exceptions for an address that can't be reached."""
+"""Java's exceptions for an address that can't be reached; a Python that does not start is a SocketTimeoutException."""
 _TASK = re.compile(r"Task (\d+) in stage \S+ failed (\d+) times")
 _WRAPPERS = ("org.apache.spark", "java.", "py4j.", "pyspark.", "io.fabric8.")
 _DEATHS = {
@@ -112,7 +113,12 @@ _NO_MASTER = "All masters are unresponsive"
 
 
 def master_error(error: EosctlError, master: str, *, log_file: Path, log_start: int) -> EosctlError:
-    """Return the error for a stage that failed: UnreachableError where the log after `log_start` has that reason."""
+    """Return the error for a stage that failed: UnreachableError where the log after `log_start` has that reason.
+
+    One that has a class of its own is about something else, and stays.
+    """
+    if type(error) is not EosctlError:
+        return error
     with suppress(OSError), log_file.open("rb") as log:
         log.seek(max(log_start, log_file.stat().st_size - _LOG_LIMIT))
         if _NO_MASTER in log.read().decode("utf-8", "replace"):

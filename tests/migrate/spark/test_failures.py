@@ -12,7 +12,15 @@ from eosctl.core.offsets.migration import PlannedTopic
 from eosctl.core.records import Bounds
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import OffsetRange
-from eosctl.errors import EosctlError, ExitCode, InputFileError, UnauthorizedError, UnreachableError
+from eosctl.errors import (
+    EosctlError,
+    ExitCode,
+    InputFileError,
+    InterruptedByUserError,
+    UnauthorizedError,
+    UnreachableError,
+    UsageError,
+)
 from eosctl.kafka.topics.pieces import read_pieces
 from eosctl.migrate.spark.job import MigrationJob
 from eosctl.migrate.spark.session import master_error, spark_context, spark_error, start_error
@@ -158,8 +166,34 @@ def test_a_master_that_does_not_answer_has_that_exit_code(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    "error",
+    [
+        InterruptedByUserError("interrupted"),
+        UnauthorizedError("reading failed in Spark: denied"),
+        UsageError("/snapshots is not there"),
+    ],
+)
+def test_what_failed_for_a_reason_of_its_own_keeps_it(tmp_path: Path, error: EosctlError) -> None:
+    """A master may be gone as well: Ctrl-C was an unreachable master, exit code 4, and so was a missing right."""
+    path = tmp_path / "spark.log"
+    path.write_text("ERROR x: All masters are unresponsive! Giving up.\n")
+    assert master_error(error, "spark://a:7077", log_file=path, log_start=0) is error
+
+
+@pytest.mark.parametrize(
+    "cause",
+    ["java.net.SocketTimeoutException: Accept timed out", "java.net.SocketTimeoutException: Read timed out"],
+)
+def test_a_silent_process_is_no_address_that_can_not_be_reached(cause: str) -> None:
+    """A Python that does not start on an executor was a master that is not reached."""
+    text = f"org.apache.spark.SparkException: Python worker failed to connect back.\nCaused by: {cause}\n\tat x\n"
+    assert type(spark_error(ValueError(text), "reading")) is EosctlError
+
+
+@pytest.mark.parametrize(
     "cause",
     [
+        "java.net.SocketTimeoutException: connect timed out",
         "java.net.ConnectException: Connection refused",
         "java.net.UnknownHostException: master",
         "io.netty.channel.AbstractChannel$AnnotatedConnectException: Connection refused: /127.0.0.1:1",
