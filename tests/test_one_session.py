@@ -64,9 +64,9 @@ LOOKS = {
 LEADERS_KEY = "fence --connector orders --via connect --yes"
 WAITING = "task-counts clean"
 ROOTS = {
-    "offsets switch": 2,  # again before the steps
+    "offsets switch": 3,  # again before the steps, and after ten seconds of waiting for a worker
     "connectors create": 2,
-    "connectors move": 2,
+    "connectors move": 3,
     "upgrade apply": 8,  # a worker that is restarted is another version
 }
 """Leaf -> how often it asks for a worker's version and cluster; none of the others does it more than once."""

@@ -25,7 +25,7 @@ class _Kept(Struct, frozen=True):
 
 
 class ConnectSession:
-    """What is known of each worker for `KEPT_S` seconds: a pool of connections, and the id of its Kafka cluster.
+    """A pool of connections and the id of the Kafka cluster of each worker, both used for `KEPT_S` seconds.
 
     A firewall drops idle connections without a word, a name may lead to another worker later, and a certificate may be
     renewed. The age is wall time, as a deadline's clock stops during a question to the user. Pools are closed at the
