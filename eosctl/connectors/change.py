@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors import codes
-from eosctl.connectors.holders import asked_state, is_at_rest
+from eosctl.connectors.holders import NAME_CONFIG_TOPIC, asked_state, is_at_rest
 from eosctl.connectors.look import (
     FAILED,
     PAUSED,
@@ -128,8 +128,8 @@ def _look_at_rest(
 ) -> tuple[ConnectorNow, dict[str, str | None], EosctlError | None]:
     """Look whether a connector that REST shows at rest was asked to start; return what a stop moves then.
 
-    Where that is not known, the connector is stopped again, which changes nothing if it was at rest. Where no Kafka
-    cluster is named, REST alone decides.
+    Where that is not known, the connector is stopped again: one that is at rest stays so. Where no Kafka cluster is
+    named, REST alone decides.
     """
     if app.target.client is None:
         return now, {}, None
@@ -140,8 +140,8 @@ def _look_at_rest(
     except EosctlError as exc:
         return now, _moved(now, Verb.STOP), exc
     if asked is None:
-        message = f"topic {app.target.config_topic} has no config of {connector}, so whether it was asked to start is "
-        return now, _moved(now, Verb.STOP), EosctlError(f"{message}not known", hint="Name it: --config-topic.")
+        message = f"topic {app.target.config_topic} has no config of {connector}: it is not known whether it was asked "
+        return now, _moved(now, Verb.STOP), EosctlError(f"{message}to start", hint=NAME_CONFIG_TOPIC)
     if asked == STOPPED:
         return now, {}, None
     now = await_start(app, connector, now.url)

@@ -208,6 +208,9 @@ def holders_of_shown(app: App, connectors: Collection[str], shown: Mapping[str, 
     return judge_holders(connectors, shown, *group_or_doubt(app))
 
 
+NAME_CONFIG_TOPIC = "Name the config topic of the workers' group: --config-topic, or config_topic of the profile."
+
+
 def asked_state(app: App, connector: str) -> str | None:
     """Return the state that the group's config topic asks for (STARTED, PAUSED, STOPPED); None if it lacks the
     connector.
@@ -220,7 +223,7 @@ def asked_state(app: App, connector: str) -> str | None:
     if found is None:
         raise EosctlError(
             f"topic {app.target.config_topic} does not exist, so whether {connector} was asked to start is not known",
-            hint="Name the config topic of the workers' group: --config-topic, or config_topic of the profile.",
+            hint=NAME_CONFIG_TOPIC,
         )
     known = found.state.connectors.get(connector)
     return None if known is None or known.config is None else known.target_state
