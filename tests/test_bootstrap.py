@@ -83,3 +83,14 @@ def test_the_set_up_needs_nothing_that_it_installs() -> None:
     missing = "import sys; sys.modules.update(msgspec=None, click=None, yaml=None)"
     code = f"{missing}; import eosctl.bootstrap, eosctl.machine.java"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
+def test_a_variable_of_ours_is_no_traceback_before_anything_is_installed() -> None:
+    """Whether its name sounds like a secret was asked of a module that needs msgspec, which pip was to bring."""
+    code = "import sys; sys.path.insert(0, '.'); from eosctl.machine.children import child_environ as of; print(of())"
+    environ = {"EOSCTL_CONNECT_PASSWORD_FILE": "/x", "EOSCTL_GROUP_ID": "g"}
+    words = [sys.executable, "-I", "-S", "-c", code]
+    done = subprocess.run(words, cwd=ROOT, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "EOSCTL_GROUP_ID" in done.stdout
+    assert "PASSWORD" not in done.stdout

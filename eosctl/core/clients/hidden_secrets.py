@@ -15,7 +15,6 @@ import re
 from collections.abc import Container, Mapping
 
 from eosctl.core.clients.logins import HIDDEN, without_logins
-from eosctl.core.java.properties import parse_properties
 from eosctl.core.wording import encodable
 from eosctl.errors import InputFileError
 
@@ -239,6 +238,8 @@ def holds_secrets(body: object) -> bool:
         return False
     if "\n" not in body and "=" not in body:
         return _looks_secret(body, pairs=True)
+    from eosctl.core.java.properties import parse_properties  # it needs msgspec, which the bootstrap does not have yet
+
     try:
         values = parse_properties(body, source="text").values
     except InputFileError:
