@@ -19,6 +19,7 @@ from eosctl.upgrade.drivers.kubernetes.driver import KubernetesDriver, kubernete
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.drivers.kubernetes.workloads import parse_workload
 from eosctl.upgrade.roll.report import JOINED
+from tests.fakes.clock import FakeTime
 from tests.fakes.kubectl import Cluster
 from tests.upgrade.drivers.kubernetes_stage import ON_DELETE, VARIABLE, deleted, pods, prepare, roll
 
@@ -148,7 +149,8 @@ def test_what_strimzis_operator_refuses_is_told_at_once(cluster: Cluster, app: A
 def test_an_operator_that_never_comes_is_a_timeout(cluster: Cluster, tmp_path: Path) -> None:
     cluster.add("kafkaconnect/connect", spec={"config": {SETTING: "preparing"}}, metadata={"generation": 2})
     cluster.write("strimzipodset/connect-connect", {"metadata": {}})
-    app = App(target=Target(), deadline=Deadline.after(0), state_dir=tmp_path)
+    cluster.operator = False
+    app = App(target=Target(), deadline=Deadline.after(60, FakeTime().clock()), state_dir=tmp_path)
     with pytest.raises(DeadlineError, match="Strimzi's operator to restart the pods of strimzipodset/connect-connect"):
         KubernetesDriver((parse_workload("kafkaconnect/connect"),)).bring(app, [], Mode.PREPARING)
 
