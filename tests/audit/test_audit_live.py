@@ -115,7 +115,10 @@ def test_a_worker_that_is_not_enabled_is_found_out(pair: Stack, invoke: Invoke) 
 def test_of_brokers_that_do_not_raise_epochs_the_times_of_markers_tell(
     old_stack: Stack, invoke: Invoke, unique: str, cheat: str, verdict: str
 ) -> None:
-    """The transactions of a task share an epoch there, and go to several partitions in quick succession."""
+    """The transactions of a task share an epoch there, and go to several partitions.
+
+    They are half a second apart: the markers of one must come well before the next one's, also beside other work.
+    """
     config = {"plugin.path": str(SLOW_SOURCE), "offset.flush.interval.ms": "500"}
     topic, group = f"topic-{unique}", GroupSpec(unique, (Mode.ENABLED,), worker_config=config)
     with KafkaTopicClient(
@@ -124,8 +127,8 @@ def test_of_brokers_that_do_not_raise_epochs_the_times_of_markers_tell(
         topics.create(topic, partitions=3, replication_factor=1, config={})
     with added_group(old_stack, group) as (url,):
         more = {"cheat": cheat, "own.brokers": old_stack.bootstrap_servers}
-        rest(f"{url}/connectors/{unique}/config", "PUT", slow_config(topic, tasks=2, poll_ms=100, **more))
-        delivered(old_stack, topic, 3 * ENOUGH)
+        rest(f"{url}/connectors/{unique}/config", "PUT", slow_config(topic, tasks=2, poll_ms=500, **more))
+        delivered(old_stack, topic, 2 * ENOUGH)
         rest(f"{url}/connectors/{unique}/stop", "PUT")
         wait_until(lambda: has_ended(rest(f"{url}/connectors/{unique}/status")), what="it to stop")
         done = audited(invoke, group_flags(old_stack, unique), unique)

@@ -155,14 +155,16 @@ def test_what_repeats_is_named_whenever_one_looks(
 
 
 def test_a_config_that_a_script_puts_all_the_time(ground: Ground, unique: str) -> None:
-    """`upgrade verify` is asked in the middle of it, and is about the workers."""
+    """`upgrade verify` is asked in the middle of it, and is about the workers.
+
+    Each config is a rebalance: one that lasts is a gate that fails, and the next look is after it.
+    """
     numbers = itertools.count()
     wanted = ("config_written_again", unique, WARNING)
     with ground.source(unique) as source:
         with meanwhile(lambda: source.put(comment=str(next(numbers))), every_s=0.5):
             wait_until(lambda: wanted in loud(ground.look()), what="doctor to count it")
-            verified = ground.invoke("upgrade", "verify", "--to", "enabled")
-            assert verified.exit_code == 0, verified.stdout
+            wait_until(lambda: ground.invoke("upgrade", "verify", "--to", "enabled").exit_code == 0, what="a yes")
         ground.wait_for(frozenset({wanted}))
     ground.wait_until_quiet()
 
