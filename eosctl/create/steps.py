@@ -54,7 +54,6 @@ from eosctl.offsets.write_rows import ResultData, ResultSummary
 from eosctl.offsets.writes import OffsetWritePlan
 from eosctl.report import Problem
 
-CREATE, WRITE, CHECK, RESUME, WATCH = STEPS = ("create", "write", "check", "resume", "watch")
 GOES_ON = "Run the same command again: it goes on from here. --timeout is per step."
 COMMITS_S = 10.0
 """The time for a task to go on from one of the source partitions that it had, once it has committed another."""

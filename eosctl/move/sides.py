@@ -27,9 +27,11 @@ from eosctl.connectors.look import (
     require_stable_group,
 )
 from eosctl.connectors.rows import Verb
+from eosctl.core.ids import connector_path
 from eosctl.core.versions import CREATED_STOPPED_SINCE, STOPPABLE_SINCE, is_older, shown_version
 from eosctl.core.workers.access import CONNECTOR_CONFIG
 from eosctl.core.workers.connector_entry import ConnectorEntry
+from eosctl.create.journal import journal_of_create, unfinished_create
 from eosctl.create.looks import Site
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
@@ -133,10 +135,10 @@ def move_command(connector: str, *flags: str) -> str:
     return shell_words("eosctl", "connectors", "move", "--connector", connector, *flags)
 
 
-def moved_connectors(app: App, cluster_id: str | None, names: Iterable[str]) -> Mapping[str, str]:
-    """Return, of the connectors that a move has to do with, what to do with one that is at rest here.
+def not_to_be_resumed(app: App, cluster_id: str | None, names: Iterable[str]) -> Mapping[str, str]:
+    """Return the connectors that must not be resumed here, each with what to do with it.
 
-    It is not to be resumed: it runs in another group, or is on its way, or its journal can't be read.
+    It runs in another group, or is on its way, or does not have its offsets yet, or its journal can't be read.
     """
     group_id = app.target.group_id
     if cluster_id is None or group_id is None:
@@ -148,6 +150,9 @@ def moved_connectors(app: App, cluster_id: str | None, names: Iterable[str]) -> 
     for name in names:
         journal = journal_of_moves(app, name, cluster_id=cluster_id)
         moves, unread = _or_unread(partial(read_moves, journal), Moves())
+        created, not_read = _or_unread(
+            partial(unfinished_create, journal_of_create(app, name, cluster_id=cluster_id)), None
+        )
         there = moves.there
         if moves.unfinished is not None or name in on_the_way:
             fixes[name] = "Do not start it: a move of it is not over, as `move_unfinished` says."
@@ -156,8 +161,10 @@ def moved_connectors(app: App, cluster_id: str | None, names: Iterable[str]) -> 
                 f"It has moved to group {there.group_id} (profile {there.to}). Do not start it here; "
                 f"`{move_command(name, '--delete')}` deletes it, `{move_command(name, '--back')}` brings it back."
             )
-        elif (error := unread or unread_of_all) is not None:
-            fixes[name] = f"Whether a move has taken it to another group is not known: {error.message}. {error.hint}"
+        elif created is not None and created.lacks_offsets:
+            fixes[name] = f"{created.goes_on} If it is another connector by now, PUT {connector_path(name)}/resume."
+        elif (error := unread or unread_of_all or not_read) is not None:
+            fixes[name] = f"Whether a move or `create` of it is not over is not known: {error.message}. {error.hint}"
     return fixes
 
 
@@ -170,13 +177,13 @@ def _or_unread(read: Callable[[], Kept], otherwise: Kept) -> tuple[Kept, EosctlE
 
 
 def prepare_resume(app: App, connector: str) -> Plan:
-    """Return the plan to resume a connector here; raise RefusedError if a move may have taken it to another group."""
+    """Return the plan to resume a connector here; raise RefusedError if it could then run twice, or start over."""
     plan = prepare_change(app, connector, Verb.RESUME)
-    fix = moved_connectors(app, named_cluster_id(app), [connector]).get(connector)
+    fix = not_to_be_resumed(app, named_cluster_id(app), [connector]).get(connector)
     if fix is not None:
         raise RefusedError(
-            f"{connector} may run in another group, or be on its way there: resumed here, it could run twice; nothing "
-            "was changed",
+            f"{connector} may run in another group, be on its way there, or lack its offsets: resumed here, it could "
+            "run twice or start over; nothing was changed",
             hint=fix,
         )
     return plan
