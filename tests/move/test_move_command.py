@@ -103,6 +103,8 @@ def test_rows_come_one_a_line(run: Run, world: MovingWorld) -> None:
         ("--connector", NAME, "--back", "--set", "a=b"),
         ("--all", "--to", "far", "--rename", "other"),
         ("--connector", NAME, "--to", "far", "--rename", ""),
+        ("--connector", NAME, "--to", "far", "--rename", " x"),
+        ("--connector", NAME, "--to", "far", "--rename", "a\nb"),
         ("--connector", NAME, "--to", "far", "--set", "password=x"),
         ("--connector", NAME, "--to", "nobody"),
     ],
