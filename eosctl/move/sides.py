@@ -189,22 +189,46 @@ def prepare_resume(app: App, connector: str) -> Plan:
     return plan
 
 
-def look_at_side(app: App, connector: str, *, profile: str | None = None) -> Side:
-    """Look at one side. Raises RefusedError for a group without workers or in a rebalance, for a worker of another
-    Kafka cluster or group, and for ids that the profile does not expect.
+class SeenGroup(Struct, frozen=True):
+    """A Connect group at one look: its worker, the connectors that this one shows, and what the config topic has."""
+
+    cluster_id: str
+    url: str
+    shown_url: str
+    version: str
+    shown: Mapping[str, ConnectorEntry]
+    configs: ConfigTopic | None
+
+
+def look_at_group(app: App) -> SeenGroup:
+    """Look at a group. Raises RefusedError for one without workers or in a rebalance, for a worker of another Kafka
+    cluster, and for ids that the profile does not expect.
     """
     app.target.require_agreement()
     cluster_id = require_stable_group(app)
     require_expected(app.target.expect, {"kafka_cluster_id": cluster_id, "group_id": app.target.group_id})
     url, root = reach_worker(app, cluster_id)
-    worker = app.worker(url)
-    refuse_unreachable(connector, worker)
     with app.topics() as topics:
-        found = find_config_topic(app, topics)
-    shown = worker.connectors()
-    now = connector_in(shown, connector, url=url, shown_url=worker.url) if connector in shown else None
-    side = Side(app, connector, cluster_id, url, worker.url, root["version"], now, shown, profile)
-    _require_same_group(side, found)
+        configs = find_config_topic(app, topics)
+    worker = app.worker(url)
+    return SeenGroup(cluster_id, url, worker.url, root["version"], worker.connectors(), configs)
+
+
+def look_at_side(
+    app: App, connector: str, *, profile: str | None = None, seen: dict[str | None, SeenGroup] | None = None
+) -> Side:
+    """Look at one side; raise as `look_at_group`, and RefusedError for a worker of another group.
+
+    `seen` has the groups of earlier looks by their profiles, which are not looked at again, and gets this one.
+    """
+    group = look_at_group(app) if seen is None or profile not in seen else seen[profile]
+    if seen is not None:
+        seen[profile] = group
+    refuse_unreachable(connector, app.worker(group.url))
+    shown, url = group.shown, group.shown_url
+    now = connector_in(shown, connector, url=group.url, shown_url=url) if connector in shown else None
+    side = Side(app, connector, group.cluster_id, group.url, url, group.version, now, shown, profile)
+    _require_same_group(side, group.configs)
     return side
 
 
