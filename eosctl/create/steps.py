@@ -196,8 +196,8 @@ def check_offsets(app: App, placement: ConnectorPlacement) -> StepDone:
     """
     name, topic = placement.name, topic_of(app, placement.store)
     if placement.elsewhere:
-        shown = app.worker(placement.site.url).offsets(name)
-        return StepDone(f"Connect shows {counted(len(shown), 'source partition')}, on brokers of its own")
+        there = app.worker(placement.site.url).offsets(name)
+        return StepDone(f"Connect shows {counted(len(there), 'source partition')}, on brokers of its own")
     with app.topics() as topics:
         if placement.given is None and topic not in topics.describe([topic]):
             return StepDone("it has no offsets")

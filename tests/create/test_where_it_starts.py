@@ -223,7 +223,7 @@ class Compared(dict[str, object]):
     """A source partition that counts what it is compared with."""
 
     times = 0
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __eq__(self, other: object) -> bool:
         Compared.times += 1
