@@ -72,6 +72,16 @@ def test_the_plan_in_words(
     golden("connectors-create-plan.txt", "".join(lines))
 
 
+def test_the_text_does_not_count_what_the_document_leaves_out(
+    invoke: Invoke, world: PlaceWorld, definition: Callable[..., str], tmp_path: Path
+) -> None:
+    """Of 150 offsets, 100 are in the document: "and 95 more" was said below the first five."""
+    given = records(tmp_path / "o.ndjson", {key_of("c", f"f{number}"): position(1) for number in range(150)})
+    args = [definition(file="f0"), "--offsets", given, "--dry-run", *world.flags]
+    done = invoke("connectors", "create", *args, **world.surroundings)
+    assert (done.exit_code, "95 more" in done.stdout) == (0, False)
+
+
 def test_a_dry_run_changes_nothing(
     create: Run, world: PlaceWorld, definition: Callable[..., str], offsets: Callable[..., str]
 ) -> None:
