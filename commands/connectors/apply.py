@@ -52,6 +52,9 @@ def apply_command(
     that is of new source partitions, which is a start over, and 7 if nothing was seen where the effect was unknown. The
     state of the connector stays as it is; one that is STOPPED or PAUSED is not watched. --timeout is per step.
 
+    There is no undo command: no copy of the former config is kept, as it may hold secrets. What GET /connectors/NAME
+    answered before is a FILE that brings it back.
+
     The config goes to workers that you named (-u, a profile, --connect-map), or to all with --connect-trust-discovered.
     Secrets are in no plan, audit log or journal; --set takes none, but a reference to one. Needs workers of Kafka 3.0
     or newer, and 3.7 to create.

@@ -44,12 +44,13 @@ class MoveOptions(Struct, frozen=True):
 
     def request(self) -> MoveRequest:
         """Return the request; raise UsageError for options that contradict each other."""
+        from eosctl.connectors.definition import refuse_unusable_name
         from eosctl.core.configs.given_settings import parse_settings
         from eosctl.move.journal import Direction
         from eosctl.move.plan import MoveRequest
 
-        if self.rename == "":
-            raise UsageError("--rename takes a name", hint="Leave it out to keep the name.")
+        if self.rename is not None:
+            refuse_unusable_name(self.rename)
         if self.back and self.delete:
             raise UsageError("--back and --delete contradict each other", hint="Give one of them.")
         direction = Direction.BACK if self.back else Direction.DELETE if self.delete else Direction.THERE

@@ -54,7 +54,7 @@ from eosctl.deadline import Event
 from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.foreign import Lines
 from eosctl.group.observation.rules import Observation
-from eosctl.move.sides import moved_connectors
+from eosctl.move.sides import not_to_be_resumed
 from eosctl.observation.connectors.commit_age import by_worker, fold_alike
 from eosctl.observation.connectors.rules import connector_findings, group_findings
 from eosctl.offsets.lint.lint import offset_findings
@@ -166,7 +166,7 @@ def _connectors(visit: Visit) -> _Found:
         *long_transactions(seen),
         *spent_epoch_findings(visit.app, seen.epochs),
         *at_rest(
-            seen, moved_connectors(visit.app, seen.kafka_cluster_id, [each.name for each in seen.connectors or ()])
+            seen, not_to_be_resumed(visit.app, seen.kafka_cluster_id, [each.name for each in seen.connectors or ()])
         ),
         *group_findings(seen),
     ]

@@ -113,18 +113,18 @@ def _bring_back(placements: Iterable[Placement]) -> str:
     return f"See the logs of {'broker' if len(late) == 1 else 'brokers'} {', '.join(map(str, late))}: not in sync."
 
 
-def at_rest(observation: Observation, moved: Mapping[str, str]) -> Iterable[Finding]:
+def at_rest(observation: Observation, fixes: Mapping[str, str]) -> Iterable[Finding]:
     """Yield stopped and paused connectors, none of whose tasks reads. That is no fault.
 
-    `moved` are those that a move has to do with, and what to do with each: one that runs elsewhere must not start here.
+    `fixes` has those that must not start here, and what to do with each: one runs elsewhere, or lacks its offsets.
     """
     for state in ("PAUSED", "STOPPED"):
         every = [each.name for each in observation.connectors or () if each.states.get("connector") == state]
         for name in every:
-            if name in moved:
+            if name in fixes:
                 message = f"{state}: {name}; no task of it runs here"
-                yield Finding(codes.AT_REST, INFO, name, message, moved[name], {"state": state, "connectors": [name]})
-        names = [name for name in every if name not in moved]
+                yield Finding(codes.AT_REST, INFO, name, message, fixes[name], {"state": state, "connectors": [name]})
+        names = [name for name in every if name not in fixes]
         if names:
             more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
             yield Finding(

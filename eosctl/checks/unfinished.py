@@ -12,6 +12,8 @@ from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.wording import rfc3339
+from eosctl.create import codes as create_codes
+from eosctl.create.journal import journal_of_create, unfinished_create
 from eosctl.foreign import arguments, shell_word
 from eosctl.group.observation.rules import ObservedConnector
 from eosctl.move import codes as move_codes
@@ -34,7 +36,7 @@ from eosctl.upgrade.roll.undo import command_to_resume
 def unfinished_work(
     app: App, cluster_id: str, *, connectors: Iterable[ObservedConnector], config: ConfigState | None = None
 ) -> Iterator[Finding]:
-    """Yield the group's upgrade, and its connectors' moves, switches and rescues, begun here and not over.
+    """Yield the group's upgrade, and its connectors' moves, switches, creations and rescues, begun here and not over.
 
     `connectors` are the existing ones; `config` is the state of the config topic, without which no rescue is judged.
     Raises EosctlError where a journal can't be read.
@@ -48,7 +50,8 @@ def unfinished_work(
     for each in connectors:
         state = None if config is None else config.connectors.get(each.name)
         shown = each.states.get("connector", "unknown")
-        here = [*_move(app, cluster_id, each.name, shown), *_switch(app, cluster_id, each.name, shown)]
+        works = (_move, _switch, _create)
+        here = [found for work in works for found in work(app, cluster_id, each.name, shown)]
         yield from here
         if state is not None:
             moved = [] if here else list(_moved(app, cluster_id, state))
@@ -116,6 +119,19 @@ def _move(app: App, cluster_id: str, connector: str, state: str) -> Iterator[Fin
         f"{on} goes on, {back} goes back." if begun.direction is Direction.THERE else f"{on} goes on.",
         journal.holder(),
     )  # fmt: skip
+
+
+def _create(app: App, cluster_id: str, connector: str, state: str) -> Iterator[Finding]:
+    """Yield a run of `connectors create` that has begun, and is not over: the connector may not have its offsets."""
+    journal = journal_of_create(app, connector, cluster_id=cluster_id)
+    begun = unfinished_create(journal)
+    if begun is not None:
+        yield _finding(
+            create_codes.CREATE_UNFINISHED, connector,
+            f"creating {connector}, begun {rfc3339(begun.time_ms)}, is not over; done: "
+            f"{', '.join(dict.fromkeys(begun.done)) or 'nothing'}; the connector is {state}",
+            begun.goes_on, journal.holder(),
+        )  # fmt: skip
 
 
 def _arriving(app: App, cluster_id: str, names: Collection[str]) -> Iterator[Finding]:

@@ -109,6 +109,13 @@ def parse_definition(text: str, *, source: str, name: str | None = None) -> Conn
     return _definition(None, _config(document, source), source, name)
 
 
+def refuse_unusable_name(name: str) -> None:
+    """Raise UsageError for a name that Connect refuses for a new connector, or changes."""
+    if name != name.strip():
+        raise UsageError(f"the name {name!r} begins or ends with a space, which Connect takes away")
+    quoted_name(name)
+
+
 def _definition(
     given: str | None,
     config: Mapping[str, str],
@@ -127,10 +134,8 @@ def _definition(
     found = name or given or own
     if not found:
         raise InputFileError(f"{source} has no name for the connector", hint="Add it, or give --name NAME.")
-    if found != found.strip():
-        raise InputFileError(f"{source}: the name {found!r} begins or ends with a space, which Connect takes away")
     try:
-        quoted_name(found)
+        refuse_unusable_name(found)
     except UsageError as exc:
         raise InputFileError(f"{source}: {exc.message}", hint=exc.hint) from exc
     if not config.get(PROPERTY):

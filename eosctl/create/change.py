@@ -32,11 +32,11 @@ from eosctl.create.change_steps import (
     Offset,
     unfinished_apply,
 )
-from eosctl.create.create import CreateRequest, prepare_create, unfinished_create
+from eosctl.create.create import CreateRequest, prepare_create
+from eosctl.create.journal import RESUME, journal_of_create, unfinished_create
 from eosctl.create.looks import require_plugin
 from eosctl.create.place import strimzi_problems
 from eosctl.create.rows import CONNECTORS_APPLY_PLAN, CONNECTORS_APPLY_RESULT, AppliedData, AppliedSummary
-from eosctl.create.steps import RESUME
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.foreign import arguments, shell_words
@@ -65,7 +65,7 @@ def prepare_apply(app: App, request: CreateRequest) -> Plan:
     entry = app.worker(url).connectors().get(name)
     if entry is None:
         return prepare_create(app, request)
-    begun = unfinished_create(journal_of(app, "connectors-create", name, cluster_id=cluster_id))
+    begun = unfinished_create(journal_of_create(app, name, cluster_id=cluster_id))
     is_left = begun is not None and (entry.state == STOPPED or RESUME in begun.started)
     if is_left and dict(entry.config) == dict(request.definition.config):
         return prepare_create(app, request)
@@ -144,8 +144,8 @@ def _refusal(plan: ApplyPlan) -> RefusedError | None:
 def apply_change(app: App, plan: ApplyPlan) -> Report:
     """Change the config, wait until the tasks run again, and see what they commit.
 
-    Exit 7 if a step fails, or if whether it goes on is not seen; 3 if all source partitions are new. Raises
-    StalePlanError if the config was changed since the plan was made.
+    Exit 7 if a step fails that may have changed something, or if whether it goes on is not seen; 3 if all source
+    partitions are new. Raises StalePlanError if the config was changed since the plan was made.
     """
     before: dict[str, Offset] = {}
     work = Work(
@@ -158,7 +158,9 @@ def apply_change(app: App, plan: ApplyPlan) -> Report:
     progress = carry_out(work)
     report = _result(app, plan, progress)
     if progress.error is not None:
-        return replace(report, exit_code=progress.exit_code(touched=bool(progress.done)))
+        is_former, left = _left(app, plan)
+        problems = [*report.problems, Problem.of(progress.error), left]
+        return replace(report, problems=problems, exit_code=progress.exit_code(touched=not is_former))
     found = {each.code for each in report.problems if each.severity == "error"}
     if codes.ALL_PARTITIONS_NEW in found:
         return replace(report, exit_code=ExitCode.FINDINGS)
@@ -207,21 +209,21 @@ def _warnings(plan: ApplyPlan) -> list[Problem]:
 def _result(app: App, plan: ApplyPlan, progress: Progress[StepDone]) -> Report:
     rows = [_row(plan, *each) for each in step_outcomes(plan.steps, progress)]
     problems = [*_warnings(plan), *(problem for done in progress.done.values() for problem in done.problems)]
-    if progress.error is not None:
-        problems += [Problem.of(progress.error), _left(app, plan)]
     return _report(app, plan, CONNECTORS_APPLY_RESULT, rows, problems=problems)
 
 
-def _left(app: App, plan: ApplyPlan) -> Problem:
-    """Report which config the connector was left with."""
+def _left(app: App, plan: ApplyPlan) -> tuple[bool, Problem]:
+    """Return whether the connector is seen with its former config, and the problem of what it was left with."""
     patient = replace(app, deadline=Deadline.after(min(5.0, app.deadline.timeout_s), app.clock))
+    is_former = False
     try:
         now = look_at(patient, plan.name, plan.now.url)
-        which = "has the new config" if dict(now.config) == dict(plan.config) else "has its former config"
+        is_former = CONFIGURE in plan.steps and dict(now.config) != dict(plan.config)
+        which = "has its former config" if is_former else "has the new config"
         present = f"{which}, and is {now.state}"
     except (EosctlError, KeyboardInterrupt):
         present = "is in an unknown state"
-    return Problem(
+    return is_former, Problem(
         codes.CREATE_UNFINISHED,
         f"the work is not finished: {plan.name} {present}",
         hint=f"{LOOK} {arguments(plan.name)}",

@@ -13,19 +13,24 @@ from eosctl.connectors.definition import ConnectorDefinition
 from eosctl.connectors.look import RUNNING, STOPPED, describe_store
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.clients.hidden_secrets import hide_secrets
-from eosctl.core.ids import connector_path
 from eosctl.core.wording import counted, rfc3339
 from eosctl.create import codes
 from eosctl.create.given import GivenOffsets
-from eosctl.create.place import ConnectorPlacement, kept_keys, plan_placement, refuse_running_origin
-from eosctl.create.rows import CONNECTORS_CREATE_PLAN, CONNECTORS_CREATE_RESULT, PlacedData, PlacedSummary, Start
-from eosctl.create.steps import (
+from eosctl.create.journal import (
     CHECK,
     CREATE,
     RESUME,
     STEPS,
     WATCH,
     WRITE,
+    UnfinishedCreate,
+    journal_of_create,
+    refuse_without_offsets,
+    unfinished_create,
+)
+from eosctl.create.place import ConnectorPlacement, kept_keys, plan_placement, refuse_running_origin
+from eosctl.create.rows import CONNECTORS_CREATE_PLAN, CONNECTORS_CREATE_RESULT, PlacedData, PlacedSummary, Start
+from eosctl.create.steps import (
     check_offsets,
     commits_before,
     create_stopped,
@@ -46,7 +51,7 @@ from eosctl.offsets.write_rows import CopiedRow, ResultData, WrittenRow, topic_p
 from eosctl.output.rows import Kind
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report
-from eosctl.state.journal import EndEntry, Journal, Note, Progress, Step, Work, carry_out, journal_of
+from eosctl.state.journal import Journal, Note, Progress, Step, Work, carry_out
 
 _LOOK_S = 5.0
 
@@ -58,54 +63,6 @@ class CreateRequest(Struct, frozen=True):
     given: GivenOffsets | None = None
     stopped: bool = False
     allowances: Allowances = NOTHING_WAIVED
-
-
-class UnfinishedCreate(Struct, frozen=True):
-    """A run that was begun and not ended: the steps `done`, and those that were `started`.
-
-    `origin` is where the given offsets come from, in words; None if none were given.
-    """
-
-    time_ms: int
-    done: tuple[str, ...] = ()
-    started: tuple[str, ...] = ()
-    origin: str | None = None
-
-
-class _Step(Struct, frozen=True):
-    step: str
-
-
-class _Start(_Step, frozen=True):
-    pass
-
-
-class _Done(_Step, frozen=True):
-    pass
-
-
-_ENTRIES: Mapping[str, type[UnfinishedCreate | _Start | _Done | EndEntry]] = {
-    "begin": UnfinishedCreate,
-    "start": _Start,
-    "done": _Done,
-    "end": EndEntry,
-}
-
-
-def unfinished_create(journal: Journal) -> UnfinishedCreate | None:
-    """Return the run in progress, as far as the file shows; raise EosctlError."""
-    begun: UnfinishedCreate | None = None
-    for entry in journal.read(_ENTRIES):
-        match entry:
-            case UnfinishedCreate():
-                begun = UnfinishedCreate(entry.time_ms, origin=entry.origin)
-            case _Start(step) if begun is not None:
-                begun = replace(begun, started=(*begun.started, step))
-            case _Done(step) if begun is not None:
-                begun = replace(begun, done=(*begun.done, step))
-            case EndEntry():
-                begun = None
-    return begun
 
 
 class CreatePlan(Struct, frozen=True):
@@ -134,7 +91,7 @@ def plan_create(app: App, request: CreateRequest) -> CreatePlan:
     """Plan the steps; raise as `plan_placement`, and RefusedError where the connector was started in between."""
     name = request.definition.name
     _group, cluster_id = read_group(app)
-    journal = journal_of(app, "connectors-create", name, cluster_id=cluster_id)
+    journal = journal_of_create(app, name, cluster_id=cluster_id)
     begun = unfinished_create(journal)
     state = STOPPED if request.stopped else None
     placement = plan_placement(
@@ -143,7 +100,8 @@ def plan_create(app: App, request: CreateRequest) -> CreatePlan:
     entry = placement.site.connectors.get(name)
     if entry is None and name not in placement.site.configured:
         begun = None  # what that run has made, if anything, is deleted
-    _refuse_other_order(name, request, begun)
+    if request.given is None:
+        refuse_without_offsets(name, begun)
     steps = [CREATE, *([WRITE] if request.given is not None else []), CHECK]
     if placement.state != STOPPED:
         steps += [RESUME, WATCH]
@@ -157,18 +115,6 @@ def plan_create(app: App, request: CreateRequest) -> CreatePlan:
         placement = replace(placement, offsets=None, refusal=None)  # it has moved on from them
     done = tuple(step for step in (() if begun is None else begun.done) if step not in steps)
     return CreatePlan(placement, tuple(steps), done, begun, journal)
-
-
-def _refuse_other_order(name: str, request: CreateRequest, begun: UnfinishedCreate | None) -> None:
-    """Raise RefusedError where an earlier run was to give it offsets, has not written them, and this one has none."""
-    if begun is None or begun.origin is None or request.given is not None or WRITE in begun.done:
-        return
-    raise RefusedError(
-        f"creating {name} was begun with the offsets of {begun.origin}, which it does not have yet: without them it "
-        "would not start there; nothing was written",
-        hint="Run the same command again, with --offsets. To begin anew, take away what is there: DELETE "
-        f"{connector_path(name)}.",
-    )
 
 
 def apply_create(app: App, plan: CreatePlan, request: CreateRequest) -> Report:

@@ -193,21 +193,29 @@ def find_twins(
 
     `keys_of` are the keys of the others, as far as they are known.
     """
-    mine = [each.partition or {} for each in keys]
+    alike = {
+        name: entry
+        for name, entry in others.items()
+        if name != definition.name and entry.state != STOPPED and _are_one_class(definition.config, entry.config)
+    }
+    mine = set(map(_of_nobody, keys)) if alike else set()
     named = partitions_of(definition.config).named
     expected = () if named is None else named.expected
     certain, doubtful = list[str](), list[str]()
-    for name, entry in others.items():
-        if name == definition.name or entry.state == STOPPED:
-            continue
-        if not _are_one_class(definition.config, entry.config):
-            continue
+    for name, entry in alike.items():
         there = partitions_of(entry.config).named
-        theirs = [each.partition or {} for each in keys_of.get(name, ())]
-        theirs += [dict(each.partition) for each in (() if there is None else there.expected)]
-        if any(each in mine or any(one.is_same(each) for one in expected) for each in theirs):
+        planned = [OffsetKey(b"", "", dict(each.partition)) for each in (() if there is None else there.expected)]
+        theirs = [*keys_of.get(name, ()), *planned]
+        if any(
+            _of_nobody(each) in mine or any(one.is_same(each.partition or {}) for one in expected) for each in theirs
+        ):
             (certain if _where(entry.config) == _where(definition.config) else doubtful).append(name)
     return Twins(tuple(sorted(certain)), tuple(sorted(doubtful)))
+
+
+def _of_nobody(key: OffsetKey) -> str:
+    """Return what is equal for the same source partition of any connector."""
+    return replace(key, connector="", partition=key.partition or {}).identity
 
 
 def _are_one_class(config: Mapping[str, str], other: Mapping[str, str]) -> bool:

@@ -62,7 +62,7 @@ def _lines(report: Report) -> Iterator[str]:
         now = "" if row.before is None else f" (now {json_text(row.before)})"
         yield printable(f"  {json_text(row.source_partition)}: {after}{now}")
     if len(data.writes) > _MOST_WRITES:
-        yield f"  and {len(data.writes) - _MOST_WRITES:,} more (-o json)"
+        yield f"  and more: -o json shows the first {len(data.writes)}"
     yield from new_topic_lines(data.creates)
     yield from summary_lines(report)
     yield f"journal: {format_cell(data.journal)}"

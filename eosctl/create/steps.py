@@ -29,6 +29,7 @@ from eosctl.core.clients.own_brokers import own_brokers
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.ids import connector_path
 from eosctl.core.offsets.records import OffsetKey, decode_key, json_text
+from eosctl.core.offsets.views import Store
 from eosctl.core.wording import counted
 from eosctl.create import codes
 from eosctl.create.given import GivenOffsets
@@ -54,7 +55,6 @@ from eosctl.offsets.write_rows import ResultData, ResultSummary
 from eosctl.offsets.writes import OffsetWritePlan
 from eosctl.report import Problem
 
-CREATE, WRITE, CHECK, RESUME, WATCH = STEPS = ("create", "write", "check", "resume", "watch")
 GOES_ON = "Run the same command again: it goes on from here. --timeout is per step."
 COMMITS_S = 10.0
 """The time for a task to go on from one of the source partitions that it had, once it has committed another."""
@@ -196,20 +196,21 @@ def check_offsets(app: App, placement: ConnectorPlacement) -> StepDone:
     """
     name, topic = placement.name, topic_of(app, placement.store)
     if placement.elsewhere:
-        shown = app.worker(placement.site.url).offsets(name)
-        return StepDone(f"Connect shows {counted(len(shown), 'source partition')}, on brokers of its own")
+        there = app.worker(placement.site.url).offsets(name)
+        return StepDone(f"Connect shows {counted(len(there), 'source partition')}, on brokers of its own")
     with app.topics() as topics:
         if placement.given is None and topic not in topics.describe([topic]):
             return StepDone("it has no offsets")
     store = gather_topics(app, [topic]).stores[topic].of(name)
     keys = live_keys(store, name)
-    values = [(key, store.records[key.raw].value) for key in keys]
+    wanted = _spellings(keys, store)
     worker = app.worker(placement.site.url)
     patience = Deadline.after(min(_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
     for _ in patience.rounds(POLL_S):
-        shown = worker.offsets(name)
-        lost, others = lost_partitions(name, _of_store(name, shown, keys), keys)
-        wrong = [*(entry.get("partition") for entry in lost), *_not_shown(name, shown, values)]
+        shown = {_identity(name, entry.get("partition")): entry for entry in worker.offsets(name)}
+        # with a topic of its own, a worker shows those of the global topic, too, and no offset with them
+        lost, others = lost_partitions(name, [entry for each, entry in shown.items() if each in wanted], keys)
+        wrong = [*(entry.get("partition") for entry in lost), *_not_shown(shown, wanted)]
         if not wrong:
             break
     if wrong:
@@ -225,34 +226,28 @@ def check_offsets(app: App, placement: ConnectorPlacement) -> StepDone:
     return StepDone(f"Connect finds {counted(len(keys), 'offset')}" if keys else "it has no offsets")
 
 
-def _of_store(
-    name: str, shown: Sequence[Mapping[str, object]], keys: Sequence[OffsetKey]
-) -> list[Mapping[str, object]]:
-    """Return the entries of source partitions that the store has an offset of.
-
-    With a topic of its own, a worker shows those of the global topic, too, and no offset with them.
-    """
-    identities = {key.identity for key in keys}
-    return [entry for entry in shown if _identity(name, entry.get("partition")) in identities]
+def _spellings(keys: Sequence[OffsetKey], store: Store) -> dict[str, tuple[Mapping[str, object] | None, list[str]]]:
+    """Return each source partition by the identity of its keys, with the offsets that these have."""
+    found: dict[str, tuple[Mapping[str, object] | None, list[str]]] = {}
+    for key in keys:
+        found.setdefault(key.identity, (key.partition, []))[1].append(_spelled(store.records[key.raw].value))
+    return found
 
 
 def _not_shown(
-    name: str, shown: Sequence[Mapping[str, object]], values: Sequence[tuple[OffsetKey, bytes | None]]
+    shown: Mapping[str, Mapping[str, object]], wanted: Mapping[str, tuple[Mapping[str, object] | None, list[str]]]
 ) -> list[object]:
     """Return the source partitions that the worker does not have, or has with another offset than any spelling."""
-    theirs = {_identity(name, entry.get("partition")): entry.get("offset") for entry in shown}
-    by_identity: dict[str, list[str]] = {}
-    partitions: dict[str, object] = {}
-    for key, value in values:
-        if key.partition is not None:  # REST shows no null
-            by_identity.setdefault(key.identity, []).append(_spelled(value))
-            partitions[key.identity] = dict(key.partition)
     return [
-        partitions[identity]
-        for identity, offsets in by_identity.items()
-        if identity not in theirs
-        or (theirs[identity] is not None and json.dumps(theirs[identity], sort_keys=True) not in offsets)
+        dict(partition)
+        for identity, (partition, offsets) in wanted.items()
+        if partition is not None  # REST shows no null
+        and (identity not in shown or _differs(shown[identity].get("offset"), offsets))
     ]
+
+
+def _differs(offset: object, offsets: Sequence[str]) -> bool:
+    return offset is not None and json.dumps(offset, sort_keys=True) not in offsets
 
 
 def _identity(name: str, partition: object) -> str:

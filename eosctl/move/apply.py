@@ -37,7 +37,8 @@ def prepare_move(app: App, selection: Selection, request: MoveRequest, *, keep_g
     if len(selection.connectors) == 1:
         moves: list[MovePlan | Stays] = [plan_move(app, selection.connectors[0], request)]
     else:
-        moves = [_planned(app, *each, request, keep_going=keep_going) for each in _selected(app, selection)]
+        plan = partial(plan_move, seen={})  # what is done with each looks anew
+        moves = [_planned(app, plan, *each, request, keep_going=keep_going) for each in _selected(app, selection)]
     plans = [each for each in moves if isinstance(each, MovePlan)]
     open_ones = [each for each in plans if each.is_open]
     apply = partial(apply_moves, app, moves, keep_going=keep_going) if open_ones else None
@@ -61,11 +62,19 @@ def _selected(app: App, selection: Selection) -> list[tuple[str, str]]:
     return [(name, entries[name].type) for name in selection.choose(entries)]
 
 
-def _planned(app: App, connector: str, kind: str, request: MoveRequest, *, keep_going: bool) -> MovePlan | Stays:
+def _planned(
+    app: App,
+    plan: Callable[[App, str, MoveRequest], MovePlan],
+    connector: str,
+    kind: str,
+    request: MoveRequest,
+    *,
+    keep_going: bool,
+) -> MovePlan | Stays:
     if kind == "sink":
         return Stays(connector, "a sink connector: its place is the offsets of its consumer group")
     try:
-        return plan_move(app.with_whole_timeout(), connector, request)
+        return plan(app.with_whole_timeout(), connector, request)
     except InterruptedByUserError:
         raise
     except EosctlError as exc:

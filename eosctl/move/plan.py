@@ -23,6 +23,7 @@ from eosctl.move.journal import BegunMove, Direction, Moves, MoveStep, read_move
 from eosctl.move.offsets import Arrival, offsets_topic, plan_arrival, refuse_left_behind
 from eosctl.move.rules import config_there, shown_settings, steps_there
 from eosctl.move.sides import (
+    SeenGroup,
     Side,
     look_at_side,
     move_command,
@@ -115,17 +116,19 @@ class MovePlan(Struct, frozen=True):
         return move_command(self.connector, *flags)
 
 
-def plan_move(app: App, connector: str, request: MoveRequest) -> MovePlan:
-    """Look at both sides and plan the steps.
+def plan_move(
+    app: App, connector: str, request: MoveRequest, *, seen: dict[str | None, SeenGroup] | None = None
+) -> MovePlan:
+    """Look at both sides and plan the steps; `seen` are the groups that were looked at for other connectors.
 
     Raises UsageError, NotFoundError, UnsupportedError for workers that are too old, RefusedError, and what looking
     raises.
     """
-    here = look_at_side(app, connector)
+    here = look_at_side(app, connector, seen=seen)
     moves = read_moves(here.journal())
     request = _continued(request, moves, connector, is_gone=here.now is None)
     to, name = _destination(request, moves, connector)
-    there = look_at_side(app.elsewhere(to), name, profile=to)
+    there = look_at_side(app.elsewhere(to), name, profile=to, seen=seen)
     refuse_same_side(here, there)
     _refuse_other_group(there, moves)
     plans = {Direction.THERE: _plan_there, Direction.BACK: _plan_back, Direction.DELETE: _plan_delete}

@@ -27,9 +27,11 @@ from eosctl.connectors.look import (
     require_stable_group,
 )
 from eosctl.connectors.rows import Verb
+from eosctl.core.ids import connector_path
 from eosctl.core.versions import CREATED_STOPPED_SINCE, STOPPABLE_SINCE, is_older, shown_version
 from eosctl.core.workers.access import CONNECTOR_CONFIG
 from eosctl.core.workers.connector_entry import ConnectorEntry
+from eosctl.create.journal import journal_of_create, unfinished_create
 from eosctl.create.looks import Site
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
@@ -133,10 +135,10 @@ def move_command(connector: str, *flags: str) -> str:
     return shell_words("eosctl", "connectors", "move", "--connector", connector, *flags)
 
 
-def moved_connectors(app: App, cluster_id: str | None, names: Iterable[str]) -> Mapping[str, str]:
-    """Return, of the connectors that a move has to do with, what to do with one that is at rest here.
+def not_to_be_resumed(app: App, cluster_id: str | None, names: Iterable[str]) -> Mapping[str, str]:
+    """Return the connectors that must not be resumed here, each with what to do with it.
 
-    It is not to be resumed: it runs in another group, or is on its way, or its journal can't be read.
+    It runs in another group, or is on its way, or does not have its offsets yet, or its journal can't be read.
     """
     group_id = app.target.group_id
     if cluster_id is None or group_id is None:
@@ -148,6 +150,9 @@ def moved_connectors(app: App, cluster_id: str | None, names: Iterable[str]) -> 
     for name in names:
         journal = journal_of_moves(app, name, cluster_id=cluster_id)
         moves, unread = _or_unread(partial(read_moves, journal), Moves())
+        created, not_read = _or_unread(
+            partial(unfinished_create, journal_of_create(app, name, cluster_id=cluster_id)), None
+        )
         there = moves.there
         if moves.unfinished is not None or name in on_the_way:
             fixes[name] = "Do not start it: a move of it is not over, as `move_unfinished` says."
@@ -156,8 +161,10 @@ def moved_connectors(app: App, cluster_id: str | None, names: Iterable[str]) -> 
                 f"It has moved to group {there.group_id} (profile {there.to}). Do not start it here; "
                 f"`{move_command(name, '--delete')}` deletes it, `{move_command(name, '--back')}` brings it back."
             )
-        elif (error := unread or unread_of_all) is not None:
-            fixes[name] = f"Whether a move has taken it to another group is not known: {error.message}. {error.hint}"
+        elif created is not None and created.lacks_offsets:
+            fixes[name] = f"{created.goes_on} If it is another connector by now, PUT {connector_path(name)}/resume."
+        elif (error := unread or unread_of_all or not_read) is not None:
+            fixes[name] = f"Whether a move or `create` of it is not over is not known: {error.message}. {error.hint}"
     return fixes
 
 
@@ -170,34 +177,58 @@ def _or_unread(read: Callable[[], Kept], otherwise: Kept) -> tuple[Kept, EosctlE
 
 
 def prepare_resume(app: App, connector: str) -> Plan:
-    """Return the plan to resume a connector here; raise RefusedError if a move may have taken it to another group."""
+    """Return the plan to resume a connector here; raise RefusedError if it could then run twice, or start over."""
     plan = prepare_change(app, connector, Verb.RESUME)
-    fix = moved_connectors(app, named_cluster_id(app), [connector]).get(connector)
+    fix = not_to_be_resumed(app, named_cluster_id(app), [connector]).get(connector)
     if fix is not None:
         raise RefusedError(
-            f"{connector} may run in another group, or be on its way there: resumed here, it could run twice; nothing "
-            "was changed",
+            f"{connector} may run in another group, be on its way there, or lack its offsets: resumed here, it could "
+            "run twice or start over; nothing was changed",
             hint=fix,
         )
     return plan
 
 
-def look_at_side(app: App, connector: str, *, profile: str | None = None) -> Side:
-    """Look at one side. Raises RefusedError for a group without workers or in a rebalance, for a worker of another
-    Kafka cluster or group, and for ids that the profile does not expect.
+class SeenGroup(Struct, frozen=True):
+    """A Connect group at one look: its worker, the connectors that this one shows, and what the config topic has."""
+
+    cluster_id: str
+    url: str
+    shown_url: str
+    version: str
+    shown: Mapping[str, ConnectorEntry]
+    configs: ConfigTopic | None
+
+
+def look_at_group(app: App) -> SeenGroup:
+    """Look at a group. Raises RefusedError for one without workers or in a rebalance, for a worker of another Kafka
+    cluster, and for ids that the profile does not expect.
     """
     app.target.require_agreement()
     cluster_id = require_stable_group(app)
     require_expected(app.target.expect, {"kafka_cluster_id": cluster_id, "group_id": app.target.group_id})
     url, root = reach_worker(app, cluster_id)
-    worker = app.worker(url)
-    refuse_unreachable(connector, worker)
     with app.topics() as topics:
-        found = find_config_topic(app, topics)
-    shown = worker.connectors()
-    now = connector_in(shown, connector, url=url, shown_url=worker.url) if connector in shown else None
-    side = Side(app, connector, cluster_id, url, worker.url, root["version"], now, shown, profile)
-    _require_same_group(side, found)
+        configs = find_config_topic(app, topics)
+    worker = app.worker(url)
+    return SeenGroup(cluster_id, url, worker.url, root["version"], worker.connectors(), configs)
+
+
+def look_at_side(
+    app: App, connector: str, *, profile: str | None = None, seen: dict[str | None, SeenGroup] | None = None
+) -> Side:
+    """Look at one side; raise as `look_at_group`, and RefusedError for a worker of another group.
+
+    `seen` has the groups of earlier looks by their profiles, which are not looked at again, and gets this one.
+    """
+    group = look_at_group(app) if seen is None or profile not in seen else seen[profile]
+    if seen is not None:
+        seen[profile] = group
+    refuse_unreachable(connector, app.worker(group.url))
+    shown, url = group.shown, group.shown_url
+    now = connector_in(shown, connector, url=group.url, shown_url=url) if connector in shown else None
+    side = Side(app, connector, group.cluster_id, group.url, url, group.version, now, shown, profile)
+    _require_same_group(side, group.configs)
     return side
 
 

@@ -174,9 +174,9 @@ def lost_partitions(
     partition up by its own spelling of the key; a task looks it up by the connector's. So null is no loss where the
     topic has an offset under another spelling, and none under REST's: that one REST would have found.
     """
-    spellings = {key.identity for key in live}
-    raws = {key.raw for key in live}
     nulls = [entry for entry in shown if entry.get("offset") is None]
+    spellings = {key.identity for key in live} if nulls else set()
+    raws = {key.raw for key in live}
     lost = [entry for entry in nulls if not _is_spelled_otherwise(connector, entry.get("partition"), spellings, raws)]
     return lost, len(nulls) - len(lost)
 

@@ -14,7 +14,7 @@ from eosctl.app import App
 from eosctl.connectors.definition import read_definition
 from eosctl.create.change import prepare_apply
 from eosctl.create.create import CreateRequest
-from eosctl.errors import EosctlError, StalePlanError
+from eosctl.errors import EosctlError, StalePlanError, UnreachableError
 from tests.conftest import Invoke, Outcome
 from tests.create.conftest import Run
 from tests.create.test_create import codes, outcomes
@@ -227,6 +227,18 @@ def test_ctrl_c_says_which_config_it_has(apply: Run, live: PlaceWorld, definitio
     again = apply(definition(errors_log_enable="true"), "--yes")
     assert (again.exit_code, outcomes(again), codes(again)) == (0, {"watch": "done"}, {"create_unfinished"})
     assert apply(definition(errors_log_enable="true")).json()["data"]["rows"] == []
+
+
+@pytest.mark.parametrize(("done", "exit_code"), [(True, 7), (False, 4)])
+def test_a_lost_answer_is_no_config_that_stayed(
+    apply: Run, live: PlaceWorld, definition: Callable[..., str], done: bool, exit_code: int
+) -> None:
+    """It was exit 4, as if nothing was changed, whatever the worker had done."""
+    live.connect.fail_next("put_connector_config", UnreachableError("cut off"), done=done)
+    lost = apply(definition(errors_log_enable="true"), "--yes")
+    assert ("errors.log.enable" in live.connect.connectors["c"].config) is done
+    assert (lost.exit_code, "create_unfinished" in codes(lost)) == (exit_code, True)
+    assert apply(definition(errors_log_enable="true"), "--yes").exit_code == 0
 
 
 def test_a_config_that_was_changed_since_the_plan_is_left_alone(

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from eosctl.app import App
+from eosctl.checks.plan import examine
 from eosctl.connectors.definition import read_definition
 from eosctl.create.create import CreateRequest, prepare_create
 from eosctl.create.given import gather_given
 from eosctl.errors import ConnectError, EosctlError, ExitCode, RefusedError
+from eosctl.move.sides import prepare_resume
 from eosctl.report import Report
 from tests.conftest import Invoke, Outcome
 from tests.create.conftest import Run
@@ -68,6 +70,16 @@ def test_the_plan_in_words(
     done = invoke("connectors", "create", *args, **world.surroundings)
     lines = [line for line in done.stdout.splitlines(keepends=True) if not line.startswith(("journal: ", "offsets: "))]
     golden("connectors-create-plan.txt", "".join(lines))
+
+
+def test_the_text_does_not_count_what_the_document_leaves_out(
+    invoke: Invoke, world: PlaceWorld, definition: Callable[..., str], tmp_path: Path
+) -> None:
+    """Of 150 offsets, 100 are in the document: "and 95 more" was said below the first five."""
+    given = records(tmp_path / "o.ndjson", {key_of("c", f"f{number}"): position(1) for number in range(150)})
+    args = [definition(file="f0"), "--offsets", given, "--dry-run", *world.flags]
+    done = invoke("connectors", "create", *args, **world.surroundings)
+    assert (done.exit_code, "95 more" in done.stdout) == (0, False)
 
 
 def test_a_dry_run_changes_nothing(
@@ -437,3 +449,20 @@ def test_offsets_on_brokers_of_its_own_are_not_called_none(
     done = create(made, "--stopped", "--dry-run")
     assert (done.exit_code, done.json()["data"]["starts"]) == (0, "unknown")
     assert ("start_not_known" in codes(done), "starts_at_beginning" in codes(done)) == (True, False)
+
+
+def test_one_without_its_offsets_yet_is_not_resumed(
+    app: App, world: PlaceWorld, definition: Callable[..., str], offsets: Callable[..., str]
+) -> None:
+    """`connectors resume` started it at the beginning of its source, and doctor named that as what starts it."""
+    file, given = definition(), offsets(2)
+    world.topics.fail_next("record", EosctlError("the broker went away"))
+    assert made(app, file, given).exit_code is ExitCode.PARTIAL
+    with pytest.raises(RefusedError):
+        prepare_resume(app, "c")
+    rows = {row.code: row for row in examine(app).rows if row.subject == "c"}
+    assert (rows["create_unfinished"].severity, "connectors resume" in str(rows["at_rest"].fix)) == ("error", False)
+    assert made(app, file, given).exit_code is ExitCode.OK
+    assert world.delivered == {"c": LINES[2:]}
+    assert "create_unfinished" not in [row.code for row in examine(app).rows]
+    assert prepare_resume(app, "c").apply is None, "it runs"

@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import Invoke, Outcome
 from tests.fakes.connectors import FILE_SOURCE
+from tests.fakes.faults import Call
 from tests.fakes.moving import HERE, NAME, OUT, THERE, MovingWorld
 
 Run = Callable[..., Outcome]
@@ -103,6 +104,8 @@ def test_rows_come_one_a_line(run: Run, world: MovingWorld) -> None:
         ("--connector", NAME, "--back", "--set", "a=b"),
         ("--all", "--to", "far", "--rename", "other"),
         ("--connector", NAME, "--to", "far", "--rename", ""),
+        ("--connector", NAME, "--to", "far", "--rename", " x"),
+        ("--connector", NAME, "--to", "far", "--rename", "a\nb"),
         ("--connector", NAME, "--to", "far", "--set", "password=x"),
         ("--connector", NAME, "--to", "nobody"),
     ],
@@ -137,3 +140,19 @@ def test_what_is_there_and_not_as_here_is_warned_of(run: Run, world: MovingWorld
 def test_without_an_answer_nothing_is_done(run: Run, world: MovingWorld) -> None:
     done = run("--connector", NAME, "--to", "far")
     assert (done.exit_code, world.here.is_running(NAME)) == (6, True)
+
+
+def test_the_plan_of_many_looks_at_each_group_once(run: Run, world: MovingWorld) -> None:
+    """Each connector had looks of its own at all connectors of both; a step looks anew before it changes one."""
+    for name in ("d", "e", "f"):
+        made = world.here.connect.add(name, {"topic": f"out-{name}", "file": name, "tasks.max": "1"})
+        world.here.keep_config(f"connector-{name}", {"properties": made.config})
+        world.here.keep_config(f"target-state-{name}", {"state": "STARTED", "state.v2": "STARTED"})
+    world.here.world.time.pass_until(world.here.world.time.now_s + 30)
+    asked: list[Call] = []
+    for side in world.sides:
+        side.connect.before("connectors", asked.append)
+    assert run("--connector", NAME, "--to", "far", "--dry-run").exit_code == 0
+    of_one = len(asked)
+    assert run("--all", "--to", "far", "--dry-run").exit_code == 0
+    assert len(asked) == of_one * 2 + 1 + 3, "which there are, and of each of the others the rights"
