@@ -6,7 +6,7 @@ Findings come in the order in which to act, each with its fix.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from msgspec.structs import asdict, replace
 
@@ -190,7 +190,7 @@ def _alike_once(report: Report) -> Iterable[str]:
     """Yield the lines of findings, similar ones folded as doctor folds them; the other formats have a row for each."""
     rows: Sequence[FindingRow] = report.rows
     found = [
-        Finding(Code(row.code, "finding", ""), row.severity, row.subject, row.message, row.fix, evidence=row.evidence)
+        Finding(cast("Code", row.code), row.severity, row.subject, row.message, row.fix, evidence=row.evidence)
         for row in rows
     ]
     return finding_lines(replace(report, rows=[*map(finding_row, fold_alike(found))]))
