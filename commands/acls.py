@@ -38,7 +38,7 @@ def acls() -> None:
       observer       every command that only reads
       fencer         fence
       offset-writer  offsets merge, set, reset, import, restore, migrate
-      config-writer  task-counts write, task-counts clean, rescue
+      config-writer  task-counts write, task-counts clean, rescue, upgrade apply
       aborter        txn abort, txn complete
       acl-writer     acls apply
     """

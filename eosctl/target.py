@@ -89,6 +89,9 @@ class Target(Struct, frozen=True):
 
     def require_group_id(self) -> str:
         """Return the Connect group id; raises UsageError if none was given."""
-        if self.group_id is None:
-            raise UsageError("no Connect group was named", hint="Give -g GROUP_ID, or set EOSCTL_GROUP_ID.")
-        return self.group_id
+        if self.group_id is not None:
+            return self.group_id
+        hint = "Give -g GROUP_ID, or set EOSCTL_GROUP_ID."
+        if self.client is None:
+            hint = "Give -b HOST:PORT -g GROUP_ID for the brokers and the workers' group.id, or a profile with -p NAME."
+        raise UsageError("no Connect group was named", hint=hint)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.connect.rest import SINCE
+from eosctl.connect.sender import SINCE
 from eosctl.group.observation.rules import OLDEST_VERSION
 from eosctl.sandbox.settings import supported_versions
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS

@@ -44,7 +44,7 @@ COMMANDS = {
     "connectors": ("Change", "connectors.group:connectors", "Check, create, change, move and stop connectors."),
     "offsets": ("Change", "offsets.group:offsets", "Show, compare, merge and migrate source offsets."),
     "upgrade": ("Change", "upgrade.group:upgrade", "Upgrade a group to exactly-once in two steps, or go back."),
-    "demo": ("Run", "sandbox.group:demo", "Walk through the main job on a fresh sandbox."),
+    "demo": ("Run", "sandbox.group:demo", "Walk through the main tasks on a fresh sandbox."),
     "exporter": ("Run", "monitor.exporter:exporter", "Serve metrics about exactly-once for Prometheus."),
     "sandbox": ("Run", "sandbox.group:sandbox", "Run a real Kafka and real Connect workers on this machine."),
     "completion": ("Settings", "completion", "Print the completion script of a shell."),

@@ -152,7 +152,7 @@ def _checked(name: str) -> str:
 @click.option("--keep", is_flag=True, help="Leave the sandbox up and print how to reach it.")
 @click.pass_context
 def demo(ctx: click.Context, kafka_version: str | None, keep: bool) -> Report:
-    """Walk through the main job on a fresh sandbox.
+    """Walk through the main tasks on a fresh sandbox.
 
     Starts a real broker and three real Connect workers on loopback, and tells a story: connectors deliver;
     a naive switch of the offsets topic delivers everything twice; eosctl moves two connectors without that; a zombie is

@@ -286,8 +286,10 @@ def examine(
     Findings that `ignore` names are only counted.
     Without an error, it exits 7 when some checks could not run; when none could, as the first reason (2, 4 or 5).
     The groups of `profiles` are looked at for connectors that run there, too. Raises NotFoundError for a group that was
-    never there, InputFileError for a profile that does not exist.
+    never there, InputFileError for a profile that does not exist, UsageError if nothing was named.
     """
+    if app.target.client is None and not app.target.connect_urls:
+        app.target.require_group_id()  # nothing could be checked
     others = {profile: app.elsewhere(profile) for profile in profiles}
     diagnosis = diagnose(app, validate=validate, expected=expected, ignore=ignore, reads_plugins=True, others=others)
     return doctor_report(diagnosis.visit, diagnosis.results, strict=strict)

@@ -5,13 +5,15 @@ Findings come in the order in which to act, each with its fix.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Literal
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal, cast
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
+from eosctl.codes import Code
 from eosctl.core.findings import Finding
 from eosctl.foreign import printable
+from eosctl.observation.connectors.commit_age import fold_alike
 from eosctl.output.cells import TOTAL, summary_lines
 from eosctl.output.rows import (
     Counts,
@@ -31,7 +33,7 @@ from eosctl.output.rows import (
     about_subject,
     finding_row,
 )
-from eosctl.output.text import finding_lines, findings_text
+from eosctl.output.text import finding_lines
 from eosctl.report import Report
 
 CheckStatus = Literal["checked", "not_checked"]
@@ -184,13 +186,23 @@ def _task_findings(report: Report) -> Iterable[str]:
     yield from summary_lines(report)
 
 
+def _alike_once(report: Report) -> Iterable[str]:
+    """Yield the lines of findings, similar ones folded as doctor folds them; the other formats have a row for each."""
+    rows: Sequence[FindingRow] = report.rows
+    found = [
+        Finding(cast("Code", row.code), row.severity, row.subject, row.message, row.fix, evidence=row.evidence)
+        for row in rows
+    ]
+    return finding_lines(replace(report, rows=[*map(finding_row, fold_alike(found))]))
+
+
 CONNECTORS_CHECK = Kind(
     "connectors-check",
     "What keeps source connectors and their tasks from being exactly-once.",
     row=FindingRow,
     summary=ConnectorsSummary,
     data=ConnectorsData,
-    text=findings_text("Nothing stands against exactly-once."),
+    text=Text(columns=(), lines=_alike_once, empty="No finding is against exactly-once."),
 )
 DOCTOR = Kind(
     "doctor",

@@ -14,7 +14,7 @@ import urllib3
 from msgspec import Struct
 
 from eosctl.connect.pools import make_rest_context, open_pool, resolve_url
-from eosctl.connect.rest import CONNECT_TIMEOUT_S, reason_of
+from eosctl.connect.sender import CONNECT_TIMEOUT_S, reason_of
 from eosctl.core.kept.plan_file import json_of
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.metrics import MBEANS, SIZES, TaskMetrics, attribute_of, metrics_of_mbeans, metrics_of_samples

@@ -152,8 +152,8 @@ def find_topics(app: App, configs: Mapping[str, Mapping[str, object]]) -> FoundT
     guessed = [name for name in configs if name not in written and name not in lacking]
     problems = []
     if lacking:
-        reason = why_not or "they have written nothing yet, and their configs name none"
-        problems.append(_unknown(f"the topics that {', '.join(lacking)} write to are not known ({reason})", "them"))
+        reason = why_not or "nothing was written to one yet, and the config names none"
+        problems.append(_unknown(f"the output topics of {', '.join(lacking)} are not known ({reason})", "them"))
     if guessed:
         message = (
             f"what {', '.join(guessed)} have written is not known ({why_not}): rights are for what their configs say"

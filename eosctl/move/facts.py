@@ -98,8 +98,7 @@ def _topics(here: Side) -> tuple[tuple[str, ...], Problem | None]:
     of = found.of[here.connector]
     named = tuple(name for name in dict.fromkeys([*of.written, *of.likely]) if not name.endswith("*"))
     is_unknown = not named or here.connector in found.unreported
-    why = found.problems[0].message if found.problems else "it has written nothing yet"
-    message = f"which topics {here.connector} writes to is not known: {why}"
+    message = found.problems[0].message if found.problems else f"{here.connector} has written to no topic yet"
     return named, Problem(codes.TOPICS_NOT_KNOWN, message, hint=codes.TOPICS_NOT_KNOWN.next) if is_unknown else None
 
 

@@ -7,7 +7,7 @@ from typing import IO
 
 from eosctl.foreign import lines_of
 from eosctl.output.documents import write_json, write_ndjson, write_yaml
-from eosctl.output.text import write_text
+from eosctl.output.text import fold, terminal_width, write_text
 from eosctl.report import Problem, Report
 
 _FOR_PROGRAMS = {"json": write_json, "yaml": write_yaml, "ndjson": write_ndjson}
@@ -26,9 +26,14 @@ def render_report(report: Report, *, output: str, stream: IO[str], color: bool, 
 
 
 def render_problems(report: Report, *, stream: IO[str], without: Sequence[Problem] = ()) -> None:
-    """Write errors and warnings, one line each, with their hints; of those in `without` the errors alone."""
-    for problem in report.problems:
+    """Write errors and warnings once, one line each, with their hints; of those in `without` the errors alone.
+
+    A terminal gets them folded.
+    """
+    width = terminal_width(stream)
+    for problem in dict.fromkeys(report.problems):
         if problem in without and problem.severity == "warning":
             continue
-        stream.writelines(f"{line}\n" for line in lines_of(f"{problem.severity}: " + problem.message))
-        stream.writelines(f"  {line}\n" for line in lines_of(problem.hint or ""))
+        message = lines_of(f"{problem.severity}: " + problem.message)
+        for line in [*message, *(f"  {each}" for each in lines_of(problem.hint or ""))]:
+            stream.writelines(f"{part}\n" for part in fold(line, width))

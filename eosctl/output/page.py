@@ -53,6 +53,7 @@ footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }
   main { padding: 1.25rem 1rem 2rem; } }
 """
 _MOST_ROWS = 500
+_LONGEST_WHOLE = 24  # characters: a longer cell may be broken anywhere, for the others' sake
 _VERDICTS = {
     ExitCode.OK: ("good", "ok"),
     ExitCode.FINDINGS: ("bad", "findings"),
@@ -164,7 +165,7 @@ def _rows(report: Report) -> Iterator[str]:
         columns = (*columns_of(report.kind), *wide_columns_of(report.kind))
         if columns:
             yield "<h2>Rows</h2>"
-            cells = ([f"<td>{html_text(column.cell(row))}</td>" for column in columns] for row in rows)
+            cells = ([_cell(column.cell(row)) for column in columns] for row in rows)
             yield from table([column.header for column in columns], cells)
     if len(report.rows) > len(rows):
         yield f"<p>{counted(len(report.rows) - len(rows), 'more row')}: -o json has them.</p>"
@@ -174,6 +175,11 @@ def _finding_cells(row: FindingRow) -> Iterator[str]:
     yield f'<td class="fixed {row.severity}">{row.severity}</td>'
     yield f"<td><code>{html_text(row.code)}</code> {html_text(row.subject)}<br>{html_text(row.message)}"
     yield f'<br><span class="soft">{html_text(row.fix)}</span></td>'
+
+
+def _cell(text: str) -> str:
+    fixed = ' class="fixed"' if len(text) <= _LONGEST_WHOLE else ""
+    return f"<td{fixed}>{html_text(text)}</td>"
 
 
 def _as_text(report: Report) -> list[str]:

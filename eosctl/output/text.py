@@ -1,8 +1,9 @@
 """Writes a Report as text: aligned columns, uncut and without escape codes, in a pipe; fitted to a terminal.
 
-On a terminal a table folds its cells; where that would leave too little of a column, or break an id, each row becomes a
-block of lines. Lines break between words, and in JSON behind commas. Words and numbers are never broken or cut there,
-so that paths and commands can be copied. JSON that the column before has too is `same`.
+On a terminal a table folds its cells. Where that would leave too little of a column, or break an id, what all rows
+share stands above the table; if that is not enough, each row becomes a block of lines. Lines break between words, and
+in JSON behind commas. Words and numbers are never broken or cut there, so that paths and commands can be copied. JSON
+that the column before has too is `same`.
 
 Findings are in the order in which to act, each with its fix.
 """
@@ -13,6 +14,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import IO, Protocol
 
 from eosctl.core.wording import COMMAND
@@ -23,7 +25,7 @@ from eosctl.output.rows import Text
 from eosctl.report import Report, Row
 
 _PIECE = re.compile(r"[^,]*,+|[^,]+")
-_PASTED = re.compile(r"undo: |export |\s*[a-z]+(?: [a-z]+)?: /\S+$|\s*(?:fix: )?" + COMMAND.pattern)
+_PASTED = re.compile(r"undo: |export |\s*[a-z]+(?: [a-z]+)?: /\S+$|\s*(?:[A-Za-z ]+: )?" + COMMAND.pattern)
 _QUOTED = re.compile(r"`[^`]+`")
 _LABEL = re.compile(r"\s*[a-z]+ {2,}")
 _BOUND, _SECOND_CELL = "\ue000", "\ue001"  # of the private use area: no text has them
@@ -105,8 +107,9 @@ def _at_commas(line: str, width: int, indent: str) -> Iterator[str]:
 
 
 _GAP = "  "
-_FOLD_BEYOND = 20  # characters: a cell folded tighter than this can't be read
-_LONGEST_ID = 64  # characters: what is longer, say the path of a log, leaves too little to the other columns
+_FOLD_BEYOND = 20  # characters: a cell folded tighter than this is hard to read
+_FOLD_TIGHT = 12  # characters: as tight as this where each of many rows would become a block otherwise
+_LONGEST_ID = 64  # characters: in several rows, what is longer leaves too little to the other columns
 _MOST_COLUMNS = 200  # characters: a table that is wider is hard to follow with the eye
 _USUAL_COLUMNS = 80
 _SAME = "same"
@@ -205,22 +208,48 @@ def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> Iterator[str]
 def _write_rows(
     columns: Sequence[Column], rows: Sequence[Row], stream: IO[str], *, color: bool, width: int | None
 ) -> None:
-    """Write a table, or blocks on a terminal that is too narrow for a table."""
+    """Write a table; on a terminal that is too narrow, what the rows share first, or blocks."""
     if width is None:
         stream.writelines(f"{line}\n" for line in plain_table(columns, rows))
-    elif _least_width(columns, rows) > width:
+        return
+    fitting = next((each for each in _ways_to_fit(columns, rows) if _least_width(*each) <= width), None)
+    if fitting is None:
         stream.writelines(f"{line}\n" for line in blocks(columns, rows, width))
-    else:
-        _write_table(columns, rows, stream, color=color, width=width)
+        return
+    left, _rows, beyond = fitting
+    if shared := [each for each in columns if each not in left]:
+        stream.writelines(f"{line}\n" for line in blocks(shared, rows[:1], width))
+    _write_table(left, rows, stream, color=color, width=width, beyond=beyond)
 
 
-def _write_table(columns: Sequence[Column], rows: Sequence[Row], stream: IO[str], *, color: bool, width: int) -> None:
-    """Write aligned columns, folded to fit `width`."""
+def _ways_to_fit(
+    columns: Sequence[Column], rows: Sequence[Row]
+) -> Iterator[tuple[Sequence[Column], Sequence[Row], int]]:
+    """Yield columns for a table and how tight their cells may be: without more and more of those all rows share."""
+    yield columns, rows, _FOLD_BEYOND
+    shared = [each for each in columns if len(set(each.cells(rows))) == 1]
+    if len(shared) == len(columns):  # those of the only row, too
+        return
+    left = list(columns)
+    for each in sorted(shared, key=partial(_cell_width, rows[0]), reverse=True):
+        left = [column for column in left if column is not each]
+        yield left, rows, _FOLD_BEYOND
+    yield left, rows, _FOLD_TIGHT
+
+
+def _cell_width(row: Row, column: Column) -> int:
+    return max(len(column.header), cells_of(column.cell(row)))
+
+
+def _write_table(
+    columns: Sequence[Column], rows: Sequence[Row], stream: IO[str], *, color: bool, width: int, beyond: int
+) -> None:
+    """Write aligned columns, folded to fit `width`, and none tighter than `beyond`."""
     from rich.console import Console
     from rich.text import Text
 
     cells = [_shown(columns, row) for row in rows]
-    widths = _widths(columns, cells, width)
+    widths = _widths(columns, cells, width, beyond)
     colors = "auto" if color else None
     console = Console(file=stream, markup=False, highlight=False, width=width, color_system=colors)  # type: ignore[arg-type]  # rich names its colour systems in a Literal
     headers = [(column.header, "bold") for column in columns]
@@ -242,9 +271,9 @@ def _shown(columns: Sequence[Column], row: Row) -> list[str]:
     return [_SAME if cell == before and cell.startswith("{") else cell for before, cell in pairs]
 
 
-def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> list[int]:
+def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int, beyond: int) -> list[int]:
     """Return the columns' widths: at least their minimum, with the widest ones reduced until all fit."""
-    least, whole = _least_widths(columns, cells), _whole_widths(columns, cells)
+    least, whole = _least_widths(columns, cells, beyond), _whole_widths(columns, cells)
     room = width - len(_GAP) * (len(columns) - 1)
     limit = max(whole)
     while sum(found := [max(low, min(high, limit)) for low, high in zip(least, whole, strict=True)]) > room:
@@ -259,23 +288,23 @@ def _whole_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> 
     ]
 
 
-def _least_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> list[int]:
+def _least_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], beyond: int) -> list[int]:
     """Return the minimum width of each column: header, short cells, ids and the members of JSON stay whole."""
     least = []
     for column, found in zip(columns, zip(*cells, strict=True), strict=True):
-        longest, piece = max(map(cells_of, found)), max(map(_least_cell, found))
-        least.append(max(len(column.header), min(longest, _FOLD_BEYOND), piece))
+        longest, piece = max(map(cells_of, found)), max(_least_cell(each, is_alone=len(cells) == 1) for each in found)
+        least.append(max(len(column.header), min(longest, beyond), piece))
     return least
 
 
-def _least_cell(cell: str) -> int:
+def _least_cell(cell: str, *, is_alone: bool) -> int:
     piece = longest_piece(cell)
-    return piece if is_json(cell) else min(piece, _LONGEST_ID)
+    return piece if is_alone or is_json(cell) else min(piece, _LONGEST_ID)
 
 
-def _least_width(columns: Sequence[Column], rows: Sequence[Row]) -> int:
+def _least_width(columns: Sequence[Column], rows: Sequence[Row], beyond: int = _FOLD_BEYOND) -> int:
     cells = [_shown(columns, row) for row in rows]
-    return sum(_least_widths(columns, cells)) + len(_GAP) * (len(columns) - 1)
+    return sum(_least_widths(columns, cells, beyond)) + len(_GAP) * (len(columns) - 1)
 
 
 def blocks(columns: Sequence[Column], rows: Sequence[Row], width: int | None = None) -> Iterator[str]:

@@ -331,5 +331,5 @@ UPGRADE_VERIFY = Kind(
     "What keeps the workers from being provably in a mode.",
     row=FindingRow,
     summary=VerifySummary,
-    text=findings_text("No finding stands against the target mode."),
+    text=findings_text("No finding is against the target mode."),
 )

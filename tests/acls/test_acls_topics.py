@@ -118,7 +118,7 @@ def test_a_worker_that_keeps_no_track_of_topics_leaves_the_config(invoke: Invoke
     assert "Topic tracking is disabled" in found.stderr
     there.connect.connectors["orders"].config.pop("topic")
     missing = asked(invoke, there, "-u", W0)
-    assert "the topics that orders write to are not known" in missing.stderr
+    assert "the output topics of orders are not known" in missing.stderr
     assert "Name them with --output-topic" in missing.stderr
 
 

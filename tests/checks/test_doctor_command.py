@@ -294,7 +294,13 @@ def test_a_worker_that_hangs_costs_one_wait(invoke: Invoke, frozen: str) -> None
 
 
 def test_without_a_cluster_it_says_what_is_missing(invoke: Invoke) -> None:
-    assert invoke("doctor").exit_code == 2
+    """The first command of somebody who has read no page was twenty lines of checks that could not run."""
+    outcome = invoke("doctor")
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    for name in ("doctor", "workers list"):
+        message, hint = invoke(*name.split()).stderr.splitlines()
+        assert message.startswith("error: ")
+        assert {"-b", "-g", "-p"} <= set(hint.split()), f"{name} needs both"
 
 
 def test_text(invoke: Invoke, golden: Callable[[str, str], None]) -> None:

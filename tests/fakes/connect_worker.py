@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eosctl.connect.rest import REBALANCE_PATIENCE_S
+from eosctl.connect.sender import REBALANCE_PATIENCE_S
 from eosctl.connect.signing import ALGORITHM_HEADER, SIGNATURE_HEADER
 from eosctl.core.workers.connector_entry import ConnectorEntry, read_entry
 from eosctl.deadline import Deadline

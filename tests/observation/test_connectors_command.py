@@ -166,7 +166,7 @@ def test_a_connector_that_means_something_else_by_its_offsets_topic(invoke: Invo
     there.connect.definitions["offsets.storage.topic"] = {
         "documentation": "The name of a separate offsets topic to use"
     }
-    assert check(invoke, there, "--connector", "orders").stdout.startswith("Nothing stands")
+    assert check(invoke, there, "--connector", "orders").stdout.startswith("No finding")
 
 
 def test_without_validation_no_support_is_known_and_that_is_said_once(invoke: Invoke) -> None:
@@ -179,11 +179,27 @@ def test_without_validation_no_support_is_known_and_that_is_said_once(invoke: In
     ]
 
 
+def test_one_cause_in_many_connectors_is_one_finding_in_text(invoke: Invoke) -> None:
+    """A group of 500 had 500 equal findings, and the one that differed among them. JSON has each."""
+    names = [f"orders-{number}" for number in range(20)]
+    there = cluster(
+        records=config_records(*(record for name in names for record in created(name, 1, record=1))),
+        connectors=dict.fromkeys(names, "source"),
+        configs={name: {"offsets.topic": "own"} for name in names},
+    )
+    there.brokers.state.moved = {f"g-{name}-0": 1 for name in names}
+    rows = envelope_of(check(invoke, there, "-o", "json"), "connectors-check", 3)["data"]["rows"]
+    assert sorted(row["subject"] for row in rows if row["code"] == "idle_property") == sorted(names)
+    text = check(invoke, there).stdout
+    assert text.count("idle_property") == 1
+    assert f"findings: {len(rows)}" in text
+
+
 def test_nothing_wrong(invoke: Invoke) -> None:
     outcome = check(invoke, cluster(configs={"orders": {"offsets.storage.topic": "own"}}))
     assert (outcome.exit_code, outcome.stderr) == (0, "")
     # it was "Nothing is wrong.", also of a connector whose tasks were FAILED for other reasons
-    assert outcome.stdout.splitlines()[0] == "Nothing stands against exactly-once."
+    assert outcome.stdout.splitlines()[0] == "No finding is against exactly-once."
     assert "connectors: 1, tasks: 1" in outcome.stdout
 
 
@@ -281,6 +297,6 @@ def test_nothing_stands_against_it_is_not_said_where_records_may_be_lost(
     there.topics.put("connect-offsets", key, value)
     rows = envelope_of(check(invoke, there, "-o", "json"), "connectors-check")["data"]["rows"]
     assert [(row["code"], row["severity"]) for row in rows] == ([] if expected is None else [expected])
-    assert check(invoke, there).stdout.startswith("Nothing stands") is (expected is None)
+    assert check(invoke, there).stdout.startswith("No finding") is (expected is None)
     is_warned = expected is not None and expected[1] == "warning"
     assert check(invoke, there, "--strict").exit_code == (3 if is_warned else 0)

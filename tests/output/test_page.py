@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.ids import Owner, TransactionalId
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode
 from eosctl.output.page import report_page
 from eosctl.report import Report
+from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow
 from eosctl.upgrade.rows import UPGRADE_VERIFY, VerifySummary
 from tests.audit.test_page import NASTY, Page
 from tests.conftest import Invoke
@@ -51,6 +53,17 @@ def test_the_exit_code_and_the_document_are_those_without_a_page(invoke: Invoke,
         plain, paged = (run(invoke, there, *words, *more) for more in ((), ("--report", str(path))))
         assert (plain.exit_code, plain.json()) == (paged.exit_code, paged.json())
         assert verdict in Page(path.read_text(encoding="utf-8")).texts
+
+
+def test_a_short_cell_is_not_broken() -> None:
+    """A long JSON in the next column broke `target` into `targe` and `t`."""
+    owner = Owner(kind="other", connector=None, task=None, application=None)
+    long = "id-" * 20
+    row = DescribedRow(transactional_id=TransactionalId(long), state="Empty", owner=owner)
+    page = _page(Report(kind=TXN_DESCRIBE, rows=[row]), "eosctl txn describe x")
+    cells = [attributes.get("class") for tag, attributes in page.elements if tag == "td"]
+    assert cells[0] is None
+    assert set(cells[1:]) == {"fixed"}
 
 
 def test_what_could_not_be_seen_is_in_the_page_and_no_ok() -> None:

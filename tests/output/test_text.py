@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from eosctl.core.ids import Owner, TransactionalId
 from eosctl.core.offsets.views import KeyAction
+from eosctl.errors import EosctlError
 from eosctl.fence.rows import FenceSummary
 from eosctl.group.rows import WORKERS_LIST, AssignedPart, GroupData, GroupPart, TaskPart, WorkerRow, WorkersSummary
 from eosctl.migrate.rows import (
@@ -23,11 +24,11 @@ from eosctl.migrate.rows import (
     SourcePart,
 )
 from eosctl.offsets.rows import OFFSETS_LIST, Effective, ListData, OffsetsSummary, StoredRecord, ViewRow
-from eosctl.output import render_report
+from eosctl.output import render_problems, render_report
 from eosctl.output.cells import TOTAL, Brief, duration, format_cell
 from eosctl.output.rows import Counts, Kind, Place, Printed, Text, columns_of
 from eosctl.output.text import fold
-from eosctl.report import Report
+from eosctl.report import Problem, Report
 from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow, RowsSummary
 
 HOUSE = Path(__file__).resolve().parents[2] / "eosctl"
@@ -268,7 +269,8 @@ def test_a_line_of_wide_characters_is_folded_by_its_cells(width: int) -> None:
 
 def test_a_block_leaves_out_an_optional_column_that_is_empty_in_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    lines = _text(listed(replace(ROW, flags=[]), ROW), Terminal()).splitlines()
+    other = replace(ROW, flags=[], source_partition={"filename": PATH + "2"})
+    lines = _text(listed(other, ROW), Terminal()).splitlines()
     assert [line.split()[0] for line in lines[:-1] if line].count("FLAGS") == 1
 
 
@@ -285,3 +287,73 @@ def test_the_number_of_rows_that_are_all_there_is_not_said_again() -> None:
     for rows, is_said in ((1, False), (2, True)):
         text = _text(Report(kind=TXN_DESCRIBE, rows=[row], summary=RowsSummary(rows=rows)), io.StringIO())
         assert (f"rows: {rows}" in text) is is_said
+
+
+class Right(Printed):
+    """A row of ids and a sentence."""
+
+    role: Annotated[str, "A word."]
+    right: Annotated[str, "An id."]
+    resource: Annotated[str, "A longer id."]
+    note: Annotated[str, "A sentence."]
+
+
+RIGHTS = Kind("rights", "Rights.", row=Right, text=Text(columns=("role", "right", "resource", "note")))
+
+
+def test_what_all_rows_share_stands_above_a_table_that_is_too_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long name, the same in each row, made a block of every row: hundreds of lines for a connector of many keys."""
+    monkeypatch.setenv("COLUMNS", "100")
+    name = "inventory-service-postgres-cdc-source-eu-central-1-production"
+    rows = [replace(ROW, connector=name, source_partition={"table": f"t{number}"}, flags=[]) for number in range(9)]
+    lines = _text(listed(*rows), Terminal()).splitlines()
+    assert lines[0].split() == ["CONNECTOR", name]
+    assert lines[lines.index("") + 1].split()[0] == "SOURCE-PARTITION"
+    assert len(lines) < 9 * 2
+    alone = _text(listed(rows[0]), Terminal()).splitlines()
+    assert alone[1] == 'SOURCE-PARTITION  {"table":"t0"}'  # a block: one row has nothing to share
+
+
+def test_many_rows_are_folded_tighter_before_each_is_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 29 rights of `acls generate` were 174 lines at 80 columns, where a table lacked a single one."""
+    monkeypatch.setenv("COLUMNS", "80")
+    note = "without it the task FAILS before its first transaction"
+    rows = [
+        Right(
+            role="producer", right="DESCRIBE_CONFIGS", resource="a-topic-that-has-a-long-name-" + end, note=note + end
+        )
+        for end in ("first", "other")
+    ]
+    lines = _text(Report(kind=RIGHTS, rows=rows), Terminal()).splitlines()
+    assert lines[lines.index("") + 1].split() == ["ROLE", "RESOURCE", "NOTE"]  # no more than has to go
+    rows[1] = replace(rows[1], role="consumer", right="DESCRIBE")
+    assert _text(Report(kind=RIGHTS, rows=rows), Terminal()).split()[:4] == ["ROLE", "RIGHT", "RESOURCE", "NOTE"]
+    alone = _text(Report(kind=RIGHTS, rows=rows[:1]), Terminal()).splitlines()
+    assert alone[3] == "NOTE      " + rows[0].note
+
+
+def test_a_path_in_the_only_row_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`offsets snapshot` broke the name of its file at 120 columns, where a block has room for it."""
+    monkeypatch.setenv("COLUMNS", "110")
+    path = PATH + "/" + PATH
+    row = Right(role="written", right="2023-11-14T22:13:20.000Z", resource=path, note="none")
+    assert path in _text(Report(kind=RIGHTS, rows=[row]), Terminal())
+
+
+def test_problems_are_folded_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warnings of 150 characters were broken by the terminal, inside words."""
+    monkeypatch.setenv("COLUMNS", "80")
+    report = Report(kind="x", problems=[Problem(EosctlError.code, "some words " * 15, "others " * 20)])
+    on_terminal, in_pipe = Terminal(), io.StringIO()
+    render_problems(report, stream=on_terminal)
+    render_problems(report, stream=in_pipe)
+    assert max(map(len, on_terminal.getvalue().splitlines())) <= 80
+    assert len(in_pipe.getvalue().splitlines()) == 2
+    assert on_terminal.getvalue().split() == in_pipe.getvalue().split()
+
+
+def test_a_problem_is_said_once() -> None:
+    """`profile check` said of the cluster and of the group that the same broker refuses connections."""
+    out, problem = io.StringIO(), Problem(EosctlError.code, "no answer", "Look.")
+    render_problems(Report(kind="x", problems=[problem, problem]), stream=out)
+    assert out.getvalue().count("no answer") == 1

@@ -371,8 +371,8 @@ def _not_used(observation: Observation, others: Sequence[ObservedConnector]) -> 
         yield Finding(
             codes.EXACTLY_ONCE_NOT_USED, INFO, observation.group_id or "group",
             f"no worker is enabled: {counted(len(others), 'source connector')} with {tasks} write without transactions",
-            "Nothing, if that is meant; `eosctl upgrade plan --to enabled` has what exactly-once takes, and "
-            "`eosctl connectors check` what stands against it.",
+            "Nothing, if that is meant; `eosctl upgrade plan --to enabled` shows what exactly-once needs, and "
+            "`eosctl connectors check` what prevents it.",
         )  # fmt: skip
 
 

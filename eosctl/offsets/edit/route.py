@@ -44,7 +44,7 @@ def choose_route(app: App, connector: str, plan: OffsetWritePlan, *, via: str) -
     If `via` is `rest`, raises UnsupportedError for a worker that lacks it, RefusedError if it is known to go wrong.
     """
     if via == TOPIC:
-        return EditRoute(TOPIC, "asked for")
+        return EditRoute(TOPIC, "as --via says")
     if not plan.sends():
         return EditRoute(REST if via == REST else TOPIC, "nothing is to be written")
     try:

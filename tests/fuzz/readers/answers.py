@@ -48,7 +48,7 @@ class _Worker(RestConnectWorker):
     def __init__(self, data: bytes) -> None:
         super().__init__(_URL, deadline=Deadline.after(60, _NO_TIME))
         self.pool = _Pool(data)
-        self._open = partial(nullcontext, self.pool)  # type: ignore[assignment]
+        self._sender._open = partial(nullcontext, self.pool)  # type: ignore[assignment]
 
 
 def _read_rest(data: bytes) -> object:
