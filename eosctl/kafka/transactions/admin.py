@@ -221,9 +221,10 @@ class NativeTransactionAdmin:
 
     def describe_groups(self, group_ids: Collection[str]) -> Mapping[str, RawGroup | EosctlError]:
         """Describe groups at their coordinators; the answer for one of them may be an error."""
-        from eosctl.core.acls.lines import grant_hint
 
         def error(name: str, found: KafkaFault) -> EosctlError:
+            from eosctl.core.acls.lines import grant_hint  # a fence loads it for a refusal alone
+
             hint = grant_hint("DESCRIBE", "Group", [name], settings=self._settings)
             return _error_of(found, f"describe group {name}", denied=hint)
 
