@@ -130,10 +130,10 @@ class TransactionAdmin(Protocol):
     def describe_group(self, group_id: str) -> RawGroup:
         """Describe a group by DescribeGroups, with member metadata and assignment as bytes."""
 
-    def hidden_groups(self, group_ids: Collection[str]) -> Mapping[str, KafkaFault]:
-        """Return the groups that can't be described, whether or not they exist, each with its fault.
+    def describe_groups(self, group_ids: Collection[str]) -> Mapping[str, RawGroup | EosctlError]:
+        """Describe groups together; an error, UnauthorizedError without DESCRIBE, is the answer for one of them.
 
-        A listing leaves them out.
+        A listing leaves out what one may not describe.
         """
 
     def list_groups(self) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum, unique
 from typing import Any, TypeVar, cast
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from eosctl.codes import Code
@@ -138,8 +138,6 @@ class Report(Struct, frozen=True):
 
 def plain(value: object) -> Any:
     """Convert a row, or a part of a report, to values for `json.dumps`; members that are UNSET are left out."""
-    from msgspec import to_builtins
-
     try:
         return to_builtins(value)
     except TypeError:

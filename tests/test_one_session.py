@@ -19,6 +19,7 @@ from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
 from eosctl.kafka.session import KafkaSession
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+from eosctl.observation.transactions import find_rival_groups
 from eosctl.target import Target
 from eosctl.txn.list import describe_transactions
 from eosctl.wire import error_codes as codes
@@ -164,6 +165,25 @@ def test_a_description_waits_for_no_metadata_alone(asked: Asked, tmp_path: Path)
     assert report.target["kafka_cluster_id"] == asked.cluster.state.cluster_id
     assert asked.apis() == ["ApiVersions", "FindCoordinator", "DescribeTransactions"]
     assert asked.cluster.rounds.total() == 3
+
+
+def test_groups_that_may_have_the_ids_of_a_task_are_asked_for_together(asked: Asked) -> None:
+    """Each took two round trips of its own, and a connector whose name has five dashes has as many groups."""
+    ids = [TransactionalId("a-b-c-d-0")]
+    asked.cluster.state.groups["a"] = RawGroup("a", "Stable", "connect", "", ())
+    asked.cluster.deny_groups.add("a-b-c")
+    with asked.admin() as admin:
+        found, hidden = find_rival_groups(admin, "a-b", ids)
+    assert (list(found), len(hidden)) == (["a"], 1)
+    assert asked.apis() == ["ApiVersions", "FindCoordinator", "DescribeGroups"]
+
+
+def test_every_broker_is_asked_at_once_with_the_metadata_that_names_the_others(asked: Asked) -> None:
+    with asked.admin() as admin:
+        assert (admin.silent_brokers(patience_s=5), list(admin.features().known)) == ({}, [1])
+        assert list(admin.log_dirs(patience_s=5)) == [1]
+    assert asked.apis() == [*["ApiVersions"] * 3, "DescribeLogDirs"]
+    assert asked.cluster.rounds.total() == 4
 
 
 def test_a_group_whose_coordinator_has_moved_is_found(asked: Asked) -> None:

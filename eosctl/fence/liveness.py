@@ -8,6 +8,7 @@ waited for; with both, nothing is asked.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.ids import Owner, TransactionalId, groups_of_task, may_be_task, task_of
-from eosctl.core.transactions import KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.fence.gather import FenceRequest, Gathered, liveness_unknown
@@ -104,27 +104,31 @@ def _of_hidden_groups(
     Ids of the group that was named are not among them, if they are of its `own` connectors.
     """
     group_id = app.target.group_id
-    named = {each: set(groups_of_task(each)) - {*groups, group_id} for each in ids}
-    for each, names in named.items():
-        if names and group_id is not None and (work := task_of(each, group_id)) is not None and work[0] in own:
-            names.clear()
+    alike: defaultdict[str, list[TransactionalId]] = defaultdict(list)  # of the same groups and connectors
+    for each in ids:
+        if may_be_task(each):
+            alike[each.rpartition("-")[0]].append(each)
+    named = {head: {*groups_of_task(some[0])} - {*groups, group_id} for head, some in alike.items()}
+    for head, some in alike.items():
+        if group_id is not None and (work := task_of(some[0], group_id)) is not None and work[0] in own:
+            del named[head]
     asked = set[str]().union(*named.values())
     if not asked:
         return {}
     try:
         with app.transactions() as admin:
-            hidden = admin.hidden_groups(asked)
+            answers = admin.describe_groups(asked)
     except EosctlError as error:
-        return {each: _groups_unknown(error) for each, names in named.items() if names}
-    return {
-        each: _may_run_hidden(min(names & hidden.keys()), hidden)
-        for each, names in named.items()
-        if not names.isdisjoint(hidden)
-    }
+        found = dict.fromkeys((head for head, names in named.items() if names), _groups_unknown(error))
+    else:
+        hidden = {name: answer for name, answer in answers.items() if isinstance(answer, EosctlError)}
+        seen = {head: names & hidden.keys() for head, names in named.items()}
+        found = {head: _may_run_hidden(min(names), hidden) for head, names in seen.items() if names}
+    return {each: problem for head, problem in found.items() for each in alike[head]}
 
 
-def _may_run_hidden(group_id: str, hidden: Mapping[str, KafkaFault]) -> Problem:
-    why = f"group {group_id} can't be described, and may run their tasks if it is a Connect group: {hidden[group_id]}"
+def _may_run_hidden(group_id: str, hidden: Mapping[str, EosctlError]) -> Problem:
+    why = f"{hidden[group_id].message}; it may run their tasks if it is a Connect group"
     return liveness_unknown(why, f"Grant DESCRIBE on group {group_id}, or name the connector with --connector.")
 
 

@@ -1,13 +1,14 @@
 """Requests to every broker: which do not respond, what they offer, and their log directories.
 
-One request goes to every broker concurrently, so that all brokers that do not respond cost one wait together. Metadata
-is requested from all to find those that do not respond. ApiVersions reports the APIs that a broker offers, and its
-features: the supported levels, and those in use (KIP-584). Log directories, and the free space of their disks, are as
+One request goes to every broker concurrently, so that all brokers that do not respond cost one wait together.
+ApiVersions reports the APIs that a broker offers, and its features: the supported levels, and those in use (KIP-584);
+of one that does not respond the error is known. Log directories, and the free space of their disks, are as
 DescribeLogDirs reports them (KIP-827).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -21,11 +22,8 @@ from eosctl.kafka.faults import fault
 from eosctl.kafka.topics.stream import Address
 from eosctl.wire.cluster_messages import (
     API_VERSIONS,
-    METADATA,
     ApiVersionsRequest,
     ApiVersionsResponse,
-    MetadataRequest,
-    MetadataResponse,
 )
 from eosctl.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, KAFKA_STORAGE_ERROR, NONE, error_name
 from eosctl.wire.log_dir_messages import (
@@ -60,27 +58,30 @@ def ask_every_broker(
             raise
 
 
-def silent_among(cluster: Cluster, brokers: Mapping[int, Address], *, deadline: Deadline) -> dict[int, EosctlError]:
-    """Map each broker that does not respond by `deadline` to the error."""
+def _versions_of_every_broker(
+    cluster: Cluster, *, patience_s: float = math.inf
+) -> tuple[dict[int, Address], dict[int, ApiVersionsResponse | EosctlError]]:
+    """Ask one broker together with the metadata, then the others within half of the time that remains."""
+    request = ApiVersionsRequest("eosctl", "1")
+    listed, asked, answer = cluster.brokers_with(API_VERSIONS, request)
+    brokers = {each.node_id: Address(each.host, each.port) for each in listed}
+    others = {node: address for node, address in brokers.items() if address != asked}
+    deadline = cluster.deadline().half(at_most_s=patience_s)
+    answers = ask_every_broker(
+        cluster, others, lambda address: cluster.ask(address, API_VERSIONS, request), deadline=deadline
+    )
+    return brokers, {node: answers.get(node, answer) for node in brokers}
 
-    def ask(address: Address) -> MetadataResponse:
-        return cluster.ask(address, METADATA, MetadataRequest((), allow_auto_topic_creation=False))
 
-    answers = ask_every_broker(cluster, brokers, ask, deadline=deadline)
+def silent_among(cluster: Cluster, *, patience_s: float) -> dict[int, EosctlError]:
+    """Map each broker that does not respond within `patience_s` to the error."""
+    _brokers, answers = _versions_of_every_broker(cluster, patience_s=patience_s)
     return {broker: answer for broker, answer in answers.items() if isinstance(answer, EosctlError)}
 
 
 def features_of(cluster: Cluster) -> KnownBrokers:
     """Return the report of each broker that responds within half of the remaining time; raises if none does."""
-    brokers = cluster.metadata().brokers
-    hosts = {each.node_id: each.host for each in brokers}
-
-    def ask(address: Address) -> ApiVersionsResponse:
-        return cluster.ask(address, API_VERSIONS, ApiVersionsRequest("eosctl", "1"))
-
-    addresses = {each.node_id: Address(each.host, each.port) for each in brokers}
-    patience = cluster.deadline().half() if len(brokers) > 1 else cluster.deadline()
-    answers = ask_every_broker(cluster, addresses, ask, deadline=patience)
+    brokers, answers = _versions_of_every_broker(cluster)
     known, missing = dict[int, BrokerFeatures](), dict[int, str]()
     failure: EosctlError | None = None
     for broker, answer in answers.items():
@@ -89,7 +90,7 @@ def features_of(cluster: Cluster) -> KnownBrokers:
         elif answer.error_code != NONE:
             missing[broker] = f"it answers {error_name(answer.error_code)}"
         else:
-            known[broker] = _features(answer, hosts[broker])
+            known[broker] = _features(answer, brokers[broker].host)
     if failure is not None and not known:
         raise failure
     return KnownBrokers(known, missing)

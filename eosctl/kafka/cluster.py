@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -109,6 +109,12 @@ class Cluster:
         for group_id, address in [*self.group_coordinators.items()]:
             if address not in there:
                 self.group_coordinators.pop(group_id, None)
+
+    def brokers(self) -> Mapping[int, Address]:
+        """Return the brokers of the last metadata by node id; it is requested if there was none."""
+        if not self._brokers:
+            self.metadata()
+        return self._brokers
 
     def cluster_id(self) -> str:
         """Return the cluster id of the last metadata, which is requested if there was none.

@@ -15,12 +15,11 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import KafkaFault, RawGroup, RawGroupMember, TransactionDescription
 from eosctl.deadline import Deadline, OnEvent, ignore_events
-from eosctl.errors import UnauthorizedError
+from eosctl.errors import EosctlError, UnauthorizedError
 from eosctl.kafka.access import Access
 from eosctl.kafka.native.admin_connection import AdminConnection
 from eosctl.kafka.topics.librdkafka import translate
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
-from eosctl.wire.error_codes import GROUP_AUTHORIZATION_FAILED
 
 
 class LibrdkafkaGroupAdmin(NativeTransactionAdmin):
@@ -55,15 +54,15 @@ class LibrdkafkaGroupAdmin(NativeTransactionAdmin):
                 return _raw(found)
         return RawGroup(group_id, "Dead", "", "", ())
 
-    def hidden_groups(self, group_ids: Collection[str]) -> dict[str, KafkaFault]:
-        """Return the groups that can't be described, whether or not they exist, each with its fault."""
-        hidden: dict[str, KafkaFault] = {}
+    def describe_groups(self, group_ids: Collection[str]) -> dict[str, RawGroup | EosctlError]:
+        """Describe groups one by one; the answer for one that may not be described is the error."""
+        found = dict[str, RawGroup | EosctlError]()
         for group_id in group_ids:
             try:
-                self.describe_group(group_id)
+                found[group_id] = self.describe_group(group_id)
             except UnauthorizedError as error:
-                hidden[group_id] = KafkaFault(GROUP_AUTHORIZATION_FAILED, "GROUP_AUTHORIZATION_FAILED", error.message)
-        return hidden
+                found[group_id] = error
+        return found
 
     def list_groups(self) -> dict[str, str]:
         """Map the groups that the client may DESCRIBE to their protocol types."""

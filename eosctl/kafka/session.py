@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,7 @@ class Connections:
 
     `group_coordinators` have answered for their groups. One that no longer is a group's coordinator says so when it is
     asked; one that metadata no longer names is forgotten, as it may be cut off and not know.
-    `leaders` are those of each topic's partitions that have answered: others may lead since, which metadata says.
+    `leaders` are those of each topic's partitions that were named last: others may lead since, which metadata says.
     Raises UsageError for an unknown security.protocol.
     """
 
@@ -47,7 +47,7 @@ class Connections:
         self._idle: defaultdict[Address, list[Connection]] = defaultdict(list)
         self._versions: dict[Address, BrokerVersions] = {}
         self.group_coordinators: dict[str, Address] = {}
-        self.leaders: dict[str, Mapping[int, Leader]] = {}
+        self.leaders: dict[str, dict[int, Leader]] = {}
 
     def has_idle(self, address: Address) -> bool:
         """Return whether there is an idle connection to `address`."""

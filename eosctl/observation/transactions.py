@@ -308,13 +308,12 @@ def find_rival_groups(
     """Return the other Connect groups that may use one of `ids`, with their work, and the errors of hidden ones."""
     found: dict[str, tuple[Work, ...] | None] = {}
     hidden: list[UnauthorizedError] = []
-    for name in rival_groups(group_id, ids):
-        try:
-            raw = admin.describe_group(name)
-        except UnauthorizedError as exc:
-            hidden.append(exc)
-            continue
-        if raw.state != DEAD and raw.protocol_type == PROTOCOL_TYPE:
+    for name, raw in admin.describe_groups(rival_groups(group_id, ids)).items():
+        if isinstance(raw, UnauthorizedError):
+            hidden.append(raw)
+        elif isinstance(raw, EosctlError):
+            raise raw
+        elif raw.state != DEAD and raw.protocol_type == PROTOCOL_TYPE:
             found[name] = _work_of(connect_group(raw))
     return found, hidden
 

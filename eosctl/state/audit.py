@@ -22,6 +22,7 @@ from typing import Any
 from uuid import uuid4
 
 from msgspec import Struct
+from msgspec.json import Encoder
 from msgspec.structs import replace
 
 from eosctl.core.clients.logins import HIDDEN, without_logins
@@ -332,7 +333,7 @@ def _keep(entry: _Entry, descriptor: int) -> None:
 class Digest:
     """The `sha256:…` of values as JSON, with sorted keys, one a line."""
 
-    encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str, check_circular=False).encode
+    _encode = Encoder(order="sorted", enc_hook=str).encode
 
     def __init__(self, values: Iterable[Json] = ()) -> None:
         self._sha256, self.is_empty = hashlib.sha256(), True
@@ -341,12 +342,12 @@ class Digest:
 
     def add(self, value: Json) -> None:
         """Add the next value."""
-        self.add_text(self.encode(dict(value) if isinstance(value, Mapping) else value))
-
-    def add_text(self, text: str) -> None:
-        """Add the next value, as encoded by `encode`."""
         self.is_empty = False
-        self._sha256.update(f"{text}\n".encode())
+        try:
+            line = self._encode(value)
+        except (UnicodeEncodeError, TypeError):  # a name on the command line may be no UTF-8
+            line = json.dumps(value, sort_keys=True, default=str).encode()
+        self._sha256.update(line + b"\n")
 
     def __str__(self) -> str:
         return f"sha256:{self._sha256.hexdigest()}"

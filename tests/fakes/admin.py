@@ -113,7 +113,7 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
     describe_producers = _told(NativeTransactionAdmin.describe_producers)
     write_marker = _told(NativeTransactionAdmin.write_marker)
     describe_group = _told(NativeTransactionAdmin.describe_group)
-    hidden_groups = _told(NativeTransactionAdmin.hidden_groups)
+    describe_groups = _told(NativeTransactionAdmin.describe_groups)
     list_groups = _told(NativeTransactionAdmin.list_groups)
     log_dirs = _told(NativeTransactionAdmin.log_dirs)
     features = _told(NativeTransactionAdmin.features)

@@ -15,7 +15,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnreachableError
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
-from eosctl.kafka.transactions.admin import _value_or_raise
+from eosctl.kafka.transactions.admin import _error_of
 from eosctl.wire.error_codes import NOT_LEADER_OR_FOLLOWER, SASL_AUTHENTICATION_FAILED
 from tests.fakes.admin import FakeTransactionAdmin
 from tests.fakes.broker import FakeCluster, Seen
@@ -325,9 +325,8 @@ def test_a_marker_whose_answer_never_came_may_have_been_written(cluster: FakeClu
 
 def test_a_login_that_is_refused_is_no_lack_of_rights_on_a_group() -> None:
     fault = KafkaFault(SASL_AUTHENTICATION_FAILED, "SASL_AUTHENTICATION_FAILED", "of alice")
-    with pytest.raises(UnauthorizedError) as refused:
-        _value_or_raise(fault, "describe group g", denied="kafka-acls --add")
-    assert refused.value.hint == "Check user name, password or token."
+    refused = _error_of(fault, "describe group g", denied="kafka-acls --add")
+    assert (type(refused), refused.hint) == (UnauthorizedError, "Check user name, password or token.")
 
 
 def freeze_all_once(cluster: FakeCluster, api: str, count: int) -> None:

@@ -146,6 +146,21 @@ def test_a_partition_whose_leader_moves_is_asked_again() -> None:
     assert {seen.node for seen in world.cluster.seen if seen.api == "ListOffsets"} == {1, 2, 3}
 
 
+def test_bounds_of_a_described_topic_come_with_the_metadata() -> None:
+    world = World()
+    world.topics.describe(["t"], configs=False)
+    world.sent.clear()
+    assert world.topics.bounds_of(["t"]) == {"t": EMPTY}
+    assert len(world.sent) == 1
+
+
+def test_bounds_of_a_described_topic_are_those_of_its_leader_now() -> None:
+    world = World(brokers=2)
+    world.topics.describe(["t"], configs=False)
+    world.cluster.stop_broker(1)
+    assert world.topics.bounds_of(["t"]) == {"t": EMPTY}
+
+
 def test_the_bounds_of_all_partitions_are_of_one_look() -> None:
     """A write is checked by them: what came while another partition had no leader was not seen."""
     world = World(brokers=2)

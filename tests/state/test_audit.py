@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eosctl.state.audit import Digest
 from tests.fakes.transactions import Scene
 from tests.state.audit_scene import CLUSTER, FENCE, lines
 
@@ -35,6 +37,13 @@ def test_one_write_is_one_line(run: Any, log: Path) -> None:
     assert len(set(digests)) == 3
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert list((log.parent / "writes").iterdir()) == []
+
+
+def test_a_digest_is_of_json_with_sorted_keys_a_value_a_line() -> None:
+    text = '{"a":{"c":"x","d":null},"b":1}\n"y"\n'
+    given = Digest([{"b": 1, "a": {"d": None, "c": "x"}}, "y"])
+    assert str(given) == f"sha256:{sha256(text.encode()).hexdigest()}"
+    assert str(Digest(["\udc80"])) != str(Digest(["\udc81"])), "names that are no UTF-8"
 
 
 @pytest.mark.parametrize(

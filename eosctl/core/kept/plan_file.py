@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from eosctl.core.wording import encodable
 from eosctl.errors import InputFileError
 
 if TYPE_CHECKING:
@@ -49,14 +50,11 @@ def json_of(text: bytes | str, *, mend: bool = False) -> object:
     text = text if isinstance(text, str) else text.decode("utf-8-sig")
     try:
         found = json.loads(text)
-        if _MAY_BE_HALF.search(text):
+        if "\\ud" in text or "\\uD" in text or encodable(text) != text:
             found = _mended(found) if mend else _refuse_half_surrogates(found)
     except RecursionError as exc:
         raise ValueError("it is nested too deep") from exc
     return found
-
-
-_MAY_BE_HALF = re.compile(r"\\u[dD]|[\ud800-\udfff]")
 
 
 def _refuse_half_surrogates(data: T) -> T:

@@ -100,6 +100,10 @@ class NativeTopics:
         metadata, *more = self._cluster.use_any(lambda connection: connection.call_together(asked))
         existing = self._existing(metadata)
         self._cluster.learn(metadata)
+        places = self._places(metadata, existing, _NOTHING, partly=False)
+        for (name, part), leader in leaders_in(metadata, places).items():
+            if isinstance(leader, Leader):
+                self._led.setdefault(name, {})[part] = leader
         settings = {item.resource_name: item for answer in more for item in answer.results}
         brokers = {broker.node_id for broker in metadata.brokers}
         return {
@@ -123,7 +127,7 @@ class NativeTopics:
 
         doing = f"reading the brokers' {name}"
         access = Access("DESCRIBE_CONFIGS", "Cluster", "kafka-cluster", self._settings)
-        brokers = {Address(each.host, each.port): each.node_id for each in self._cluster.metadata().brokers}
+        brokers = {address: broker for broker, address in self._cluster.brokers().items()}
 
         def ask(address: Address) -> Sequence[DescribedConfig]:
             query = ConfigQuery(ConfigOf.BROKER, str(brokers[address]), (name,))

@@ -76,11 +76,11 @@ class NativeTransactionAdmin:
     def silent_brokers(self, *, patience_s: float) -> Mapping[int, EosctlError]:
         """Return the brokers that the cluster lists and that do not respond within `patience_s`, each with the error.
 
-        All of them are asked concurrently.
+        All but the one that lists them are asked concurrently.
         """
         from eosctl.kafka.brokers import silent_among
 
-        return silent_among(self._cluster, self._brokers(), deadline=self._deadline.half(at_most_s=patience_s))
+        return silent_among(self._cluster, patience_s=patience_s)
 
     def log_dirs(
         self, *, patience_s: float, besides: Collection[int] = ()
@@ -91,7 +91,7 @@ class NativeTransactionAdmin:
         """
         from eosctl.kafka.brokers import log_dirs_of
 
-        asked = {broker: address for broker, address in self._brokers().items() if broker not in besides}
+        asked = {broker: address for broker, address in self._cluster.brokers().items() if broker not in besides}
         return log_dirs_of(self._cluster, asked, deadline=self._deadline.half(at_most_s=patience_s))
 
     def features(self) -> KnownBrokers:
@@ -214,19 +214,22 @@ class NativeTransactionAdmin:
 
     def describe_group(self, group_id: str) -> RawGroup:
         """Describe a group at its coordinator; raises UnauthorizedError without DESCRIBE on the group."""
-        from eosctl.core.acls.lines import grant_hint
+        found = self.describe_groups([group_id])[group_id]
+        if isinstance(found, EosctlError):
+            raise found
+        return found
 
-        answers = self._settled([group_id], self._describe_groups_once, retriable=COORDINATOR_RETRIES)
-        hint = grant_hint("DESCRIBE", "Group", [group_id], settings=self._settings)
-        return _value_or_raise(answers[group_id], f"describe group {group_id}", denied=hint)
+    def describe_groups(self, group_ids: Collection[str]) -> Mapping[str, RawGroup | EosctlError]:
+        """Describe groups at their coordinators; the answer for one of them may be an error."""
 
-    def hidden_groups(self, group_ids: Collection[str]) -> Mapping[str, KafkaFault]:
-        """Return the groups that can't be described, whether or not they exist, each with its fault.
+        def error(name: str, found: KafkaFault) -> EosctlError:
+            from eosctl.core.acls.lines import grant_hint  # a fence loads it for a refusal alone
 
-        A listing leaves them out.
-        """
+            hint = grant_hint("DESCRIBE", "Group", [name], settings=self._settings)
+            return _error_of(found, f"describe group {name}", denied=hint)
+
         answers = self._settled(sorted(group_ids), self._describe_groups_once, retriable=COORDINATOR_RETRIES)
-        return {group_id: answer for group_id, answer in answers.items() if isinstance(answer, KafkaFault)}
+        return {name: error(name, each) if isinstance(each, KafkaFault) else each for name, each in answers.items()}
 
     def list_groups(self) -> Mapping[str, str]:
         """Map groups to their protocol types, by ListGroups on every broker.
@@ -238,9 +241,6 @@ class NativeTransactionAdmin:
         while not is_of_one_moment:
             groups, is_of_one_moment = self._list_groups()
         return groups
-
-    def _brokers(self) -> dict[int, Address]:
-        return _addresses_of(self._cluster.metadata().brokers)
 
     # -- one round each; `_settled` repeats them
 
@@ -315,7 +315,7 @@ class NativeTransactionAdmin:
 
         def ask_once(pending: list[int]) -> Mapping[int, Mapping[str, str] | KafkaFault]:
             nonlocal rounds
-            there = self._brokers() if rounds else brokers
+            there = _addresses_of(self._cluster.metadata().brokers) if rounds else brokers
             rounds += 1
             found = ask_each_broker(self._cluster, {node: there[node] for node in pending if node in there}, list_at)
             return {node: found.get(node, {}) for node in pending}  # one that is known to be gone coordinates no group
@@ -335,17 +335,22 @@ def _addresses(found: Mapping[K, Coordinator | KafkaFault]) -> dict[K, Address |
     return {key: item if isinstance(item, KafkaFault) else addresses[item] for key, item in found.items()}
 
 
-def _value_or_raise(answer: V | KafkaFault, doing: str, *, denied: str | None = None) -> V:
-    """Return the result for one item, or raise the error that fits its fault; `denied` is the hint that grants it."""
-    if not isinstance(answer, KafkaFault):
-        return answer
-    reason = f"can't {doing}: {answer}"
-    if answer.code == GROUP_AUTHORIZATION_FAILED:
-        raise UnauthorizedError(reason, hint=denied)
-    if answer.code == SASL_AUTHENTICATION_FAILED:
-        raise UnauthorizedError(reason, hint="Check user name, password or token.")
-    if answer.code == INVALID_REGULAR_EXPRESSION:
-        raise UsageError(reason, hint="Brokers read the pattern as RE2.")
-    if answer.code in COORDINATOR_RETRIES | LEADER_RETRIES:
-        raise UnreachableError(reason)
-    raise BrokerError(reason)
+def _value_or_raise(answer: V | KafkaFault, doing: str) -> V:
+    """Return the result for one item, or raise the error that fits its fault."""
+    if isinstance(answer, KafkaFault):
+        raise _error_of(answer, doing)
+    return answer
+
+
+def _error_of(found: KafkaFault, doing: str, *, denied: str | None = None) -> EosctlError:
+    """Return the error that fits the fault of one item; `denied` is the hint that grants it."""
+    reason = f"can't {doing}: {found}"
+    if found.code == GROUP_AUTHORIZATION_FAILED:
+        return UnauthorizedError(reason, hint=denied)
+    if found.code == SASL_AUTHENTICATION_FAILED:
+        return UnauthorizedError(reason, hint="Check user name, password or token.")
+    if found.code == INVALID_REGULAR_EXPRESSION:
+        return UsageError(reason, hint="Brokers read the pattern as RE2.")
+    if found.code in COORDINATOR_RETRIES | LEADER_RETRIES:
+        return UnreachableError(reason)
+    return BrokerError(reason)
