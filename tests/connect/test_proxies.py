@@ -27,7 +27,7 @@ from eosctl.core.workers.proxies import proxies_of
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, UnreachableError, UnsupportedError, UsageError
 from eosctl.sandbox.downloads.jars import proxy_options
-from tests.fakes.clock import PLENTY_S
+from tests.fakes.clock import PLENTY_S, FakeTime
 from tests.fakes.http_server import serving
 
 ROOT = {"version": "4.3.1", "commit": "abc", "kafka_cluster_id": "cluster-1"}
@@ -158,8 +158,9 @@ def test_a_proxy_that_opens_no_tunnel_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         environ = {"https_proxy": f"127.0.0.1:{silent.getsockname()[1]}"}
         access = ConnectAccess(proxies=proxies_of(environ))
+        deadline = Deadline.after(0.3, FakeTime().clock())  # the time is up for the answer, not for the question
         with pytest.raises(UnreachableError, match="no answer in time") as caught:
-            RestConnectWorker(f"https://{NAME}:8443", deadline=Deadline.after(0.3), access=access).root()
+            RestConnectWorker(f"https://{NAME}:8443", deadline=deadline, access=access).root()
     assert "$https_proxy names the proxy" in str(caught.value.hint)
 
 

@@ -18,7 +18,7 @@ from eosctl.sandbox.servers import process
 from eosctl.sandbox.servers.process import take_ports
 from tests.prometheus.programs import Programs
 
-_START_S = 60.0
+_START_S = 300.0
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
