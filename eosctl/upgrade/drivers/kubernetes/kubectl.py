@@ -61,7 +61,7 @@ class PatientLooks:
 
 
 _POLL_S = 1.0
-_LOG_S, _LINES, _LINE = 5.0, 5, 300  # how long a look at a log may take, and how much is told of it
+_LOG_S, _LINES, _LINE = 10.0, 5, 300  # how long a look at a log may take, and how much is told of it
 _NO = re.compile(r"^no( - |$)", re.MULTILINE)  # with the API server's reason, if it gives one
 _FORBIDDEN = re.compile(r"\((Forbidden|Unauthorized)\)|must be logged in|forbidden: User", re.IGNORECASE)
 _UNREACHABLE = re.compile(
