@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -308,8 +309,11 @@ def test_a_program_that_is_not_there(app: App) -> None:
 def test_a_program_that_does_not_end(tmp_path: Path) -> None:
     def bring(timeout_s: float) -> None:
         app = App(target=Target(), deadline=Deadline.after(timeout_s), state_dir=tmp_path)
-        with pytest.raises(DeadlineError, match="sleep 600 did not end in time"):
+        with pytest.raises(DeadlineError, match="sleep 600 did not end in time") as caught:
             CommandDriver("sleep 600", "true").bring(app, [WORKER], Mode.ENABLED)
+        assert re.findall(r"--[a-z-]+", str(caught.value.hint)) == ["--timeout", "--settle-timeout"], (
+            "whichever ended it"
+        )
 
     given_time(bring, first_s=1)
 
