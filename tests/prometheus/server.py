@@ -67,7 +67,7 @@ class Prometheus:
         return json.loads(self._ask(path))["data"]
 
     def _ask(self, path: str, *, method: str = "GET") -> bytes:
-        with _direct.open(urllib.request.Request(self.url + path, method=method), timeout=60) as answer:
+        with _direct.open(urllib.request.Request(self.url + path, method=method), timeout=_START_S) as answer:
             return bytes(answer.read())
 
 
