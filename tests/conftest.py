@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 
+from tests.fakes.clock import PLENTY_S
 from tests.schema_check import faults_of
 
 pytest_plugins = [
@@ -91,16 +92,18 @@ Invoke = Callable[..., Outcome]
 
 
 @pytest.fixture
-def invoke(tmp_path: Path) -> Invoke:
+def invoke(request: pytest.FixtureRequest, tmp_path: Path) -> Invoke:
     """Runs `eosctl ARGS…` in this process: `invoke("fence", "x", doors={…}, input="y\\n", can_ask=True)`.
 
     `doors` are App's open_* callables; `environ` replaces the environment (default: only a private state directory).
+    Without brokers, and without a clock of the test's own, a command has plenty of time.
     """
-    return invoke_in(tmp_path)
+    is_live = request.node.get_closest_marker("live") is not None
+    return invoke_in(tmp_path, env={} if is_live else {"EOSCTL_TIMEOUT": f"{PLENTY_S:g}"})
 
 
-def invoke_in(directory: Path) -> Invoke:
-    """Return what runs a command line with its state and config below `directory`."""
+def invoke_in(directory: Path, *, env: Mapping[str, str] | None = None) -> Invoke:
+    """Return what runs a command line with its state and config below `directory`; `env` is for a real clock only."""
     root = importlib.import_module("eosctl.commands.frame.root").root
     session_class = importlib.import_module("eosctl.commands.frame.session").Session
 
@@ -114,7 +117,8 @@ def invoke_in(directory: Path) -> Invoke:
     ) -> Outcome:
         surroundings = {"XDG_STATE_HOME": str(directory / "state"), "XDG_CONFIG_HOME": str(directory / "config")}
         obj = session_class(environ={**surroundings, **(environ or {})}, doors=doors or {}, can_ask=can_ask, **session)
-        result = CliRunner().invoke(root, list(args), obj=obj, input=input, prog_name="eosctl")
+        more = {} if "clock" in session else env
+        result = CliRunner().invoke(root, list(args), obj=obj, input=input, prog_name="eosctl", env=more)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         if result.stdout.startswith('{\n  "kind": '):

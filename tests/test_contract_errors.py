@@ -135,9 +135,9 @@ def test_a_closed_port_is_unreachable(tmp_path: Path) -> None:
 
 def _run(line: str, folder: Path) -> Outcome:
     """A process of its own: many of them wait at once."""
-    command = [sys.executable, "-m", "eosctl", "-o", "json", *NOWHERE, "--timeout", "60s", *line.split()]
+    command = [sys.executable, "-m", "eosctl", "-o", "json", *NOWHERE, "--timeout", "300s", *line.split()]
     environ = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder / "config")}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=400)
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.broker import FakeCluster
+from tests.fakes.clock import PLENTY_S
 
 HEAVY = [
     *("confluent_kafka", "pyspark", "pyarrow", "rich", "yaml", "urllib3", "prometheus_client"),
@@ -159,7 +160,7 @@ def test_an_interrupt_that_python_drops_comes_a_moment_later(tmp_path: Path) -> 
     """A Ctrl-C in the callback of a weak reference was printed as ignored, and `connectors stop` went on to stop."""
     done = subprocess.run(
         [sys.executable, "-c", DROPPED, "rehearse", "--dry-run"],
-        capture_output=True, text=True, env={**os.environ, "XDG_STATE_HOME": str(tmp_path)}, timeout=60,
+        capture_output=True, text=True, env={**os.environ, "XDG_STATE_HOME": str(tmp_path)}, timeout=PLENTY_S,
     )  # fmt: skip
     assert (done.returncode, "Traceback" in done.stderr) == (130, False), done.stderr
 

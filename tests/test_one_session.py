@@ -28,6 +28,7 @@ from tests.conftest import Invoke
 from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.canaries import canary_world
+from tests.fakes.clock import PLENTY_S, given_time
 from tests.fakes.faults import EVERY, Call
 
 SIDES = {"connectors move": 2}
@@ -115,7 +116,7 @@ class Asked:
         self.cluster, self.session = cluster, session
         self.settings = ClientSettings(cluster.bootstrap_servers)
 
-    def admin(self, timeout_s: float = 30) -> NativeTransactionAdmin:
+    def admin(self, timeout_s: float = PLENTY_S) -> NativeTransactionAdmin:
         connections = self.session.to(ClientSettings(self.cluster.bootstrap_servers))
         return NativeTransactionAdmin(
             self.settings, deadline=Deadline.after(timeout_s, Clock()), connections=connections
@@ -147,7 +148,7 @@ def test_connections_that_brokers_ended_meanwhile_are_not_used(asked: Asked) -> 
 def test_a_fence_waits_for_no_answer_that_could_have_come_with_another(asked: Asked, tmp_path: Path) -> None:
     """It waited 14 times: for metadata alone, and for the coordinator of a group that had just answered."""
     asked.cluster.state.transactions["a-bench-0"] = FakeTransaction(1, 4)
-    app = App(Target(asked.settings), Deadline.after(30, Clock()), tmp_path, kafka=asked.session)
+    app = App(Target(asked.settings), Deadline.after(PLENTY_S, Clock()), tmp_path, kafka=asked.session)
     plan = plan_fence(app, FenceRequest((TransactionalId("a-bench-0"),)))
     looks = ["FindCoordinator", "DescribeTransactions", "ListGroups", "FindCoordinator", "DescribeGroups"]
     assert asked.apis() == ["ApiVersions", *looks]
@@ -160,7 +161,7 @@ def test_a_fence_waits_for_no_answer_that_could_have_come_with_another(asked: As
 
 def test_a_description_waits_for_no_metadata_alone(asked: Asked, tmp_path: Path) -> None:
     asked.cluster.state.transactions["a-bench-0"] = FakeTransaction(1, 4)
-    app = App(Target(asked.settings), Deadline.after(30, Clock()), tmp_path, kafka=asked.session)
+    app = App(Target(asked.settings), Deadline.after(PLENTY_S, Clock()), tmp_path, kafka=asked.session)
     report = describe_transactions(app, [TransactionalId("a-bench-0")])
     assert report.target["kafka_cluster_id"] == asked.cluster.state.cluster_id
     assert asked.apis() == ["ApiVersions", "FindCoordinator", "DescribeTransactions"]
@@ -212,11 +213,15 @@ def _know_a_group_that_moves(asked: Asked) -> int:
 
 def test_a_group_is_found_that_moved_from_a_broker_which_freezes() -> None:
     """The coordinator that was kept had all of the time that there was, and none was left for the new one."""
-    with FakeCluster(brokers=2) as cluster, closing(KafkaSession()) as session:
-        asked = Asked(cluster, session)
-        cluster.frozen.add(_know_a_group_that_moves(asked))
-        with asked.admin(timeout_s=2) as admin:
-            assert admin.describe_group("g").state == "Empty"
+
+    def describe(timeout_s: float) -> None:
+        with FakeCluster(brokers=2) as cluster, closing(KafkaSession()) as session:
+            asked = Asked(cluster, session)
+            cluster.frozen.add(_know_a_group_that_moves(asked))
+            with asked.admin(timeout_s=timeout_s) as admin:
+                assert admin.describe_group("g").state == "Empty"
+
+    given_time(describe, first_s=2)
 
 
 def test_a_broker_that_metadata_names_no_more_is_not_asked_about_groups() -> None:
@@ -241,13 +246,13 @@ def test_groups_of_every_broker_are_listed_whichever_is_asked_first(host: str, f
             cluster.state.groups[f"g{node}"] = RawGroup(f"g{node}", "Empty", "connect", "", ())
             cluster.state.moved[f"g{node}"] = node
         settings = ClientSettings((f"{host}:{cluster.address(first)[1]}",))
-        with NativeTransactionAdmin(settings, deadline=Deadline.after(30, Clock())) as admin:
+        with NativeTransactionAdmin(settings, deadline=Deadline.after(PLENTY_S, Clock())) as admin:
             assert admin.list_groups() == {"g1": "connect", "g2": "connect"}
         assert [seen.node for seen in cluster.seen if seen.api == "ListGroups"] == asked
 
 
 def test_each_question_has_its_own_deadline(asked: Asked) -> None:
-    with asked.admin(timeout_s=30) as admin, asked.admin(timeout_s=0.01) as late:
+    with asked.admin() as admin, asked.admin(timeout_s=0.01) as late:
         assert admin.cluster_id()
         time.sleep(0.02)
         with pytest.raises(DeadlineError):

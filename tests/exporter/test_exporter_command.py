@@ -20,11 +20,11 @@ from eosctl.errors import EosctlError
 from eosctl.exporter import server as serve
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.config_topic import config_records, created
 from tests.fakes.doctor_scene import W1, WHERE, cluster
 from tests.sandbox_fixtures import wait_until
 
-PLENTY_S = 60.0
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Invoke
+from tests.fakes.clock import PLENTY_S
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,6 +39,10 @@ def test_systemd_takes_the_unit(unit: str, tmp_path: Path) -> None:
     path = tmp_path / "eosctl-exporter.service"
     path.write_text(unit.replace("/opt/eosctl/bin/eosctl", sys.executable))
     done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", str(path)], capture_output=True, text=True, check=False, timeout=60
+        ["systemd-analyze", "verify", "--man=no", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PLENTY_S,
     )
     assert (done.returncode, [line for line in done.stderr.splitlines() if path.name in line]) == (0, [])

@@ -17,9 +17,9 @@ from eosctl.errors import EosctlError, UsageError
 from eosctl.exporter import server as server_module
 from eosctl.exporter.server import MetricsServer, open_server, parse_listen
 from tests.exporter.slow_clients import is_cut_off
+from tests.fakes.clock import PLENTY_S, given_time
 from tests.sandbox_fixtures import wait_until
 
-PLENTY_S = 30.0
 KAFKA = Collected("kafka", 30.0, 20.0, facts=KafkaFacts("c"), facts_ms=1000, duration_s=0.5, looks=1)
 
 
@@ -186,12 +186,16 @@ def connected(server: MetricsServer) -> socket.socket:
 @pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"])
 def test_a_request_has_one_time(monkeypatch: pytest.MonkeyPatch, before: bytes) -> None:
     """A byte now and then kept a place for ever: 32 such clients shut everybody out."""
-    monkeypatch.setattr(server_module, "PATIENCE_S", 0.5)
-    with serving() as server, connected(server) as slow:
-        if before:
-            slow.sendall(before)
-            assert slow.recv(1000).startswith(b"HTTP/1.1 200")
-        assert is_cut_off(slow, b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 500)
+
+    def cut_off_within(patience_s: float) -> None:
+        monkeypatch.setattr(server_module, "PATIENCE_S", patience_s)
+        with serving() as server, connected(server) as slow:
+            if before:
+                slow.sendall(before)
+                assert slow.recv(1000).startswith(b"HTTP/1.1 200")
+            assert is_cut_off(slow, b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 5000)
+
+    given_time(cut_off_within, first_s=0.5)
 
 
 def test_an_answer_has_one_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from eosctl.exporter.web.access import Passwords, WebAccess
 from eosctl.exporter.web.config import openssl_name
 from tests.conftest import Invoke
 from tests.exporter.slow_clients import is_cut_off
+from tests.fakes.clock import PLENTY_S
 from tests.prometheus.promtool import Promtool
 from tests.prometheus.server import Prometheus
 from tests.sandbox_fixtures import wait_until
@@ -57,7 +58,7 @@ def serving(path: Path, told: list[Event] | None = None) -> Iterator[str]:
 
 def get(url: str, *, user: str | None = None, path: str = "/healthz", **tls: Any) -> urllib3.BaseHTTPResponse:
     headers = urllib3.make_headers(basic_auth=user) if user is not None else {}
-    with urllib3.PoolManager(retries=False, timeout=20, **tls) as pool:
+    with urllib3.PoolManager(retries=False, timeout=PLENTY_S, **tls) as pool:
         return pool.request("GET", url + path, headers=headers)
 
 

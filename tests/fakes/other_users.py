@@ -15,6 +15,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeVar
 
+from tests.fakes.clock import PLENTY_S
+
 NOBODY, OTHER = 65534, 4711
 T = TypeVar("T")
 _FORK = multiprocessing.get_context("fork")
@@ -40,7 +42,7 @@ def as_user(uid: int, do: Callable[[], T]) -> T:
     try:
         result, error = ours.recv()
     finally:
-        process.join(60)
+        process.join(PLENTY_S)
     if error is not None:
         raise error
     found: T = result

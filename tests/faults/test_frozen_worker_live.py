@@ -100,7 +100,7 @@ def test_a_roll_names_it_and_gives_up_in_time(pair: Stack, invoke: Invoke, tmp_p
     driver = ["--driver", "command", "--set-config-command", "true", "--restart-command", f"{script} {{url}}"]
     flags = [*on_pair(), "-b", pair.bootstrap_servers]
     wait_for_a_calm_group(pair, invoke)
-    words = ["upgrade", "apply", "--to", "preparing", *driver, "--settle-timeout", "16s", "--yes", *flags]
+    words = ["upgrade", "apply", "--to", "preparing", *driver, "--settle-timeout", "30s", "--yes", *flags]
     roll = Child(words, tmp_path)
     try:
         wait_until(begun.exists, what="the restart command")

@@ -20,6 +20,7 @@ from eosctl.group.modes import silences_of
 from eosctl.group.protocol import Assignment, Metadata, Work, encode_assignment, encode_metadata
 from eosctl.wire import error_codes
 from tests.fakes.broker_state import FakeTransaction
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.connect_worker import FakeConnectWorker
 from tests.fakes.fence_stage import W1, Stage, outcomes
 from tests.fakes.world import World
@@ -329,7 +330,7 @@ def test_a_silent_worker_leaves_time_to_say_so_or_to_fence(stage: Stage, flags: 
 def test_workers_that_are_silent_are_waited_for_side_by_side(stage: Stage) -> None:
     """One after the other: ten seconds for each, and the command had sixty."""
     urls = [f"http://w{number}:8083" for number in range(4)]
-    together = threading.Barrier(len(urls), timeout=30)
+    together = threading.Barrier(len(urls), timeout=PLENTY_S)
 
     class Frozen(FakeConnectWorker):
         def root(self) -> dict[str, Any]:

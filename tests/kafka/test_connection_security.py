@@ -365,9 +365,13 @@ def test_scram_sends_a_message_at_a_time() -> None:
         thread = threading.Thread(target=serve, args=(cluster,), daemon=True)
         thread.start()
         address = f"127.0.0.1:{listener.getsockname()[1]}"
-        login = {"sasl_mechanism": "SCRAM-SHA-256", "sasl_username": "user", "sasl_password": Secret("pencil")}
+        login: dict[str, Any] = {
+            "sasl_mechanism": "SCRAM-SHA-256",
+            "sasl_username": "user",
+            "sasl_password": Secret("pencil"),
+        }
         with pytest.raises(UnauthorizedError, match="refused SASL SCRAM-SHA-256: go away"):
-            connect(address, security_protocol="SASL_PLAINTEXT", timeout_s=5, **login)
+            connect(address, security_protocol="SASL_PLAINTEXT", **login)
         listener.close()
         thread.join(5)
     assert came_with_the_handshake == [None]

@@ -19,7 +19,7 @@ from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.kafka.transactions.fencing import CONNECTIONS_PER_COORDINATOR
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker import FakeCluster, Seen
-from tests.fakes.clock import PLENTY_S
+from tests.fakes.clock import PLENTY_S, given_time
 from tests.kafka.connecting import admin_of
 from tests.sandbox_fixtures import wait_until
 
@@ -266,40 +266,46 @@ def test_at_the_deadline_open_ids_are_unconfirmed_with_their_last_fault() -> Non
 
 
 def test_a_broker_that_never_answers_is_left_at_the_deadline() -> None:
-    with FakeCluster() as cluster, admin_of(cluster, timeout_s=0.5, request_timeout_ms=NEVER_MS) as admin:
-        freeze_at(cluster, "FindCoordinator")
-        slow = fence(admin, ["slow"])["slow"]
-        assert not slow.confirmed
-        assert slow.coordinator is not None
-        assert (slow.fault and slow.fault.message) == "no answer within 0.5 s"
-        wait_until(no_fence_threads, what="the threads to end", timeout_s=PLENTY_S)
+
+    def fence_slowly(timeout_s: float) -> None:
+        with FakeCluster() as cluster, admin_of(cluster, timeout_s=timeout_s, request_timeout_ms=NEVER_MS) as admin:
+            freeze_at(cluster, "FindCoordinator")
+            slow = fence(admin, ["slow"])["slow"]
+            assert not slow.confirmed
+            assert slow.coordinator is not None
+            assert (slow.fault and slow.fault.message) == f"no answer within {timeout_s:g} s"
+            wait_until(no_fence_threads, what="the threads to end", timeout_s=PLENTY_S)
+
+    given_time(fence_slowly, first_s=0.5)
 
 
 def test_an_answer_that_is_missing_at_the_deadline_does_not_hide_what_was_answered_before() -> None:
-    with FakeCluster() as cluster, admin_of(cluster, timeout_s=1.0, request_timeout_ms=NEVER_MS) as admin:
-        cluster.state.open_transaction("stuck", ("t", 0))
-        cluster.state.late_markers = 1_000_000
-        freeze_at(cluster, "InitProducerId", count=3)
-        answer = fence(admin, ["stuck"])["stuck"]
-    assert answer.attempts > 1
-    assert answer.fault is not None
-    assert (answer.confirmed, answer.fault.name) == (False, "CONCURRENT_TRANSACTIONS")
+
+    def fence_in(timeout_s: float) -> None:
+        with FakeCluster() as cluster, admin_of(cluster, timeout_s=timeout_s, request_timeout_ms=NEVER_MS) as admin:
+            cluster.state.open_transaction("stuck", ("t", 0))
+            cluster.state.late_markers = 1_000_000
+            freeze_at(cluster, "InitProducerId", count=3)
+            answer = fence(admin, ["stuck"])["stuck"]
+        assert answer.attempts > 1
+        assert answer.fault is not None
+        assert (answer.confirmed, answer.fault.name) == (False, "CONCURRENT_TRANSACTIONS")
+
+    given_time(fence_in, first_s=1)
 
 
 def test_a_lookup_without_an_answer_at_the_deadline_does_not_hide_it_either() -> None:
-    with FakeCluster() as cluster, admin_of(cluster, timeout_s=1.0, request_timeout_ms=NEVER_MS) as admin:
 
-        def freeze_after_a_refusal(seen: Seen, frame: bytes) -> bytes:
-            if seen.api == "InitProducerId":
-                cluster.frozen |= {*cluster.state.nodes}
-            return frame
+    def fence_in(timeout_s: float) -> None:
+        with FakeCluster() as cluster, admin_of(cluster, timeout_s=timeout_s, request_timeout_ms=NEVER_MS) as admin:
+            freeze_at(cluster, "InitProducerId")
+            cluster.fail_next("InitProducerId", codes.NOT_COORDINATOR)
+            answer = fence(admin, ["moved"])["moved"]
+        assert answer.attempts == 1
+        assert answer.fault is not None
+        assert (answer.confirmed, answer.fault.name) == (False, "NOT_COORDINATOR")
 
-        cluster.tamper = freeze_after_a_refusal
-        cluster.fail_next("InitProducerId", codes.NOT_COORDINATOR)
-        answer = fence(admin, ["moved"])["moved"]
-    assert answer.attempts == 1
-    assert answer.fault is not None
-    assert (answer.confirmed, answer.fault.name) == (False, "NOT_COORDINATOR")
+    given_time(fence_in, first_s=1)
 
 
 def test_garbage_in_place_of_an_answer_is_a_fault_and_not_a_success() -> None:

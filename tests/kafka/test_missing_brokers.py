@@ -19,7 +19,7 @@ from eosctl.kafka.transactions.admin import _error_of
 from eosctl.wire.error_codes import NOT_LEADER_OR_FOLLOWER, SASL_AUTHENTICATION_FAILED
 from tests.fakes.admin import FakeTransactionAdmin
 from tests.fakes.broker import FakeCluster, Seen
-from tests.fakes.clock import FakeTime
+from tests.fakes.clock import PLENTY_S, FakeTime
 from tests.fakes.world import World
 
 PARTITIONS = 6
@@ -127,7 +127,7 @@ def test_brokers_that_do_not_answer_are_named_with_the_reason(cluster: FakeClust
         cluster.frozen.add(LOST)
         cluster.seen.clear()
         cluster.tamper = tell
-        time.later(1, lambda: others.wait(60))  # all are asked side by side, and no thread is too late for its turn
+        time.later(1, lambda: others.wait(PLENTY_S))  # all are asked side by side: no thread is too late
         assert {broker: str(why.message) for broker, why in admin.silent_brokers(patience_s=3).items()} == {
             LOST: f"timed out after 3 s while waiting for {host}:{port}"
         }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -203,16 +203,13 @@ def test_a_token_is_fetched_again_before_it_ends() -> None:
 
 def dripping() -> Iterator[bytes]:
     yield b"HTTP/1.1 200 OK\r\n\r\n"
-    yield from (b" " for _ in range(1_000))
+    yield from itertools.repeat(b" ")
 
 
 def test_an_endpoint_that_drips_keeps_nobody_past_the_deadline() -> None:
     """Each byte began the wait anew."""
-    with answering(dripping, pause_s=0.1) as url:
-        began_s = monotonic()
-        with pytest.raises(UnreachableError):
-            fetch_token(ClientSettings(("a:1",), **client_credentials(url)), Deadline.after(0.5))
-        assert monotonic() - began_s < 5.0
+    with answering(dripping, pause_s=0.1) as url, pytest.raises(UnreachableError):
+        fetch_token(ClientSettings(("a:1",), **client_credentials(url)), Deadline.after(0.5))
 
 
 def test_an_endpoint_that_redirects_gets_no_password_for_another() -> None:

@@ -26,6 +26,7 @@ from eosctl.machine.files import (
     why_not_ours,
     write_whole,
 )
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.other_users import NOBODY, OTHER, as_user, link_for, make_for, shared_folder
 
 pytestmark = pytest.mark.root
@@ -226,7 +227,7 @@ def test_two_processes_that_write_one_file_at_once(tmp_path: Path) -> None:
         def write(file: IO[bytes]) -> None:
             file.write(letter * size)
             file.flush()
-            both.wait(60)
+            both.wait(PLENTY_S)
             file.write(letter * size)
 
         write_whole(path, write)
@@ -235,7 +236,7 @@ def test_two_processes_that_write_one_file_at_once(tmp_path: Path) -> None:
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join(PLENTY_S)
     assert [process.exitcode for process in processes] == [0, 0]
     assert path.read_bytes() in (b"a" * 2 * size, b"b" * 2 * size)
     assert list(tmp_path.iterdir()) == [path]

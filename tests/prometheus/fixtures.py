@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.sandbox.downloads.jars import cache_dir
+from tests.fakes.clock import PLENTY_S
 from tests.prometheus.programs import NotHereError, Programs, programs
 from tests.prometheus.promtool import Promtool
 from tests.prometheus.server import Prometheus, running_prometheus
@@ -30,7 +31,7 @@ def promtool(tmp_path: Path) -> Promtool:
 
     def run(*words: str, input: str | None = None) -> subprocess.CompletedProcess[str]:  # noqa: A002 - subprocess's name
         return subprocess.run(
-            [program, *words], cwd=tmp_path, input=input, capture_output=True, text=True, timeout=120,
+            [program, *words], cwd=tmp_path, input=input, capture_output=True, text=True, timeout=PLENTY_S,
             env={"GOMAXPROCS": "1"},
         )  # fmt: skip
 

@@ -18,7 +18,7 @@ from eosctl.sandbox.servers import process
 from eosctl.sandbox.servers.process import take_ports
 from tests.prometheus.programs import Programs
 
-_START_S = 60.0
+_START_S = 300.0
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -67,7 +67,7 @@ class Prometheus:
         return json.loads(self._ask(path))["data"]
 
     def _ask(self, path: str, *, method: str = "GET") -> bytes:
-        with _direct.open(urllib.request.Request(self.url + path, method=method), timeout=60) as answer:
+        with _direct.open(urllib.request.Request(self.url + path, method=method), timeout=_START_S) as answer:
             return bytes(answer.read())
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from eosctl.rehearse.ground import Forwarder
 from eosctl.rehearse.plan import GrowingFile
+from tests.fakes.clock import PLENTY_S
 from tests.sandbox_fixtures import wait_until
 
 
@@ -68,7 +69,7 @@ def ended(client: socket.socket) -> bool:
 def is_turned_away(forwarder: Forwarder) -> bool:
     """Whether a new connection is over at once: as it is made, or right after."""
     try:
-        with socket.create_connection(("127.0.0.1", forwarder.port), timeout=10) as client:
+        with socket.create_connection(("127.0.0.1", forwarder.port), timeout=PLENTY_S) as client:
             return ended(client)
     except ConnectionResetError:
         return True
@@ -76,14 +77,14 @@ def is_turned_away(forwarder: Forwarder) -> bool:
 
 def test_bytes_pass_both_ways(echo: str, forwarder: Forwarder) -> None:
     forwarder.lead_to(echo)
-    with socket.create_connection(("127.0.0.1", forwarder.port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", forwarder.port), timeout=PLENTY_S) as client:
         assert said_back(client, b"hello") == b"hello"
 
 
 def test_a_delay_holds_back_what_passes(echo: str, forwarder: Forwarder) -> None:
     forwarder.lead_to(echo)
     forwarder.delay_s = 0.1
-    with socket.create_connection(("127.0.0.1", forwarder.port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", forwarder.port), timeout=PLENTY_S) as client:
         began_s = time.monotonic()
         assert said_back(client, b"hello") == b"hello"
         assert time.monotonic() - began_s >= 0.2, "once on the way there, once on the way back"
@@ -91,12 +92,12 @@ def test_a_delay_holds_back_what_passes(echo: str, forwarder: Forwarder) -> None
 
 def test_a_cut_ends_every_connection_and_new_ones_pass(echo: str, forwarder: Forwarder) -> None:
     forwarder.lead_to(echo)
-    with socket.create_connection(("127.0.0.1", forwarder.port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", forwarder.port), timeout=PLENTY_S) as client:
         assert said_back(client, b"hello") == b"hello"
         assert forwarder.cut() == 1
         assert ended(client)
     wait_until(lambda: forwarder.cut() == 0, what="the connection to be forgotten")
-    with socket.create_connection(("127.0.0.1", forwarder.port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", forwarder.port), timeout=PLENTY_S) as client:
         assert said_back(client, b"hello") == b"hello"
 
 

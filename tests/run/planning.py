@@ -21,6 +21,7 @@ from tests.run.sharing import TOGETHER
 
 PART_LIMIT_S = 1500.0
 _PATIENT_LIMIT_S = 3 * PART_LIMIT_S  # of a part that gives way, also to what else runs on a machine
+_PATIENT_TEST_S = 3 * 600.0  # of one of its tests, likewise: others have what pyproject.toml says
 _LINT_LIMIT_S = 300.0
 _SOURCES = ("eosctl", "commands", "tests", "tools", "benchmarks")
 LINT = (
@@ -167,7 +168,8 @@ def unit_part(files: Mapping[str, int], processes: int, *, fast: bool = False) -
     """
     ranks = {file: rank for rank, file in enumerate(_LONG_UNITS)}
     in_order = sorted(files, key=lambda file: (ranks.get(file, len(ranks)), -files[file], file))
-    shared = ("-p", "tests.run.sharing", f"--processes={processes}", *(["--hypothesis-profile=few"] if fast else []))
+    shared = ["-p", "tests.run.sharing", f"--processes={processes}", f"--timeout={_PATIENT_TEST_S:g}"]
+    shared += ["--hypothesis-profile=few"] if fast else []
     return Part("units", (*_PYTEST, *shared, "-m", f"not ({_LIVE})", *in_order), _PATIENT_LIMIT_S, gives_way=True)
 
 

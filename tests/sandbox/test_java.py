@@ -10,6 +10,7 @@ import pytest
 
 from eosctl.errors import UnsupportedError
 from eosctl.machine.java import find_java, require_java, spark_java_home
+from tests.fakes.clock import PLENTY_S
 
 
 def _fake_java(home: Path, version: str, *, modules: str = "java.base@17", code: int = 0) -> Path:
@@ -119,7 +120,7 @@ def test_a_shim_is_never_one_of_itself(tmp_path: Path) -> None:
     again = find_java({"JAVA_HOME": str(home)})
     assert again is not None
     assert spark_java_home(again, tmp_path / "cache") == home
-    done = subprocess.run([home / "bin" / "java", "a b"], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([home / "bin" / "java", "a b"], capture_output=True, text=True, timeout=PLENTY_S)
     assert done.stdout == "a b\n"
 
 

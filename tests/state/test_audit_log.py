@@ -17,6 +17,7 @@ from eosctl.report import Problem, Report
 from eosctl.state.audit import AuditedCommand, AuditLog
 from eosctl.target import Target
 from tests.conftest import Invoke
+from tests.fakes.clock import PLENTY_S
 from tests.state.audit_scene import lines
 
 
@@ -147,7 +148,7 @@ log.record(AuditedCommand("x y", {}, (), Target()), plan, lambda: os.kill(os.get
 
 
 def test_a_killed_write_has_its_line_once(tmp_path: Path, invoke: Invoke) -> None:
-    subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path)], check=False, timeout=60)
+    subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path)], check=False, timeout=PLENTY_S)
     environ = {"EOSCTL_AUDIT_LOG": str(tmp_path / "audit.jsonl")}
     log = audit(tmp_path)
     log.add_killed()

@@ -159,7 +159,7 @@ def test_one_process_holds_it_and_the_lock_goes_with_the_process(journal: Journa
             assert str(journal.holder()).startswith(f"process {os.getpid()}, ")
     finally:
         other.kill()
-        other.communicate(timeout=60)
+        other.communicate(timeout=PLENTY_S)
     assert journal.holder() is None
     journal.refuse_held("group g")
     with journal.hold("group g"):

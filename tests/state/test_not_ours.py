@@ -28,6 +28,7 @@ from eosctl.state.journal import Journal
 from eosctl.target import Target
 from eosctl.txn.applications.report import Seen, keep_seen, read_seen
 from tests.conftest import Invoke
+from tests.fakes.clock import PLENTY_S
 from tests.fakes.other_users import NOBODY, link_for, make_for, shared_folder
 from tests.state.audit_scene import lines
 
@@ -234,7 +235,7 @@ def test_profiles_that_are_set_at_once_are_all_there(tmp_path: Path) -> None:
         for number in range(6)
     ]  # fmt: skip
     for process in processes:
-        _out, err = process.communicate(timeout=120)
+        _out, err = process.communicate(timeout=PLENTY_S)
         assert process.returncode == 0, err
     assert all(f"group_id: g{number}" in file.read_text() for number in range(6))
     assert list(file.parent.iterdir()) == [file]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.state.work_folders import work_folder
+from tests.fakes.clock import PLENTY_S
 
 _RUN = """
 import sys
@@ -37,18 +38,18 @@ def test_a_killed_runs_folder_goes_and_one_in_use_stays(tmp_path: Path) -> None:
     try:
         killed, in_use = [Path(run.stdout.readline().strip()) for run in runs if run.stdout]
         os.killpg(runs[0].pid, signal.SIGKILL)
-        runs[0].wait(60)
+        runs[0].wait(PLENTY_S)
         assert killed.exists()
         with work_folder(tmp_path, ".spark-") as mine:
             assert sorted(tmp_path.iterdir()) == sorted([in_use, mine])
             assert (in_use / "scratch" / "file").exists()
         assert list(tmp_path.iterdir()) == [in_use]
-        runs[1].communicate(timeout=60)
+        runs[1].communicate(timeout=PLENTY_S)
         assert list(tmp_path.iterdir()) == []
     finally:
         for run in runs:
             run.kill()
-            run.communicate(timeout=60)
+            run.communicate(timeout=PLENTY_S)
 
 
 def test_only_folders_of_the_same_kind_go(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from eosctl.sandbox.stack import Stack
 from eosctl.target import Target
 from eosctl.txn.unended import EndEvidence, Obstacle
 from eosctl.txn.unended_look import examine_unended
+from tests.fakes.clock import given_time
 from tests.open_transactions import zombie
 from tests.sandbox_fixtures import PATIENCE_S, wait_until, wait_until_as_before
 
@@ -79,9 +80,15 @@ def test_too_few_replicas_in_sync_are_named_and_the_id_moves_when_they_are_back(
         assert (*stuck.around.open_at, *stuck.around.ended_at, stuck.around.release) == (f"{unique}-0", (4, 4))
         assert examine_unended(app(*there), [state], least_ms=3_600_000) == []
         flags = ("-b", ",".join(addresses(*there)), "-o", "json")
-        fenced = invoke("fence", unique, "--yes", "--unknown-liveness", "--timeout", "5s", *flags)
-        assert [row["outcome"] for row in fenced.json()["data"]["rows"]] == ["unconfirmed"], fenced.stderr
-        assert "transaction_not_ended" in [each["code"] for each in fenced.json()["errors"]]
+
+        def fence(timeout_s: float) -> None:
+            words = ("fence", unique, "--yes", "--unknown-liveness", "--timeout", f"{timeout_s:g}s")
+            fenced = invoke(*words, *flags)
+            assert fenced.json()["kind"] != "error", fenced.stderr
+            assert [row["outcome"] for row in fenced.json()["data"]["rows"]] == ["unconfirmed"], fenced.stderr
+            assert "transaction_not_ended" in [each["code"] for each in fenced.json()["errors"]]
+
+        given_time(fence, first_s=5)
     finally:
         process.signal_group(frozen, signal.SIGCONT)
         wait_until_as_before(three_brokers)

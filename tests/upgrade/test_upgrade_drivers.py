@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from eosctl.upgrade.drivers.kubernetes.workloads import parse_workload
 from eosctl.upgrade.drivers.programs import edit_mode, run_program, worker_values
 from eosctl.upgrade.drivers.sandboxes import SandboxDriver
 from eosctl.upgrade.drivers.systemd import SystemdDriver
+from tests.fakes.clock import given_time
 from tests.synced_files import SyncedFiles
 
 WORKER = "http://w1.example:8083"
@@ -305,9 +307,15 @@ def test_a_program_that_is_not_there(app: App) -> None:
 
 
 def test_a_program_that_does_not_end(tmp_path: Path) -> None:
-    app = App(target=Target(), deadline=Deadline.after(0.5), state_dir=tmp_path)
-    with pytest.raises(DeadlineError, match="sleep 60 did not end in time"):
-        CommandDriver("sleep 60", "true").bring(app, [WORKER], Mode.ENABLED)
+    def bring(timeout_s: float) -> None:
+        app = App(target=Target(), deadline=Deadline.after(timeout_s), state_dir=tmp_path)
+        with pytest.raises(DeadlineError, match="sleep 600 did not end in time") as caught:
+            CommandDriver("sleep 600", "true").bring(app, [WORKER], Mode.ENABLED)
+        assert re.findall(r"--[a-z-]+", str(caught.value.hint)) == ["--timeout", "--settle-timeout"], (
+            "whichever ended it"
+        )
+
+    given_time(bring, first_s=1)
 
 
 @pytest.mark.parametrize(

@@ -391,5 +391,6 @@ def wait_for_markers(
         if not hidden:
             return
     names = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(hidden)[:3])
-    message = f"committed, but not yet visible to read_committed: an open transaction lies before it in {names}"
+    why = "an open transaction lies before it, or its own markers are still to come,"
+    message = f"committed, but not yet visible to read_committed: {why} in {names}"
     on_event(Event(message, warning=True))

@@ -23,7 +23,9 @@ from eosctl.kafka.topics.librdkafka import client_properties
 
 PARALLEL_PRODUCERS = 32
 _SLICE_S = 1.0
-_EPOCH_PATIENCE_S = 2.0
+_EPOCH_PATIENCE_S = (
+    30.0  # it comes at once, but for a loaded machine: then a fenced id was told as one of unknown epoch
+)
 
 
 def fence_with_producers(

@@ -147,7 +147,6 @@ def _is_free(port: int) -> bool:
 
 STOP_S = 60.0
 """A JVM that writes its classes at its end is not quick, and a worker that is killed stays a member of its group."""
-_KILLED_S = 5.0
 _POLL_S = 0.02
 
 
@@ -188,7 +187,7 @@ def stop(processes: Sequence[ProcessId], *, grace_s: float = STOP_S) -> None:
 def kill(processes: Sequence[ProcessId]) -> None:
     """Send SIGKILL to each process group; wait until all are gone."""
     _signal_all(processes, signal.SIGKILL)
-    _wait_gone(processes, _KILLED_S)
+    _wait_gone(processes, STOP_S)
 
 
 def signal_group(process: ProcessId, number: signal.Signals) -> None:

@@ -61,7 +61,8 @@ def run_program(app: App, words: Sequence[str], *, stdin: bytes = b"") -> bytes:
     except OSError as exc:
         raise EosctlError(f"cannot run {shown}: {exc.strerror or exc}") from exc
     except subprocess.TimeoutExpired as exc:
-        raise DeadlineError(f"{shown} did not end in time", hint="Give it more time with --settle-timeout.") from exc
+        hint = "Give it more time: --timeout for what is only looked at, --settle-timeout for a restart."
+        raise DeadlineError(f"{shown} did not end in time", hint=hint) from exc
     if done.returncode:
         text = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
         last = " / ".join(text.splitlines()[-_TOLD:]) or "it said nothing"

@@ -25,6 +25,7 @@ from eosctl.kafka.topics.pieces import read_pieces
 from eosctl.migrate.spark.job import MigrationJob
 from eosctl.migrate.spark.session import master_error, spark_context, spark_error, start_error
 from eosctl.migrate.spark.stages import no_executor
+from tests.fakes.clock import given_time
 from tests.quick_spark import quick_settings
 
 PYTHON_IN_JAVA = """An error occurred while calling o61.collectToPython.
@@ -308,8 +309,13 @@ def test_what_next_after_an_error_of_ours_in_a_task(kind: type[EosctlError], nex
 
 def test_a_reader_that_reaches_no_broker_says_so() -> None:
     """It said that there were no records for a minute, as of a topic that was recreated, and exited with 1."""
-    with pytest.raises(UnreachableError) as caught:
-        list(read_pieces(ClientSettings(("127.0.0.1:1",)), [OffsetRange("t", 0, 0, 1)], timeout=Deadline.after(1)))
-    told = spark_error(ValueError(f"eosctl.errors.UnreachableError: {caught.value}"), "reading")
+    settings = ClientSettings(("127.0.0.1:1",))
+
+    def read(timeout_s: float) -> str:
+        with pytest.raises(UnreachableError) as caught:
+            list(read_pieces(settings, [OffsetRange("t", 0, 0, 1)], timeout=Deadline.after(timeout_s)))
+        return str(caught.value)
+
+    told = spark_error(ValueError(f"eosctl.errors.UnreachableError: {given_time(read, first_s=1)}"), "reading")
     assert type(told) is UnreachableError
     assert "Can the executors reach the brokers" in str(told.hint)

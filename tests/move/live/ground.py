@@ -71,6 +71,11 @@ class Side:
         """What REST says of a connector."""
         return str(rest(f"{self.url}/connectors/{name}/status")["connector"]["state"])
 
+    def traces(self, name: str) -> list[str]:
+        """The last lines about a connector in the logs of all workers beside its brokers."""
+        logs = [Path(node.log).read_text(errors="replace") for node in self.stack.state.of_kind("worker")]
+        return [line for log in logs for line in [each for each in log.splitlines() if name in each][-12:]]
+
 
 @dataclass
 class Scene:
@@ -149,10 +154,11 @@ class Moved:
         def is_all() -> bool:
             return sum(map(len, self.numbers(*sides))) >= self.lines
 
-        def missing() -> list[int]:
-            return sorted(set(range(self.lines)).difference(*self.numbers(*sides)))
+        def missing() -> list[object]:
+            numbers = sorted(set(range(self.lines)).difference(*self.numbers(*sides)))
+            return [numbers, *(line for side in sides for line in side.traces(self.name))]
 
-        wait_until(is_all, what=f"{self.lines} lines of {self.name}", timeout_s=60, scene=missing)
+        wait_until(is_all, what=f"{self.lines} lines of {self.name}", scene=missing)
         found = self.numbers(*sides)
         for numbers in found:
             assert all(before < after for before, after in pairwise(numbers)), f"out of order: {self.name}"

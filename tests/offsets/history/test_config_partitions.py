@@ -317,12 +317,12 @@ def test_thousands_of_tables_take_no_long_time() -> None:
     names = [f"s.t{number}" for number in range(5_000)]
     jdbc = config(JDBC, mode="incrementing", table__whitelist=",".join(names[:-1]))
     present = [{"protocol": "1", "table": name} for name in names]
-    begin = time.monotonic()
+    begin = time.process_time()
     found = statuses(jdbc, jdbc | {"table.whitelist": ",".join(names[1:])}, *present[:-1])
     assert found[0] == (present[0], GOES)
     assert found[-1] == (present[-1], NEW)
     assert {status for _partition, status in found[1:-1]} == {STAYS}
-    assert time.monotonic() - begin < 20  # each with each other took minutes
+    assert time.process_time() - begin < 20  # each with each other took minutes
 
 
 def test_other_brokers_have_other_offsets() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import field
 from msgspec.structs import replace
 
 from eosctl.app import App
@@ -24,6 +25,16 @@ from tests.fakes.kubectl import Cluster
 from tests.upgrade.drivers.kubernetes_stage import ON_DELETE, VARIABLE, deleted, pods, prepare, roll
 
 SETTING = "exactly.once.source.support"
+
+
+class Timed(Kubectl, frozen=True):
+    """`left_s` is the time that each call had."""
+
+    left_s: list[float] = field(default_factory=list)
+
+    def run(self, app: App, *words: str, stdin: bytes = b"") -> bytes:
+        self.left_s.append(app.deadline.remaining_s())
+        return super().run(app, *words, stdin=stdin)
 
 
 def test_pods_that_nobody_restarts_are_deleted_one_by_one_the_leader_last(cluster: Cluster, tmp_path: Path) -> None:
@@ -52,10 +63,10 @@ def test_pods_that_nobody_restarts_are_deleted_one_by_one_the_leader_last(cluste
 def test_no_second_pod_while_the_first_does_not_come_back(cluster: Cluster, tmp_path: Path) -> None:
     there = pods(cluster, 3, **ON_DELETE)
     there.after_start.append(lambda url: there.stop(url))  # Ready, and never a member
-    report = roll(there, tmp_path / "state", settle_timeout_s=10.0)
+    report = roll(there, tmp_path / "state")
     assert report.exit_code is ExitCode.PARTIAL
     assert report.problems[0].message == (
-        "pod connect-2: not back after 10 s; still waiting: no new member has joined the group"
+        "pod connect-2: not back after 60 s; still waiting: no new member has joined the group"
     )
     assert deleted(cluster) == ["pod/connect-2"]
 
@@ -150,9 +161,11 @@ def test_an_operator_that_never_comes_is_a_timeout(cluster: Cluster, tmp_path: P
     cluster.add("kafkaconnect/connect", spec={"config": {SETTING: "preparing"}}, metadata={"generation": 2})
     cluster.write("strimzipodset/connect-connect", {"metadata": {}})
     cluster.operator = False
-    app = App(target=Target(), deadline=Deadline.after(60, FakeTime().clock()), state_dir=tmp_path)
+    clock, kubectl = FakeTime().clock(), Timed()
+    app = App(target=Target(), deadline=Deadline.after(60, clock), state_dir=tmp_path, clock=clock)
     with pytest.raises(DeadlineError, match="Strimzi's operator to restart the pods of strimzipodset/connect-connect"):
-        KubernetesDriver((parse_workload("kafkaconnect/connect"),)).bring(app, [], Mode.PREPARING)
+        KubernetesDriver((parse_workload("kafkaconnect/connect"),), kubectl).bring(app, [], Mode.PREPARING)
+    assert min(kubectl.left_s) == 30, "the last look had a second, and its end was what the command told"
 
 
 def test_a_pod_of_the_newest_revision_that_never_gets_ready_is_named(cluster: Cluster, tmp_path: Path) -> None:

@@ -71,13 +71,13 @@ def test_the_backup_is_named_when_the_step_fails_after_it(cluster: Cluster, tmp_
     """Neither the row nor the journal named it, and a resumed run, which found nothing to change, made no other one."""
     there = mounting(cluster, 1)
     there.held = True
-    failed = roll(there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE}, settle_timeout_s=5.0)
+    failed = roll(there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE})
     assert failed.exit_code is ExitCode.PARTIAL
     written = [entry["path"] for entry in journal(tmp_path) if entry["event"] == "backup"]
     assert [Path(path).read_text() for path in written] == [TEXT]
     assert [row.backup for row in failed.rows] == written
     assert any(written[0] in event.message for event in there.events), "it is told at once"
-    again = roll(there, tmp_path / "state", None, driver={"file": FILE}, resume=True, settle_timeout_s=5.0)
+    again = roll(there, tmp_path / "state", None, driver={"file": FILE}, resume=True)
     assert again.exit_code is ExitCode.PARTIAL
     there.held = False
     done = roll(there, tmp_path / "state", None, driver={"file": FILE}, resume=True)
@@ -89,7 +89,7 @@ def test_the_backup_of_a_rollout_that_does_not_end(cluster: Cluster, tmp_path: P
     """It was named after the rollout only."""
     there = mounting(cluster, 1)
     cluster.breaks("CrashLoopBackOff")
-    failed = roll(there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE}, settle_timeout_s=5.0)
+    failed = roll(there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE})
     assert "not rolled out" in failed.problems[0].message
     assert [Path(str(row.backup)).read_text() for row in failed.rows] == [TEXT]
 

@@ -79,7 +79,7 @@ def test_on_the_way_back_a_plan_misses_no_pod(cluster: Cluster, tmp_path: Path) 
     """A pod that an upgrade broke is no obstacle to leaving it, as with `apply`."""
     there = pods(cluster, 2)
     there.after_start.append(lambda url: there.stop(url))
-    assert roll(there, tmp_path, settle_timeout_s=5.0).exit_code is ExitCode.PARTIAL
+    assert roll(there, tmp_path).exit_code is ExitCode.PARTIAL
     assert gates_of(planned(there, tmp_path, "sts/connect"))["workload_matches"] == "fail"
     assert gates_of(planned(there, tmp_path, "sts/connect", Mode.DISABLED))["workload_matches"] == "pass"
 

@@ -129,6 +129,6 @@ def test_an_upgrade_is_resumed_where_it_was_begun(cluster: Cluster, tmp_path: Pa
     there = pods(cluster, 1)
     cluster.add("statefulset/other", pods=1)
     there.after_start.append(lambda url: there.stop(url))
-    assert roll(there, tmp_path / "state", settle_timeout_s=5.0).exit_code is ExitCode.PARTIAL
+    assert roll(there, tmp_path / "state").exit_code is ExitCode.PARTIAL
     with pytest.raises(RefusedError, match="was begun with statefulset/connect in the context's namespace of context"):
         prepare(there, tmp_path / "state", None, resume=True, workloads=["statefulset/other"])

@@ -64,10 +64,10 @@ def test_eosctl_only_watches(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_nobody_makes_the_change(cluster: Cluster, tmp_path: Path) -> None:
     there = pods(cluster, 1)
-    report = roll(there, tmp_path / "state", driver={"watches": True}, settle_timeout_s=5.0)
+    report = roll(there, tmp_path / "state", driver={"watches": True})
     assert report.exit_code is ExitCode.PARTIAL
     assert report.problems[0].message == (
-        f"nobody changed it within 5 s: statefulset/connect: {FIELD} is not set; waiting until somebody sets it to "
+        f"nobody changed it within 60 s: statefulset/connect: {FIELD} is not set; waiting until somebody sets it to "
         "preparing"
     )
     set_by(cluster, "argocd-controller", "preparing")
@@ -88,9 +88,9 @@ def test_who_makes_the_changes_may_be_ahead_of_eosctl(cluster: Cluster, tmp_path
     set_by(cluster, "argocd-controller", "preparing")
     let_roll(cluster, there)
     assert there.workers == {"http://connect-0:8083": "preparing"}
-    app, prepared = prepare(there, tmp_path / "state", driver={"watches": True}, settle_timeout_s=5.0)
+    app, prepared = prepare(there, tmp_path / "state", driver={"watches": True})
     assert prepared.steps() == [(Mode.ENABLED, "http://connect-0:8083")]
-    assert "nobody changed it within 5 s" in apply_roll(app, prepared).problems[0].message
+    assert "nobody changed it within 60 s" in apply_roll(app, prepared).problems[0].message
 
 
 def test_a_file_that_has_the_mode_says_nothing_of_pods_that_were_made_before(cluster: Cluster, tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_an_api_server_that_does_not_answer_for_a_while_is_asked_again(cluster: 
 
 def test_an_api_server_that_does_not_answer_to_the_end(cluster: Cluster, tmp_path: Path) -> None:
     there = pods(cluster, 1)
-    app, prepared = prepare(there, tmp_path / "state", driver={"watches": True}, settle_timeout_s=5.0)
+    app, prepared = prepare(there, tmp_path / "state", driver={"watches": True})
     said: list[str] = []
 
     def deploy(event: Event) -> None:

@@ -285,14 +285,11 @@ class KubernetesDriver(Struct, frozen=True):
         if not workload.is_strimzi and same and rolled_out(now):
             self.kubectl.run(app, "rollout", "restart", made.text)
         if deletes_by_hand(now):
-            replace_pods(
-                app,
-                self.kubectl,
-                made,
-                mode,
-                members=lambda: self.expected(app),
-                require_kept=lambda: self._require_kept(app, workload, self.kubectl.get(app, workload.text), mode),
-            )
+
+            def require_kept(look: App) -> None:
+                self._require_kept(look, workload, self.kubectl.get(look, workload.text), mode)
+
+            replace_pods(app, self.kubectl, made, mode, members=self.expected, require_kept=require_kept)
             return f"{workload.text} changed, its pods deleted one by one", backup
         self._await_pods(app, workload, mode)
         return f"{workload.text} changed", backup

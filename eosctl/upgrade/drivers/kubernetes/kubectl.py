@@ -24,19 +24,27 @@ from eosctl.upgrade.codes import KUBECTL_RIGHTS
 from eosctl.upgrade.drivers.manifests.fields import Manifest, Patch
 from eosctl.upgrade.drivers.programs import ProgramError, run_program
 
+_LOOK_S = 30.0
+
+
+def for_a_look(app: App) -> App:
+    """Return an App for one look, with time of its own: the last one of a wait, too, should tell what is missing."""
+    return replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
+
 
 class PatientLooks:
-    """The looks of one wait, each in a `with`, which ends early if there is no answer; that is reported once.
+    """The looks of one wait, each in a `with` of its own App, which ends early if there is no answer.
 
-    When `deadline` is over, it is raised; all other errors are at once.
+    That is reported once; when `deadline` is over, it is raised. All other errors are at once.
     """
 
     def __init__(self, app: App, deadline: Deadline) -> None:
         self._app, self._deadline = app, deadline
         self._told = False
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> App:
         """Begin a look."""
+        return for_a_look(self._app)
 
     def __exit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _where: TracebackType | None
@@ -53,7 +61,7 @@ class PatientLooks:
 
 
 _POLL_S = 1.0
-_LOG_S, _LINES, _LINE = 5.0, 5, 300  # how long a look at a log may take, and how much is told of it
+_LOG_S, _LINES, _LINE = 10.0, 5, 300  # how long a look at a log may take, and how much is told of it
 _NO = re.compile(r"^no( - |$)", re.MULTILINE)  # with the API server's reason, if it gives one
 _FORBIDDEN = re.compile(r"\((Forbidden|Unauthorized)\)|must be logged in|forbidden: User", re.IGNORECASE)
 _UNREACHABLE = re.compile(
@@ -161,15 +169,15 @@ def _object(said: bytes, what: str) -> Manifest:
     return found
 
 
-def poll(app: App, doing: str, done: Callable[[], bool], *, hint: str) -> None:
+def poll(app: App, doing: str, done: Callable[[App], bool], *, hint: str) -> None:
     """Poll until `done` or until the App's time is up; raise DeadlineError, and what `done` raises.
 
     If the API server does not answer, it is asked again.
     """
     looks = PatientLooks(app, app.deadline)
     for _ in app.deadline.rounds(_POLL_S):
-        with looks:
-            if done():
+        with looks as look:
+            if done(look):
                 return
     raise DeadlineError(f"timed out after {app.deadline.timeout_s:g} s while waiting for {doing}", hint=hint)
 

@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
@@ -27,7 +26,7 @@ from eosctl.foreign import shell_word
 from eosctl.group.gather import read_group
 from eosctl.group.members import STABLE, ConnectGroup
 from eosctl.upgrade.drivers import SETTING
-from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, poll, section
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, for_a_look, poll, section
 from eosctl.upgrade.drivers.kubernetes.workloads import (
     Workload,
     deletes_by_hand,
@@ -41,7 +40,6 @@ from eosctl.upgrade.drivers.manifests.fields import Manifest
 from eosctl.upgrade.drivers.manifests.pods import Pod
 
 _POLL_S = 1.0
-_LOOK_S = 30.0
 
 
 class _Work(Struct, frozen=True):
@@ -55,8 +53,8 @@ class _Work(Struct, frozen=True):
     kubectl: Kubectl
     mode: Mode
     revision: str
-    members: Callable[[], int]
-    require_kept: Callable[[], None]
+    members: Callable[[App], int]
+    require_kept: Callable[[App], None]
     patience_s: float
 
 
@@ -66,8 +64,8 @@ def replace_pods(
     workload: Workload,
     mode: Mode,
     *,
-    members: Callable[[], int],
-    require_kept: Callable[[], None],
+    members: Callable[[App], int],
+    require_kept: Callable[[App], None],
 ) -> None:
     """Delete every pod of an old revision and wait for its successor, the leader's pod last.
 
@@ -78,7 +76,7 @@ def replace_pods(
     poll(
         app,
         f"the controller of {workload.text} to see the change",
-        lambda: observed(kubectl.get(app, workload.text)),
+        lambda look: observed(kubectl.get(look, workload.text)),
         hint=f"See its events: {kubectl.line('describe', workload.text)}; --settle-timeout gives more time.",
     )
     stateful_set = kubectl.get(app, workload.text)
@@ -93,7 +91,7 @@ def replace_pods(
 
 def _replace(work: _Work, name: str, pod: Manifest | None) -> None:
     """Delete the pod if it is of an old revision, and wait for its successor and the worker in it."""
-    work.require_kept()
+    work.require_kept(for_a_look(work.app))
     before = frozenset[str]()
     if pod is not None and pod_revision(pod) != work.revision:
         before = _member_ids(_group(work.app))
@@ -102,11 +100,12 @@ def _replace(work: _Work, name: str, pod: Manifest | None) -> None:
     deadline = Deadline.after(work.patience_s, work.app.clock)
     spoken = ""
     for _ in deadline.rounds(_POLL_S):
-        waiting = _missing(work, name, before)
+        look = for_a_look(work.app)
+        waiting = _missing(work, look, name, before)
         if not waiting:
             _tell(work, name, "done", f"replaced, Ready and in the group as {work.mode.value}")
             return
-        work.require_kept()
+        work.require_kept(look)
         if waiting != spoken:
             spoken = waiting
             _tell(work, name, "settling", f"waiting: {waiting}")
@@ -128,16 +127,16 @@ def _leader_last(app: App, kubectl: Kubectl, names: Sequence[str]) -> list[str]:
     return sorted(from_last, key=leads)
 
 
-def _missing(work: _Work, name: str, before: frozenset[str]) -> str:
+def _missing(work: _Work, look: App, name: str, before: frozenset[str]) -> str:
     """Describe what is still awaited; an error of a look is also something to wait for."""
     try:
-        return _pod_missing(work, name) or _member_missing(_group(work.app), before, work.members)
+        return _pod_missing(work, look, name) or _member_missing(_group(look), before, lambda: work.members(look))
     except EosctlError as exc:
         return exc.message
 
 
-def _pod_missing(work: _Work, name: str) -> str:
-    pod = work.kubectl.find(work.app, f"pod/{name}")
+def _pod_missing(work: _Work, look: App, name: str) -> str:
+    pod = work.kubectl.find(look, f"pod/{name}")
     if pod is None:
         return "the pod is not there yet"
     if pod_revision(pod) != work.revision:
@@ -164,7 +163,7 @@ def _tell(work: _Work, name: str, state: str, words: str) -> None:
 
 
 def _group(app: App) -> ConnectGroup:
-    group, _cluster_id = read_group(replace(app, deadline=Deadline.after(_LOOK_S, app.clock)), gone_ok=True)
+    group, _cluster_id = read_group(for_a_look(app), gone_ok=True)
     return group
 
 

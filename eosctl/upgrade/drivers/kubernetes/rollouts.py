@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from msgspec.structs import replace
-
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline, Event, Standing
@@ -33,7 +31,6 @@ from eosctl.upgrade.drivers.manifests.fields import Manifest, newest_writer, wri
 from eosctl.upgrade.drivers.manifests.pods import Pod, writer_words
 
 _STRIMZI_RESTART = "strimzi.io/manual-rolling-update"
-_LOOK_S = 30.0
 _TELLS = "See its events: {}; --settle-timeout gives more time."
 
 
@@ -61,9 +58,7 @@ def await_rollout(
     pods: Sequence[Pod] = ()
     for _ in deadline.rounds(1.0):
         answered = False
-        # a look has time of its own: what is said when the time is up should be which pod is not Ready
-        look = replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
-        with looks:
+        with looks as look:
             now = kubectl.get(look, workload.text)
             require_kept(look, now)
             if rolled_out(now):
@@ -90,9 +85,9 @@ def _tell(app: App, pods: Sequence[Pod], mode: Mode, told: dict[str, str]) -> No
 def await_strimzi(app: App, kubectl: Kubectl, workload: Workload, require_kept: Kept) -> None:
     """Wait until Strimzi's operator has made a change, with restarts; raise ConnectError for one it refuses."""
 
-    def done() -> bool:
-        now = kubectl.get(app, workload.text)
-        require_kept(app, now)
+    def done(look: App) -> bool:
+        now = kubectl.get(look, workload.text)
+        require_kept(look, now)
         return _operator_done(now, workload)
 
     poll(
@@ -108,7 +103,7 @@ def await_operator(app: App, kubectl: Kubectl, workload: Workload, made: Workloa
     poll(
         app,
         f"the operator of {workload.text} to change {made.text}",
-        lambda: generation(kubectl.get(app, made.text)) > before,
+        lambda look: generation(kubectl.get(look, made.text)) > before,
         hint=_TELLS.format(kubectl.line("describe", workload.text)),
     )
 
@@ -130,8 +125,8 @@ def restart_pod_set(app: App, kubectl: Kubectl, pod_set: str) -> None:
     """Ask Strimzi's operator for a restart; it removes the annotation when all pods are restarted."""
     kubectl.run(app, "annotate", "--overwrite", pod_set, f"{_STRIMZI_RESTART}=true")
 
-    def restarted() -> bool:
-        return _STRIMZI_RESTART not in section(kubectl.get(app, pod_set), "metadata", "annotations")
+    def restarted(look: App) -> bool:
+        return _STRIMZI_RESTART not in section(kubectl.get(look, pod_set), "metadata", "annotations")
 
     poll(
         app,
@@ -155,9 +150,8 @@ def await_change(app: App, kubectl: Kubectl, workload: Workload, place: ModePlac
     deadline = Deadline.after(app.deadline.remaining_s(), app.clock)
     looks = PatientLooks(app, deadline)
     while True:
-        look = replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
         found = None
-        with looks:
+        with looks as look:
             found = place.find(look, kubectl, workload, kubectl.get(look, workload.text, MANAGED), MANAGED)
         if found is None:
             app.clock.sleep_s(_POLL_S)
@@ -195,8 +189,7 @@ def await_newer_pods(app: App, kubectl: Kubectl, workload: Workload, place: Mode
     looks = PatientLooks(app, deadline)
     older: list[str] = []
     while True:
-        look = replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
-        with looks:
+        with looks as look:
             now = kubectl.get(look, workload.text, MANAGED)
             found = place.find(look, kubectl, workload, now, MANAGED)
             older = _older_pods(look, kubectl, workload, now, found)
