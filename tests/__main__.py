@@ -1,8 +1,10 @@
 """`python3 -m tests`: format, lint, types, and all tests, with real Kafka, real Connect workers and Spark.
 
 `--fast` leaves out what needs a broker, a worker or Spark, and has fewer generated examples. Paths and any other
-arguments go to one pytest. A full run is many processes (tests/run), a few at a time; a test that is skipped fails it,
-for green must mean that a broker ran.
+arguments go to one pytest: `--slow -m slow` runs what a full run leaves out and a release needs. That is Kafka between
+the oldest version and the newest, the files of a release made again and for other Pythons, and what takes minutes. A
+full run is many processes (tests/run), a few at a time; a test that is skipped fails it, for green must mean that a
+broker ran.
 `--kubernetes` builds a control plane of Kubernetes where there is none yet, and runs tests/kubernetes; once it is
 there, a full run has those tests, too.
 """

@@ -2,7 +2,7 @@
 
 4.4.0 is the newest, whose own connectors are not published yet. 3.9.2 is of the last line before 4, 3.5.1 of the first
 that stops connectors and tells their offsets, 3.3.2 of the first with exactly-once sources: there a connector is
-deleted where newer workers stop it.
+deleted where newer workers stop it. A full run has the newest and the oldest; what repeats it between them is slow.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from eosctl.sandbox.stack import Stack
 from tests.migrate.spark.cluster import Cluster
 from tests.sandbox_fixtures import GROUP, FileSource, rest, wait_until
 
+_BETWEEN = {"3.9.2", "3.5.1"}
 _STACKS = {"4.4.0": "newest_stack", "3.9.2": "old_stack", "3.5.1": "older_stack", "3.3.2": "oldest_stack"}
 
 
 def on(*versions: str) -> pytest.MarkDecorator:
     """Runs a test with `other` of each of these versions."""
-    stacks = [pytest.param(version, marks=pytest.mark.on(_STACKS[version])) for version in versions]
+    slow = [pytest.mark.slow]
+    stacks = [
+        pytest.param(each, marks=[pytest.mark.on(_STACKS[each]), *slow * (each in _BETWEEN)]) for each in versions
+    ]
     return pytest.mark.parametrize("other", stacks, indirect=True)
 
 

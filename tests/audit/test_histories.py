@@ -22,7 +22,7 @@ from tests.audit.history_settings import Setting
 from tests.audit.log_scene import run_on
 from tests.conftest import Invoke
 
-ALL, FEW = 3_000, 1_000
+ALL, FEW = 900, 300
 """How many of each kind. Of seven faults put into the audit, the three that 10,000 show were shown by the first 140."""
 PARTS = 10
 """The honest ones are so many tests, as tests are shared out among processes."""

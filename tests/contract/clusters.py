@@ -42,9 +42,13 @@ from tests.fakes.topics import FakeTopicStore
 from tests.sandbox_fixtures import GROUP, PATIENCE_S, wait_until, wait_until_as_before
 
 
-def on(*stacks: str) -> list[Any]:
+def on(*stacks: str, slow: bool = False) -> list[Any]:
     """Parameters of a fixture that gets a real stack by its name."""
-    return [pytest.param(name, marks=[pytest.mark.live, pytest.mark.on(name.removeprefix(SESSION))]) for name in stacks]
+    more = [pytest.mark.slow] if slow else []
+    return [
+        pytest.param(name, marks=[pytest.mark.live, pytest.mark.on(name.removeprefix(SESSION)), *more])
+        for name in stacks
+    ]
 
 
 SESSION = "session-"

@@ -50,7 +50,7 @@ def old_pair(request: pytest.FixtureRequest) -> Iterator[Stack]:
     params=[
         "fake",
         pytest.param("pair", marks=(pytest.mark.live, pytest.mark.on("pair"))),
-        pytest.param("old_pair", marks=(pytest.mark.live, pytest.mark.on("old_stack"))),
+        pytest.param("old_pair", marks=(pytest.mark.live, pytest.mark.slow, pytest.mark.on("old_stack"))),
     ]
 )
 def group(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Group]:

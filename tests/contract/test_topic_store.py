@@ -13,12 +13,14 @@ from eosctl.engine.reading.heads import headers_in
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import BrokerError, NotFoundError, UsageError
 from eosctl.ports import TopicClient
-from tests.contract.clusters import REAL, SESSION, Subject, on
+from tests.contract.clusters import SESSION, Subject, on
 from tests.sandbox_fixtures import wait_until
 
 PARTITIONS = 3
-BY_SESSION = on(*(f"{SESSION}{name}" for name in ("stack", "three_brokers", "old_stack")))
-pytestmark = pytest.mark.parametrize("subject", ["memory", *REAL, *BY_SESSION], indirect=True, scope="module")
+REAL = on("stack", f"{SESSION}three_brokers", f"{SESSION}old_stack")
+OTHERS = on(f"{SESSION}stack", "three_brokers", "old_stack", slow=True)
+"""A full run has each cluster once, and librdkafka on one of them: it speaks to each version as to the others."""
+pytestmark = pytest.mark.parametrize("subject", ["memory", *REAL, *OTHERS], indirect=True, scope="module")
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from eosctl.errors import EosctlError
 from tests.fuzz.mutation import MOST_BYTES, mutated
 
 CORPUS = Path(__file__).parent / "corpus"
+"""What was once found; and of 1,500 examples behind the first 500 each that reached a line first."""
 SEED = 1
 
 
@@ -60,7 +61,7 @@ class Reader:
         return self.make()
 
     def corpus(self) -> list[Path]:
-        """What was once found."""
+        """What is tried first."""
         return sorted((CORPUS / self.name).glob("*"))
 
     def examples(self, count: int, *, seed: int = SEED) -> Iterator[bytes]:
@@ -115,7 +116,7 @@ class Found:
 
 
 def known_faults(reader: Reader) -> Iterator[Found]:
-    """Each that is still there of what was once found, or of what is tried on every reader."""
+    """Each that is found by the corpus, or by what is tried on every reader."""
     for path in reader.corpus():
         fault = reader.fault(data := path.read_bytes())
         if fault is not None:

@@ -29,7 +29,7 @@ CONTROLS = "x y\nundo: touch pwned\r\nerror: pwned\x85fix: pwned\u2028warning: p
 OPTION = "--prefix=connect-cluster-pwned"
 SHELL = "-p;touch${IFS}pwned;$(touch pwned)`touch pwned`'\\{name}"
 VALUES = {"controls": CONTROLS, "option": OPTION, "shell": SHELL}
-OUTPUTS = {"text": VALUES, "wide": {"controls"}, "json": VALUES, "ndjson": {"controls"}, "yaml": {"controls"}}
+OUTPUTS = {"text": VALUES, "wide": {"controls"}, "json": {"controls"}, "ndjson": {"controls"}, "yaml": {"controls"}}
 _BASH = shutil.which("bash") or "bash"
 _OWN_LINE = re.compile(r"^\s*(?:undo: touch|error: pwned|fix: pwned|warning: pwned)", re.MULTILINE)
 _COMMAND = re.compile(r"`(eosctl [^`\n]*)`|^(?:undo: |\s*fix: |\s*)(eosctl .*)$|: (eosctl [^`\n]*)$", re.MULTILINE)

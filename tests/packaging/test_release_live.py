@@ -67,6 +67,7 @@ def test_the_sboms_name_what_is_pinned(release: Release) -> None:
         assert str(release.folder.parent) not in path.read_text()
 
 
+@pytest.mark.slow
 def test_made_again_elsewhere_it_is_the_same(release: Release, tmp_path: Path) -> None:
     """Of the .pyz too: see below. No umask, time or folder is in a file."""
     out = tmp_path / "out"
