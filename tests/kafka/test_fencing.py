@@ -208,6 +208,25 @@ def test_a_connection_that_breaks_is_replaced_and_open_ids_are_sent_again() -> N
         assert epochs == [0] * 95 + [1] * 5, "a lost answer means that the epoch was bumped twice, no more"
 
 
+@pytest.mark.parametrize("first", [codes.NETWORK_EXCEPTION, codes.CONCURRENT_TRANSACTIONS, codes.NOT_COORDINATOR])
+def test_a_refusal_of_what_was_sent_before_does_not_say_that_nothing_was_fenced(first: int) -> None:
+    """It was failed. With CONCURRENT_TRANSACTIONS the coordinator has raised the epoch, and ends the transaction."""
+    with FakeCluster() as cluster, admin_of(cluster) as admin:
+        if first == codes.NETWORK_EXCEPTION:
+            cluster.lose_answers("InitProducerId")
+        cluster.fail_next("InitProducerId", first, codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        answer = fence(admin, ["one"])["one"]
+        assert answer.fault is not None
+        assert (answer.fault.name, answer.confirmed) == ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", False)
+
+
+def test_a_refusal_of_what_a_coordinator_could_not_take_yet_is_one() -> None:
+    with FakeCluster() as cluster, admin_of(cluster) as admin:
+        refusals = (codes.COORDINATOR_LOAD_IN_PROGRESS, codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        cluster.fail_next("InitProducerId", *refusals)
+        assert fence(admin, ["one"])["one"].confirmed
+
+
 def test_a_broker_that_dies_in_the_middle_hands_its_ids_to_the_others() -> None:
     with FakeCluster(brokers=3) as cluster, admin_of(cluster) as admin:
         cluster.latency_s = 0.002

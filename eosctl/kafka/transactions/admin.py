@@ -30,6 +30,7 @@ from eosctl.wire.cluster_messages import Broker, KeyType
 from eosctl.wire.error_codes import (
     GROUP_AUTHORIZATION_FAILED,
     INVALID_REGULAR_EXPRESSION,
+    NETWORK_EXCEPTION,
     NONE,
     REQUEST_TIMED_OUT,
     SASL_AUTHENTICATION_FAILED,
@@ -195,22 +196,30 @@ class NativeTransactionAdmin:
         )
 
     def write_marker(self, producer: ActiveProducer, *, commit: bool) -> KafkaFault | None:
-        """Send WriteTxnMarkers to the leader of the producer's partition; None is success."""
+        """Send WriteTxnMarkers to the leader of the producer's partition; None is success.
+
+        A refusal after a leader that may have written it is NETWORK_EXCEPTION: no answer decides.
+        """
         from eosctl.kafka.topics.partition_leaders import find_leaders, write_marker
 
         partition = (producer.topic, producer.partition)
+        undecided: list[Address] = []
 
         def ask_once(pending: list[Partition]) -> Mapping[Partition, KafkaFault]:
             return ask_each_broker(
                 self._cluster,
                 find_leaders(self._cluster, pending),
                 lambda leader, _: {
-                    partition: write_marker(self._cluster, leader, producer, commit=commit) or fault(NONE)
+                    partition: write_marker(self._cluster, leader, producer, commit=commit, undecided=undecided)
+                    or fault(NONE)
                 },
             )
 
         answers = self._settled([partition], ask_once, retriable=LEADER_RETRIES - {REQUEST_TIMED_OUT})
-        return None if answers[partition].code == NONE else answers[partition]
+        refused = answers[partition]
+        if undecided and refused.code not in {NONE, NETWORK_EXCEPTION, REQUEST_TIMED_OUT}:
+            return fault(NETWORK_EXCEPTION, f"{undecided[0]} may have written it; the last answer: {refused}")
+        return None if refused.code == NONE else refused
 
     def describe_group(self, group_id: str) -> RawGroup:
         """Describe a group at its coordinator; raises UnauthorizedError without DESCRIBE on the group."""
