@@ -26,8 +26,9 @@ from eosctl.failures.failure import RESTART, Family, filled_in
 from eosctl.failures.reading import causes_of
 from eosctl.failures.rules import Match
 from eosctl.foreign import arguments, shell_word, shell_words
+from eosctl.group.belonging import refuse_other_cluster
 from eosctl.group.gather import discover_urls, in_turn, no_answer, read_group
-from eosctl.group.modes import refuse_other_cluster, refuse_unreachable, root_of
+from eosctl.group.modes import refuse_unreachable, root_of
 from eosctl.group.observation.rules import ObservedConnector, observed_connector
 from eosctl.group.topics import find_config_topic
 
