@@ -170,14 +170,34 @@ def prepare_change(app: App, connector: str, verb: Verb, *, only_failed: bool = 
 
 def show_change(app: App, plan: ChangePlan) -> Report:
     """Report each part that changes, before and after."""
-    rows = [_row(plan, part, after=after, outcome="would_change") for part, after in plan.moved.items()]
+    states = plan.now.parts.states
+    rows = [
+        _row(
+            plan,
+            part,
+            after=after,
+            outcome="would_be_asked" if _stays(plan, states.get(part), after) else "would_change",
+        )
+        for part, after in plan.moved.items()
+    ]
     return _report(app, CONNECTORS_CHANGE_PLAN, plan, plan.now, rows, problems=_doubts(plan))
+
+
+def _stays(plan: ChangePlan, before: str | None, after: str | None) -> bool:
+    """Check whether REST shows no change of a part: it has the state already that is asked for again."""
+    return plan.verb is Verb.STOP and before == after
+
+
+def _outcome(plan: ChangePlan, before: str | None, after: str | None) -> ChangeOutcome:
+    if after == FAILED:
+        return "failed"
+    return "asked" if _stays(plan, before, after) else "changed"
 
 
 def _doubts(plan: ChangePlan) -> list[Problem]:
     """Return the warnings about what the change leaves as it is, and about what is not known."""
     if plan.unread is not None:
-        return [Problem.of(plan.unread).as_warning()]
+        return [replace(Problem.of(plan.unread).as_warning(), unseen=True)]
     failed = plan.now.parts.failed()
     if not failed or plan.verb not in (Verb.PAUSE, Verb.RESUME):
         return []
@@ -193,7 +213,8 @@ def _doubts(plan: ChangePlan) -> list[Problem]:
 def apply_change(app: App, plan: ChangePlan) -> Report:
     """Ask the worker and wait for the outcome; raises StalePlanError where the connector has changed since the plan.
 
-    Raises DeadlineError, too; the requested change may still come later.
+    Raises DeadlineError, too; the requested change may still come later. A stop of what may have been asked to start is
+    PARTIAL: the state that REST shows is that from before.
     """
     app = app.with_whole_timeout()
     before = look_at(app, plan.connector, plan.now.url)
@@ -214,13 +235,15 @@ def apply_change(app: App, plan: ChangePlan) -> Report:
     parts = dict.fromkeys([*plan.moved, *now.parts.states])
     was = plan.now.parts.states
     rows = [
-        _row(plan, part, after=state, outcome="failed" if state == FAILED else "changed")
+        _row(plan, part, after=state, outcome=_outcome(plan, was.get(part), state))
         for part, state in ((part, now.parts.states.get(part)) for part in parts)
         if part in plan.moved or state != was.get(part)
     ]
     failures = _failures(now) if plan.verb in (Verb.RESUME, Verb.RESTART) else _doubts(plan)
     report = _report(app, CONNECTORS_CHANGE_RESULT, plan, now, rows, problems=failures)
-    return replace(report, exit_code=ExitCode.FAILED) if any(each.severity == "error" for each in failures) else report
+    if any(each.severity == "error" for each in failures):
+        return replace(report, exit_code=ExitCode.FAILED)
+    return replace(report, exit_code=ExitCode.PARTIAL) if any(each.unseen for each in failures) else report
 
 
 def _look(connector: str) -> str:
