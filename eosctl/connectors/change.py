@@ -25,6 +25,7 @@ from eosctl.connectors.look import (
     STOPPED,
     ConnectorNow,
     failures_of,
+    find_at,
     look_at,
     named_cluster_id,
     reach_worker,
@@ -98,10 +99,11 @@ def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = Fal
     """Look at the connector through the first worker that answers, and plan the change.
 
     Raises NotFoundError for an unknown connector, UnsupportedError for a name that no request can have and for a stop
-    before Kafka 3.5, RefusedError for a worker of another Kafka cluster and for the restart of a stopped connector.
+    before Kafka 3.5, RefusedError for a worker of another Kafka cluster or group and for the restart of a stopped
+    connector.
     """
     url, root = reach_worker(app, named_cluster_id(app))
-    now = look_at(app, connector, url)
+    now = find_at(app, connector, url)
     refuse_unreachable(connector, app.worker(url))
     if verb is Verb.STOP and is_older(root["version"], STOPPABLE_SINCE):
         raise UnsupportedError(
@@ -350,10 +352,10 @@ def show_traces(app: App, connector: str) -> Report:
     """Report the chain of causes of each FAILED part, and its trace as the worker has it.
 
     Raises NotFoundError for an unknown connector, what `no_answer` makes where no worker answers, and RefusedError for
-    a worker of another Kafka cluster.
+    a worker of another Kafka cluster or group.
     """
     url, root = reach_worker(app, named_cluster_id(app))
-    now = look_at(app, connector, url)
+    now = find_at(app, connector, url)
     parts = now.parts
     rows = [
         TraceRow(

@@ -26,7 +26,7 @@ from eosctl.failures.failure import RESTART, Family, filled_in
 from eosctl.failures.reading import causes_of
 from eosctl.failures.rules import Match
 from eosctl.foreign import arguments, shell_word, shell_words
-from eosctl.group.belonging import refuse_other_cluster
+from eosctl.group.belonging import connectors_of, refuse_other_cluster
 from eosctl.group.gather import discover_urls, in_turn, no_answer, read_group
 from eosctl.group.modes import refuse_unreachable, root_of
 from eosctl.group.observation.rules import ObservedConnector, observed_connector
@@ -203,6 +203,15 @@ def named_cluster_id(app: App) -> str | None:
         return None
     with app.transactions() as admin:
         return admin.cluster_id()
+
+
+def find_at(app: App, connector: str, url: str) -> ConnectorNow:
+    """Return the connector as the worker at `url` shows it, which is of the command's group.
+
+    Raises NotFoundError, and RefusedError for a worker of another cluster or group.
+    """
+    worker = app.worker(url)
+    return connector_in(connectors_of(app, worker), connector, url=url, shown_url=worker.url)
 
 
 def look_at(app: App, connector: str, url: str) -> ConnectorNow:

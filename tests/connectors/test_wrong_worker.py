@@ -209,6 +209,20 @@ def test_a_rescue_restarts_nothing_at_another_groups_worker(tmp_path: Path) -> N
     assert elsewhere.asked == []
 
 
+@pytest.mark.parametrize("verb", ["stop", "pause", "restart", "trace"])
+def test_no_state_is_that_of_another_groups_connector(invoke: Invoke, verb: str) -> None:
+    """The other group's connector of that name was stopped."""
+    world = World()
+    world.connect.add("c")
+    add_far(world, cluster_id=world.cluster_id)
+    asked: list[Call] = []
+    for write in ("restart", "set_state"):
+        world.others[0].before(write, asked.append)
+    words = ("c",) if verb == "trace" else ("c", "--yes")
+    done = invoke("-b", "memory:9092", "-g", "g", "-u", FAR, "connectors", verb, *words, **world.surroundings)
+    assert (done.exit_code, asked) == (6, []), done.stdout
+
+
 @pytest.mark.parametrize("there", ["RUNNING", "STOPPED", None])
 def test_topics_are_not_those_of_a_worker_of_another_group(tmp_path: Path, there: str | None) -> None:
     """Those of another group's connector of that name were believed; one that it does not know had none."""
