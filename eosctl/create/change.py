@@ -40,6 +40,7 @@ from eosctl.create.steps import RESUME
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.foreign import arguments, shell_words
+from eosctl.group.belonging import connectors_of
 from eosctl.offsets.configs.diff import diff_config
 from eosctl.offsets.configs.rows import CONNECTORS_DIFF, ConfigDiffData, PartitionRow
 from eosctl.offsets.history.config_changes import PartitionStatus
@@ -62,7 +63,7 @@ def prepare_apply(app: App, request: CreateRequest) -> Plan:
     name = request.definition.name
     cluster_id = require_stable_group(app)
     url, root = reach_worker(app, cluster_id)
-    entry = app.worker(url).connectors().get(name)
+    entry = connectors_of(app, app.worker(url), cluster_id).get(name)
     if entry is None:
         return prepare_create(app, request)
     begun = unfinished_create(journal_of(app, "connectors-create", name, cluster_id=cluster_id))

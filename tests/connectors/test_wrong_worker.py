@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from tests.fakes.config_world import ConfigWorld
 from tests.fakes.faults import Call
 from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, A, OffsetWorld
 from tests.fakes.rescue_scene import Scene, stop
-from tests.fakes.world import CONFIGS, World
+from tests.fakes.world import CONFIGS, OFFSETS, World
 from tests.reports import codes
 
 FAR = "http://far:8083"
@@ -221,6 +222,24 @@ def test_no_state_is_that_of_another_groups_connector(invoke: Invoke, verb: str)
     words = ("c",) if verb == "trace" else ("c", "--yes")
     done = invoke("-b", "memory:9092", "-g", "g", "-u", FAR, "connectors", verb, *words, **world.surroundings)
     assert (done.exit_code, asked) == (6, []), done.stdout
+
+
+def test_no_config_is_that_of_another_groups_connector(invoke: Invoke, tmp_path: Path) -> None:
+    """The other group's connector of that name got the config."""
+    world = World()
+    world.topics.add_topic(CONFIGS, config={"cleanup.policy": "compact"})
+    world.topics.add_topic(OFFSETS)
+    made = world.connect.add("c", {"topic": OUT})
+    world.keep_config("connector-c", {"properties": made.config})
+    add_far(world, cluster_id=world.cluster_id)
+    asked: list[Call] = []
+    world.others[0].before("put_connector_config", asked.append)
+    file = tmp_path / "c.json"
+    file.write_text(json.dumps({"name": "c", "config": made.config | {"batch.size": "7"}}))
+    waivers = ("--unknown-partitions", "--may-skip", "--read-again", "--yes")
+    done = invoke("-b", "memory:9092", "-g", "g", "-u", FAR, "connectors", "apply", str(file), *waivers,
+                  **world.surroundings)  # fmt: skip
+    assert (done.exit_code, asked, "another group" in done.stderr) == (6, [], True), done.stderr
 
 
 @pytest.mark.parametrize("there", ["RUNNING", "STOPPED", None])
