@@ -25,7 +25,6 @@ from eosctl.connectors.look import (
     STOPPED,
     ConnectorNow,
     failures_of,
-    find_at,
     look_at,
     named_cluster_id,
     reach_worker,
@@ -102,12 +101,12 @@ def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = Fal
     before Kafka 3.5, RefusedError for a worker of another Kafka cluster or group and for the restart of a stopped
     connector.
     """
-    url, root = reach_worker(app, named_cluster_id(app))
-    now = find_at(app, connector, url)
-    refuse_unreachable(connector, app.worker(url))
-    if verb is Verb.STOP and is_older(root["version"], STOPPABLE_SINCE):
+    worker = reach_worker(app, named_cluster_id(app))
+    now = worker.connector(connector)
+    refuse_unreachable(connector, app.worker(now.url))
+    if verb is Verb.STOP and is_older(worker.version, STOPPABLE_SINCE):
         raise UnsupportedError(
-            f"the worker at {now.shown_url} runs {shown_version(root['version'])}: a connector can be stopped from "
+            f"the worker at {now.shown_url} runs {shown_version(worker.version)}: a connector can be stopped from "
             "Kafka 3.5 on (KIP-875)",
             hint=f"`eosctl connectors pause {arguments(connector)}` keeps its tasks, and their ids, in memory; a "
             "connector that is deleted has none.",
@@ -122,7 +121,7 @@ def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = Fal
         now, moved, unread = _look_at_rest(app, connector, now)
     else:
         moved = _moved(now, verb, only_failed=only_failed)
-    return ChangePlan(connector, verb, now, root["kafka_cluster_id"], moved, only_failed, unread)
+    return ChangePlan(connector, verb, now, worker.cluster_id, moved, only_failed, unread)
 
 
 def _look_at_rest(
@@ -354,8 +353,8 @@ def show_traces(app: App, connector: str) -> Report:
     Raises NotFoundError for an unknown connector, what `no_answer` makes where no worker answers, and RefusedError for
     a worker of another Kafka cluster or group.
     """
-    url, root = reach_worker(app, named_cluster_id(app))
-    now = find_at(app, connector, url)
+    worker = reach_worker(app, named_cluster_id(app))
+    now = worker.connector(connector)
     parts = now.parts
     rows = [
         TraceRow(
@@ -374,5 +373,5 @@ def show_traces(app: App, connector: str) -> Report:
         kind=CONNECTORS_TRACE,
         rows=rows,
         summary=TraceSummary(connector=connector, state=now.state, tasks=len(now.tasks), failed=len(rows)),
-        target={"kafka_cluster_id": root["kafka_cluster_id"], "group_id": app.target.group_id},
+        target={"kafka_cluster_id": worker.cluster_id, "group_id": app.target.group_id},
     )

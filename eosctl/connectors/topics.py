@@ -29,6 +29,7 @@ _HISTORY = ("schema.history.internal.kafka.topic", "database.history.kafka.topic
 _SERVER = (_PREFIX, "database.server.name")
 _HEARTBEAT = ("topic.heartbeat.prefix", "heartbeat.topics.prefix")
 _SIGNAL = "signal.kafka.topic"
+_DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
 _WRITING_WHERE_NAMED = (
     "org.apache.kafka.connect.file.FileStreamSourceConnector",
     "org.apache.kafka.connect.mirror.MirrorSourceConnector",
@@ -81,7 +82,8 @@ def _names_all(config: Mapping[str, str]) -> bool:
     Others derive names from what they read, by settings and classes of their own (Debezium: naming strategies, schema
     changes, notifications; MongoDB: mappers, heartbeats), or may do so in another release.
     """
-    return names_one_of(config, _WRITING_WHERE_NAMED) and "replication.policy.class" not in config
+    policy = config.get("replication.policy.class", _DEFAULT_POLICY)
+    return names_one_of(config, _WRITING_WHERE_NAMED) and policy == _DEFAULT_POLICY
 
 
 _Named = tuple[str, str]

@@ -44,12 +44,7 @@ def check_cluster(app: App, worker: ConnectWorker, ours: str | None = None) -> N
     if ours is None:
         with app.transactions() as admin:
             ours = admin.cluster_id()
-    refuse_other_cluster(worker, theirs, ours)
-
-
-def refuse_other_cluster(worker: ConnectWorker, theirs: str | None, ours: str | None) -> None:
-    """Raise OtherWorkerError where a worker uses another Kafka cluster; any is right where none is known."""
-    if ours is not None and theirs != ours:
+    if theirs != ours:
         message = f"the worker at {worker.url} uses Kafka cluster {theirs}, not {ours}"
         raise OtherWorkerError(message, what=codes.OTHER_KAFKA_CLUSTER)
 

@@ -20,7 +20,6 @@ from eosctl.connectors.look import (
     STATE_AFTER,
     STOPPED,
     ConnectorNow,
-    connector_in,
     look_at,
     named_cluster_id,
     reach_worker,
@@ -189,14 +188,14 @@ def look_at_side(app: App, connector: str, *, profile: str | None = None) -> Sid
     app.target.require_agreement()
     cluster_id = require_stable_group(app)
     require_expected(app.target.expect, {"kafka_cluster_id": cluster_id, "group_id": app.target.group_id})
-    url, root = reach_worker(app, cluster_id)
-    worker = app.worker(url)
-    refuse_unreachable(connector, worker)
+    worker = reach_worker(app, cluster_id)
+    refuse_unreachable(connector, app.worker(worker.url))
     with app.topics() as topics:
         found = find_config_topic(app, topics)
-    shown = worker.connectors()
-    now = connector_in(shown, connector, url=url, shown_url=worker.url) if connector in shown else None
-    side = Side(app, connector, cluster_id, url, worker.url, root["version"], now, shown, profile)
+    now = worker.connector(connector) if connector in worker.connectors else None
+    side = Side(
+        app, connector, cluster_id, worker.url, worker.shown_url, worker.version, now, worker.connectors, profile
+    )
     _require_same_group(side, found)
     return side
 

@@ -136,12 +136,13 @@ def test_a_leader_that_could_not_be_reached_wrote_nothing() -> None:
         cluster.state.open_transaction("one", ("t", 0))
         with admin_of(cluster) as admin:
             producer = admin.describe_producers([("t", 0)])[("t", 0)][0]  # type: ignore[index]
-            leader, noticed = cluster.state.leader(0), []
+            leader, noticed = cluster.state.leader(0), list[int]()
             cluster.stop_broker(leader, noticed=False)
 
             def notice(seen: Seen, frame: bytes) -> bytes:
                 if seen.api == "Metadata" and not noticed:
-                    noticed.append(cluster.state.nodes.remove(leader))
+                    noticed.append(leader)
+                    cluster.state.nodes.remove(leader)
                 return frame
 
             cluster.tamper = notice
