@@ -115,7 +115,7 @@ def test_a_refusal_of_what_was_sent_before_leaves_open_whether_it_was_written(fi
             cluster.fail_next("WriteTxnMarkers", first, codes.INVALID_PRODUCER_EPOCH)
             fault = admin.write_marker(producer, commit=False)
             assert fault is not None
-            assert (fault.name, "INVALID_PRODUCER_EPOCH" in fault.message) == ("NETWORK_EXCEPTION", True)
+            assert (fault.name, "INVALID_PRODUCER_EPOCH" in fault.message) == ("UNKNOWN_SERVER_ERROR", True)
 
 
 @pytest.mark.parametrize("code", [codes.UNKNOWN_SERVER_ERROR, codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND])

@@ -179,12 +179,12 @@ def write_marker(
     ]
     if not codes:
         return fault(UNKNOWN_TOPIC_OR_PARTITION, "the broker's answer leaves this partition out")
-    if codes[0] not in _MAY_BE_WRITTEN:
+    if codes[0] not in MAY_BE_WRITTEN:
         undecided.pop()
     return None if codes[0] == NONE else fault(codes[0])
 
 
-_MAY_BE_WRITTEN = frozenset(  # a leader that is replaced while its followers copy answers NOT_LEADER_OR_FOLLOWER
+MAY_BE_WRITTEN = frozenset(  # a leader that is replaced while its followers copy answers NOT_LEADER_OR_FOLLOWER
     {UNKNOWN_SERVER_ERROR, NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND}
 )
 _PATIENCE_MS = 3000

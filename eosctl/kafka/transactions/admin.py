@@ -34,6 +34,7 @@ from eosctl.wire.error_codes import (
     NONE,
     REQUEST_TIMED_OUT,
     SASL_AUTHENTICATION_FAILED,
+    UNKNOWN_SERVER_ERROR,
 )
 from eosctl.wire.group_listing_messages import LIST_GROUPS, ListGroupsRequest
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
@@ -198,9 +199,10 @@ class NativeTransactionAdmin:
     def write_marker(self, producer: ActiveProducer, *, commit: bool) -> KafkaFault | None:
         """Send WriteTxnMarkers to the leader of the producer's partition; None is success.
 
-        A refusal after a leader that may have written it is NETWORK_EXCEPTION: no answer decides.
+        An answer that leaves open whether it was written is NETWORK_EXCEPTION. A refusal after one that was lost is
+        UNKNOWN_SERVER_ERROR: that the transaction has ended then does not say by whom.
         """
-        from eosctl.kafka.topics.partition_leaders import find_leaders, write_marker
+        from eosctl.kafka.topics.partition_leaders import MAY_BE_WRITTEN, find_leaders, write_marker
 
         partition = (producer.topic, producer.partition)
         undecided: list[Address] = []
@@ -218,7 +220,8 @@ class NativeTransactionAdmin:
         answers = self._settled([partition], ask_once, retriable=LEADER_RETRIES - {REQUEST_TIMED_OUT})
         refused = answers[partition]
         if undecided and refused.code not in {NONE, NETWORK_EXCEPTION, REQUEST_TIMED_OUT}:
-            return fault(NETWORK_EXCEPTION, f"{undecided[0]} may have written it; the last answer: {refused}")
+            code = NETWORK_EXCEPTION if refused.code in MAY_BE_WRITTEN else UNKNOWN_SERVER_ERROR
+            return fault(code, f"{undecided[0]} may have written it; the last answer: {refused}")
         return None if refused.code == NONE else refused
 
     def describe_group(self, group_id: str) -> RawGroup:
