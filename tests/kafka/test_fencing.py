@@ -7,8 +7,10 @@ import itertools
 import threading
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId, task_transactional_ids
@@ -17,6 +19,7 @@ from eosctl.deadline import Clock, Deadline, Event
 from eosctl.errors import UnreachableError
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.kafka.transactions.fencing import CONNECTIONS_PER_COORDINATOR
+from eosctl.kafka.transactions.producer_fencing import _initialise
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import PLENTY_S
@@ -218,6 +221,25 @@ def test_a_refusal_of_what_was_sent_before_does_not_say_that_nothing_was_fenced(
         answer = fence(admin, ["one"])["one"]
         assert answer.fault is not None
         assert (answer.fault.name, answer.confirmed) == ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", False)
+
+
+class _Refused:
+    """A producer of librdkafka's whose calls end with these errors."""
+
+    def __init__(self, *errors: KafkaError) -> None:
+        self.errors = [*errors]
+
+    def init_transactions(self, _timeout_s: float) -> None:
+        raise KafkaException(self.errors.pop(0))
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_librdkafkas_refusal_after_a_request_that_timed_out_is_not_the_last_word(lost: bool) -> None:
+    refused = KafkaError(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    timed_out = [KafkaError(KafkaError._TIMED_OUT, "no answer", retriable=True)] if lost else []
+    producer: Any = _Refused(*timed_out, refused)
+    fault, confirmed = _initialise(producer, Deadline.after(PLENTY_S), threading.Event())
+    assert (fault and fault.code, confirmed) == (codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, not lost)
 
 
 def test_a_refusal_of_what_a_coordinator_could_not_take_yet_is_one() -> None:
