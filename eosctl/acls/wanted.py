@@ -38,6 +38,7 @@ from eosctl.core.wording import counted, is_topic_name
 from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
 from eosctl.group.absent import read_config_topic
+from eosctl.group.belonging import connectors_of
 from eosctl.group.gather import in_turn, no_answer
 from eosctl.report import Problem
 
@@ -76,8 +77,11 @@ class KnownConnectors(Struct, frozen=True):
         return str(self.config(name).get("tasks.max", "1"))
 
 
-def read_connectors(app: App) -> Mapping[str, ConnectorState]:
-    """Read the connectors by name. Raises what reading the config topic raises, and the error made by `no_answer`."""
+def _read_connectors(app: App, problems: list[Problem]) -> Mapping[str, ConnectorState]:
+    """Read the connectors by name; a worker that is asked in the config topic's place leaves a problem.
+
+    Raises what reading the config topic raises, and the error made by `no_answer`.
+    """
     if app.target.client is None and app.target.connect_urls:
         return _ask_workers(app)
     try:
@@ -85,9 +89,12 @@ def read_connectors(app: App) -> Mapping[str, ConnectorState]:
             return read_config_topic(app, store).state.connectors
     except EosctlError as unread:
         try:
-            return _ask_workers(app)
+            found = _ask_workers(app)
         except EosctlError:
             raise unread from None
+        message = f"the connectors are as a worker reports them, which knows no task-count record: {unread.message}"
+        problems.append(Problem(codes.CONNECTORS_UNKNOWN, message, hint=unread.hint, unseen=True))
+        return found
 
 
 def _ask_workers(app: App) -> Mapping[str, ConnectorState]:
@@ -95,7 +102,7 @@ def _ask_workers(app: App) -> Mapping[str, ConnectorState]:
     failures: list[EosctlError] = []
     for _url, worker in in_turn(app, app.target.connect_urls):
         try:
-            entries = worker.connectors()
+            entries = connectors_of(app, worker)
         except EosctlError as exc:
             failures.append(exc)
         else:
@@ -233,7 +240,7 @@ def _look_up(
     if app.target.client is None and not app.target.connect_urls and not request.every:
         return None
     try:
-        return read_connectors(app)
+        return _read_connectors(app, problems)
     except EosctlError as exc:
         if needed:
             raise

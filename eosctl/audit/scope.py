@@ -212,7 +212,7 @@ def _app_of_tasks(app: App, dedicated: DedicatedTopics, connector: str) -> App:
     return replace(app, target=replace(app.target, client=brokers.settings))
 
 
-_REROUTED = "its transforms may send records to topics that no config names, and no worker says to which (see --topic)"
+_NOT_ALL_NAMED = "it may write to topics that its config does not name, and no worker says to which (see --topic)"
 
 
 def _wanted_topics(
@@ -239,8 +239,8 @@ def _wanted_topics(
             f"which topics {request.connector} writes to is not known: it has written nothing yet, or no worker says",
             hint="Name them: --topic TOPIC.",
         )
-    is_doubtful = unreported and configured.rerouted
-    return list(dict.fromkeys(wanted)), (_REROUTED,) if is_doubtful else ()
+    is_doubtful = unreported and not configured.complete
+    return list(dict.fromkeys(wanted)), (_NOT_ALL_NAMED,) if is_doubtful else ()
 
 
 def _existing(store: TopicReader, topics: Collection[str]) -> frozenset[str]:

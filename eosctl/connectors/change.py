@@ -98,14 +98,15 @@ def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = Fal
     """Look at the connector through the first worker that answers, and plan the change.
 
     Raises NotFoundError for an unknown connector, UnsupportedError for a name that no request can have and for a stop
-    before Kafka 3.5, RefusedError for a worker of another Kafka cluster and for the restart of a stopped connector.
+    before Kafka 3.5, RefusedError for a worker of another Kafka cluster or group and for the restart of a stopped
+    connector.
     """
-    url, root = reach_worker(app, named_cluster_id(app))
-    now = look_at(app, connector, url)
-    refuse_unreachable(connector, app.worker(url))
-    if verb is Verb.STOP and is_older(root["version"], STOPPABLE_SINCE):
+    worker = reach_worker(app, named_cluster_id(app))
+    now = worker.connector(connector)
+    refuse_unreachable(connector, app.worker(now.url))
+    if verb is Verb.STOP and is_older(worker.version, STOPPABLE_SINCE):
         raise UnsupportedError(
-            f"the worker at {now.shown_url} runs {shown_version(root['version'])}: a connector can be stopped from "
+            f"the worker at {now.shown_url} runs {shown_version(worker.version)}: a connector can be stopped from "
             "Kafka 3.5 on (KIP-875)",
             hint=f"`eosctl connectors pause {arguments(connector)}` keeps its tasks, and their ids, in memory; a "
             "connector that is deleted has none.",
@@ -120,7 +121,7 @@ def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = Fal
         now, moved, unread = _look_at_rest(app, connector, now)
     else:
         moved = _moved(now, verb, only_failed=only_failed)
-    return ChangePlan(connector, verb, now, root["kafka_cluster_id"], moved, only_failed, unread)
+    return ChangePlan(connector, verb, now, worker.cluster_id, moved, only_failed, unread)
 
 
 def _look_at_rest(
@@ -170,14 +171,34 @@ def prepare_change(app: App, connector: str, verb: Verb, *, only_failed: bool = 
 
 def show_change(app: App, plan: ChangePlan) -> Report:
     """Report each part that changes, before and after."""
-    rows = [_row(plan, part, after=after, outcome="would_change") for part, after in plan.moved.items()]
+    states = plan.now.parts.states
+    rows = [
+        _row(
+            plan,
+            part,
+            after=after,
+            outcome="would_be_asked" if _stays(plan, states.get(part), after) else "would_change",
+        )
+        for part, after in plan.moved.items()
+    ]
     return _report(app, CONNECTORS_CHANGE_PLAN, plan, plan.now, rows, problems=_doubts(plan))
+
+
+def _stays(plan: ChangePlan, before: str | None, after: str | None) -> bool:
+    """Check whether REST shows no change of a part: it has the state already that is asked for again."""
+    return plan.verb is Verb.STOP and before == after
+
+
+def _outcome(plan: ChangePlan, before: str | None, after: str | None) -> ChangeOutcome:
+    if after == FAILED:
+        return "failed"
+    return "asked" if _stays(plan, before, after) else "changed"
 
 
 def _doubts(plan: ChangePlan) -> list[Problem]:
     """Return the warnings about what the change leaves as it is, and about what is not known."""
     if plan.unread is not None:
-        return [Problem.of(plan.unread).as_warning()]
+        return [replace(Problem.of(plan.unread).as_warning(), unseen=True)]
     failed = plan.now.parts.failed()
     if not failed or plan.verb not in (Verb.PAUSE, Verb.RESUME):
         return []
@@ -193,7 +214,8 @@ def _doubts(plan: ChangePlan) -> list[Problem]:
 def apply_change(app: App, plan: ChangePlan) -> Report:
     """Ask the worker and wait for the outcome; raises StalePlanError where the connector has changed since the plan.
 
-    Raises DeadlineError, too; the requested change may still come later.
+    Raises DeadlineError, too; the requested change may still come later. A stop of what may have been asked to start is
+    PARTIAL: the state that REST shows is that from before.
     """
     app = app.with_whole_timeout()
     before = look_at(app, plan.connector, plan.now.url)
@@ -214,13 +236,15 @@ def apply_change(app: App, plan: ChangePlan) -> Report:
     parts = dict.fromkeys([*plan.moved, *now.parts.states])
     was = plan.now.parts.states
     rows = [
-        _row(plan, part, after=state, outcome="failed" if state == FAILED else "changed")
+        _row(plan, part, after=state, outcome=_outcome(plan, was.get(part), state))
         for part, state in ((part, now.parts.states.get(part)) for part in parts)
         if part in plan.moved or state != was.get(part)
     ]
     failures = _failures(now) if plan.verb in (Verb.RESUME, Verb.RESTART) else _doubts(plan)
     report = _report(app, CONNECTORS_CHANGE_RESULT, plan, now, rows, problems=failures)
-    return replace(report, exit_code=ExitCode.FAILED) if any(each.severity == "error" for each in failures) else report
+    if any(each.severity == "error" for each in failures):
+        return replace(report, exit_code=ExitCode.FAILED)
+    return replace(report, exit_code=ExitCode.PARTIAL) if any(each.unseen for each in failures) else report
 
 
 def _look(connector: str) -> str:
@@ -327,10 +351,10 @@ def show_traces(app: App, connector: str) -> Report:
     """Report the chain of causes of each FAILED part, and its trace as the worker has it.
 
     Raises NotFoundError for an unknown connector, what `no_answer` makes where no worker answers, and RefusedError for
-    a worker of another Kafka cluster.
+    a worker of another Kafka cluster or group.
     """
-    url, root = reach_worker(app, named_cluster_id(app))
-    now = look_at(app, connector, url)
+    worker = reach_worker(app, named_cluster_id(app))
+    now = worker.connector(connector)
     parts = now.parts
     rows = [
         TraceRow(
@@ -349,5 +373,5 @@ def show_traces(app: App, connector: str) -> Report:
         kind=CONNECTORS_TRACE,
         rows=rows,
         summary=TraceSummary(connector=connector, state=now.state, tasks=len(now.tasks), failed=len(rows)),
-        target={"kafka_cluster_id": root["kafka_cluster_id"], "group_id": app.target.group_id},
+        target={"kafka_cluster_id": worker.cluster_id, "group_id": app.target.group_id},
     )

@@ -23,8 +23,8 @@ from eosctl.core.wording import is_topic_name
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError, UsageError
 from eosctl.group import codes as group_codes
-from eosctl.group.gather import check_group, in_turn
-from eosctl.group.modes import check_cluster
+from eosctl.group.belonging import OtherWorkerError, connectors_of
+from eosctl.group.gather import in_turn
 from eosctl.group.topics import find_config_topic
 from eosctl.ports import TopicReader
 from eosctl.report import Problem
@@ -132,13 +132,10 @@ def _unknown_problem(connector: str, value: str) -> Problem:
 def _from_workers(app: App, topics: TopicReader, problems: list[Problem]) -> Configs | None:
     """Ask the workers within half of the time: a frozen one never answers, and the config topic needs time, too."""
     for _url, worker in in_turn(replace(app, deadline=app.deadline.half()), app.target.connect_urls):
-        code = group_codes.OTHER_KAFKA_CLUSTER
         try:
-            check_cluster(app, worker, topics.cluster_id())
-            entries, code = worker.connectors(), group_codes.OTHER_GROUP
-            check_group(app, worker, entries)
-        except RefusedError as exc:
-            problems.append(Problem(code, exc.message, hint=exc.hint))
+            entries = connectors_of(app, worker, topics.cluster_id())
+        except OtherWorkerError as exc:
+            problems.append(Problem(exc.what, exc.message, hint=exc.hint))
         except EosctlError as exc:
             problems.append(Problem(codes.CONNECT_NOT_ASKED, exc.message, hint=exc.hint))
         else:

@@ -22,9 +22,9 @@ from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import ConnectorEntry, TaskStatus
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, RefusedError
+from eosctl.group.belonging import check_cluster
 from eosctl.group.gather import discover_urls, in_turn, no_answer, read_group, worker_id_of
 from eosctl.group.members import STABLE, ConnectGroup, ConnectMember
-from eosctl.group.modes import check_cluster
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.group.topics import find_config_topic
 

@@ -26,8 +26,9 @@ from eosctl.failures.failure import RESTART, Family, filled_in
 from eosctl.failures.reading import causes_of
 from eosctl.failures.rules import Match
 from eosctl.foreign import arguments, shell_word, shell_words
+from eosctl.group.belonging import connectors_of
 from eosctl.group.gather import discover_urls, in_turn, no_answer, read_group
-from eosctl.group.modes import refuse_other_cluster, refuse_unreachable, root_of
+from eosctl.group.modes import refuse_unreachable, root_of
 from eosctl.group.observation.rules import ObservedConnector, observed_connector
 from eosctl.group.topics import find_config_topic
 
@@ -179,20 +180,40 @@ def switch_command(connector: str, to: str) -> str:
     return shell_words("eosctl", "offsets", "switch", "--connector", connector, "--to", to)
 
 
-def reach_worker(app: App, cluster_id: str | None) -> tuple[str, Mapping[str, str]]:
-    """Return the URL of the first worker that answers, and its answer to `GET /`.
+class ReachedWorker(Struct, frozen=True):
+    """A worker of the command's cluster and group: its URL, which may have credentials, and as it is shown.
 
-    Any cluster is accepted where no id is known. Raises as `no_answer`, and RefusedError for a worker of another one.
+    `connectors` are all that it knows, of its group.
+    """
+
+    url: str
+    shown_url: str
+    version: str
+    cluster_id: str
+    connectors: Mapping[str, ConnectorEntry]
+
+    def connector(self, name: str) -> ConnectorNow:
+        """Return the connector as the worker has shown it; raises NotFoundError."""
+        return connector_in(self.connectors, name, url=self.url, shown_url=self.shown_url)
+
+
+def reach_worker(app: App, cluster_id: str | None) -> ReachedWorker:
+    """Return the first worker that answers.
+
+    Any cluster is accepted where no id is known. Raises as `no_answer`, and RefusedError for a worker of another
+    cluster or group.
     """
     failures: list[EosctlError] = []
     for url, worker in in_turn(app, discover_urls(app)):
         try:
             root = root_of(app, worker)
+            connectors = connectors_of(app, worker, cluster_id)
+        except RefusedError:
+            raise
         except EosctlError as exc:
             failures.append(exc)
             continue
-        refuse_other_cluster(worker, root["kafka_cluster_id"], cluster_id)
-        return url, root
+        return ReachedWorker(url, worker.url, root["version"], root["kafka_cluster_id"], connectors)
     raise no_answer("no worker can be asked", failures)
 
 

@@ -21,7 +21,7 @@ class Verb(StrEnum):
     RESTART = "restart"
 
 
-ChangeOutcome = Literal["would_change", "changed", "failed"]
+ChangeOutcome = Literal["would_change", "changed", "failed", "would_be_asked", "asked"]
 Connector = Annotated[str, "The connector."]
 Part = Annotated[str, "The part of the connector: `connector`, or `task 0` and so on."]
 PartWorker = Annotated[str | None, "The worker that the part is on; null where it is on none."]
@@ -36,7 +36,11 @@ class ChangeRow(Printed):
     worker: PartWorker
     before: Annotated[str | None, "The state of the part before; null where there was no such part."]
     after: Annotated[str | None, "The state of the part after; null where there is no such part any more."]
-    outcome: Annotated[ChangeOutcome, "Whether the part will change, has changed, or is FAILED now."]
+    outcome: Annotated[
+        ChangeOutcome,
+        "Whether the part will change, has changed, or is FAILED now; `asked`: it was asked for the state that it had, "
+        "and has.",
+    ]
 
 
 class ChangeSummary(Printed):

@@ -9,17 +9,17 @@ so none of the config's topics is certain. Reading them from a config is pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from eosctl.app import App
 from eosctl.connectors import codes
-from eosctl.core.configs.records import MIRROR_SOURCE, PROPERTY, is_class
+from eosctl.core.configs.records import MIRROR_SOURCE, PROPERTY, is_class, names_one_of
 from eosctl.core.wording import is_topic_name
-from eosctl.errors import EosctlError
+from eosctl.errors import EosctlError, NotFoundError
+from eosctl.group.belonging import connectors_of
 from eosctl.group.gather import discover_urls, in_turn
-from eosctl.group.modes import check_cluster
 from eosctl.machine.side_by_side import side_by_side
 from eosctl.report import Problem
 
@@ -29,6 +29,12 @@ _HISTORY = ("schema.history.internal.kafka.topic", "database.history.kafka.topic
 _SERVER = (_PREFIX, "database.server.name")
 _HEARTBEAT = ("topic.heartbeat.prefix", "heartbeat.topics.prefix")
 _SIGNAL = "signal.kafka.topic"
+_DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
+_WRITING_WHERE_NAMED = (
+    "org.apache.kafka.connect.file.FileStreamSourceConnector",
+    "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+    "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
+)
 
 
 class ConfiguredTopics(Struct, frozen=True):
@@ -36,7 +42,7 @@ class ConfiguredTopics(Struct, frozen=True):
 
     `own_reads` and `own_writes` are topics of the connector's own clients, for signals for example. `unresolved` are
     properties that would name topics, with values that no topic can have: only a worker resolves them. `rerouted`:
-    transforms may send records to other topics.
+    transforms may send records to other topics. `complete`: no record can be in another topic than `written`.
     """
 
     written: tuple[str, ...] = ()
@@ -44,6 +50,7 @@ class ConfiguredTopics(Struct, frozen=True):
     own_writes: tuple[str, ...] = ()
     unresolved: tuple[str, ...] = ()
     rerouted: bool = False
+    complete: bool = False
 
 
 def configured_topics(config: Mapping[str, object]) -> ConfiguredTopics:
@@ -65,7 +72,18 @@ def configured_topics(config: Mapping[str, object]) -> ConfiguredTopics:
         own_writes=_names(own_writes, unresolved),
         unresolved=tuple(dict.fromkeys(unresolved)),
         rerouted="transforms" in texts,
+        complete=bool(written) and not unresolved and "transforms" not in texts and _names_all(texts),
     )
+
+
+def _names_all(config: Mapping[str, str]) -> bool:
+    """Check whether the class is known to write nowhere else than its config says.
+
+    Others derive names from what they read, by settings and classes of their own (Debezium: naming strategies, schema
+    changes, notifications; MongoDB: mappers, heartbeats), or may do so in another release.
+    """
+    policy = config.get("replication.policy.class", _DEFAULT_POLICY)
+    return names_one_of(config, _WRITING_WHERE_NAMED) and policy == _DEFAULT_POLICY
 
 
 _Named = tuple[str, str]
@@ -141,11 +159,15 @@ class FoundTopics(Struct, frozen=True):
     unreported: tuple[str, ...] = ()
 
 
-def find_topics(app: App, configs: Mapping[str, Mapping[str, object]]) -> FoundTopics:
+def find_topics(
+    app: App, configs: Mapping[str, Mapping[str, object]], *, shown: Collection[str] | None = None
+) -> FoundTopics:
     """Find the topics of these connectors, of workers by REST and of configs, which may be empty; decide what is
     certain.
+
+    `shown` are the connectors that the workers of `app` have shown, which are known to be of its group.
     """
-    written, why_not = _ask_workers(app, list(configs)) if configs else ({}, "")
+    written, why_not = _ask_workers(app, list(configs), shown) if configs else ({}, "")
     configured = {name: configured_topics(config) for name, config in configs.items()}
     found = {name: _joined(written.get(name), configured[name]) for name in configs}
     lacking = [name for name, topics in found.items() if not (topics.written or topics.likely)]
@@ -173,7 +195,9 @@ def _joined(reported: Sequence[str] | None, configured: ConfiguredTopics) -> Con
     return ConnectorTopics(tuple(written), tuple(likely), configured.own_reads, configured.own_writes)
 
 
-def _ask_workers(app: App, connectors: Sequence[str]) -> tuple[Mapping[str, Sequence[str]], str]:
+def _ask_workers(
+    app: App, connectors: Sequence[str], shown: Collection[str] | None
+) -> tuple[Mapping[str, Sequence[str]], str]:
     """Ask for the topics that each connector has written to, at the first worker that has them; else return why not."""
     try:
         urls = discover_urls(app)
@@ -182,10 +206,15 @@ def _ask_workers(app: App, connectors: Sequence[str]) -> tuple[Mapping[str, Sequ
     failures: list[EosctlError] = []
     for _url, worker in in_turn(app, urls):
         try:
-            check_cluster(app, worker)
-            topics = [worker.topics(connectors[0])]  # a worker that does not report is asked once
-            topics += side_by_side(worker.topics, connectors[1:], most=_PARALLEL_QUESTIONS)
-            return dict(zip(connectors, topics, strict=True)), ""
+            here = connectors_of(app, worker) if shown is None else shown
+            known = [name for name in connectors if name in here]  # of others a worker says that they have no topics
+            unknown = ", ".join(name for name in connectors if name not in here)
+            why_not = unknown and f"the worker at {worker.url} does not know {unknown}"
+            if not known:
+                raise NotFoundError(why_not)
+            topics = [worker.topics(known[0])]  # a worker that does not report is asked once
+            topics += side_by_side(worker.topics, known[1:], most=_PARALLEL_QUESTIONS)
+            return dict(zip(known, topics, strict=True)), why_not
         except EosctlError as exc:
             failures.append(exc)
     return {}, "; ".join(each.message for each in failures) or "the group has no member"

@@ -118,7 +118,8 @@ class TransactionListings(Struct, frozen=True):
 class FenceAnswer(Struct, frozen=True):
     """The result of InitProducerId for one transactional id: producer id and epoch, or a fault.
 
-    `confirmed` is False if the deadline passed, or the connection broke, before the coordinator's final response.
+    `confirmed` is False if the deadline passed, or the connection broke, before the coordinator's final response, and
+    for a refusal after a request that may have been done.
     """
 
     transactional_id: TransactionalId

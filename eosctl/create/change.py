@@ -61,15 +61,15 @@ def prepare_apply(app: App, request: CreateRequest) -> Plan:
     """
     name = request.definition.name
     cluster_id = require_stable_group(app)
-    url, root = reach_worker(app, cluster_id)
-    entry = app.worker(url).connectors().get(name)
+    worker = reach_worker(app, cluster_id)
+    entry = worker.connectors.get(name)
     if entry is None:
         return prepare_create(app, request)
     begun = unfinished_create(journal_of_create(app, name, cluster_id=cluster_id))
     is_left = begun is not None and (entry.state == STOPPED or RESUME in begun.started)
     if is_left and dict(entry.config) == dict(request.definition.config):
         return prepare_create(app, request)
-    plan = plan_apply(app, request, url=url, version=root["version"], cluster_id=cluster_id)
+    plan = plan_apply(app, request, url=worker.url, version=worker.version, cluster_id=cluster_id)
     apply = partial(apply_change, app, plan) if plan.steps else None
     return Plan(partial(show_apply, app, plan), f"Change the config of {name}?", apply, app.target, plan.refusal)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.connectors.definition import ConnectorDefinition
-from eosctl.connectors.look import STOPPED, reach_worker, require_stable_group
+from eosctl.connectors.look import STOPPED, ReachedWorker, reach_worker, require_stable_group
 from eosctl.core.configs.records import PROPERTY, names_one_of
 from eosctl.core.ids import connector_path, task_transactional_ids
 from eosctl.core.java.properties import whole_number
@@ -57,33 +57,31 @@ def look_at_site(app: App, name: str) -> Site:
     Raises RefusedError in a rebalance and for a worker of another group, UnsupportedError below Kafka 3.7.
     """
     cluster_id = require_stable_group(app)
-    url, root = reach_worker(app, cluster_id)
-    worker = app.worker(url)
-    if is_older(root["version"], CREATED_STOPPED_SINCE):
+    worker = reach_worker(app, cluster_id)
+    if is_older(worker.version, CREATED_STOPPED_SINCE):
         raise UnsupportedError(
-            f"the worker at {worker.url} runs {shown_version(root['version'])}: a connector can be created STOPPED "
-            "from Kafka 3.7 on (KIP-980)",
+            f"the worker at {worker.shown_url} runs {shown_version(worker.version)}: a connector can be created "
+            "STOPPED from Kafka 3.7 on (KIP-980)",
             hint="By hand: write its offsets with `eosctl offsets import` while no connector has that name, then "
             f"PUT {connector_path(name)}/config. It runs at once.",
         )
-    refuse_unreachable(name, worker)
-    entries = worker.connectors()
-    configured = _configured(app, worker, entries)
-    return Site(url, worker.url, root["version"], cluster_id, entries, configured)
+    refuse_unreachable(name, app.worker(worker.url))
+    configured = _configured(app, worker)
+    return Site(worker.url, worker.shown_url, worker.version, cluster_id, worker.connectors, configured)
 
 
-def _configured(app: App, worker: ConnectWorker, entries: Mapping[str, ConnectorEntry]) -> frozenset[str]:
+def _configured(app: App, worker: ReachedWorker) -> frozenset[str]:
     """Return the connectors in the config topic; raise RefusedError unless it can be that of the worker's group."""
     with app.topics() as topics:
         found = find_config_topic(app, topics)
     of_topic = {} if found is None else found.state.connectors
     known = frozenset(name for name, each in of_topic.items() if each.config is not None)
-    others = entries.keys() - known or (known and not entries)
+    others = worker.connectors.keys() - known or (known and not worker.connectors)
     wrong = "does not exist" if found is None else "has other connectors" if others else ""
     if wrong:
         raise RefusedError(
-            f"topic {app.target.config_topic} {wrong}: the worker at {worker.url} is of another group, or one was just "
-            "created; nothing was written",
+            f"topic {app.target.config_topic} {wrong}: the worker at {worker.shown_url} is of another group, or one "
+            "was just created; nothing was written",
             hint="Name the config and offsets topics of the worker's group: --config-topic, --offset-topic.",
         )
     return known

@@ -29,10 +29,10 @@ from eosctl.core.wording import counted
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, RefusedError
+from eosctl.group.belonging import connectors_of
 from eosctl.group.gather import answering_url, read_group
 from eosctl.group.listing import with_existing_groups
 from eosctl.group.members import DEAD, EMPTY, ConnectGroup, connect_group
-from eosctl.group.modes import check_cluster
 from eosctl.group.observation.absence import GroupEvidence, OtherGroup, Recorded, judge_absence
 from eosctl.group.topics import ConfigTopic, find_config_topic
 from eosctl.ports import ConnectWorker, TopicReader
@@ -267,11 +267,11 @@ _SESSION_KEY = b"session-key"
 def leader_worker(app: App) -> ConnectWorker:
     """Return the leader's REST interface, as a follower would forward without the signature.
 
-    Raises as `find_leader`, RefusedError where a worker of another Kafka cluster is at its address, and what asking it
-    raises.
+    Raises as `find_leader`, RefusedError where a worker of another Kafka cluster or group is at its address, and what
+    asking it raises.
     """
     worker, cluster_id = find_leader(app)
-    check_cluster(app, worker, cluster_id)
+    connectors_of(app, worker, cluster_id)
     return worker
 
 

@@ -16,7 +16,7 @@ from eosctl.core.ids import WorkerId, worker_id_of_url
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.url import is_loopback_url, is_this_machine, normalised, parse_worker_url
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnauthorizedError, UnreachableError
+from eosctl.errors import EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.group import codes
 from eosctl.group.addresses import (
     HEALTHY,
@@ -161,27 +161,6 @@ def in_turn(app: App, urls: Sequence[str]) -> Iterator[tuple[str, ConnectWorker]
         yield url, patient.worker(url)
 
 
-def check_group(app: App, worker: ConnectWorker, connectors: Mapping[str, ConnectorEntry]) -> None:
-    """Raise RefusedError for a worker none of whose running `connectors` is at a member of the command's group.
-
-    Nothing is known where nothing runs, no group was named, or its members can't be seen now.
-    """
-    running = running_workers(connectors)
-    if not running or app.target.client is None or app.target.group_id is None:
-        return
-    try:
-        group, _cluster_id = read_group(app, gone_ok=True, wait=False)
-    except EosctlError:
-        return
-    members = {worker_id_of(member) for member in group.members if member.has_rest}
-    if group.state == STABLE and members and running.isdisjoint(members):
-        raise RefusedError(
-            f"the worker at {worker.url} is of another group than {group.group_id}: its connectors run on "
-            f"{', '.join(sorted(running))}, and the members are {', '.join(sorted(members))}",
-            hint=f"{codes.OTHER_GROUP.next} Nothing was written.",
-        )
-
-
 def answering_url(app: App) -> str | None:
     """Return the first given URL whose worker answers, without credentials."""
     for _url, worker in in_turn(app, app.target.connect_urls):
@@ -318,7 +297,7 @@ def _discard_unproven(
     which its connectors show.
     """
     members = {worker_id_of(member) for member in group.members}
-    ours = _assigned(group)
+    ours = assigned_connectors(group)
 
     def proven(worker: WorkerObservation) -> WorkerObservation:
         member_id, url = worker.member_id or "", worker.url or ""
@@ -348,7 +327,7 @@ def _judge_strangers(
     urls = [worker.url for worker in members if worker.failure is None]
     answers = (connectors_at(app, given.get(url, url)) for url in urls if url is not None)
     connectors = next((found for found in answers if found is not None), None)
-    ours = _assigned(group) if connectors is None else frozenset(connectors)
+    ours = assigned_connectors(group) if connectors is None else frozenset(connectors)
     is_local = all(is_this_machine(each.client_host or "") for each in members)
     healthy = all(each.health == HEALTHY and not each.doubt for each in members)
     seen = _Members(ours, running_workers(connectors or {}), healthy=healthy, is_local=is_local)
@@ -372,7 +351,7 @@ class _Members(Struct, frozen=True):
     is_local: bool
 
 
-def _assigned(group: ConnectGroup) -> frozenset[str] | None:
+def assigned_connectors(group: ConnectGroup) -> frozenset[str] | None:
     """Return the connectors that the members run, by their coordinator, stopped ones included; None if unknown."""
     works = [member.connectors() for member in group.members]
     return None if any(each is None for each in works) else frozenset(name for each in works for name in each or ())

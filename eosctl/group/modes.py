@@ -27,7 +27,6 @@ from eosctl.deadline import Deadline
 from eosctl.errors import (
     DeadlineError,
     EosctlError,
-    RefusedError,
     UnauthorizedError,
     UnreachableError,
     UnsupportedError,
@@ -277,29 +276,6 @@ def cluster_id_of(app: App, worker: ConnectWorker) -> str:
     """Return the id of the worker's Kafka cluster as its last `root_of` had it a moment ago, else ask for it."""
     known = None if app.rest is None else app.rest.cluster_id(worker.url, app.clock)
     return known or root_of(app, worker)["kafka_cluster_id"]
-
-
-def check_cluster(app: App, worker: ConnectWorker, ours: str | None = None) -> None:
-    """Raise RefusedError for a worker of another Kafka cluster than `ours`, else than the command's, if it names one.
-
-    Connectors of the same names may be there. Raises, too, what asking raises.
-    """
-    if app.target.client is None:
-        return
-    theirs = cluster_id_of(app, worker)
-    if ours is None:
-        with app.transactions() as admin:
-            ours = admin.cluster_id()
-    refuse_other_cluster(worker, theirs, ours)
-
-
-def refuse_other_cluster(worker: ConnectWorker, theirs: str | None, ours: str | None) -> None:
-    """Raise RefusedError where a worker uses another Kafka cluster; any is right where none is known."""
-    if ours is not None and theirs != ours:
-        raise RefusedError(
-            f"the worker at {worker.url} uses Kafka cluster {theirs}, not {ours}",
-            hint="Compare -u and -b; nothing was written.",
-        )
 
 
 def refuse_unreachable(connector: str, worker: ConnectWorker) -> None:

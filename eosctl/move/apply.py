@@ -55,8 +55,7 @@ def _question(plans: Sequence[MovePlan], request: MoveRequest) -> str:
 
 def _selected(app: App, selection: Selection) -> list[tuple[str, str]]:
     """Return the selected connectors of the group with their types, sorted by name."""
-    url, _root = reach_worker(app, named_cluster_id(app))
-    entries = app.worker(url).connectors()
+    entries = reach_worker(app, named_cluster_id(app)).connectors
     if not entries:
         raise NotFoundError("the group has no connector")
     return [(name, entries[name].type) for name in selection.choose(entries)]

@@ -94,7 +94,7 @@ def _topics(here: Side) -> tuple[tuple[str, ...], Problem | None]:
     """Return the topics that the connector writes to, without patterns; and a problem if they are not known."""
     if here.now is None:
         return (), None
-    found = find_topics(here.pinned(), {here.connector: here.now.config})
+    found = find_topics(here.pinned(), {here.connector: here.now.config}, shown=here.shown)
     of = found.of[here.connector]
     named = tuple(name for name in dict.fromkeys([*of.written, *of.likely]) if not name.endswith("*"))
     is_unknown = not named or here.connector in found.unreported

@@ -20,7 +20,7 @@ from eosctl.connectors.look import (
     STATE_AFTER,
     STOPPED,
     ConnectorNow,
-    connector_in,
+    ReachedWorker,
     look_at,
     named_cluster_id,
     reach_worker,
@@ -190,13 +190,10 @@ def prepare_resume(app: App, connector: str) -> Plan:
 
 
 class SeenGroup(Struct, frozen=True):
-    """A Connect group at one look: its worker, the connectors that this one shows, and what the config topic has."""
+    """A Connect group at one look: its worker, with the connectors that this one shows, and the config topic."""
 
     cluster_id: str
-    url: str
-    shown_url: str
-    version: str
-    shown: Mapping[str, ConnectorEntry]
+    worker: ReachedWorker
     configs: ConfigTopic | None
 
 
@@ -207,11 +204,9 @@ def look_at_group(app: App) -> SeenGroup:
     app.target.require_agreement()
     cluster_id = require_stable_group(app)
     require_expected(app.target.expect, {"kafka_cluster_id": cluster_id, "group_id": app.target.group_id})
-    url, root = reach_worker(app, cluster_id)
+    worker = reach_worker(app, cluster_id)
     with app.topics() as topics:
-        configs = find_config_topic(app, topics)
-    worker = app.worker(url)
-    return SeenGroup(cluster_id, url, worker.url, root["version"], worker.connectors(), configs)
+        return SeenGroup(cluster_id, worker, find_config_topic(app, topics))
 
 
 def look_at_side(
@@ -224,10 +219,12 @@ def look_at_side(
     group = look_at_group(app) if seen is None or profile not in seen else seen[profile]
     if seen is not None:
         seen[profile] = group
-    refuse_unreachable(connector, app.worker(group.url))
-    shown, url = group.shown, group.shown_url
-    now = connector_in(shown, connector, url=group.url, shown_url=url) if connector in shown else None
-    side = Side(app, connector, group.cluster_id, group.url, url, group.version, now, shown, profile)
+    worker = group.worker
+    refuse_unreachable(connector, app.worker(worker.url))
+    now = worker.connector(connector) if connector in worker.connectors else None
+    side = Side(
+        app, connector, group.cluster_id, worker.url, worker.shown_url, worker.version, now, worker.connectors, profile
+    )
     _require_same_group(side, group.configs)
     return side
 

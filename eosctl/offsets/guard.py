@@ -171,6 +171,12 @@ def _refuse_strangers(app: App, absent: Sequence[str]) -> None:
         return
     with app.topics() as topics:
         found = find_config_topic(app, topics)
+    if found is None and app.target.group_id is None:
+        raise RefusedError(
+            f"the worker does not know {', '.join(absent)}, no group was named, and topic {app.target.config_topic} "
+            "does not exist: it is unknown whether tasks run; nothing was written",
+            hint=f"Name the group (-g), or its config topic (--config-topic). {_FORCE}",
+        )
     known = {} if found is None else found.state.connectors
     strangers = [name for name in absent if name in known and known[name].config is not None]
     if strangers:

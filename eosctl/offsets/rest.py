@@ -21,8 +21,8 @@ from eosctl.core.offsets.views import (
 )
 from eosctl.core.records import Record
 from eosctl.core.wording import counted
+from eosctl.group.belonging import connectors_of
 from eosctl.group.gather import discover_urls
-from eosctl.group.modes import check_cluster
 from eosctl.offsets import codes
 from eosctl.offsets.rows import (
     OFFSETS_GET_REST,
@@ -52,10 +52,10 @@ def compare_with_rest(
     """Add a `rest` member to each row of `report`: the worker's offset, and its relation to the runtime view.
 
     With `whole`, source partitions that only the worker knows become rows too, without a key. Raises NotFoundError for
-    a connector that the worker does not know, RefusedError for a worker of another cluster; needs Kafka 3.5.
+    a connector that the worker does not know, RefusedError for a worker of another cluster or group; needs Kafka 3.5.
     """
     worker = app.worker((app.target.connect_urls or tuple(discover_urls(app)))[0])
-    check_cluster(app, worker)
+    connectors_of(app, worker)
     listed = {
         _identity(connector, entry.get("partition")): (connector, entry)
         for connector in dict.fromkeys(connectors)

@@ -18,7 +18,7 @@ from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.java.json import encode_key
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.views import fold_store, live
-from eosctl.core.transactions import TransactionDescription, TransactionState
+from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline, Event
 from eosctl.foreign import shell_word
@@ -80,13 +80,15 @@ def _outcome(step: str, progress: Progress[StepDone], before: Collection[str]) -
 class CommitWatch(Struct, frozen=True):
     """The newest records before the tasks were started; `topic` is where they commit their offsets to.
 
-    `producer` is the producer of task 0's transactional id then: producer id and epoch; None if it had none.
+    `producer` is the producer of task 0's transactional id then: producer id and epoch; None if it had none. Without
+    `saw_ids`, as these may not be described, only newer records show a commit.
     """
 
     connector: str
     topic: str
     before: Places
     producer: tuple[int, int] | None = None
+    saw_ids: bool = True
 
     def wait(self, app: App, tasks: int) -> tuple[str, bool]:
         """Wait for `tasks` running tasks to commit; return the outcome in words, and whether any has committed.
@@ -112,7 +114,9 @@ class CommitWatch(Struct, frozen=True):
 
         A task that has an id takes a new epoch when it starts: an unchanged one belongs to a former task.
         """
-        found = _described(app, task_transactional_ids(app.target.require_group_id(), self.connector, tasks))
+        if not self.saw_ids:
+            return []
+        found, _is_all = _described(app, task_transactional_ids(app.target.require_group_id(), self.connector, tasks))
         is_former = self.producer is not None and bool(found) and _producer(found[0]) == self.producer
         return [] if is_former else [each.state for each in found]
 
@@ -141,15 +145,18 @@ class CommitWatch(Struct, frozen=True):
 
 def before_the_start(app: App, connector: str, topic: str) -> CommitWatch:
     """Read the committed offsets before tasks are started, or as soon after as possible."""
-    found = _described(app, task_transactional_ids(app.target.require_group_id(), connector, 1))
-    return CommitWatch(connector, topic, _places(app, connector, topic), _producer(found[0]) if found else None)
+    found, is_all = _described(app, task_transactional_ids(app.target.require_group_id(), connector, 1))
+    producer = _producer(found[0]) if found else None
+    return CommitWatch(connector, topic, _places(app, connector, topic), producer, is_all)
 
 
-def _described(app: App, ids: Sequence[TransactionalId]) -> list[TransactionDescription]:
-    """Return the descriptions of the ids that coordinators know, in their order."""
+def _described(app: App, ids: Sequence[TransactionalId]) -> tuple[list[TransactionDescription], bool]:
+    """Return the descriptions of the ids that coordinators know, in their order, and whether these are all of them."""
     with app.transactions() as admin:
         described = admin.describe_transactions(ids)
-    return [each for each in map(described.get, ids) if isinstance(each, TransactionDescription)]
+    found = [each for each in map(described.get, ids) if isinstance(each, TransactionDescription)]
+    faults = [each for each in described.values() if isinstance(each, KafkaFault)]
+    return found, all(fault.code == TRANSACTIONAL_ID_NOT_FOUND for fault in faults)
 
 
 def _producer(description: TransactionDescription) -> tuple[int, int]:

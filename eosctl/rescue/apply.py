@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.connectors.holders import connector_statuses
 from eosctl.core.ids import ProducerId, TransactionalId, task_transactional_ids
-from eosctl.core.transactions import ROUND_S, KafkaFault, TransactionDescription
+from eosctl.core.transactions import ROUND_S, TRANSACTIONAL_ID_NOT_FOUND, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline, Event
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
@@ -105,13 +105,20 @@ def _wait(app: App, plan: RescuePlan, _output: RescueOutput) -> str:
 
 
 def _id_states(app: App, ids: Sequence[TransactionalId]) -> IdStates:
+    """Return the state of each id; raises EosctlError for one that its coordinator does not report."""
     with app.transactions() as admin:
         described = admin.describe_transactions(ids)
-    return {transactional_id: _epoch(described.get(transactional_id)) for transactional_id in ids}
+    return {transactional_id: _epoch(transactional_id, described[transactional_id]) for transactional_id in ids}
 
 
-def _epoch(state: TransactionDescription | KafkaFault | None) -> tuple[ProducerId, int] | None:
-    return (state.producer_id, state.producer_epoch) if isinstance(state, TransactionDescription) else None
+def _epoch(
+    transactional_id: TransactionalId, state: TransactionDescription | KafkaFault
+) -> tuple[ProducerId, int] | None:
+    if isinstance(state, TransactionDescription):
+        return state.producer_id, state.producer_epoch
+    if state.code != TRANSACTIONAL_ID_NOT_FOUND:
+        raise EosctlError(f"the state of {transactional_id} is not known: {state}")
+    return None
 
 
 def _fence(app: App, plan: RescuePlan, output: RescueOutput) -> str:
@@ -171,14 +178,24 @@ def _watch(app: App, plan: RescuePlan, _output: RescueOutput) -> str:
         tasks = entry.tasks if entry is not None else ()
         failed = [task for task in tasks if task.state == "FAILED"]
         if tasks and all(task.state == "RUNNING" for task in tasks):
-            now = _id_states(plan.state.app_of_ids(app), list(before))
-            idle = [each for each, epoch in now.items() if epoch is None or epoch == before[each]]
-            if not idle:
+            waiting = _waiting_for_ids(plan.state.app_of_ids(app), before)
+            if not waiting:
                 return f"RUNNING: {counted(len(tasks), 'task')}, seen after {app.clock.monotonic_s() - began_s:.1f} s"
-            waiting = f"{counted(len(idle), 'task')} without the id that is theirs"
         else:
             waiting = f"{len(failed)} of {counted(len(tasks), 'task')} FAILED"
     raise app.deadline.passed(f"waiting for the tasks to run: {waiting}")
+
+
+def _waiting_for_ids(app: App, before: IdStates) -> str:
+    """Return how many tasks have not taken their ids since `before`, or why that is not known; empty if all have."""
+    try:
+        now = _id_states(app, list(before))
+    except InterruptedByUserError:
+        raise
+    except EosctlError as exc:
+        return exc.message
+    idle = [each for each, epoch in now.items() if epoch is None or epoch == before[each]]
+    return f"{counted(len(idle), 'task')} without the id that is theirs" if idle else ""
 
 
 _BEFORE: Mapping[str, Callable[[App, RescuePlan], Mapping[str, Json]]] = {

@@ -24,8 +24,8 @@ from eosctl.core.transactions import TransactionListing
 from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
 from eosctl.group.absent import KnownEvidence, blocked_problems, doubt_about, read_both_views, read_config_topic
+from eosctl.group.belonging import connectors_of
 from eosctl.group.gather import discover_urls, in_turn, read_group
-from eosctl.group.modes import check_cluster
 from eosctl.group.observation.absence import Recorded
 from eosctl.group.topics import ConfigTopic
 from eosctl.output.rows import Kind, unseen_parts
@@ -165,8 +165,7 @@ def _ask_connect(app: App, topic: ConfigTopic, problems: list[Problem]) -> Mappi
     silent: list[Problem] = []
     for url, worker in in_turn(app, urls):
         try:
-            check_cluster(app, worker, topic.cluster_id)
-            connectors = worker.connectors()
+            connectors = connectors_of(app, worker, topic.cluster_id)
         except EosctlError as exc:
             silent.append(_not_asked(exc.message, exc.hint))
             continue

@@ -20,7 +20,13 @@ from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.configs.records import task_count_key, task_count_value
 from eosctl.core.ids import Owner, leader_transactional_id, own_transactional_id, stop_request, task_transactional_ids
 from eosctl.core.records import OutRecord, Record
-from eosctl.core.transactions import ROUND_S, ROUND_TIMEOUTS_MS, KafkaFault, TransactionDescription
+from eosctl.core.transactions import (
+    ROUND_S,
+    ROUND_TIMEOUTS_MS,
+    TRANSACTIONAL_ID_NOT_FOUND,
+    KafkaFault,
+    TransactionDescription,
+)
 from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.deadline import Event
@@ -261,6 +267,16 @@ def refuse_running_round(app: App, scene: Scene, *, there: App) -> None:
         before = admin.describe_transactions(ids)
         app.deadline.sleep(_ROUND_SEEN_S)
         now = admin.describe_transactions(ids)
+    hidden = [
+        f"{each}: {state}"
+        for each in ids
+        if isinstance(state := now.get(each), KafkaFault) and state.code != TRANSACTIONAL_ID_NOT_FOUND
+    ]
+    if hidden:
+        raise RefusedError(
+            f"whether a fencing round of the leader is under way is not known: {hidden[0]}; nothing was written",
+            hint=f"Run again when it would be over, {ROUND_S:g} s after the stop, or when the coordinators report it.",
+        )
     moved = [each for each in ids if now.get(each) != before.get(each) and _fenced_by_round(now.get(each))]
     if moved:
         raise RefusedError(

@@ -46,7 +46,7 @@ from eosctl.txn.rules import Coordination, Identity, TransactionToEnd, identity,
 _READ_BACK_S = 10.0
 STALE, NOT_REACHED, UNCONFIRMED, FAILED, REFUSED = "stale", "not_reached", "unconfirmed", "failed", "refused"
 _AGAIN = "Look again: eosctl txn hanging"
-_LOST = 7  # the request may have been done
+_LOST, _UNDECIDED = 7, -1  # the request may have been done; it may, and another one was refused after it
 
 
 def prepare_end(app: App, request: EndRequest) -> Plan:
@@ -128,7 +128,8 @@ def _end(admin: TransactionAdmin, plan: EndPlan, one: TransactionToEnd, outcomes
             outcomes.by_part[identity(part)] = outcomes.not_confirmed
             continue
         outcomes.faults[identity(part)] = fault
-        outcomes.by_part[identity(part)] = UNCONFIRMED if fault.code in LOST_ANSWER_CODES else FAILED
+        is_open = fault.code == _UNDECIDED or fault.code in LOST_ANSWER_CODES
+        outcomes.by_part[identity(part)] = UNCONFIRMED if is_open else FAILED
         return  # the offsets come last: they must not end before the records
 
 
@@ -177,7 +178,11 @@ def _leave_alone(one: TransactionToEnd, why: str, outcomes: _Outcomes, fault: Ka
 
 
 def _read_back(app: App, parts: Sequence[ActiveProducer], outcomes: _Outcomes) -> None:
-    """Ask the leaders after the markers, with extra time: only they make one `aborted` or `committed`."""
+    """Ask the leaders after the markers, with extra time: only they make one `aborted` or `committed`.
+
+    Where a marker was refused after one whose answer was lost, another one may have ended the transaction.
+    """
+    refused = {part for part, fault in outcomes.faults.items() if fault.code == _UNDECIDED}
     sent = [part for part in parts if outcomes.by_part.get(identity(part)) in (outcomes.not_confirmed, UNCONFIRMED)]
     if not sent:
         return
@@ -186,7 +191,7 @@ def _read_back(app: App, parts: Sequence[ActiveProducer], outcomes: _Outcomes) -
             answers = admin.describe_producers(sorted({place_of(part) for part in sent}), only_open=True)
     except EosctlError:
         return
-    for part in sent:
+    for part in [each for each in sent if identity(each) not in refused]:
         answer = answers.get(place_of(part))
         if answer is not None and not isinstance(answer, KafkaFault):
             # the epoch may be a higher one: a marker raises it
@@ -223,7 +228,8 @@ def _exit_code(plan: EndPlan, outcomes: _Outcomes, counts: Mapping[str, int]) ->
         return ExitCode.REFUSED
     if set(counts) == {outcomes.done}:
         return ExitCode.PARTIAL if plan.unanswered() else ExitCode.OK
-    if set(counts) <= {FAILED, UNCONFIRMED, NOT_CHECKED, NOT_REACHED} and outcomes.faults:
+    why = {fault.code for fault in outcomes.faults.values()}
+    if set(counts) <= {FAILED, UNCONFIRMED, NOT_CHECKED, NOT_REACHED} and why and _UNDECIDED not in why:
         return exit_code_of_faults(outcomes.faults.values())
     return ExitCode.PARTIAL
 

@@ -14,7 +14,7 @@ from tests.fakes.config_topic import config_records, created
 from tests.fakes.config_world import ConfigWorld
 from tests.fakes.faults import Call
 
-W0 = "http://w0:8083"
+W0, FAR = "http://w0:8083", "http://far:8083"
 
 
 def worker_world(**world: Any) -> ConfigWorld:
@@ -80,14 +80,21 @@ def test_a_member_of_the_group_tells_where_only_the_cluster_is_named(invoke: Inv
 
 
 def test_a_config_topic_that_can_not_be_read_leaves_the_worker(invoke: Invoke) -> None:
+    """Nothing said so, as if the worker knew how many ids a round fences."""
     there = worker_world(described=())
     there.connect.add("orders", {"tasks.max": "2", "topic": "lines"})
     where = ("-b", "localhost:1")
     found = asked(invoke, there, *where, "-u", W0)
-    assert found.exit_code == 0, found.stderr
+    assert (found.exit_code, [each["code"] for each in found.json()["errors"]]) == (0, ["connectors_unknown"])
     assert {row["resource_name"] for row in found.json()["data"]["rows"]} == {
         "g-orders-0", "g-orders-1", "connect-offsets", "lines"
     }  # fmt: skip
+    principals = ("--connector", "orders", "--principal", "User:w", "--output-topic", "lines")
+    checked = invoke("acls", "check", *where, "-u", W0, "-g", "g", *principals, "-o", "json", doors=there.doors())
+    assert "connectors_unknown" in [each["what"] for each in checked.json()["data"]["unseen"]]
+    there.other_group("h", FAR).add("orders", {"tasks.max": "9"})
+    other = asked(invoke, there, *where, "-u", FAR)
+    assert (other.exit_code, "there is no topic connect-configs" in other.stderr) == (1, True)
     alone = asked(invoke, there, *where)
     assert (alone.exit_code, "there is no topic connect-configs" in alone.stderr) == (1, True)
     there.connect.down.add(W0)

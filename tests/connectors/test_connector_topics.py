@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.connectors.topics import ConfiguredTopics, configured_topics
 
@@ -36,9 +37,12 @@ MIRROR = {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnec
     ],
 )
 def test_what_it_may_write_to(config: dict[str, str], written: tuple[str, ...]) -> None:
-    assert configured_topics(config) == ConfiguredTopics(
+    found = configured_topics(config)
+    assert replace(found, complete=False) == ConfiguredTopics(
         written, *(("ddl",), ("ddl",)) if "schema.history.internal.kafka.topic" in config else ()
     )
+    known = ("FileStreamSource", MIRROR["connector.class"], "MirrorHeartbeatConnector")
+    assert found.complete is (bool(written) and config["connector.class"] in known)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +60,7 @@ def test_what_clients_of_its_own_read(more: dict[str, str], read: tuple[str, ...
 
 def test_signals_are_debezium_s() -> None:
     config = {"connector.class": "FileStreamSource", "topic": "lines", "signal.kafka.topic": "calls"}
-    assert configured_topics(config) == ConfiguredTopics(("lines",))
+    assert configured_topics(config) == ConfiguredTopics(("lines",), complete=True)
 
 
 def test_a_placeholder_is_no_topic() -> None:

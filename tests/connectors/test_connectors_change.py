@@ -105,6 +105,7 @@ def test_a_stop_after_a_start_that_is_not_shown_yet_is_no_stop_of_nothing(
     outcome, changed = change(invoke, world, "stop", "orders")
     assert (outcome.exit_code, outcome.json()["kind"]) == (0, "connectors-change-result"), outcome.stderr
     assert changed["connector"][1] == "STOPPED"
+    assert outcome.json()["data"]["rows"][0]["outcome"] == ("changed" if shown_at_last else "asked")
     world.time.sleep(60)
     made = world.connect.connectors["orders"]
     assert (made.target, made.state, made.tasks) == ("STOPPED", "STOPPED", {})
@@ -112,14 +113,15 @@ def test_a_stop_after_a_start_that_is_not_shown_yet_is_no_stop_of_nothing(
 
 @pytest.mark.parametrize("topic", [True, False])
 def test_what_may_have_been_asked_to_start_is_stopped_again(invoke: Invoke, world: World, topic: bool) -> None:
-    """The config topic is another one, or can't be read: what REST shows may be about to change."""
+    """The config topic is another one, or can't be read: what REST shows may be about to change. It was `changed`."""
     world.connect.add("orders", state="STOPPED")
     if topic:
         keep_state(world, None)
     asked: list[Call] = []
     world.connect.before("set_state", asked.append)
     outcome, changed = change(invoke, world, "stop", "orders")
-    assert (outcome.exit_code, changed) == (0, {"connector": ("STOPPED", "STOPPED")}), outcome.stderr
+    assert (outcome.exit_code, changed) == (7, {"connector": ("STOPPED", "STOPPED")}), outcome.stderr
+    assert [row["outcome"] for row in outcome.json()["data"]["rows"]] == ["asked"]
     assert [each.what[-1] for each in asked] == ["stop"]
     [problem] = outcome.json()["errors"]
     assert (problem["severity"], "not known" in problem["message"]) == ("warning", True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from eosctl.connectors.topics import find_topics
+from eosctl.connectors.topics import configured_topics, find_topics
 from eosctl.errors import RefusedError
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
+from eosctl.offsets.history.sources import KNOWN_SOURCES
 from eosctl.rescue.apply import apply_rescue
 from eosctl.rescue.plan import plan_rescue
 from tests.audit.happenings import connector, honest
@@ -20,7 +23,7 @@ from tests.fakes.config_world import ConfigWorld
 from tests.fakes.faults import Call
 from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, A, OffsetWorld
 from tests.fakes.rescue_scene import Scene, stop
-from tests.fakes.world import CONFIGS, World
+from tests.fakes.world import CONFIGS, OFFSETS, World
 from tests.reports import codes
 
 FAR = "http://far:8083"
@@ -65,12 +68,38 @@ def test_an_audit_does_not_take_the_topics_of_another_groups_connector(invoke: I
     assert (done.exit_code, [each["code"] for each in done.json()["errors"]]) == (6, ["refused"])
 
 
-def test_an_audit_without_its_worker_takes_no_topic_of_the_config_for_all_of_them(invoke: Invoke) -> None:
-    """Transforms may send records to topics that no config names, and only a worker knows them."""
-    scene = routed()
+CLASSES = [each for source in KNOWN_SOURCES for each in source.classes.split(", ")]
+FILE, MIRROR = (each for each in CLASSES if "FileStream" in each or "MirrorSource" in each)
+
+
+@pytest.mark.parametrize("name", [*CLASSES, "com.example.OrdersSourceConnector", "FileStreamSource"])
+@pytest.mark.parametrize(
+    "more", [{}, {"transforms": "route"}, {"replication.policy.class": "com.example.Policy"}], ids=str
+)
+def test_an_audit_without_its_worker_takes_no_topic_of_the_config_for_all_of_them(
+    invoke: Invoke, name: str, more: dict[str, str]
+) -> None:
+    """Only a worker knows where transforms, naming strategies and other classes send records: it was exactly_once."""
+    scene = LogScene()
+    scene.topics.add_topic(CONFIGS, config={"cleanup.policy": "compact"})
+    made = scene.connect.add("c", {"connector.class": name, "topic": OUT, **more}, tasks=1)
+    made.topics |= {OUT, OTHER_OUT}
+    scene.keep_config("connector-c", {"properties": made.config})
+    honest(scene)
+    scene.plain(OTHER_OUT, b"k", b"v")
     scene.connect.down.add("http://w0:8083")
     done = invoke(*AUDIT, **scene.surroundings)
-    assert (done.exit_code, connector(done)["verdict"]) == (7, "unproven")
+    is_known = name in (FILE, "FileStreamSource") and not more  # what is mirrored is in another cluster
+    assert (connector(done)["verdict"] == "unproven") is not is_known
+    assert done.exit_code == (0 if is_known else 7)
+
+
+@pytest.mark.parametrize("name", [MIRROR, "com.example.MirrorSourceConnector"])
+def test_the_topics_of_a_mirror_are_named_by_its_alias(name: str) -> None:
+    config = {"connector.class": name, "source.cluster.alias": "a"}
+    configured = configured_topics(config)
+    assert (configured.written, configured.complete) == (("a.*",), name == MIRROR)
+    assert not configured_topics(config | {"replication.policy.class": "com.example.Policy"}).complete
 
 
 @pytest.fixture
@@ -98,7 +127,8 @@ def test_own_offsets_topics_are_those_of_this_cluster_and_group(
     where = ("-b", "memory:9092", "-g", "connect", "--offset-topic", GLOBAL)
     [here, there] = [invoke(*where, *urls, *command, "-o", "json", **owned.surroundings)
                      for urls in ((), ("-u", FAR))]  # fmt: skip
-    assert (there.exit_code, there.json()["data"]) == (here.exit_code, here.json()["data"])
+    [rows, seen] = [[each | {"age_ms": None} for each in done.json()["data"]["rows"]] for done in (there, here)]
+    assert (there.exit_code, rows) == (here.exit_code, seen)
     assert OWN in there.stdout
     assert [each["code"] for each in there.json()["errors"]] == [
         *(each["code"] for each in here.json()["errors"]), code,
@@ -132,15 +162,16 @@ def test_task_counts_are_not_compared_with_another_clusters_connectors(invoke: I
 class Elsewhere:
     """After `lead`, the leader's address is another cluster's worker's; `asked` is what it is told to change."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, *, cluster_id: str = "elsewhere", connector: str = "c") -> None:
         self.scene, self.asked = scene, list[Call]()
+        self.cluster_id, self.connector = cluster_id, connector
 
     def lead(self, *_call: object) -> None:
         if self.scene.others:
             return
         there = self.scene.other_group("h", self.scene.connect.leader)
-        there.kafka_cluster_id = "elsewhere"
-        there.add("c", state="STOPPED")
+        there.kafka_cluster_id = self.cluster_id
+        there.add(self.connector, state="STOPPED")
         for write in ("restart", "fence", "set_state"):
             there.before(write, self.asked.append)
 
@@ -166,6 +197,83 @@ def test_a_rescue_restarts_nothing_at_another_clusters_worker(tmp_path: Path) ->
     assert [(row.action, row.outcome) for row in report.rows][1:3] == [("write", "done"), ("restart", "failed")]
     assert codes(report) == ["refused", "rescue_again"]
     assert elsewhere.asked == []
+
+
+def test_a_rescue_restarts_nothing_at_another_groups_worker(tmp_path: Path) -> None:
+    """Only the Kafka cluster of what is at the leader's address was looked at."""
+    scene = Scene(state_dir=tmp_path)
+    elsewhere, plan = Elsewhere(scene, cluster_id=scene.cluster_id, connector="d"), plan_rescue(scene.app(), "c")
+    scene.topics.after("write", elsewhere.lead)
+    report = apply_rescue(scene.app(), plan)
+    assert [(row.action, row.outcome) for row in report.rows][1:3] == [("write", "done"), ("restart", "failed")]
+    assert codes(report) == ["refused", "rescue_again"]
+    assert elsewhere.asked == []
+
+
+@pytest.mark.parametrize("verb", ["stop", "pause", "restart", "trace"])
+def test_no_state_is_that_of_another_groups_connector(invoke: Invoke, verb: str) -> None:
+    """The other group's connector of that name was stopped."""
+    world = World()
+    world.connect.add("c")
+    add_far(world, cluster_id=world.cluster_id)
+    asked: list[Call] = []
+    for write in ("restart", "set_state"):
+        world.others[0].before(write, asked.append)
+    words = ("c",) if verb == "trace" else ("c", "--yes")
+    done = invoke("-b", "memory:9092", "-g", "g", "-u", FAR, "connectors", verb, *words, **world.surroundings)
+    assert (done.exit_code, asked) == (6, []), done.stdout
+
+
+def test_no_config_is_that_of_another_groups_connector(invoke: Invoke, tmp_path: Path) -> None:
+    """The other group's connector of that name got the config."""
+    world = World()
+    world.topics.add_topic(CONFIGS, config={"cleanup.policy": "compact"})
+    world.topics.add_topic(OFFSETS)
+    made = world.connect.add("c", {"topic": OUT})
+    world.keep_config("connector-c", {"properties": made.config})
+    add_far(world, cluster_id=world.cluster_id)
+    asked: list[Call] = []
+    world.others[0].before("put_connector_config", asked.append)
+    file = tmp_path / "c.json"
+    file.write_text(json.dumps({"name": "c", "config": made.config | {"batch.size": "7"}}))
+    waivers = ("--unknown-partitions", "--may-skip", "--read-again", "--yes")
+    done = invoke("-b", "memory:9092", "-g", "g", "-u", FAR, "connectors", "apply", str(file), *waivers,
+                  **world.surroundings)  # fmt: skip
+    assert (done.exit_code, asked, "another group" in done.stderr) == (6, [], True), done.stderr
+
+
+@pytest.mark.parametrize("there", ["RUNNING", "STOPPED", None])
+def test_topics_are_not_those_of_a_worker_of_another_group(tmp_path: Path, there: str | None) -> None:
+    """Those of another group's connector of that name were believed; one that it does not know had none."""
+    scene = routed(cluster_id="fake-cluster-id")
+    del scene.others[0].connectors["c"]
+    if there is not None:
+        scene.others[0].add("c", {"topic": OUT}, state=there).topics.add(OUT)
+    found = find_topics(scene.app(tmp_path, connect_urls=(FAR,)), {"c": ROUTED})
+    assert found.unreported == ("c",)
+
+
+def test_a_worker_that_does_not_know_a_connector_does_not_say_that_it_has_no_topics(tmp_path: Path) -> None:
+    """Without members that are seen, a worker without the connector was taken for one to which it wrote nothing."""
+    scene = routed(cluster_id="fake-cluster-id")
+    del scene.others[0].connectors["c"]
+    found = find_topics(scene.app(tmp_path, connect_urls=(FAR,), group_id=None), {"c": ROUTED})
+    assert found.unreported == ("c",)
+
+
+def test_members_that_have_just_taken_over_are_of_their_group(invoke: Invoke) -> None:
+    """A worker was of another group for as long as the status topic named the one that it has replaced."""
+    scene = routed()
+    made, url = scene.connect.connectors["c"], scene.connect.leader
+    gone = "http://gone:8083"
+    made.url, made.tasks[0] = gone, replace(made.tasks[0], url=gone)
+
+    def report() -> None:
+        made.url, made.tasks[0] = url, replace(made.tasks[0], url=url)
+
+    scene.time.later(1, report)
+    done = invoke(*AUDIT, "-u", url, **scene.surroundings)
+    assert (done.exit_code, connector(done)["verdict"]) == (3, "not_exactly_once")
 
 
 def test_topics_are_those_of_a_worker_of_this_cluster(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
             never = fault(REQUEST_TIMED_OUT, f"no answer within {self._deadline.timeout_s:g} s")
             return FenceAnswer(TransactionalId(transactional_id), None, fault=never, confirmed=False)
         if isinstance(settled, KafkaFault):
-            confirmed = settled.code not in COORDINATOR_RETRIES
+            confirmed = settled.code not in COORDINATOR_RETRIES and attempts <= 1
             return FenceAnswer(
                 TransactionalId(transactional_id), asked, fault=settled, confirmed=confirmed, attempts=attempts
             )

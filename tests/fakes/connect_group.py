@@ -109,7 +109,8 @@ class FakeMembers(Faults):
         What was taken from it and has not ended is in both.
         """
         new = self._joined.get(url) == self._generation
-        owned, ending = self.owned(url), [work for work, owner in self._ending.items() if owner == url]
+        owned = [(name.encode("utf-8", "replace").decode(), task) for name, task in self.owned(url)]  # as Java does
+        ending = [work for work, owner in self._ending.items() if owner == url]
         mute = self.mirror_maker and not self.internal
         leader_url = "NOTUSED" if mute else f"{self.leader}/"
         leader = (self.member_id(self.leader), leader_url, self.config_offset)

@@ -13,7 +13,7 @@ from eosctl.errors import UnauthorizedError, UnsupportedError, UsageError
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.native.coordinators import find_coordinating_brokers
 from eosctl.wire import error_codes as codes
-from tests.fakes.broker import FakeCluster
+from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import PLENTY_S
 from tests.kafka.connecting import admin_of
 
@@ -101,6 +101,55 @@ def test_an_abort_that_is_refused_is_a_fault() -> None:
             fault = admin.write_marker(producer, commit=False)
             assert fault is not None
             assert fault.name == "TRANSACTION_COORDINATOR_FENCED"
+
+
+@pytest.mark.parametrize("first", [codes.NETWORK_EXCEPTION, codes.NOT_LEADER_OR_FOLLOWER])
+def test_a_refusal_of_what_was_sent_before_leaves_open_whether_it_was_written(first: int) -> None:
+    """The fault was the refusal's. A leader that is replaced while it waits for its followers answers 6."""
+    with FakeCluster() as cluster:
+        cluster.state.open_transaction("one", ("t", 0))
+        with admin_of(cluster) as admin:
+            producer = admin.describe_producers([("t", 0)])[("t", 0)][0]  # type: ignore[index]
+            if first == codes.NETWORK_EXCEPTION:
+                cluster.lose_answers("WriteTxnMarkers")
+            cluster.fail_next("WriteTxnMarkers", first, codes.INVALID_PRODUCER_EPOCH)
+            fault = admin.write_marker(producer, commit=False)
+            assert fault is not None
+            assert (fault.name, "INVALID_PRODUCER_EPOCH" in fault.message) == ("UNKNOWN_SERVER_ERROR", True)
+
+
+@pytest.mark.parametrize("code", [codes.UNKNOWN_SERVER_ERROR, codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND])
+def test_an_error_from_behind_the_append_is_no_refusal(code: int) -> None:
+    """NOT_ENOUGH_REPLICAS_AFTER_APPEND was a failure: nothing was written."""
+    with FakeCluster() as cluster:
+        cluster.state.open_transaction("one", ("t", 0))
+        with admin_of(cluster) as admin:
+            producer = admin.describe_producers([("t", 0)])[("t", 0)][0]  # type: ignore[index]
+            cluster.fail_next("WriteTxnMarkers", code)
+            fault = admin.write_marker(producer, commit=False)
+            assert fault is not None
+            assert fault.name == "NETWORK_EXCEPTION"
+
+
+def test_a_leader_that_could_not_be_reached_wrote_nothing() -> None:
+    with FakeCluster(brokers=2) as cluster:
+        cluster.state.open_transaction("one", ("t", 0))
+        with admin_of(cluster) as admin:
+            producer = admin.describe_producers([("t", 0)])[("t", 0)][0]  # type: ignore[index]
+            leader, noticed = cluster.state.leader(0), list[int]()
+            cluster.stop_broker(leader, noticed=False)
+
+            def notice(seen: Seen, frame: bytes) -> bytes:
+                if seen.api == "Metadata" and not noticed:
+                    noticed.append(leader)
+                    cluster.state.nodes.remove(leader)
+                return frame
+
+            cluster.tamper = notice
+            cluster.fail_next("WriteTxnMarkers", codes.INVALID_PRODUCER_EPOCH)
+            fault = admin.write_marker(producer, commit=False)
+            assert fault is not None
+            assert (fault.name, bool(noticed)) == ("INVALID_PRODUCER_EPOCH", True)
 
 
 @pytest.mark.parametrize("version", [4, 5, 6])

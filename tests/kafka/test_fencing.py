@@ -7,8 +7,10 @@ import itertools
 import threading
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId, task_transactional_ids
@@ -17,6 +19,7 @@ from eosctl.deadline import Clock, Deadline, Event
 from eosctl.errors import UnreachableError
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.kafka.transactions.fencing import CONNECTIONS_PER_COORDINATOR
+from eosctl.kafka.transactions.producer_fencing import _initialise
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import PLENTY_S, given_time
@@ -206,6 +209,44 @@ def test_a_connection_that_breaks_is_replaced_and_open_ids_are_sent_again() -> N
         assert all(answer.confirmed and answer.producer_epoch is not None for answer in answers.values())
         epochs = sorted(answer.producer_epoch or 0 for answer in answers.values())
         assert epochs == [0] * 95 + [1] * 5, "a lost answer means that the epoch was bumped twice, no more"
+
+
+@pytest.mark.parametrize("first", [codes.NETWORK_EXCEPTION, codes.CONCURRENT_TRANSACTIONS, codes.NOT_COORDINATOR])
+def test_a_refusal_of_what_was_sent_before_does_not_say_that_nothing_was_fenced(first: int) -> None:
+    """It was failed. With CONCURRENT_TRANSACTIONS the coordinator has raised the epoch, and ends the transaction."""
+    with FakeCluster() as cluster, admin_of(cluster) as admin:
+        if first == codes.NETWORK_EXCEPTION:
+            cluster.lose_answers("InitProducerId")
+        cluster.fail_next("InitProducerId", first, codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        answer = fence(admin, ["one"])["one"]
+        assert answer.fault is not None
+        assert (answer.fault.name, answer.confirmed) == ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", False)
+
+
+class _Refused:
+    """A producer of librdkafka's whose calls end with these errors."""
+
+    def __init__(self, *errors: KafkaError) -> None:
+        self.errors = [*errors]
+
+    def init_transactions(self, _timeout_s: float) -> None:
+        raise KafkaException(self.errors.pop(0))
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_librdkafkas_refusal_after_a_request_that_timed_out_is_not_the_last_word(lost: bool) -> None:
+    refused = KafkaError(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    timed_out = [KafkaError(KafkaError._TIMED_OUT, "no answer", retriable=True)] if lost else []
+    producer: Any = _Refused(*timed_out, refused)
+    fault, confirmed = _initialise(producer, Deadline.after(PLENTY_S), threading.Event())
+    assert (fault and fault.code, confirmed) == (codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, not lost)
+
+
+def test_a_refusal_of_what_a_coordinator_could_not_take_yet_is_one() -> None:
+    with FakeCluster() as cluster, admin_of(cluster) as admin:
+        refusals = (codes.COORDINATOR_LOAD_IN_PROGRESS, codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        cluster.fail_next("InitProducerId", *refusals)
+        assert fence(admin, ["one"])["one"].confirmed
 
 
 def test_a_broker_that_dies_in_the_middle_hands_its_ids_to_the_others() -> None:

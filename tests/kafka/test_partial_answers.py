@@ -22,7 +22,7 @@ from eosctl.txn.log import LogRequest, read_transaction_log
 from eosctl.txn.open_transactions import find_open_transactions
 from eosctl.txn.partitions import find_hanging_transactions, list_producers
 from eosctl.txn.plan import EndRequest, plan_end
-from eosctl.wire.error_codes import REQUEST_TIMED_OUT
+from eosctl.wire.error_codes import INVALID_PRODUCER_EPOCH, NETWORK_EXCEPTION, NONE, REQUEST_TIMED_OUT
 from tests.fakes.broker import Seen
 from tests.fakes.world import World
 from tests.reports import text_of
@@ -248,6 +248,20 @@ def test_a_marker_whose_answer_is_lost_is_read_back(world: World, done: bool) ->
     assert (row.outcome, report.exit_code) == expected
     assert [problem.code for problem in report.problems] == ([] if done else ["unconfirmed"])
     assert world.brokers.count("WriteTxnMarkers") > 1 or not done
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_marker_whose_answer_is_lost_and_that_is_then_refused_is_not_known(world: World, done: bool) -> None:
+    """It was called failed, whether it was written or not. That it has ended may be another one's doing."""
+    del world.brokers.state.transactions[LOST]
+    app = world.app()
+    plan = plan_end(app, abort())
+    world.brokers.lose_answers("WriteTxnMarkers")
+    world.brokers.fail_next("WriteTxnMarkers", NONE if done else NETWORK_EXCEPTION, INVALID_PRODUCER_EPOCH)
+    report = apply_end(app, plan)
+    (row,) = report.rows
+    assert (row.outcome, report.exit_code) == ("unconfirmed", ExitCode.PARTIAL)
+    assert [problem.code for problem in report.problems] == ["unconfirmed"]
 
 
 def test_a_holder_whose_id_is_not_listed_is_not_said_to_have_none(world: World) -> None:

@@ -11,7 +11,7 @@ import pytest
 from eosctl.app import App
 from eosctl.core.offsets.names import partition_for
 from eosctl.deadline import Clock
-from tests.conftest import Outcome
+from tests.conftest import Invoke, Outcome
 from tests.fakes.offset_topics import WORKER, OffsetWorld
 from tests.fakes.reddit import APACHE, CATS, CHEESE, GLOBAL, IN_OWN, OWN, offset, reddit_world
 from tests.fakes.topics import FakeTopicStore
@@ -217,6 +217,24 @@ def test_a_worker_of_another_group_does_not_vouch_for_a_connector(run: Run, worl
     assert "which the worker does not know" in done.stderr
     world.topics.put("connect-configs", b"connector-reddit", None)
     assert run(*words, "--yes").exit_code == 0, "a deleted connector has no tasks"
+
+
+def test_a_connector_that_nobody_who_was_asked_knows_may_run(invoke: Invoke, run: Run, world: OffsetWorld) -> None:
+    """No group was named and the config topic is not there: the worker may be of any group, and it counted as gone."""
+    del world.connect.connectors["reddit"]
+    words = [
+        "merge",
+        "--connector",
+        "reddit",
+        "--into",
+        "dedicated",
+        "--dedicated-topic",
+        "{connector}-offsets",
+        "--yes",
+    ]
+    done = invoke("-b", "memory:9092", "-u", WORKER, "offsets", *words, "--yes", **world.surroundings)
+    assert (done.exit_code, world.topics.writes) == (6, 0)
+    assert run(*words, "--yes").exit_code == 0, "the members of a group that was named hold no task of it"
 
 
 def test_the_time_of_the_question_does_not_count(run: Run, world: OffsetWorld) -> None:

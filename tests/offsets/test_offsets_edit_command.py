@@ -210,7 +210,6 @@ def test_without_a_topic_of_its_own_a_reset_goes_by_rest(run: Run, world: Switch
 
 def test_a_sink_is_recognised_by_the_first_worker_that_answers(invoke: Invoke, world: SwitchWorld) -> None:
     world.connector.config["connector.class"] = "FileStreamSink"
-    world.connect.fail_next("connectors", UnreachableError("no answer"))
     where = ["-b", "memory:9092", "-g", "g", "-u", "http://other:8083", "-u", URL]
     refused = invoke(*where, "offsets", "reset", "--connector", "c", "--all-partitions", "--yes", doors=world.doors())
     assert (refused.exit_code, "is a sink connector" in refused.stderr) == (6, True)

@@ -119,6 +119,17 @@ def test_after_a_kill_running_is_still_not_believed(scene: Scene) -> None:
     assert plan_rescue(scene.app(), "c").verdict is RescueVerdict.HEALTHY
 
 
+def test_ids_that_could_not_be_seen_before_the_restart_are_not_taken_since(scene: Scene) -> None:
+    """Any state after it was another one, so that tasks which never took their ids passed for healed."""
+    scene.tasks_take_ids = False
+    hidden = scene.brokers.deny_describe
+    scene.topics.after("write", lambda _call: hidden.update({"g-c-0", "g-c-1"}))
+    scene.connect.after("restart", lambda _call: hidden.clear())
+    report = apply_rescue(scene.app(), plan_rescue(scene.app(), "c"))
+    assert steps(report)[1:] == [("write", "done"), ("restart", "failed"), ("watch", "planned")]
+    assert report.exit_code is ExitCode.PARTIAL
+
+
 def test_the_journal_of_another_task_set_counts_for_nothing(scene: Scene) -> None:
     scene.connect.fail_next("restart", ConnectError("500"))
     apply_rescue(scene.app(), plan_rescue(scene.app(), "c"))
@@ -193,6 +204,17 @@ def test_with_followers_rescue_waits_until_the_leaders_round_is_over(scene: Scen
     report = apply_rescue(app, plan)
     assert steps(report)[0] == ("wait", "done")
     assert "waited 105 s" in str(report.rows[0].detail)  # 90 s after the commit, two moves, and a still 5 s
+
+
+def test_ids_that_cannot_be_seen_are_not_at_rest(scene: Scene) -> None:
+    """No id was touched, as none could be seen."""
+    scene.connect.modes = {"http://other:8083": "enabled", URL: "enabled"}
+    scene.connect.down.add("http://other:8083")
+    app = scene.app()
+    plan = plan_rescue(app, "c")
+    scene.brokers.deny_describe |= {"g-c-0", "g-c-1", "g-c-2"}
+    report = apply_rescue(app, plan)
+    assert steps(report)[0] == ("wait", "failed")
 
 
 def one_runs(scene: Scene) -> None:

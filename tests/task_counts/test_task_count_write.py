@@ -151,6 +151,14 @@ def test_a_round_that_still_runs_on_the_leader_is_seen(scene: Scene, fence: bool
     assert not scene.time.slept, "no round is that old, so nothing is waited for"
 
 
+def test_a_round_whose_ids_cannot_be_seen_may_be_under_way(scene: Scene) -> None:
+    """None was touched, as none could be seen."""
+    stop(scene)
+    scene.brokers.deny_describe.add("g-c-1")
+    with pytest.raises(RefusedError, match="whether a fencing round of the leader is under way is not known"):
+        plan_write(scene.app(), WriteRequest("c", 3, fence=False))
+
+
 def test_what_write_refuses(scene: Scene) -> None:
     with pytest.raises(RefusedError, match=r"has 2 tasks \(task 0 is FAILED at w0:8083.*nothing was written"):
         plan_write(scene.app(), WriteRequest("c", 3))

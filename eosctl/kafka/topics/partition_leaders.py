@@ -21,6 +21,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, UnauthorizedError, UnreachableError, UnsupportedError
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import fault
+from eosctl.kafka.native.connection import Connection
 from eosctl.kafka.topics.stream import Address, Leader
 from eosctl.wire.cluster_messages import (
     METADATA,
@@ -33,7 +34,11 @@ from eosctl.wire.cluster_messages import (
 from eosctl.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
     NONE,
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    NOT_LEADER_OR_FOLLOWER,
+    REQUEST_TIMED_OUT,
     TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
 )
@@ -45,6 +50,7 @@ from eosctl.wire.producer_messages import (
     TopicPartitions,
     TxnMarker,
     WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 
 Partition = tuple[str, int]
@@ -143,8 +149,13 @@ def _producers(
     )
 
 
-def write_marker(cluster: Cluster, leader: Address, producer: ActiveProducer, *, commit: bool) -> KafkaFault | None:
-    """Send one WriteTxnMarkers; an unknown coordinator epoch is sent as 0 (`AbortTransactionHandler`, Kafka 4.3)."""
+def write_marker(
+    cluster: Cluster, leader: Address, producer: ActiveProducer, *, commit: bool, undecided: list[Address]
+) -> KafkaFault | None:
+    """Send one WriteTxnMarkers; an unknown coordinator epoch is sent as 0 (`AbortTransactionHandler`, Kafka 4.3).
+
+    A leader that may have written it, as no answer came or one that leaves this open, is added to `undecided`.
+    """
     marker = TxnMarker(
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
@@ -152,7 +163,12 @@ def write_marker(cluster: Cluster, leader: Address, producer: ActiveProducer, *,
         topics=(TopicPartitions(producer.topic, (producer.partition,)),),
         coordinator_epoch=max(producer.coordinator_epoch, 0),
     )
-    answer = cluster.ask(leader, WRITE_TXN_MARKERS, WriteTxnMarkersRequest((marker,)))
+
+    def send(connection: Connection) -> WriteTxnMarkersResponse:
+        undecided.append(leader)
+        return connection.call(WRITE_TXN_MARKERS, WriteTxnMarkersRequest((marker,)))
+
+    answer = cluster.use(leader, send)
     codes = [
         item.error_code
         for written in answer.markers
@@ -163,9 +179,14 @@ def write_marker(cluster: Cluster, leader: Address, producer: ActiveProducer, *,
     ]
     if not codes:
         return fault(UNKNOWN_TOPIC_OR_PARTITION, "the broker's answer leaves this partition out")
+    if codes[0] not in MAY_BE_WRITTEN:
+        undecided.pop()
     return None if codes[0] == NONE else fault(codes[0])
 
 
+MAY_BE_WRITTEN = frozenset(  # a leader that is replaced while its followers copy answers NOT_LEADER_OR_FOLLOWER
+    {UNKNOWN_SERVER_ERROR, NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND}
+)
 _PATIENCE_MS = 3000
 _NO_TELLING = (UnreachableError, UnauthorizedError, UnsupportedError)  # GSSAPI is librdkafka's alone
 

@@ -30,9 +30,11 @@ from eosctl.wire.cluster_messages import Broker, KeyType
 from eosctl.wire.error_codes import (
     GROUP_AUTHORIZATION_FAILED,
     INVALID_REGULAR_EXPRESSION,
+    NETWORK_EXCEPTION,
     NONE,
     REQUEST_TIMED_OUT,
     SASL_AUTHENTICATION_FAILED,
+    UNKNOWN_SERVER_ERROR,
 )
 from eosctl.wire.group_listing_messages import LIST_GROUPS, ListGroupsRequest
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
@@ -195,22 +197,32 @@ class NativeTransactionAdmin:
         )
 
     def write_marker(self, producer: ActiveProducer, *, commit: bool) -> KafkaFault | None:
-        """Send WriteTxnMarkers to the leader of the producer's partition; None is success."""
-        from eosctl.kafka.topics.partition_leaders import find_leaders, write_marker
+        """Send WriteTxnMarkers to the leader of the producer's partition; None is success.
+
+        An answer that leaves open whether it was written is NETWORK_EXCEPTION. A refusal after one that was lost is
+        UNKNOWN_SERVER_ERROR: that the transaction has ended then does not say by whom.
+        """
+        from eosctl.kafka.topics.partition_leaders import MAY_BE_WRITTEN, find_leaders, write_marker
 
         partition = (producer.topic, producer.partition)
+        undecided: list[Address] = []
 
         def ask_once(pending: list[Partition]) -> Mapping[Partition, KafkaFault]:
             return ask_each_broker(
                 self._cluster,
                 find_leaders(self._cluster, pending),
                 lambda leader, _: {
-                    partition: write_marker(self._cluster, leader, producer, commit=commit) or fault(NONE)
+                    partition: write_marker(self._cluster, leader, producer, commit=commit, undecided=undecided)
+                    or fault(NONE)
                 },
             )
 
         answers = self._settled([partition], ask_once, retriable=LEADER_RETRIES - {REQUEST_TIMED_OUT})
-        return None if answers[partition].code == NONE else answers[partition]
+        refused = answers[partition]
+        if undecided and refused.code not in {NONE, NETWORK_EXCEPTION, REQUEST_TIMED_OUT}:
+            code = NETWORK_EXCEPTION if refused.code in MAY_BE_WRITTEN else UNKNOWN_SERVER_ERROR
+            return fault(code, f"{undecided[0]} may have written it; the last answer: {refused}")
+        return None if refused.code == NONE else refused
 
     def describe_group(self, group_id: str) -> RawGroup:
         """Describe a group at its coordinator; raises UnauthorizedError without DESCRIBE on the group."""

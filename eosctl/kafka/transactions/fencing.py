@@ -57,13 +57,17 @@ _IN_WORDS = {
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Attempt:
-    """One id on its way: its coordinator, how often it was sent, and its last fault."""
+    """One id on its way: its coordinator, how often it was sent, and its last fault.
+
+    `undecided` is set once a coordinator may have fenced it, whatever a later answer says.
+    """
 
     transactional_id: TransactionalId
     coordinator: Coordinator | None = None
     sent: int = 0
     retries: int = 0
     fault: KafkaFault | None = None
+    undecided: bool = False
 
 
 class _Outcome(NamedTuple):
@@ -235,9 +239,11 @@ class Fencing:
         """
         attempt.fault = why
         if why.code not in COORDINATOR_RETRIES:
-            yield self._end(attempt, confirmed=confirmed)
+            yield self._end(attempt, confirmed=confirmed and not attempt.undecided)
             return
         self._tell(why)
+        if attempt.sent and why.code != COORDINATOR_LOAD_IN_PROGRESS:
+            attempt.undecided = True
         if why.code not in SAME_BROKER:
             attempt.coordinator = None
         due_s = self._deadline.clock.monotonic_s() + wait_s(attempt.retries)

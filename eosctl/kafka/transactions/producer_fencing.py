@@ -87,16 +87,17 @@ def _fence(
 def _initialise(producer: Producer, deadline: Deadline, stopping: threading.Event) -> tuple[KafkaFault | None, bool]:
     """Initialise transactions; return the fault, and whether it is final.
 
-    librdkafka lets a call that timed out be repeated to go on waiting.
+    librdkafka lets a call that timed out be repeated to go on waiting. What it sent before that may have been done.
     """
-    last = _timed_out(deadline)
+    last, is_first = _timed_out(deadline), True
     while not deadline.expired() and not stopping.is_set():
         try:
             producer.init_transactions(min(_SLICE_S, max(deadline.remaining_s(), 0.01)))
         except KafkaException as exc:
             error: KafkaError = exc.args[0]
             if not error.retriable():
-                return KafkaFault(error.code(), error.name(), error.str()), True
+                return KafkaFault(error.code(), error.name(), error.str()), is_first
+            is_first = False
             if error.code() >= 0:
                 last = KafkaFault(error.code(), error.name(), error.str())
         else:

@@ -22,8 +22,8 @@ from eosctl.core.offsets.records import shown_json
 from eosctl.core.offsets.views import Flag, OffsetView, Store, live, offset_views
 from eosctl.core.wording import is_topic_name, rfc3339
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, UnreachableError
+from eosctl.group.belonging import connectors_of
 from eosctl.group.gather import discover_urls, in_turn
-from eosctl.group.modes import check_cluster
 from eosctl.offsets import codes
 from eosctl.offsets.configs.rows import (
     CONNECTORS_DIFF,
@@ -94,7 +94,7 @@ def _ask_worker(app: App, name: str, config: Mapping[str, str]) -> tuple[list[st
     try:
         for url, worker in in_turn(app, discover_urls(app)):
             try:
-                check_cluster(app, worker)
+                connectors_of(app, worker)
                 kind = worker.connector_status(name).type
                 if kind != "sink" and app.target.trusts(url):
                     return _objections(worker, config), []

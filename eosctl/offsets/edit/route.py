@@ -21,6 +21,7 @@ from eosctl.core.versions import is_older, kafka_version, shown_version
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ConnectError, DeadlineError, EosctlError, RefusedError, UnsupportedError, UsageError
 from eosctl.group.absent import leader_worker
+from eosctl.group.belonging import connectors_of
 from eosctl.group.gather import discover_urls, in_turn
 from eosctl.group.modes import probe_mode
 from eosctl.offsets.writes import OffsetWritePlan
@@ -130,7 +131,7 @@ def _kind_of(app: App, connector: str) -> str | None:
         return None
     for _url, worker in in_turn(app, urls):
         try:
-            entry = worker.connectors().get(connector)
+            entry = connectors_of(app, worker).get(connector)
         except EosctlError:
             continue
         return None if entry is None else entry.type

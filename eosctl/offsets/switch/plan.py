@@ -18,7 +18,6 @@ from eosctl.connectors.look import (
     STOPPED,
     ConnectorNow,
     describe_store,
-    look_at,
     reach_worker,
     require_stable_group,
     require_switchable,
@@ -124,8 +123,8 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
     """
     named = parse_store(request.to)
     cluster_id = require_stable_group(app)
-    url, root = reach_worker(app, cluster_id)
-    now, version = look_at(app, request.connector, url), root["version"]
+    worker = reach_worker(app, cluster_id)
+    now, version = worker.connector(request.connector), worker.version
     require_switchable(app, request.connector, now, version)
     at = elsewhere_of(app, request.connector, now.config, named)
     target, current = store_name(app, named.name), now.store(app)
