@@ -27,7 +27,6 @@ from eosctl.connectors.look import (
     require_stable_group,
 )
 from eosctl.connectors.rows import Verb
-from eosctl.core.ids import connector_path
 from eosctl.core.versions import CREATED_STOPPED_SINCE, STOPPABLE_SINCE, is_older, shown_version
 from eosctl.core.workers.access import CONNECTOR_CONFIG
 from eosctl.core.workers.connector_entry import ConnectorEntry
@@ -138,7 +137,7 @@ def move_command(connector: str, *flags: str) -> str:
 def not_to_be_resumed(app: App, cluster_id: str | None, names: Iterable[str]) -> Mapping[str, str]:
     """Return the connectors that must not be resumed here, each with what to do with it.
 
-    It runs in another group, or is on its way, or does not have its offsets yet, or its journal can't be read.
+    It runs in another group, or is on its way, or was not seen to have its offsets, or its journal can't be read.
     """
     group_id = app.target.group_id
     if cluster_id is None or group_id is None:
@@ -150,9 +149,8 @@ def not_to_be_resumed(app: App, cluster_id: str | None, names: Iterable[str]) ->
     for name in names:
         journal = journal_of_moves(app, name, cluster_id=cluster_id)
         moves, unread = _or_unread(partial(read_moves, journal), Moves())
-        created, not_read = _or_unread(
-            partial(unfinished_create, journal_of_create(app, name, cluster_id=cluster_id)), None
-        )
+        creation = journal_of_create(app, name, cluster_id=cluster_id)
+        created, not_read = _or_unread(partial(unfinished_create, creation), None)
         there = moves.there
         if moves.unfinished is not None or name in on_the_way:
             fixes[name] = "Do not start it: a move of it is not over, as `move_unfinished` says."
@@ -161,8 +159,8 @@ def not_to_be_resumed(app: App, cluster_id: str | None, names: Iterable[str]) ->
                 f"It has moved to group {there.group_id} (profile {there.to}). Do not start it here; "
                 f"`{move_command(name, '--delete')}` deletes it, `{move_command(name, '--back')}` brings it back."
             )
-        elif created is not None and created.lacks_offsets:
-            fixes[name] = f"{created.goes_on} If it is another connector by now, PUT {connector_path(name)}/resume."
+        elif created is not None and created.is_unchecked:
+            fixes[name] = created.way_out(creation)
         elif (error := unread or unread_of_all or not_read) is not None:
             fixes[name] = f"Whether a move or `create` of it is not over is not known: {error.message}. {error.hint}"
     return fixes
