@@ -13,6 +13,7 @@ from eosctl.errors import RefusedError
 from eosctl.foreign import shell_words
 from eosctl.state.journal import EndEntry, Journal, journal_of
 
+COMMAND = "connectors-create"
 CREATE, WRITE, CHECK, RESUME, WATCH = STEPS = ("create", "write", "check", "resume", "watch")
 
 
@@ -90,7 +91,7 @@ def unfinished_create(journal: Journal) -> UnfinishedCreate | None:
 
 def journal_of_create(app: App, connector: str, *, cluster_id: str) -> Journal:
     """Return the journal of this connector's creation, whose lock keeps other runs away."""
-    return journal_of(app, "connectors-create", connector, cluster_id=cluster_id)
+    return journal_of(app, COMMAND, connector, cluster_id=cluster_id)
 
 
 def refuse_without_offsets(connector: str, begun: UnfinishedCreate | None) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks.plan import examine
@@ -509,8 +510,10 @@ def test_one_without_its_offsets_yet_is_not_resumed(
     file, given = definition(), offsets(2)
     world.topics.fail_next("record", EosctlError("the broker went away"))
     assert made(app, file, given).exit_code is ExitCode.PARTIAL
-    with pytest.raises(RefusedError):
-        prepare_resume(app, "c")
+    unnamed = replace(app.target, group_id=None), replace(app.target, group_id=None, client=None)
+    for target in (app.target, *unnamed):
+        with pytest.raises(RefusedError):
+            prepare_resume(replace(app, target=target), "c")
     rows = {row.code: row for row in examine(app).rows if row.subject == "c"}
     assert (rows["create_unfinished"].severity, "connectors resume" in str(rows["at_rest"].fix)) == ("error", False)
     assert made(app, file, given).exit_code is ExitCode.OK

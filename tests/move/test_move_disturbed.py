@@ -294,8 +294,11 @@ def test_what_has_moved_is_not_resumed_here(app: App, world: MovingWorld) -> Non
     with pytest.raises(RefusedError) as refused:
         prepare_resume(app, NAME)
     assert "--back" in str(refused.value.hint)
+    with pytest.raises(RefusedError):
+        prepare_resume(replace(app, target=replace(app.target, group_id=None)), NAME)
     assert move(app, BACK).exit_code is ExitCode.OK
-    assert prepare_resume(app, NAME).apply is None, "it runs here again"
+    for target in (app.target, replace(app.target, group_id=None)):
+        assert prepare_resume(replace(app, target=target), NAME).apply is None, "it runs here again"
 
 
 def test_where_a_journal_of_moves_cannot_be_read_nothing_is_resumed(app: App, world: MovingWorld) -> None:
