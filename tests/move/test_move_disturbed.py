@@ -14,6 +14,7 @@ from eosctl.checks.plan import examine
 from eosctl.core.configs.records import Selection
 from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.core.records import OutRecord
+from eosctl.create.journal import journal_of_create
 from eosctl.errors import ConnectError, EosctlError, ExitCode, RefusedError, UnreachableError
 from eosctl.move.apply import prepare_move
 from eosctl.move.journal import Direction
@@ -258,6 +259,19 @@ def test_one_whose_switch_was_cut_off_is_refused(app: App) -> None:
         move(app)
     assert f"eosctl offsets switch --connector {NAME} --to {OWN}" in str(caught.value.hint)
     side.switch_journal().write("end")
+    assert move(app).exit_code in (ExitCode.OK, ExitCode.PARTIAL)
+
+
+def test_one_whose_creation_was_cut_off_is_refused(app: App) -> None:
+    """It went without the offsets that it was to get, and nothing there kept it from being resumed."""
+    side = look_at_side(app, NAME)
+    journal = journal_of_create(app, NAME, cluster_id=side.cluster_id)
+    journal.write("begin", connector=NAME, state="RUNNING", origin="offsets.json")
+    journal.write("start", step="create")
+    with pytest.raises(RefusedError) as refused:
+        move(app)
+    assert str(journal.path) in str(refused.value.hint)
+    journal.path.unlink()
     assert move(app).exit_code in (ExitCode.OK, ExitCode.PARTIAL)
 
 
