@@ -36,8 +36,8 @@ class UnfinishedCreate(Struct, frozen=True):
 
     @property
     def is_unchecked(self) -> bool:
-        """Whether it may have created the connector, and has not seen that Connect finds the offsets."""
-        return CREATE in self.started and CHECK not in self.done
+        """Whether it has not seen, since it last went on, that Connect finds the offsets: they may not be there."""
+        return CHECK not in self.done
 
     @property
     def goes_on(self) -> str:

@@ -398,6 +398,7 @@ def test_offsets_that_are_being_replaced_are_no_offsets_to_start_with(
     again = ["create", definition(), "--offsets", offsets(2), "--overwrite-offsets", "--yes"]
     assert run(*again).exit_code == 7
     assert run("resume", "c", "--yes").exit_code == 6
+    assert run("create", definition(), "--yes").exit_code == 6, "without --offsets it would start with a part of them"
     assert (run(*again).exit_code, world.delivered) == (0, {"c": LINES[2:]})
 
 
