@@ -123,9 +123,9 @@ def resume_command(app: App, connector: str, yes: bool, dry_run: bool) -> Report
     It waits until connector and tasks are RUNNING or FAILED. If something is FAILED, the exit code is 1 and the cause
     is shown. RUNNING means that a task was started; it may fail at its first record. What was FAILED before stays
     FAILED: see `eosctl connectors restart`. A connector that `eosctl connectors move` has taken to another group is not
-    resumed here: it would run twice. Nor is one that `eosctl connectors create` has not given its offsets yet: it would
-    start over. The audit log has the command that restores the former state. For sources and sinks. Works with any
-    version of Kafka Connect.
+    resumed here: it would run twice. Nor is one whose `eosctl connectors create` was cut off before Connect was seen to
+    find its offsets: it could start over. The audit log has the command that restores the former state. For sources and
+    sinks. Works with any version of Kafka Connect.
 
     Example: eosctl connectors resume orders-source -b kafka:9092 -g connect-cluster --dry-run
     """

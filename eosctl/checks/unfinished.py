@@ -129,8 +129,8 @@ def _create(app: App, cluster_id: str, connector: str, state: str) -> Iterator[F
         yield _finding(
             create_codes.CREATE_UNFINISHED, connector,
             f"creating {connector}, begun {rfc3339(begun.time_ms)}, is not over; done: "
-            f"{', '.join(dict.fromkeys(begun.done)) or 'nothing'}; the connector is {state}",
-            begun.goes_on, journal.holder(),
+            f"{', '.join(begun.done) or 'nothing'}; the connector is {state}",
+            begun.way_out(journal), journal.holder(),
         )  # fmt: skip
 
 

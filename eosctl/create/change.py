@@ -30,6 +30,7 @@ from eosctl.create.change_steps import (
     WATCH,
     ApplyPlan,
     Offset,
+    committed,
     unfinished_apply,
 )
 from eosctl.create.create import CreateRequest, prepare_create
@@ -144,13 +145,20 @@ def _refusal(plan: ApplyPlan) -> RefusedError | None:
 def apply_change(app: App, plan: ApplyPlan) -> Report:
     """Change the config, wait until the tasks run again, and see what they commit.
 
-    Exit 7 if a step fails that may have changed something, or if whether it goes on is not seen; 3 if all source
-    partitions are new. Raises StalePlanError if the config was changed since the plan was made.
+    Exit 7 if a step fails: a worker that did not answer, or refused, may change the config later. Exit 7, too, if
+    whether it goes on is not seen; 3 if all source partitions are new. Raises StalePlanError if the config was changed
+    since the plan was made, and what reading the committed offsets raises: then nothing was asked of a worker.
     """
     before: dict[str, Offset] = {}
+
+    def recheck() -> None:
+        _require_unchanged(app.with_whole_timeout(), plan)
+        if COMPARE in plan.steps:
+            before.update(committed(app.with_whole_timeout(), plan.name))
+
     work = Work(
         steps=lambda: [_step(app, plan, name, before) for name in plan.steps],
-        recheck=lambda: _require_unchanged(app.with_whole_timeout(), plan),
+        recheck=recheck,
         journal=plan.journal,
         subject=f"connector {plan.name}",
         begin=lambda: _begin(plan),
@@ -158,9 +166,8 @@ def apply_change(app: App, plan: ApplyPlan) -> Report:
     progress = carry_out(work)
     report = _result(app, plan, progress)
     if progress.error is not None:
-        is_former, left = _left(app, plan)
-        problems = [*report.problems, Problem.of(progress.error), left]
-        return replace(report, problems=problems, exit_code=progress.exit_code(touched=not is_former))
+        problems = [*report.problems, Problem.of(progress.error), _left(app, plan)]
+        return replace(report, problems=problems, exit_code=progress.exit_code(touched=True))
     found = {each.code for each in report.problems if each.severity == "error"}
     if codes.ALL_PARTITIONS_NEW in found:
         return replace(report, exit_code=ExitCode.FINDINGS)
@@ -212,18 +219,17 @@ def _result(app: App, plan: ApplyPlan, progress: Progress[StepDone]) -> Report:
     return _report(app, plan, CONNECTORS_APPLY_RESULT, rows, problems=problems)
 
 
-def _left(app: App, plan: ApplyPlan) -> tuple[bool, Problem]:
-    """Return whether the connector is seen with its former config, and the problem of what it was left with."""
+def _left(app: App, plan: ApplyPlan) -> Problem:
+    """Report which config the connector was left with, as far as a worker shows it."""
     patient = replace(app, deadline=Deadline.after(min(5.0, app.deadline.timeout_s), app.clock))
-    is_former = False
     try:
         now = look_at(patient, plan.name, plan.now.url)
-        is_former = CONFIGURE in plan.steps and dict(now.config) != dict(plan.config)
-        which = "has its former config" if is_former else "has the new config"
+        known = {"has the new config": plan.config, "still has its former config": plan.now.config}
+        which = next((words for words, each in known.items() if dict(each) == dict(now.config)), "has another config")
         present = f"{which}, and is {now.state}"
     except (EosctlError, KeyboardInterrupt):
         present = "is in an unknown state"
-    return is_former, Problem(
+    return Problem(
         codes.CREATE_UNFINISHED,
         f"the work is not finished: {plan.name} {present}",
         hint=f"{LOOK} {arguments(plan.name)}",

@@ -89,10 +89,8 @@ def committed(app: App, name: str) -> Mapping[str, Offset]:
     }
 
 
-def _configure(app: App, plan: ApplyPlan, before: dict[str, Offset]) -> StepDone:
-    """Put the config, and wait until the worker shows it; `before` gets the offsets that were committed until then."""
-    if COMPARE in plan.steps:
-        before.update(committed(app, plan.name))
+def _configure(app: App, plan: ApplyPlan, _before: Mapping[str, Offset]) -> StepDone:
+    """Put the config, and wait until the worker shows it."""
     app.worker(plan.now.url).put_connector_config(plan.name, plan.config)
     await_connector(
         app,
@@ -106,13 +104,13 @@ def _configure(app: App, plan: ApplyPlan, before: dict[str, Offset]) -> StepDone
     return StepDone(f"{counted(changed, 'setting')} changed")
 
 
-def _restart(app: App, plan: ApplyPlan, _before: dict[str, Offset]) -> StepDone:
+def _restart(app: App, plan: ApplyPlan, _before: Mapping[str, Offset]) -> StepDone:
     """Restart the tasks: below 3.9 a task whose own config is the same may keep what is Connect's (KAFKA-9228)."""
     app.worker(plan.now.url).restart(plan.name, only_failed=False)
     return StepDone("restart sent")
 
 
-def _watch_tasks(app: App, plan: ApplyPlan, _before: dict[str, Offset]) -> StepDone:
+def _watch_tasks(app: App, plan: ApplyPlan, _before: Mapping[str, Offset]) -> StepDone:
     """Wait until connector and tasks run again; for a moment REST shows them as they were before."""
     let_restart_show(app, plan.name, plan.now.url, RUNNING)
     now = await_state(
@@ -141,9 +139,10 @@ def _not_compared(plan: ApplyPlan) -> tuple[Problem, ...]:
     return (Problem(codes.PARTITIONS_NOT_SEEN, message, codes.PARTITIONS_NOT_SEEN.next),)
 
 
-def _compare(app: App, plan: ApplyPlan, before: dict[str, Offset]) -> StepDone:
+def _compare(app: App, plan: ApplyPlan, before: Mapping[str, Offset]) -> StepDone:
     """See which source partitions the tasks commit: RUNNING does not show whether they went on or started over.
 
+    `before` are the offsets that were committed before the config was changed.
     A commit before the tasks run again may be the last one of the former tasks.
     """
     patience = Deadline.after(min(COMMITS_S, app.deadline.remaining_s() / 2), app.clock)
@@ -171,7 +170,7 @@ def _compare(app: App, plan: ApplyPlan, before: dict[str, Offset]) -> StepDone:
     return StepDone("nothing committed yet", problems=(problem,))
 
 
-RUNS: Mapping[str, Callable[[App, ApplyPlan, dict[str, Offset]], StepDone]] = {
+RUNS: Mapping[str, Callable[[App, ApplyPlan, Mapping[str, Offset]], StepDone]] = {
     CONFIGURE: _configure,
     RESTART: _restart,
     WATCH: _watch_tasks,

@@ -108,7 +108,7 @@ def plan_create(app: App, request: CreateRequest) -> CreatePlan:
     if entry is not None and entry.state != STOPPED:
         if begun is None or RESUME not in begun.started:
             raise RefusedError(
-                f"connector {name} is {entry.state}: it was started before its offsets were in place",
+                f"connector {name} is {entry.state}: it was started before it was seen to have its offsets",
                 hint=f"Stop it (`eosctl connectors stop {arguments(name)}`), then run again.",
             )
         steps = [WATCH] if placement.state != STOPPED else []

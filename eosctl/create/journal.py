@@ -10,15 +10,18 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.core.ids import connector_path
 from eosctl.errors import RefusedError
+from eosctl.foreign import shell_words
 from eosctl.state.journal import EndEntry, Journal, journal_of
 
+COMMAND = "connectors-create"
 CREATE, WRITE, CHECK, RESUME, WATCH = STEPS = ("create", "write", "check", "resume", "watch")
 
 
 class UnfinishedCreate(Struct, frozen=True):
-    """A run that was begun and not ended: the steps `done`, and those that were `started`.
+    """A run that was begun and not ended: the steps `started` since it last went on, and the steps `done`.
 
-    `origin` is where the given offsets come from, in words; None if none were given.
+    What is `done` and started again counts no more. `origin` is where the given offsets come from, in words; None if
+    none were given.
     """
 
     time_ms: int
@@ -32,9 +35,19 @@ class UnfinishedCreate(Struct, frozen=True):
         return self.origin is not None and WRITE not in self.done
 
     @property
+    def is_unchecked(self) -> bool:
+        """Whether it has not seen, since it last went on, that Connect finds the offsets: they may not be there."""
+        return CHECK not in self.done
+
+    @property
     def goes_on(self) -> str:
         """The next step of the user."""
         return f"Run the same `connectors create` again{', with --offsets' if self.origin else ''}."
+
+    def way_out(self, journal: Journal) -> str:
+        """Return the next step of a user whose connector of that name exists."""
+        forget = shell_words("rm", str(journal.path))
+        return f"{self.goes_on} If the connector is another one by now, or is to stay as it is: `{forget}`."
 
 
 class _Step(Struct, frozen=True):
@@ -64,8 +77,11 @@ def unfinished_create(journal: Journal) -> UnfinishedCreate | None:
         match entry:
             case UnfinishedCreate():
                 begun = UnfinishedCreate(entry.time_ms, origin=entry.origin)
+            case _Start("create") if begun is not None:
+                begun = replace(begun, started=(CREATE,), done=tuple(each for each in begun.done if each == WRITE))
             case _Start(step) if begun is not None:
-                begun = replace(begun, started=(*begun.started, step))
+                done = tuple(each for each in begun.done if each != step)
+                begun = replace(begun, started=(*begun.started, step), done=done)
             case _Done(step) if begun is not None:
                 begun = replace(begun, done=(*begun.done, step))
             case EndEntry():
@@ -75,7 +91,7 @@ def unfinished_create(journal: Journal) -> UnfinishedCreate | None:
 
 def journal_of_create(app: App, connector: str, *, cluster_id: str) -> Journal:
     """Return the journal of this connector's creation, whose lock keeps other runs away."""
-    return journal_of(app, "connectors-create", connector, cluster_id=cluster_id)
+    return journal_of(app, COMMAND, connector, cluster_id=cluster_id)
 
 
 def refuse_without_offsets(connector: str, begun: UnfinishedCreate | None) -> None:

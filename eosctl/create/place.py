@@ -19,7 +19,7 @@ from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
 from eosctl.core.clients.own_brokers import OwnBrokers, own_brokers
 from eosctl.core.ids import stop_request
 from eosctl.core.offsets.names import GLOBAL
-from eosctl.core.offsets.records import OffsetKey, decode_key
+from eosctl.core.offsets.records import OffsetKey, decode_key, is_nothing
 from eosctl.core.offsets.views import Store, live
 from eosctl.core.wording import counted, is_topic_name
 from eosctl.core.workers.access import CONNECTOR_CONFIG
@@ -285,7 +285,8 @@ def _refuse_replacing(
     """
     if offsets is None or allowances.overwrite_offsets:
         return None
-    replaced = sum(live(write.before) is not None for write in offsets.sends())
+    there = (before for table in offsets.sends().tables() for before in table["before"].to_pylist())
+    replaced = sum(not is_nothing(before) for before in there)
     if not replaced:
         return None
     return RefusedError(

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from eosctl.core.offsets.records import json_text
 from eosctl.foreign import printable
 from eosctl.offsets.configs.rows import PartitionRow, PropertyPart, property_lines
+from eosctl.offsets.rows import MOST_ROWS
 from eosctl.offsets.switch.rows import StepRow
 from eosctl.offsets.write_rows import CopiedRow, TopicPart, new_topic_lines
 from eosctl.output.cells import TOTAL, format_cell, summary_lines
@@ -61,8 +62,10 @@ def _lines(report: Report) -> Iterator[str]:
         after = "deleted" if row.after is None else json_text(row.after)
         now = "" if row.before is None else f" (now {json_text(row.before)})"
         yield printable(f"  {json_text(row.source_partition)}: {after}{now}")
-    if len(data.writes) > _MOST_WRITES:
-        yield f"  and more: -o json shows the first {len(data.writes)}"
+    more = len(data.writes) - _MOST_WRITES
+    if more > 0:
+        is_all = len(data.writes) < MOST_ROWS
+        yield f"  and {more} more (-o json)" if is_all else f"  and more: -o json shows the first {MOST_ROWS}"
     yield from new_topic_lines(data.creates)
     yield from summary_lines(report)
     yield f"journal: {format_cell(data.journal)}"

@@ -28,7 +28,7 @@ from eosctl.connectors.waiting import POLL_S, await_state, await_stopped
 from eosctl.core.clients.own_brokers import own_brokers
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.ids import connector_path
-from eosctl.core.offsets.records import OffsetKey, decode_key, json_text
+from eosctl.core.offsets.records import OffsetKey, decode_key, json_text, sorted_text
 from eosctl.core.offsets.views import Store
 from eosctl.core.wording import counted
 from eosctl.create import codes
@@ -144,7 +144,7 @@ def write_offsets(
     if not plan.sends():
         return StepDone("all of them are there")
     planned = placement.offsets
-    if as_planned and planned is not None and not _is_part(plan, planned):
+    if as_planned and planned is not None and plan.writes != planned.writes and not _is_part(plan, planned):
         raise StalePlanError(
             f"the offsets of {placement.name} changed since the plan was made; none was written", hint="Plan again."
         )
@@ -247,7 +247,7 @@ def _not_shown(
 
 
 def _differs(offset: object, offsets: Sequence[str]) -> bool:
-    return offset is not None and json.dumps(offset, sort_keys=True) not in offsets
+    return offset is not None and sorted_text(offset) not in offsets
 
 
 def _identity(name: str, partition: object) -> str:
@@ -257,7 +257,7 @@ def _identity(name: str, partition: object) -> str:
 
 def _spelled(value: bytes | None) -> str:
     try:
-        return json.dumps(decode_value(value), sort_keys=True)
+        return sorted_text(decode_value(value))
     except (UnparsableValueError, RecursionError):
         return ""
 
@@ -326,7 +326,7 @@ def _started_over(app: App, placement: ConnectorPlacement, commits: CommitWatch)
         fresh, gone_on = commits.since(app)
         if gone_on or not fresh:
             break
-    had = {decode_key(raw).identity for raw in commits.before}
+    had = {decode_key(raw).identity for raw in commits.before} if fresh else set()
     stays = placement.effect is not None and placement.effect.of(PartitionStatus.STAYS)
     certain = bool(stays) and not any(key.identity in had for key in fresh)
     name, goes_on = placement.name, bool(gone_on) or certain

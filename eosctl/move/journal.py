@@ -16,7 +16,7 @@ from eosctl.app import App
 from eosctl.core.records import Place
 from eosctl.state.journal import EndEntry, Journal, journal_of
 
-_COMMAND = "connectors-move"
+COMMAND = "connectors-move"
 
 
 @unique
@@ -157,7 +157,7 @@ _ENTRIES: Mapping[str, type[_Begin | _Start | _Done | EndEntry]] = {
 
 def journal_of_moves(app: App, connector: str, *, cluster_id: str) -> Journal:
     """Return the journal of moves of a connector from the group."""
-    return journal_of(app, _COMMAND, connector, cluster_id=cluster_id)
+    return journal_of(app, COMMAND, connector, cluster_id=cluster_id)
 
 
 def arriving_moves(app: App, cluster_id: str, group_id: str) -> dict[str, tuple[Moves, Journal]]:
@@ -166,7 +166,7 @@ def arriving_moves(app: App, cluster_id: str, group_id: str) -> dict[str, tuple[
     Raises EosctlError where a journal can't be read.
     """
     found = {}
-    for path in sorted((app.state_dir / "journals").glob(f"{_COMMAND}-*.ndjson")):
+    for path in sorted((app.state_dir / "journals").glob(f"{COMMAND}-*.ndjson")):
         journal = Journal(path, app.clock)
         moves = read_moves(journal)
         if moves.there is not None and moves.unfinished is not None and moves.there.is_in(cluster_id, group_id):

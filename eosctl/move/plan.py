@@ -15,6 +15,7 @@ from eosctl.connectors.definition import ConnectorDefinition
 from eosctl.connectors.look import PAUSED, RUNNING, STATE_AFTER, STOPPED, switch_command
 from eosctl.connectors.validity import require_valid_config
 from eosctl.core.clients.logins import HIDDEN
+from eosctl.create.journal import journal_of_create, unfinished_create
 from eosctl.create.place import ConnectorPlacement
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.foreign import Lines, arguments
@@ -135,8 +136,18 @@ def plan_move(
     return plans[request.direction](here, there, request, moves)
 
 
-def _refuse_unfinished_switch(here: Side) -> None:
-    """Raise RefusedError for a connector whose switch was cut off: who goes on with that later starts it here again."""
+def _refuse_unfinished(here: Side) -> None:
+    """Raise RefusedError for a connector whose creation or switch was cut off.
+
+    Moved, it would lack its offsets there; and who goes on with either later starts it here again.
+    """
+    creation = journal_of_create(here.app, here.connector, cluster_id=here.cluster_id)
+    created = unfinished_create(creation)
+    if created is not None:
+        raise RefusedError(
+            f"creating {here.connector} was begun and is not finished; nothing was changed",
+            hint=created.way_out(creation),
+        )
     begun = unfinished_switch(here.switch_journal())
     if begun is not None:
         on, back = (switch_command(here.connector, to) for to in (begun.target, begun.origin))
@@ -244,7 +255,7 @@ def _plan_there(here: Side, there: Side, request: MoveRequest, moves: Moves) -> 
     require_stoppable(here)
     require_creatable(there)
     if begun is None or not begun.is_handed_over:
-        _refuse_unfinished_switch(here)
+        _refuse_unfinished(here)
     settings = _settings(request, there, begun)
     config = config_there(now.config, there.connector, settings)
     require_consistent(here, there, config, begun)

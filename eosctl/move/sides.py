@@ -27,10 +27,10 @@ from eosctl.connectors.look import (
     require_stable_group,
 )
 from eosctl.connectors.rows import Verb
-from eosctl.core.ids import connector_path
 from eosctl.core.versions import CREATED_STOPPED_SINCE, STOPPABLE_SINCE, is_older, shown_version
 from eosctl.core.workers.access import CONNECTOR_CONFIG
 from eosctl.core.workers.connector_entry import ConnectorEntry
+from eosctl.create.journal import COMMAND as CREATE_COMMAND
 from eosctl.create.journal import journal_of_create, unfinished_create
 from eosctl.create.looks import Site
 from eosctl.deadline import Deadline
@@ -38,11 +38,12 @@ from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedE
 from eosctl.foreign import arguments, shell_words
 from eosctl.group.modes import refuse_unreachable
 from eosctl.group.topics import ConfigTopic, find_config_topic
+from eosctl.move.journal import COMMAND as MOVE_COMMAND
 from eosctl.move.journal import BegunMove, Moves, MoveStep, arriving_moves, journal_of_moves, read_moves
 from eosctl.plan import Plan
 from eosctl.ports import ConnectWorker
 from eosctl.state.expectations import require_expected
-from eosctl.state.journal import Journal, journal_of
+from eosctl.state.journal import Journal, journal_of, journals_of_any_group
 
 _LOOK_S = 5.0
 Kept = TypeVar("Kept")
@@ -138,21 +139,21 @@ def move_command(connector: str, *flags: str) -> str:
 def not_to_be_resumed(app: App, cluster_id: str | None, names: Iterable[str]) -> Mapping[str, str]:
     """Return the connectors that must not be resumed here, each with what to do with it.
 
-    It runs in another group, or is on its way, or does not have its offsets yet, or its journal can't be read.
+    It runs in another group, or is on its way, or was not seen to have its offsets, or its journal can't be read.
     """
     group_id = app.target.group_id
-    if cluster_id is None or group_id is None:
-        return {}
     fixes = dict[str, str]()
+    if cluster_id is None or group_id is None:
+        hint = "On this machine a `create` or a move of a connector of that name has begun. Name its group: -b, -g."
+        return {name: hint for name in names if _may_be_elsewhere(app, name)}
     on_the_way, unread_of_all = _or_unread(
         partial(arriving_moves, app, cluster_id, group_id), dict[str, tuple[Moves, Journal]]()
     )
     for name in names:
         journal = journal_of_moves(app, name, cluster_id=cluster_id)
         moves, unread = _or_unread(partial(read_moves, journal), Moves())
-        created, not_read = _or_unread(
-            partial(unfinished_create, journal_of_create(app, name, cluster_id=cluster_id)), None
-        )
+        creation = journal_of_create(app, name, cluster_id=cluster_id)
+        created, not_read = _or_unread(partial(unfinished_create, creation), None)
         there = moves.there
         if moves.unfinished is not None or name in on_the_way:
             fixes[name] = "Do not start it: a move of it is not over, as `move_unfinished` says."
@@ -161,11 +162,22 @@ def not_to_be_resumed(app: App, cluster_id: str | None, names: Iterable[str]) ->
                 f"It has moved to group {there.group_id} (profile {there.to}). Do not start it here; "
                 f"`{move_command(name, '--delete')}` deletes it, `{move_command(name, '--back')}` brings it back."
             )
-        elif created is not None and created.lacks_offsets:
-            fixes[name] = f"{created.goes_on} If it is another connector by now, PUT {connector_path(name)}/resume."
+        elif created is not None and created.is_unchecked:
+            fixes[name] = created.way_out(creation)
         elif (error := unread or unread_of_all or not_read) is not None:
             fixes[name] = f"Whether a move or `create` of it is not over is not known: {error.message}. {error.hint}"
     return fixes
+
+
+def _may_be_elsewhere(app: App, name: str) -> bool:
+    """Return whether journals of any group keep a connector of that name from being resumed, or can't be read."""
+    created = [partial(unfinished_create, each) for each in journals_of_any_group(app, CREATE_COMMAND, name)]
+    moved = [partial(read_moves, each) for each in journals_of_any_group(app, MOVE_COMMAND, name)]
+    try:
+        begun = [read() for read in created]
+        return any(each is not None and each.is_unchecked for each in begun) or any(read().there for read in moved)
+    except EosctlError:
+        return True
 
 
 def _or_unread(read: Callable[[], Kept], otherwise: Kept) -> tuple[Kept, EosctlError | None]:

@@ -192,8 +192,18 @@ def journal_of(app: App, command: str, subject: str, *, cluster_id: str) -> Jour
     """Return the journal of `command` (such as `offsets-switch`) on one subject (such as a connector) of one group."""
     identity = json.dumps([cluster_id, app.target.require_group_id(), subject])
     digest = hashlib.sha256(identity.encode()).hexdigest()[:8]
+    return Journal(app.state_dir / "journals" / f"{_readable(command, subject)}-{digest}.ndjson", app.clock)
+
+
+def journals_of_any_group(app: App, command: str, subject: str) -> list[Journal]:
+    """Return the journals of `command` on a subject of that name, or one that is spelled alike, in whatever group."""
+    paths = sorted((app.state_dir / "journals").glob(f"{_readable(command, subject)}-{'[0-9a-f]' * 8}.ndjson"))
+    return [Journal(path, app.clock) for path in paths]
+
+
+def _readable(command: str, subject: str) -> str:
     readable = re.sub(r"[^A-Za-z0-9._-]", "_", subject)[:80]
-    return Journal(app.state_dir / "journals" / f"{command}-{readable}-{digest}.ndjson", app.clock)
+    return f"{command}-{readable}"
 
 
 Done = TypeVar("Done")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.checks.plan import examine
 from eosctl.connectors.definition import read_definition
 from eosctl.create.create import CreateRequest, prepare_create
 from eosctl.create.given import gather_given
-from eosctl.errors import ConnectError, EosctlError, ExitCode, RefusedError
+from eosctl.errors import ConnectError, EosctlError, ExitCode, NotFoundError, RefusedError, UnreachableError
 from eosctl.move.sides import prepare_resume
 from eosctl.report import Report
 from tests.conftest import Invoke, Outcome
@@ -72,14 +75,15 @@ def test_the_plan_in_words(
     golden("connectors-create-plan.txt", "".join(lines))
 
 
+@pytest.mark.parametrize(("count", "counted"), [(150, False), (8, True)])
 def test_the_text_does_not_count_what_the_document_leaves_out(
-    invoke: Invoke, world: PlaceWorld, definition: Callable[..., str], tmp_path: Path
+    invoke: Invoke, world: PlaceWorld, definition: Callable[..., str], tmp_path: Path, count: int, counted: bool
 ) -> None:
     """Of 150 offsets, 100 are in the document: "and 95 more" was said below the first five."""
-    given = records(tmp_path / "o.ndjson", {key_of("c", f"f{number}"): position(1) for number in range(150)})
+    given = records(tmp_path / "o.ndjson", {key_of("c", f"f{number}"): position(1) for number in range(count)})
     args = [definition(file="f0"), "--offsets", given, "--dry-run", *world.flags]
     done = invoke("connectors", "create", *args, **world.surroundings)
-    assert (done.exit_code, "95 more" in done.stdout) == (0, False)
+    assert (done.exit_code, bool(re.search(r"\d+ more", done.stdout))) == (0, counted)
 
 
 def test_a_dry_run_changes_nothing(
@@ -271,12 +275,13 @@ def test_a_worker_that_starts_it_at_once_is_found_out(
 
 
 def test_offsets_that_the_worker_does_not_find_keep_it_stopped(
-    create: Run, world: PlaceWorld, definition: Callable[..., str], offsets: Callable[..., str]
+    run: Run, world: PlaceWorld, definition: Callable[..., str], offsets: Callable[..., str]
 ) -> None:
-    """The workers use another offsets topic than the one that was written."""
+    """The workers use another offsets topic than the one that was written; `connectors resume` started it."""
     world.offsets_topic = "others-offsets"
-    done = create(definition(), "--offsets", offsets(2), "--yes")
+    done = run("create", definition(), "--offsets", offsets(2), "--yes")
     assert (done.exit_code, outcomes(done)["check"], outcomes(done)["resume"]) == (7, "failed", "not_reached")
+    assert run("resume", "c", "--yes").exit_code == 6
     assert (world.connect.connectors["c"].state, world.delivered) == ("STOPPED", {})
 
 
@@ -329,10 +334,29 @@ def made(app: App, definition: str, offsets: str) -> Report:
     return plan.apply()
 
 
-def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(
-    definition: Callable[..., str], offsets: Callable[..., str], tmp_path: Path
+LOST = partial(UnreachableError, "cut off")
+
+
+def started(app: App) -> bool:
+    """Whether `connectors resume` is not refused, and starts it."""
+    try:
+        plan = prepare_resume(app.with_whole_timeout(), "c")
+    except (RefusedError, NotFoundError):
+        return False
+    return plan.apply is not None and plan.apply().exit_code is ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("ends", "resumes"), [(KilledError, False), (KilledError, True), (KeyboardInterrupt, True), (LOST, True)]
+)
+def test_cut_off_anywhere_it_starts_with_its_offsets_or_not_at_all(
+    definition: Callable[..., str],
+    offsets: Callable[..., str],
+    tmp_path: Path,
+    ends: Callable[[], BaseException],
+    resumes: bool,
 ) -> None:
-    """Whatever call was the last one: no line is lost, and none is delivered twice."""
+    """Whatever call was the last one: no line is lost, and none is delivered twice; what may be there is said."""
     file, given = definition(), offsets(2)
     world = PlaceWorld()
     app = world.app(tmp_path / "undisturbed")
@@ -341,31 +365,60 @@ def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(
     for kill_at in kills:
         world = PlaceWorld()
         app = world.app(tmp_path / str(kill_at))
-        world.kill.ticks, world.kill.at = 0, kill_at
-        with pytest.raises(KilledError):
-            made(app, file, given)
+        world.kill.ticks, world.kill.at, world.kill.error = 0, kill_at, ends
+        code = None
+        try:
+            report = made(app, file, given)
+            code = report.exit_code
+            found = {str(each.code) for each in report.problems}
+            assert code is ExitCode.OK or "create_unfinished" in found, kill_at
+            assert code in (ExitCode.OK, ExitCode.PARTIAL, ExitCode.INTERRUPTED), kill_at
+        except KilledError:
+            assert ends is KilledError
+        except (EosctlError, KeyboardInterrupt):
+            assert world.connect.connectors == {}, kill_at
         world.kill.at = None
         world.time.pass_until(world.time.now_s + 30)
-        again = made(app.with_whole_timeout(), file, given)
-        assert again.exit_code is ExitCode.OK, (kill_at, again.problems)
+        if resumes:
+            started(app)
+        if code is not ExitCode.OK:
+            again = made(app.with_whole_timeout(), file, given)
+            assert again.exit_code is ExitCode.OK, (kill_at, again.problems)
         assert world.connect.connectors["c"].state == "RUNNING", kill_at
         assert world.delivered == {"c": LINES[2:]}, kill_at
 
 
-def test_ctrl_c_at_any_step_says_what_is_there_and_is_continued(
-    definition: Callable[..., str], offsets: Callable[..., str], tmp_path: Path
+def test_offsets_that_are_being_replaced_are_no_offsets_to_start_with(
+    run: Run, world: PlaceWorld, definition: Callable[..., str], offsets: Callable[..., str]
 ) -> None:
-    file, given = definition(), offsets(2)
-    for number, call in enumerate(["create_connector", "record", "offsets", "set_state"]):
-        world = PlaceWorld()
-        app = world.app(tmp_path / str(number))
-        faults = world.topics if call == "record" else world.connect
-        faults.fail_next(call, KeyboardInterrupt())
-        report = made(app, file, given)
-        assert report.exit_code is ExitCode.INTERRUPTED, call
-        assert {"interrupted", "create_unfinished"} <= {str(each.code) for each in report.problems}
-        assert made(app.with_whole_timeout(), file, given).exit_code is ExitCode.OK, call
-        assert world.delivered == {"c": LINES[2:]}, call
+    """Those of the run before were written and seen: `connectors resume` was not refused in the midst of the next."""
+    world.connect.fail_next("set_state", EosctlError("cut off"))
+    assert run("create", definition(), "--offsets", offsets(1), "--yes").exit_code == 7
+    world.topics.fail_next("record", EosctlError("the broker went away"))
+    again = ["create", definition(), "--offsets", offsets(2), "--overwrite-offsets", "--yes"]
+    assert run(*again).exit_code == 7
+    assert run("resume", "c", "--yes").exit_code == 6
+    assert run("create", definition(), "--yes").exit_code == 6, "without --offsets it would start with a part of them"
+    assert (run(*again).exit_code, world.delivered) == (0, {"c": LINES[2:]})
+
+
+def test_another_connector_of_its_name_may_be_resumed_by_the_way_that_is_named(
+    app: App, world: PlaceWorld, definition: Callable[..., str], offsets: Callable[..., str]
+) -> None:
+    """It was refused for ever, and doctor's error stayed."""
+    world.topics.fail_next("record", EosctlError("the broker went away"))
+    assert made(app, definition(), offsets(2)).exit_code is ExitCode.PARTIAL
+    world.connect.delete("c")
+    world.connect.create("c", {"connector.class": FILE_SOURCE, "tasks.max": "1", "file": "g"}, "STOPPED")
+    world.time.pass_until(world.time.now_s + 30)
+    with pytest.raises(RefusedError) as refused:
+        prepare_resume(app.with_whole_timeout(), "c")
+    rows = {row.code: row for row in examine(app.with_whole_timeout()).rows if row.subject == "c"}
+    assert str(rows["create_unfinished"].fix) in str(refused.value.hint)
+    command = shlex.split(str(refused.value.hint).rpartition("`rm")[2].partition("`")[0])
+    Path(command[-1]).unlink()
+    assert started(app)
+    assert "create_unfinished" not in [row.code for row in examine(app.with_whole_timeout()).rows]
 
 
 def test_a_file_of_several_connectors_has_to_have_those_of_this_one(
@@ -458,8 +511,10 @@ def test_one_without_its_offsets_yet_is_not_resumed(
     file, given = definition(), offsets(2)
     world.topics.fail_next("record", EosctlError("the broker went away"))
     assert made(app, file, given).exit_code is ExitCode.PARTIAL
-    with pytest.raises(RefusedError):
-        prepare_resume(app, "c")
+    unnamed = replace(app.target, group_id=None), replace(app.target, group_id=None, client=None)
+    for target in (app.target, *unnamed):
+        with pytest.raises(RefusedError):
+            prepare_resume(replace(app, target=target), "c")
     rows = {row.code: row for row in examine(app).rows if row.subject == "c"}
     assert (rows["create_unfinished"].severity, "connectors resume" in str(rows["at_rest"].fix)) == ("error", False)
     assert made(app, file, given).exit_code is ExitCode.OK

@@ -14,6 +14,7 @@ from eosctl.checks.plan import examine
 from eosctl.core.configs.records import Selection
 from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.core.records import OutRecord
+from eosctl.create.journal import journal_of_create
 from eosctl.errors import ConnectError, EosctlError, ExitCode, RefusedError, UnreachableError
 from eosctl.move.apply import prepare_move
 from eosctl.move.journal import Direction
@@ -261,6 +262,19 @@ def test_one_whose_switch_was_cut_off_is_refused(app: App) -> None:
     assert move(app).exit_code in (ExitCode.OK, ExitCode.PARTIAL)
 
 
+def test_one_whose_creation_was_cut_off_is_refused(app: App) -> None:
+    """It went without the offsets that it was to get, and nothing there kept it from being resumed."""
+    side = look_at_side(app, NAME)
+    journal = journal_of_create(app, NAME, cluster_id=side.cluster_id)
+    journal.write("begin", connector=NAME, state="RUNNING", origin="offsets.json")
+    journal.write("start", step="create")
+    with pytest.raises(RefusedError) as refused:
+        move(app)
+    assert str(journal.path) in str(refused.value.hint)
+    journal.path.unlink()
+    assert move(app).exit_code in (ExitCode.OK, ExitCode.PARTIAL)
+
+
 def doctor_there(world: MovingWorld, app: App) -> App:
     """Doctor's look at the other side, on the same machine."""
     return replace(app, target=world.target_of(PROFILE))
@@ -294,8 +308,11 @@ def test_what_has_moved_is_not_resumed_here(app: App, world: MovingWorld) -> Non
     with pytest.raises(RefusedError) as refused:
         prepare_resume(app, NAME)
     assert "--back" in str(refused.value.hint)
+    with pytest.raises(RefusedError):
+        prepare_resume(replace(app, target=replace(app.target, group_id=None)), NAME)
     assert move(app, BACK).exit_code is ExitCode.OK
-    assert prepare_resume(app, NAME).apply is None, "it runs here again"
+    for target in (app.target, replace(app.target, group_id=None)):
+        assert prepare_resume(replace(app, target=target), NAME).apply is None, "it runs here again"
 
 
 def test_where_a_journal_of_moves_cannot_be_read_nothing_is_resumed(app: App, world: MovingWorld) -> None:

@@ -29,6 +29,8 @@ from eosctl.core.wording import encodable
 from eosctl.errors import UsageError
 
 _BRACE = ord("{")
+sorted_text = json.JSONEncoder(sort_keys=True).encode
+"""JSON that is equal for equal values; `json.dumps` would make an encoder for each."""
 _MAY_BE_NOTHING = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:null|\Z)")
 
 
@@ -61,7 +63,7 @@ class OffsetKey(Struct, frozen=True):
         Members are sorted, integers as a Java Long holds them, 1 and 1.0 apart.
         """
         try:
-            return json.dumps(_as_java_holds([self.connector, self.partition]), sort_keys=True)
+            return sorted_text(_as_java_holds([self.connector, self.partition]))
         except RecursionError:  # deeper than any source partition may be; then only equal bytes are equal
             return f"raw {self.raw.hex()}"
 
