@@ -323,6 +323,22 @@ def test_a_marker_whose_answer_never_came_may_have_been_written(cluster: FakeClu
         assert fault.name == "REQUEST_TIMED_OUT"
 
 
+def test_groups_that_are_described_together_hide_none_of_the_others(cluster: FakeCluster) -> None:
+    """They come in the order of their names, whoever coordinates them: so do the messages made of them."""
+    names = [f"group-{number}" for number in range(12)]
+    cluster.state.groups |= {name: RawGroup(name, "Stable", "connect", "", ()) for name in names}
+    lost = {name for name in names if cluster.state.coordinator(name) == LOST}
+    denied = min({*names} - lost)
+    cluster.deny_groups.add(denied)
+    cluster.stop_broker(LOST, noticed=False)
+    with in_memory(cluster) as admin:
+        answers = admin.describe_groups(names[::-1])
+        assert list(answers) == sorted(names)
+        assert {name for name, each in answers.items() if isinstance(each, UnreachableError)} == lost != set()
+        assert [name for name, each in answers.items() if isinstance(each, UnauthorizedError)] == [denied]
+        assert time_left(admin) >= 23
+
+
 def test_a_login_that_is_refused_is_no_lack_of_rights_on_a_group() -> None:
     fault = KafkaFault(SASL_AUTHENTICATION_FAILED, "SASL_AUTHENTICATION_FAILED", "of alice")
     refused = _error_of(fault, "describe group g", denied="kafka-acls --add")
