@@ -131,9 +131,9 @@ class TransactionAdmin(Protocol):
         """Describe a group by DescribeGroups, with member metadata and assignment as bytes."""
 
     def describe_groups(self, group_ids: Collection[str]) -> Mapping[str, RawGroup | EosctlError]:
-        """Describe groups together; an error, UnauthorizedError without DESCRIBE, is the answer for one of them.
+        """Describe groups together, sorted by name; the answer for one of them may be an error.
 
-        A listing leaves out what one may not describe.
+        Without DESCRIBE it is UnauthorizedError, whether or not the group exists. A listing leaves out such groups.
         """
 
     def list_groups(self) -> Mapping[str, str]:

@@ -1,9 +1,9 @@
 """Requests to every broker: which do not respond, what they offer, and their log directories.
 
 One request goes to every broker concurrently, so that all brokers that do not respond cost one wait together.
-ApiVersions reports the APIs that a broker offers, and its features: the supported levels, and those in use (KIP-584);
-of one that does not respond the error is known. Log directories, and the free space of their disks, are as
-DescribeLogDirs reports them (KIP-827).
+ApiVersions finds those that do not respond, and reports the APIs that a broker offers, and its features: the supported
+levels, and those in use (KIP-584). Log directories, and the free space of their disks, are as DescribeLogDirs reports
+them (KIP-827).
 """
 
 from __future__ import annotations
@@ -20,11 +20,7 @@ from eosctl.errors import BrokerError, EosctlError, UnauthorizedError
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import fault
 from eosctl.kafka.topics.stream import Address
-from eosctl.wire.cluster_messages import (
-    API_VERSIONS,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-)
+from eosctl.wire.cluster_messages import API_VERSIONS, ApiVersionsRequest, ApiVersionsResponse
 from eosctl.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, KAFKA_STORAGE_ERROR, NONE, error_name
 from eosctl.wire.log_dir_messages import (
     DESCRIBE_LOG_DIRS,

@@ -57,7 +57,7 @@ class LibrdkafkaGroupAdmin(NativeTransactionAdmin):
     def describe_groups(self, group_ids: Collection[str]) -> dict[str, RawGroup | EosctlError]:
         """Describe groups one by one; the answer for one that may not be described is the error."""
         found = dict[str, RawGroup | EosctlError]()
-        for group_id in group_ids:
+        for group_id in sorted(group_ids):
             try:
                 found[group_id] = self.describe_group(group_id)
             except UnauthorizedError as error:

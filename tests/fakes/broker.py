@@ -26,6 +26,7 @@ from eosctl.wire import cluster_messages as cluster_api
 from eosctl.wire import error_codes as codes
 from eosctl.wire import sasl_messages as sasl_api
 from eosctl.wire.api import Api, RequestHeader, decode_request, decode_request_header, encode_response
+from eosctl.wire.config_messages import DESCRIBE_CONFIGS
 from eosctl.wire.frames import FrameBuffer
 from eosctl.wire.group_listing_messages import LIST_GROUPS
 from eosctl.wire.group_messages import DESCRIBE_GROUPS
@@ -57,6 +58,7 @@ APIS: Mapping[int, Api[Any, Any]] = {
         LIST_OFFSETS,
         FETCH,
         DESCRIBE_LOG_DIRS,
+        DESCRIBE_CONFIGS,
     )
 }
 THREADS = "fake broker"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eosctl.core.records import LogDir
 from eosctl.wire import cluster_messages as cluster_api
+from eosctl.wire import config_messages as configs
 from eosctl.wire import error_codes as codes
 from eosctl.wire import group_listing_messages as group_listings
 from eosctl.wire import group_messages as groups
@@ -340,6 +341,14 @@ def _log_dir(each: LogDir) -> disks.DescribedLogDir:
     return disks.DescribedLogDir(log_dir=each.path, total_bytes=total, usable_bytes=usable)
 
 
+def _describe_configs(asked: Asked, request: configs.DescribeConfigsRequest) -> configs.DescribeConfigsResponse:
+    (query,) = request.resources
+    assert query[:2] == (configs.ConfigOf.BROKER, str(asked.node)), "a broker describes its own settings alone"
+    known = {} if asked.error else asked.cluster.state.settings
+    found = tuple(configs.DescribedConfig(name, known[name]) for name in query[2] or () if name in known)
+    return configs.DescribeConfigsResponse(results=(configs.DescribedResource(asked.error, None, *query[:2], found),))
+
+
 HANDLERS: dict[str, Callable[[Asked, Any], Any]] = {
     "ApiVersions": _api_versions,
     "SaslHandshake": _sasl_handshake,
@@ -356,4 +365,5 @@ HANDLERS: dict[str, Callable[[Asked, Any], Any]] = {
     "ListOffsets": log_answers.list_offsets,
     "Fetch": log_answers.fetch,
     "DescribeLogDirs": _describe_log_dirs,
+    "DescribeConfigs": _describe_configs,
 }

@@ -15,6 +15,7 @@ from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import RawGroup, RawGroupMember
 from eosctl.errors import ExitCode, RefusedError, UnauthorizedError, UnreachableError
 from eosctl.fence.gather import FenceRequest, restart_commands
+from eosctl.fence.liveness import find_liveness
 from eosctl.fence.plan import apply_fence, plan_fence
 from eosctl.group.modes import silences_of
 from eosctl.group.protocol import Assignment, Metadata, Work, encode_assignment, encode_metadata
@@ -217,15 +218,19 @@ def test_a_group_in_a_rebalance_does_not_tell_what_runs(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "wanted", "said"),
     [
-        ("describe_group", "the members of group g are unknown: no broker answers"),
-        ("list_groups", "the list of Connect groups is unknown: no broker answers"),
+        ("describe_group", "g-c-0", "the members of group g are unknown: no broker answers"),
+        ("list_groups", "g-c-0", "the list of Connect groups is unknown: no broker answers"),
+        ("describe_groups", "h-c-0", "the list of Connect groups is unknown: no broker answers"),
     ],
 )
-def test_a_group_that_cannot_be_asked_is_no_group_without_members(stage: Stage, call: str, said: str) -> None:
+def test_a_group_that_cannot_be_asked_is_no_group_without_members(
+    stage: Stage, call: str, wanted: str, said: str
+) -> None:
+    stage.brokers.state.transactions[wanted] = FakeTransaction(31, 0)
     stage.brokers.calls.fail_always(call, UnreachableError("no broker answers", hint="Start one."))
-    error = refusal(stage, TransactionalId("g-c-0"))
+    error = refusal(stage, TransactionalId(wanted))
     assert said in error.message
     assert str(error.hint).startswith("Start one. ")
     assert flags_of(error)[-1] == "--unknown-liveness"
@@ -352,6 +357,12 @@ def test_a_running_task_of_a_group_that_may_not_be_described(stage: Stage, other
     assert f"can't describe group {other}" in error.message
     assert f"DESCRIBE on group {other}" in str(error.hint)
     assert "--unknown-liveness" in flags_of(error)
+
+
+def test_every_id_of_a_group_that_may_not_be_described_is_unknown_and_no_other(stage: Stage) -> None:
+    ids = [TransactionalId(f"{group}-c-{task}") for group in ("h", "i") for task in range(3)]
+    stage.brokers.deny_groups.add("h")
+    assert list(find_liveness(stage.app(), FenceRequest(tuple(ids)), ids).unknown) == ids[:3]
 
 
 def test_what_may_not_be_described_hinders_no_connector_of_the_group(stage: Stage) -> None:

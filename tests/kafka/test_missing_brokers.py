@@ -16,7 +16,8 @@ from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnreachableE
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
 from eosctl.kafka.transactions.admin import _error_of
-from eosctl.wire.error_codes import NOT_LEADER_OR_FOLLOWER, SASL_AUTHENTICATION_FAILED
+from eosctl.observation.transactions import find_rival_groups
+from eosctl.wire.error_codes import NOT_LEADER_OR_FOLLOWER, SASL_AUTHENTICATION_FAILED, UNKNOWN_SERVER_ERROR
 from tests.fakes.admin import FakeTransactionAdmin
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import PLENTY_S, FakeTime
@@ -133,6 +134,17 @@ def test_brokers_that_do_not_answer_are_named_with_the_reason(cluster: FakeClust
         }
         cluster.stop_broker(LOST, noticed=False)
         assert set(admin.silent_brokers(patience_s=3)) == {LOST}
+
+
+def test_a_broker_that_answers_with_an_error_is_not_silent_and_offers_nothing_known(cluster: FakeCluster) -> None:
+    """The first one is asked together with the metadata."""
+    with in_memory(cluster) as admin:
+        assert set(admin.features().known) == {1, 2, 3}
+        cluster.fail_next("ApiVersions", UNKNOWN_SERVER_ERROR)
+        found = admin.features()
+        assert (set(found.known), found.missing) == ({2, 3}, {1: "it answers UNKNOWN_SERVER_ERROR"})
+        cluster.fail_next("ApiVersions", UNKNOWN_SERVER_ERROR)
+        assert admin.silent_brokers(patience_s=3) == {}
 
 
 def read(admin: FakeTransactionAdmin) -> set[int]:
@@ -321,6 +333,24 @@ def test_a_marker_whose_answer_never_came_may_have_been_written(cluster: FakeClu
         fault = admin.write_marker(producer, commit=False)
         assert fault is not None
         assert fault.name == "REQUEST_TIMED_OUT"
+
+
+def test_groups_that_are_described_together_hide_none_of_the_others(cluster: FakeCluster) -> None:
+    """They come in the order of their names, whoever coordinates them: so do the messages made of them."""
+    names = [f"group-{number}" for number in range(12)]
+    cluster.state.groups |= {name: RawGroup(name, "Stable", "connect", "", ()) for name in names}
+    lost = {name for name in names if cluster.state.coordinator(name) == LOST}
+    denied = min({*names} - lost)
+    cluster.deny_groups.add(denied)
+    cluster.stop_broker(LOST, noticed=False)
+    with in_memory(cluster) as admin:
+        answers = admin.describe_groups(names[::-1])
+        assert list(answers) == sorted(names)
+        assert {name for name, each in answers.items() if isinstance(each, UnreachableError)} == lost != set()
+        assert [name for name, each in answers.items() if isinstance(each, UnauthorizedError)] == [denied]
+        assert time_left(admin) >= 23
+        with pytest.raises(UnreachableError, match="can't describe group group"):
+            find_rival_groups(admin, "g", [TransactionalId(f"{min(lost)}-c-0")])
 
 
 def test_a_login_that_is_refused_is_no_lack_of_rights_on_a_group() -> None:

@@ -161,6 +161,33 @@ def test_bounds_of_a_described_topic_are_those_of_its_leader_now() -> None:
     assert world.topics.bounds_of(["t"]) == {"t": EMPTY}
 
 
+@pytest.mark.parametrize("frozen", [1, 2, 3])
+def test_a_described_leader_that_freezes_hides_its_own_partition_only(frozen: int) -> None:
+    """The first of them is asked together with the metadata, and may use up no more than half of the time."""
+    world = World(brokers=3)
+    world.cluster.state.add_topic("t", 3)
+    world.topics.describe(["t"], configs=False)
+    world.cluster.frozen.add(frozen)
+    found = world.topics.known_bounds("t")
+    assert {each.partition for each in found.known} == {0, 1, 2} - {frozen - 1}
+    assert set(found.missing) == {frozen - 1}
+    assert world.time.now_s < 16
+
+
+def test_each_broker_tells_its_own_setting_and_none_that_does_not_is_left_out() -> None:
+    world, name = World(brokers=2), "transaction.max.timeout.ms"
+    world.topics.cluster_id()
+    looks = world.cluster.count("Metadata")
+    assert world.topics.broker_settings(name) == {1: "900000", 2: "900000"}
+    assert world.cluster.count("Metadata") == looks, "the brokers are known"
+    world.cluster.fail_next("DescribeConfigs", codes.CLUSTER_AUTHORIZATION_FAILED)
+    with pytest.raises(UnauthorizedError, match="the brokers' transaction"):
+        world.topics.broker_settings(name)
+    world.cluster.stop_broker(2, noticed=False)
+    with pytest.raises(UnreachableError, match="broker-2"):
+        world.topics.broker_settings(name)
+
+
 def test_the_bounds_of_all_partitions_are_of_one_look() -> None:
     """A write is checked by them: what came while another partition had no leader was not seen."""
     world = World(brokers=2)

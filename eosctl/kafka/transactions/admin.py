@@ -232,16 +232,19 @@ class NativeTransactionAdmin:
         return found
 
     def describe_groups(self, group_ids: Collection[str]) -> Mapping[str, RawGroup | EosctlError]:
-        """Describe groups at their coordinators; the answer for one of them may be an error."""
+        """Describe groups at their coordinators; the answers, one of which may be an error, are sorted by name."""
 
-        def error(name: str, found: KafkaFault) -> EosctlError:
+        def known(name: str, found: RawGroup | KafkaFault) -> RawGroup | EosctlError:
+            if not isinstance(found, KafkaFault):
+                return found
             from eosctl.core.acls.lines import grant_hint  # a fence loads it for a refusal alone
 
             hint = grant_hint("DESCRIBE", "Group", [name], settings=self._settings)
             return _error_of(found, f"describe group {name}", denied=hint)
 
-        answers = self._settled(sorted(group_ids), self._describe_groups_once, retriable=COORDINATOR_RETRIES)
-        return {name: error(name, each) if isinstance(each, KafkaFault) else each for name, each in answers.items()}
+        names = sorted(group_ids)
+        answers = self._settled(names, self._describe_groups_once, retriable=COORDINATOR_RETRIES)
+        return {name: known(name, answers[name]) for name in names}
 
     def list_groups(self) -> Mapping[str, str]:
         """Map groups to their protocol types, by ListGroups on every broker.
