@@ -13,6 +13,7 @@ from eosctl.group.observation.rules import OLDEST_VERSION
 from eosctl.sandbox.settings import supported_versions
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS
+from tests.command_tree import leaves
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,6 +38,13 @@ def test_the_kafka_versions_of_the_readme_are_those_of_the_code(command: str, ve
     assert [since for since, what in named if f"`{command}`" in what] == [version]
     section = README.split("## Which Kafka")[1].split("\n| from")[0]
     assert sorted(re.findall(r"\d+\.\d+\.\d+", section)) == sorted(supported_versions())
+
+
+def test_the_table_of_the_readme_has_every_command() -> None:
+    """It said that these were all; six were missing."""
+    table = README.split("\nAll commands;")[1].split("\n## ")[0]
+    named = [f"{each} " for each in re.findall(r"`([a-z -]+)`", table)]
+    assert [leaf for leaf in leaves() if not any(f"{leaf} ".startswith(each) for each in named)] == []
 
 
 def test_global_options_of_the_page_exist() -> None:

@@ -289,7 +289,8 @@ def examine(
     never there, InputFileError for a profile that does not exist, UsageError if nothing was named.
     """
     if app.target.client is None and not app.target.connect_urls:
-        app.target.require_group_id()  # nothing could be checked
+        app.target.require_group_id()
+        app.target.require_client()  # nothing could be checked
     others = {profile: app.elsewhere(profile) for profile in profiles}
     diagnosis = diagnose(app, validate=validate, expected=expected, ignore=ignore, reads_plugins=True, others=others)
     return doctor_report(diagnosis.visit, diagnosis.results, strict=strict)

@@ -193,7 +193,10 @@ def _alike_once(report: Report) -> Iterable[str]:
         Finding(cast("Code", row.code), row.severity, row.subject, row.message, row.fix, evidence=row.evidence)
         for row in rows
     ]
-    return finding_lines(replace(report, rows=[*map(finding_row, fold_alike(found))]))
+    folded = fold_alike(found)
+    yield from finding_lines(replace(report, rows=[*map(finding_row, folded)]))
+    if len(folded) < len(found):
+        yield "-o json has each finding by itself"
 
 
 CONNECTORS_CHECK = Kind(

@@ -42,7 +42,7 @@ def format_cell(value: object) -> str:
 class Column(msgspec.Struct, frozen=True):
     """A header and a dotted path into the row (`before.state`), or a function of the row.
 
-    An `optional` column is left out if it is empty in every row.
+    A terminal gets no `optional` column that is empty in every row.
     """
 
     header: str

@@ -26,7 +26,7 @@ A feature declares in its `rows.py` what it prints, and nothing else says it aga
   nested classes, `BytesText`, `Time`; the string in `Annotated` is the description. `Members` names what a dict has.
 * **A column** is a path: of fields, of members of a dict, or ending in a method, which may read several fields; its
   docstring, without "Return", is the description then. The header is the last name in upper case, or that of `Header`.
-  A column with a trailing `?` is left out if it is empty in every row, but for those of `columns` in `-o wide`.
+  A column with a trailing `?` is left out on a terminal if it is empty in every row.
   `ShownAs` shows a field in another way than JSON does; a nested class with a method `cell` is shown by that.
 * **Closing lines** are a function of the report: `report.rows_of(FenceRow)` and the like give it its types. A `Brief`
   line is another one in `-o wide`. `summary_lines` leaves out what is 0, but for numbers that are marked `TOTAL`.

@@ -1,4 +1,4 @@
-"""Writes a Report as text: aligned columns, uncut and without escape codes, in a pipe; fitted to a terminal.
+"""Writes a Report as text: aligned columns, all of them and uncut, in a pipe; fitted to a terminal.
 
 On a terminal a table folds its cells. Where that would leave too little of a column, or break an id, what all rows
 share stands above the table; if that is not enough, each row becomes a block of lines. Lines break between words, and
@@ -129,9 +129,9 @@ def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most
     limits = [limit for limit in (view.most_rows, most_rows) if limit is not None]
     rows = report.rows[: min(limits, default=None)]
     if rows and view.columns:
-        more = _with_something_to_say(view.wide, rows) if wide else ()
-        columns = (*(view.columns if wide else _with_something_to_say(view.columns, rows)), *more)
-        _write_rows(columns, rows, stream, color=color, width=width)
+        named = (*view.columns, *view.wide) if wide else view.columns
+        columns = named if width is None else _with_something_to_say(named, rows)
+        _write_rows(columns, rows, stream, color=color, width=width, every=report.rows)
     elif not rows and view.empty:
         stream.writelines(f"{part}\n" for part in fold(view.empty, width))
     if len(rows) < len(report.rows):
@@ -188,7 +188,7 @@ def terminal_width(stream: IO[str]) -> int | None:
     if not stream.isatty():
         return None
     try:
-        columns = int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size(stream.fileno()).columns
+        columns = max(int(os.environ.get("COLUMNS", "0")), 0) or os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
         columns = 0
     return min(columns or _USUAL_COLUMNS, _MOST_COLUMNS)
@@ -206,35 +206,38 @@ def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> Iterator[str]
 
 
 def _write_rows(
-    columns: Sequence[Column], rows: Sequence[Row], stream: IO[str], *, color: bool, width: int | None
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    stream: IO[str],
+    *,
+    color: bool,
+    width: int | None,
+    every: Sequence[Row],
 ) -> None:
-    """Write a table; on a terminal that is too narrow, what the rows share first, or blocks."""
+    """Write a table; on a terminal that is too narrow, what `every` row shares first, or blocks."""
     if width is None:
         stream.writelines(f"{line}\n" for line in plain_table(columns, rows))
         return
-    fitting = next((each for each in _ways_to_fit(columns, rows) if _least_width(*each) <= width), None)
-    if fitting is None:
-        stream.writelines(f"{line}\n" for line in blocks(columns, rows, width))
-        return
-    left, _rows, beyond = fitting
-    if shared := [each for each in columns if each not in left]:
-        stream.writelines(f"{line}\n" for line in blocks(shared, rows[:1], width))
-    _write_table(left, rows, stream, color=color, width=width, beyond=beyond)
+    for left, beyond in _ways_to_fit(columns, every):
+        if _least_width(left, rows, beyond) <= width:
+            if shared := [each for each in columns if each not in left]:
+                stream.writelines(f"{line}\n" for line in blocks(shared, rows[:1], width))
+            _write_table(left, rows, stream, color=color, width=width, beyond=beyond)
+            return
+    stream.writelines(f"{line}\n" for line in blocks(columns, rows, width))
 
 
-def _ways_to_fit(
-    columns: Sequence[Column], rows: Sequence[Row]
-) -> Iterator[tuple[Sequence[Column], Sequence[Row], int]]:
+def _ways_to_fit(columns: Sequence[Column], rows: Sequence[Row]) -> Iterator[tuple[Sequence[Column], int]]:
     """Yield columns for a table and how tight their cells may be: without more and more of those all rows share."""
-    yield columns, rows, _FOLD_BEYOND
+    yield columns, _FOLD_BEYOND
     shared = [each for each in columns if len(set(each.cells(rows))) == 1]
     if len(shared) == len(columns):  # those of the only row, too
         return
     left = list(columns)
     for each in sorted(shared, key=partial(_cell_width, rows[0]), reverse=True):
-        left = [column for column in left if column is not each]
-        yield left, rows, _FOLD_BEYOND
-    yield left, rows, _FOLD_TIGHT
+        left.remove(each)
+        yield left, _FOLD_BEYOND
+    yield left, _FOLD_TIGHT
 
 
 def _cell_width(row: Row, column: Column) -> int:
@@ -302,7 +305,7 @@ def _least_cell(cell: str, *, is_alone: bool) -> int:
     return piece if is_alone or is_json(cell) else min(piece, _LONGEST_ID)
 
 
-def _least_width(columns: Sequence[Column], rows: Sequence[Row], beyond: int = _FOLD_BEYOND) -> int:
+def _least_width(columns: Sequence[Column], rows: Sequence[Row], beyond: int) -> int:
     cells = [_shown(columns, row) for row in rows]
     return sum(_least_widths(columns, cells, beyond)) + len(_GAP) * (len(columns) - 1)
 

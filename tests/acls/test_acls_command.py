@@ -16,7 +16,7 @@ from tests.fakes.acls import FakeAclStore
 def test_generate_needs_no_cluster(invoke: Invoke) -> None:
     outcome = invoke("acls", "generate", *OFFLINE, "--role", "producer", "--to", "enabled")
     assert (outcome.exit_code, outcome.stderr) == (0, "")
-    assert outcome.stdout.splitlines()[1].split()[:4] == ["producer", "WRITE", "TransactionalId", "g-orders-0"]
+    assert outcome.stdout.splitlines()[1].split()[:5] == ["producer", "-", "WRITE", "TransactionalId", "g-orders-0"]
     prepared = invoke("acls", "generate", *OFFLINE, "--role", "producer", "--to", "preparing", "-o", "json").json()
     assert {row["resource_name"] for row in prepared["data"]["rows"]} == {"out"}
 

@@ -297,6 +297,8 @@ def test_without_a_cluster_it_says_what_is_missing(invoke: Invoke) -> None:
         message, hint = invoke(*name.split()).stderr.splitlines()
         assert message.startswith("error: ")
         assert {"-b", "-g", "-p"} <= set(hint.split()), f"{name} needs both"
+    outcome = invoke("doctor", "-g", "g")
+    assert (outcome.exit_code, outcome.stdout, len(outcome.stderr.splitlines())) == (2, "", 2)
 
 
 def test_text(invoke: Invoke, golden: Callable[[str, str], None]) -> None:

@@ -69,9 +69,9 @@ def test_text(invoke: Invoke, endpoint: Endpoint) -> None:
     outcome = invoke("metrics", "--prometheus", endpoint.url, "--wide", "2000", "--connector", "orders")
     header, row, finding, fix, summary = outcome.stdout.splitlines()
     assert header.split() == [
-        "CONNECTOR", "TASK", "MIN", "AVG", "MAX", "POLLED/S", "WRITTEN/S", "TIMEOUT-MS", "URL",
+        "CONNECTOR", "TASK", "MIN", "AVG", "MAX", "POLLED/S", "WRITTEN/S", "TIMEOUT-MS", "OPEN-MS", "URL",
     ]  # fmt: skip
-    assert row.split() == ["orders", "1", "1", "1500.5", "2000", "567.1", "500", "-", endpoint.url]
+    assert row.split() == ["orders", "1", "1", "1500.5", "2000", "567.1", "500", "-", "-", endpoint.url]
     assert finding.startswith("warning  boundary_too_wide  orders/1 puts up to 2,000 records into one transaction")
     assert fix.startswith("  fix: Commit more often")
     assert summary == "tasks: 1, warning: 1"

@@ -192,6 +192,8 @@ def test_one_cause_in_many_connectors_is_one_finding_in_text(invoke: Invoke) -> 
     assert sorted(row["subject"] for row in rows if row["code"] == "idle_property") == sorted(names)
     text = check(invoke, there).stdout
     assert text.count("idle_property") == 1
+    assert names[-1] not in text
+    assert "-o json" in text, "which has the names that are left out"
     assert f"findings: {len(rows)}" in text
 
 

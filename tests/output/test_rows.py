@@ -94,12 +94,12 @@ def test_json_has_the_members_in_their_order_and_none_that_is_unset() -> None:
 
 def test_text_has_the_columns() -> None:
     assert printed(ROW).splitlines() == [
-        "BOTH  CHOICE  INNER  SIZE  OTHERS    HALF  GLOBAL",
-        "n/a   a       <1>    1     <2>, <3>  0.2   7",
+        "BOTH  CHOICE  INNER  SIZE  OTHERS    NOTE  HALF  GLOBAL",
+        "n/a   a       <1>    1     <2>, <3>  -     0.2   7",
     ]
 
 
-def test_wide_has_more_and_an_optional_column_appears_with_its_first_value() -> None:
+def test_wide_has_more() -> None:
     row = Sample(name="m", word=None, note="x", inner=None, others=[], raw=None, at="t", half=1, stores={})
     lines = printed(ROW, row, output="wide").splitlines()
     assert lines[0].split() == ["BOTH", "CHOICE", "INNER", "SIZE", "OTHERS", "NOTE", "HALF", "GLOBAL", "AT"]

@@ -26,7 +26,7 @@ from eosctl.migrate.rows import (
 from eosctl.offsets.rows import OFFSETS_LIST, Effective, ListData, OffsetsSummary, StoredRecord, ViewRow
 from eosctl.output import render_problems, render_report
 from eosctl.output.cells import TOTAL, Brief, duration, format_cell
-from eosctl.output.rows import Counts, Kind, Place, Printed, Text, columns_of
+from eosctl.output.rows import Counts, Kind, Place, Printed, Text, columns_of, wide_columns_of
 from eosctl.output.text import fold
 from eosctl.report import Problem, Report
 from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow, RowsSummary
@@ -69,6 +69,18 @@ def test_a_pipe_gets_one_line_per_row_however_long() -> None:
     lines = _text(listed(ROW), io.StringIO()).splitlines()
     assert len(lines) == 3  # a header, the row, the summary
     assert PATH in lines[1]
+
+
+def test_a_pipe_gets_the_same_columns_whatever_the_rows_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column that was empty in all rows was left out, and another one stood at its place for `awk`."""
+    monkeypatch.setenv("COLUMNS", "200")
+    text, every = columns_of(OFFSETS_LIST), (*columns_of(OFFSETS_LIST), *wide_columns_of(OFFSETS_LIST))
+    for output, columns in (("text", text), ("wide", every)):
+        in_pipe, on_terminal = io.StringIO(), Terminal()
+        for stream in (in_pipe, on_terminal):
+            render_report(listed(replace(ROW, flags=[])), output=output, stream=stream, color=False)
+        assert in_pipe.getvalue().splitlines()[0].split() == [each.header for each in columns]
+        assert "FLAGS" not in on_terminal.getvalue()
 
 
 @pytest.mark.parametrize("color", [True, False])
@@ -192,8 +204,8 @@ def test_wide_has_more_columns_and_keeps_the_others() -> None:
     render_report(listed(ROW), output="wide", stream=out, color=False)
     wide = out.getvalue().splitlines()
     assert wide[0].startswith(lines[0])
-    assert wide[0].split()[8:] == ["KEY", "GLOBAL-AT", "GLOBAL-TIME", "DEDICATED-AT", "DEDICATED-TIME"]
-    assert wide[1].split()[-5:] == ["k", "connect-offsets-3@17", "-", "-", "-"]
+    assert wide[0].split()[8:] == [column.header for column in wide_columns_of(OFFSETS_LIST)]
+    assert wide[1].split()[8:] == ["k", "connect-offsets-3@17", *"-----"]
 
 
 def test_a_summary_leaves_out_counts_of_nothing() -> None:
@@ -332,17 +344,34 @@ def test_many_rows_are_folded_tighter_before_each_is_a_block(monkeypatch: pytest
     assert alone[3] == "NOTE      " + rows[0].note
 
 
+def test_what_the_shown_rows_alone_share_stays_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above the table it read as if it were true of the rows that are not shown."""
+    monkeypatch.setenv("COLUMNS", "100")
+    long, longer = f'{{"a":"{PATH}"}}', f'{{"file":"{PATH}","file2":"{PATH}"}}'
+    rows = [Right(role="r", right=f"right-{each}", resource=longer, note=long) for each in range(3)]
+    for last, above in ((longer, "RESOURCE"), ("other", "NOTE")):
+        out = Terminal()
+        report = Report(kind=RIGHTS, rows=[*rows, replace(rows[0], resource=last)])
+        render_report(report, output="text", stream=out, color=False, most_rows=3)
+        lines = out.getvalue().splitlines()
+        assert [line.split()[0] for line in lines[: lines.index("")] if line[0] != " "] == [above]
+        assert max(map(len, lines)) <= 100
+
+
 def test_a_path_in_the_only_row_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """`offsets snapshot` broke the name of its file at 120 columns, where a block has room for it."""
     monkeypatch.setenv("COLUMNS", "110")
     path = PATH + "/" + PATH
     row = Right(role="written", right="2023-11-14T22:13:20.000Z", resource=path, note="none")
     assert path in _text(Report(kind=RIGHTS, rows=[row]), Terminal())
+    several = _text(Report(kind=RIGHTS, rows=[row, replace(row, resource=path + "2")]), Terminal())
+    assert several.split()[:4] == ["ROLE", "RIGHT", "RESOURCE", "NOTE"]
 
 
-def test_problems_are_folded_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("columns", ["80", "0", "-5", "many"])
+def test_problems_are_folded_on_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     """Warnings of 150 characters were broken by the terminal, inside words."""
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("COLUMNS", columns)
     report = Report(kind="x", problems=[Problem(EosctlError.code, "some words " * 15, "others " * 20)])
     on_terminal, in_pipe = Terminal(), io.StringIO()
     render_problems(report, stream=on_terminal)
