@@ -11,8 +11,8 @@ from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline, Event
 from eosctl.errors import DeadlineError, ExitCode, RefusedError
-from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
 from eosctl.target import Target
+from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.drivers.kubernetes.pods import StuckPods
 from eosctl.upgrade.drivers.manifests.pods import Pod
