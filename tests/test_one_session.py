@@ -114,13 +114,11 @@ class Asked:
 
     def __init__(self, cluster: FakeCluster, session: KafkaSession) -> None:
         self.cluster, self.session = cluster, session
-        self.settings = ClientSettings(cluster.bootstrap_servers)
+        self.settings = ClientSettings(cluster.bootstrap_servers, request_timeout_ms=10**9)  # only deadlines end waits
 
     def admin(self, timeout_s: float = PLENTY_S) -> NativeTransactionAdmin:
-        connections = self.session.to(ClientSettings(self.cluster.bootstrap_servers))
-        return NativeTransactionAdmin(
-            self.settings, deadline=Deadline.after(timeout_s, Clock()), connections=connections
-        )
+        deadline = Deadline.after(timeout_s, Clock())
+        return NativeTransactionAdmin(self.settings, deadline=deadline, connections=self.session.to(self.settings))
 
     def apis(self) -> list[str]:
         """What was asked, but for the metadata that came along."""

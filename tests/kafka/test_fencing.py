@@ -19,7 +19,7 @@ from eosctl.deadline import Clock, Deadline, Event
 from eosctl.errors import UnreachableError
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.kafka.transactions.fencing import CONNECTIONS_PER_COORDINATOR
-from eosctl.kafka.transactions.producer_fencing import _initialise
+from eosctl.kafka.transactions.producer_fencing import _initialise, _wait_for_epoch
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import PLENTY_S, given_time
@@ -240,6 +240,21 @@ def test_librdkafkas_refusal_after_a_request_that_timed_out_is_not_the_last_word
     producer: Any = _Refused(*timed_out, refused)
     fault, confirmed = _initialise(producer, Deadline.after(PLENTY_S), threading.Event())
     assert (fault and fault.code, confirmed) == (codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, not lost)
+
+
+def test_an_interrupt_waits_for_no_epoch_of_librdkafkas() -> None:
+    """Half a minute, for each id that was under way."""
+    stopping = threading.Event()
+    polled = list[float]()
+
+    class Silent:
+        def poll(self, timeout_s: float) -> None:
+            polled.append(timeout_s)
+            stopping.set()
+
+    producer: Any = Silent()
+    _wait_for_epoch(producer, {}, stopping)
+    assert len(polled) == 1
 
 
 def test_a_refusal_of_what_a_coordinator_could_not_take_yet_is_one() -> None:

@@ -206,6 +206,7 @@ def dripping() -> Iterator[bytes]:
     yield from itertools.repeat(b" ")
 
 
+@pytest.mark.timeout(PLENTY_S)
 def test_an_endpoint_that_drips_keeps_nobody_past_the_deadline() -> None:
     """Each byte began the wait anew."""
     with answering(dripping, pause_s=0.1) as url, pytest.raises(UnreachableError):

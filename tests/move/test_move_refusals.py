@@ -108,6 +108,8 @@ def test_workers_that_are_too_old_are_named(app: App, world: MovingWorld) -> Non
     world.there.connect.version, world.here.connect.version = "4.3.1", "3.4.1"
     with pytest.raises(UnsupportedError, match=r"can be stopped from Kafka 3\.5 on"):
         move(app)
+    world.there.connect.version, world.here.connect.version = "3.7.0", "3.5.0"
+    assert outcomes(move(app))["stop"] == "done", "the first versions that can"
 
 
 def test_both_sides_must_be_two_groups(app: App, world: MovingWorld) -> None:

@@ -185,7 +185,13 @@ def test_reset_with_exactly_once_and_a_dedicated_topic_never_goes_by_rest(run: R
 
 @pytest.mark.parametrize(
     ("mode", "version", "via"),
-    [("enabled", "3.7.2", "rest"), ("disabled", "4.3.1", "rest"), ("enabled", "3.5.1", "topic")],
+    [
+        ("enabled", "3.5.1", "topic"),
+        ("enabled", "3.6.0", "rest"),
+        ("enabled", "3.7.2", "rest"),
+        ("enabled", "3.8.0", "topic"),
+        ("disabled", "4.3.1", "rest"),
+    ],
 )
 def test_the_way_of_a_reset_follows_mode_and_version(
     run: Run, world: SwitchWorld, mode: str, version: str, via: str

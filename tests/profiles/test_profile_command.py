@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eosctl.errors import InputFileError
+from eosctl.errors import ExitCode, InputFileError
 from eosctl.profiles.operations import edit_yaml
 from tests.conftest import Invoke, Outcome
+from tests.fakes.clock import FakeTime
 from tests.fakes.transactions import Scene
 
 COMMENTED = """\
@@ -152,6 +155,22 @@ def test_a_file_that_cannot_be_parsed_is_not_taken_for_an_empty_one(profile: Pro
     file.write_text("profiles: [")
     assert profile("set", "dev", "group_id=x").exit_code == 2
     assert file.read_text() == "profiles: ["
+
+
+def test_a_file_that_another_process_edits_is_waited_for_and_left(profile: Profile, commented: Path) -> None:
+    before, time = commented.read_text(), FakeTime()
+    words = ("set", "prod", "group_id=g")
+    folder = os.open(commented.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        refused = profile(*words, clock=time.clock())
+        assert (refused.exit_code, commented.read_text()) == (ExitCode.REFUSED, before)
+        waited_s = time.now_s
+        time.later(waited_s / 2, partial(fcntl.flock, folder, fcntl.LOCK_UN))
+        assert profile(*words, clock=time.clock()).exit_code == 0
+    finally:
+        os.close(folder)
+    assert "group_id: g\n" in commented.read_text()
 
 
 def test_show_tells_who_won(profile: Profile, commented: Path, tmp_path: Path) -> None:

@@ -23,9 +23,8 @@ from eosctl.kafka.topics.librdkafka import client_properties
 
 PARALLEL_PRODUCERS = 32
 _SLICE_S = 1.0
-_EPOCH_PATIENCE_S = (
-    30.0  # it comes at once, but for a loaded machine: then a fenced id was told as one of unknown epoch
-)
+_EPOCH_PATIENCE_S = 30.0
+"""It comes at once, but for a loaded machine: there a fenced id was told as one of unknown epoch."""
 
 
 def fence_with_producers(
@@ -73,7 +72,7 @@ def _fence(
     try:
         fault, confirmed = _initialise(producer, deadline, stopping)
         if fault is None:
-            _wait_for_epoch(producer, given)
+            _wait_for_epoch(producer, given, stopping)
     finally:
         _close(producer)
     if fault is not None:
@@ -105,10 +104,10 @@ def _initialise(producer: Producer, deadline: Deadline, stopping: threading.Even
     return last, False
 
 
-def _wait_for_epoch(producer: Producer, given: dict[str, int]) -> None:
-    """Serve statistics until they contain the producer id; there is no other way to learn it."""
+def _wait_for_epoch(producer: Producer, given: dict[str, int], stopping: threading.Event) -> None:
+    """Serve statistics until they contain the producer id, or it is interrupted; there is no other way to learn it."""
     for _ in range(int(_EPOCH_PATIENCE_S / 0.02)):
-        if given:
+        if given or stopping.is_set():
             return
         producer.poll(0.02)
 

@@ -7,13 +7,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from eosctl.app import App
 from eosctl.core.workers.modes import Mode
-from eosctl.deadline import Event
+from eosctl.deadline import Deadline, Event
 from eosctl.errors import DeadlineError, ExitCode, RefusedError
+from eosctl.target import Target
 from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
+from eosctl.upgrade.drivers.kubernetes.pods import StuckPods
+from eosctl.upgrade.drivers.manifests.pods import Pod
 from eosctl.upgrade.roll.report import plan_report, question
 from eosctl.upgrade.roll.roll import apply_roll
+from tests.fakes.clock import FakeTime
 from tests.fakes.kubectl import Cluster
 from tests.upgrade.drivers.kubernetes_stage import Pods, deleted, pods, prepare, roll
 
@@ -117,3 +122,20 @@ def test_secrets_in_a_log_are_not_told(cluster: Cluster, tmp_path: Path) -> None
     assert "Setting property from CONNECT_SASL_JAAS_CONFIG: sasl.jaas.config=*** / Invalid token: expired / " in said
     assert "ssl.keystore.password = ***" in said
     assert "hunter2" not in said
+
+
+def test_logs_that_no_node_gives_take_no_longer_than_the_look(tmp_path: Path) -> None:
+    """Each pod of a node that was gone took its own time, when the whole time was over."""
+
+    class Silent(Kubectl, frozen=True):
+        def run(self, app: App, *words: str, stdin: bytes = b"") -> bytes:
+            assert words[0] == "logs"
+            app.clock.sleep_s(app.deadline.remaining_s())
+            raise DeadlineError("kubectl did not end in time")
+
+    time = FakeTime()
+    app = App(Target(), Deadline.after(30, time.clock()), tmp_path, clock=time.clock())
+    there = [Pod(f"connect-{number}", "n", "sts/connect", (), "", ready=False, container="c") for number in range(9)]
+    told = StuckPods(Silent(), ()).timed_out(app, "sts/connect", there, timeout_s=60)
+    assert [pod.name in told.message for pod in there] == [True] * 9
+    assert time.now_s == 30

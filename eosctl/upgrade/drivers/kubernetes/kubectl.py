@@ -119,7 +119,7 @@ class Kubectl(Struct, frozen=True):
 
     def last_lines(self, app: App, pod: str, container: str) -> Sequence[str]:
         """Return the last lines of a container's log, before its last restart if it has one; none if unreadable."""
-        look = replace(app, deadline=Deadline.after(_LOG_S, app.clock))
+        look = replace(app, deadline=Deadline.after(min(_LOG_S, app.deadline.remaining_s()), app.clock))
         for when in (["--previous"], []):
             with suppress(EosctlError):
                 told = self.run(look, "logs", f"pod/{pod}", "--container", container, "--tail", str(_LINES), *when)
