@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
 
 from msgspec.structs import replace
 
@@ -154,7 +153,7 @@ def _is_passing(view: GroupLook) -> bool:
     return bool(failing) and failing <= _passing(view)
 
 
-def _passing(view: GroupLook) -> Collection[Code]:
+def _passing(view: GroupLook) -> set[Code]:
     """Return the gates that may fail only because of a rebalance or a connector that starts."""
     states = {state for each in view.observation.connectors or () for state in each.unhealthy_parts().values()}
     passing = {codes.GROUP_STABLE, codes.TASK_SETS_COMPLETE}
